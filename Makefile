@@ -1,0 +1,53 @@
+# make run    measures the newest PyTorch release and the one before it, and says what changed
+# make test   the whole test suite
+# make help   everything else
+
+PYTHON ?= python3.11
+BIN := .venv/bin
+UV := $(BIN)/uv
+
+.PHONY: help run test test-fast lint browser lock publish clean
+
+help:
+	@grep -E '^# make' Makefile | cut -c3-
+
+.venv/ready: requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "torch-history needs Python 3.11 or newer: '$(PYTHON)' is not on this machine. Install it, or name another: make run PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(sed -nE 's/^(uv==[^ ]+).*/\1/p' requirements.lock)"
+	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: .venv/ready
+	$(BIN)/torch-history run --budget 6m
+	$(BIN)/torch-history publish
+
+test: lint
+	$(BIN)/python -m pytest
+
+# make test-fast   without the tests that install PyTorch releases
+test-fast: .venv/ready
+	$(BIN)/python -m pytest -m "not releases"
+
+# make lint   ruff and mypy
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# make browser   installs Debian's Chromium, which the browser tests open the site in
+browser:
+	@command -v chromium >/dev/null || { apt-get update --quiet && apt-get install --yes --quiet --no-install-recommends chromium; }
+
+# make publish   builds the site from results/
+publish: .venv/ready
+	$(BIN)/torch-history publish
+
+# make lock   pins the tool's own environment anew
+lock: .venv/ready
+	$(UV) pip compile --quiet pyproject.toml --group dev --generate-hashes --python-version 3.11 --no-header --upgrade --output-file requirements.lock
+
+# make clean   removes the tool's environment, the releases' environments and the site
+clean:
+	rm -rf .venv env html

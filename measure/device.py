@@ -1,0 +1,84 @@
+"""Which device is measured? A GPU if there is one, else the CPU; TORCH_HISTORY_DEVICE overrides.
+
+The question is answered without touching CUDA: asv imports the suite once and forks, and a process forked after CUDA
+was initialised cannot use it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+
+from . import THREADS
+
+DEFAULT_SIZES = {"cpu": "small", "cuda": "paper"}
+"""A CPU takes minutes for what a GPU does in milliseconds, so the size that is measured unasked differs."""
+
+
+class DeviceUnavailable(Exception):
+    """The device that was asked for cannot run this release; the text is one sentence that says why."""
+
+
+def name() -> str:
+    """`cuda` or `cpu`. Raises DeviceUnavailable where TORCH_HISTORY_DEVICE names neither."""
+    asked = os.environ.get("TORCH_HISTORY_DEVICE", "")
+    if asked in ("cpu", "cuda"):
+        return asked
+    if asked:
+        raise DeviceUnavailable(f"TORCH_HISTORY_DEVICE is '{asked}', and a measurement runs on 'cpu' or 'cuda'")
+    return "cuda" if gpu_present() else "cpu"
+
+
+def gpu_present() -> bool:
+    """Whether the system shows an NVIDIA GPU, asked of the driver's files and not of CUDA."""
+    return Path("/dev/nvidia0").exists() or any(Path("/proc/driver/nvidia").glob("gpus/*"))
+
+
+def asked_sizes() -> list:
+    """The sizes to measure: TORCH_HISTORY_SIZES (comma-separated), else the device's default."""
+    asked = os.environ.get("TORCH_HISTORY_SIZES", "")
+    return [size.strip() for size in asked.split(",") if size.strip()] or [DEFAULT_SIZES[name()]]
+
+
+def ready(device: str) -> None:
+    """Prepares this process to measure on `device`: fixes the threads, and on a GPU starts CUDA.
+
+    Raises DeviceUnavailable where there is no usable GPU, or the wheel holds no code for it.
+    """
+    torch.set_num_threads(THREADS)
+    if device != "cuda":
+        return
+    if not torch.cuda.is_available():
+        raise DeviceUnavailable(f"torch {torch.__version__} sees no usable GPU")
+    capability = "sm_{}{}".format(*torch.cuda.get_device_capability())
+    archs = torch._C._cuda_getArchFlags().split()
+    if not runs(capability, archs):
+        raise DeviceUnavailable(
+            "the wheel of torch {} carries no code for this GPU ({}), only for {}".format(
+                torch.__version__, capability, ", ".join(archs)
+            )
+        )
+    torch.cuda.init()
+
+
+def runs(capability: str, archs: list) -> bool:
+    """Whether a wheel built for `archs` runs on `capability` ("sm_90"): binary code of the same major and no later minor,
+    or an older `compute_XX`, which the driver compiles. Source: CUDA's rules of binary and PTX compatibility."""
+    have = int(capability.split("_")[1])
+    for arch in archs:
+        kind, number = arch.split("_")
+        digits = int("".join(c for c in number if c.isdigit()))
+        exact_only = not number.isdigit()
+        if kind == "compute" and digits <= have and not exact_only:
+            return True
+        if kind == "sm" and digits // 10 == have // 10 and (digits == have if exact_only else digits <= have):
+            return True
+    return False
+
+
+def synchronize(device: str) -> None:
+    """Waits until everything queued on `device` has run; a CPU has nothing queued."""
+    if device == "cuda":
+        torch.cuda.synchronize()

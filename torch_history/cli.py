@@ -1,0 +1,237 @@
+"""The command `torch-history`: measure releases, publish the site, free disk, pin what a release needs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+from asv import util
+from asv.environment import EnvironmentUnavailable
+from rich.console import Console
+from rich.table import Table
+
+from . import environments
+from .axis import Axis, Release
+from .session import InstalledEnvironment, Plan, Session, SessionError, load_suite, measurable
+from .verdicts import Change, compare
+
+ROOT = Path(__file__).resolve().parents[1]
+DEFAULT_LANE = "3.11"
+DEFAULT_LAUNCHES = 3
+
+COLOURS = {"better": "green", "worse": "red", "same": "default", "can't tell": "yellow", "changed": "cyan"}
+
+
+class _Sentences(click.Group):
+    """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
+
+    def invoke(self, context: click.Context) -> object:
+        try:
+            return super().invoke(context)
+        except (util.UserError, EnvironmentUnavailable) as error:
+            Console(stderr=True, soft_wrap=True).print(f"[red]torch-history:[/red] {_plain(str(error))}")
+            sys.exit(1)
+        except KeyboardInterrupt:
+            Console(stderr=True).print("\nStopped. What was finished is kept; the same command goes on from here.")
+            sys.exit(130)
+
+
+@click.group(cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Which PyTorch release made your code slower, or hungrier?"""
+
+
+@main.command()
+@click.argument("releases", nargs=-1)
+@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
+@click.option("--question", "questions", multiple=True, help="Measure only this question; may be given again.")
+@click.option("--size", "sizes", multiple=True, help="Sizes to measure [default: small on a CPU, paper on a GPU].")
+@click.option(
+    "--launches",
+    default=DEFAULT_LAUNCHES,
+    show_default=True,
+    help="Rounds, each a fresh process per release.",
+)
+@click.option("--budget", type=str, help="Begin no round that would end after this time, such as 6m or 90s.")
+@click.option("--again", is_flag=True, help="Measure anew although the same session is finished.")
+@click.option("--installed", is_flag=True, help="Measure the torch that --python has already; needs no network.")
+@click.option("--python", "interpreter", default="python3", show_default=True, help="Interpreter for --installed.")
+@click.option("--as", "recorded_as", help="Record an --installed torch that is no release under this one.")
+def run(
+    releases: tuple[str, ...],
+    lane: str,
+    questions: tuple[str, ...],
+    sizes: tuple[str, ...],
+    launches: int,
+    budget: str | None,
+    again: bool,
+    installed: bool,
+    interpreter: str,
+    recorded_as: str | None,
+) -> None:
+    """Measure RELEASES interleaved and say what changed from each to the next.
+
+    RELEASES are names (2.5.1) or ranges that exclude their first (2.0.1..2.2.0). Without any, the newest release and the
+    one before it.
+    """
+    conf, axis = load_suite(ROOT)
+    console = Console(soft_wrap=True)
+    if installed:
+        if releases:
+            raise SessionError("--installed measures the torch that is there; to record it under a release say --as.")
+        environment = InstalledEnvironment(conf, _interpreter(interpreter))
+        chosen = [environment.release(axis, recorded_as)]
+        console.print(f"Measuring the installed torch {environment.torch} as {chosen[0].tag}.")
+    else:
+        chosen = _chosen(axis, releases, lane, console)
+        environment = environments.ReleaseEnvironment(conf, lane, {}, {})
+    sizes = sizes or _default_sizes()
+    plan = Plan(
+        releases=tuple(release.tag for release in chosen),
+        environment=environment.name,
+        questions="|".join(questions) or r"\w+",
+        sizes=tuple(sizes),
+        launches=launches,
+        budget=_seconds(budget) if budget else None,
+    )
+    session = Session(conf, axis, plan, environment, again)
+    if session.finished:
+        console.print(f"Session {session.id} has measured this already; measure anew with --again.")
+    else:
+        words = "Going on with" if session.resumed else "Starting"
+        console.print(f"{words} session {session.id} on {session.machine.machine}.")
+        session.measure(console)
+    for old, new in zip(plan.releases, plan.releases[1:], strict=False):
+        _print_changes(console, old, new, compare(session.launches(), old, new))
+    if len(plan.releases) == 1:
+        _print_numbers(console, session, plan.releases[0])
+    console.print(f"Results lie in {Path(conf.results_dir, session.machine.machine)}.")
+
+
+@main.command()
+@click.option("--html-dir", type=click.Path(path_type=Path), default="html", show_default=True)
+def publish(html_dir: Path) -> None:
+    """Build the site from results/: its own pages, and asv's dashboard inside."""
+    from .site import publish_site
+
+    conf, axis = load_suite(ROOT)
+    index = publish_site(conf, axis, html_dir)
+    Console(soft_wrap=True).print(f"The site lies in {index}: open that file in a browser.")
+
+
+@main.command()
+@click.argument("releases", nargs=-1)
+@click.option("--keep", multiple=True, help="A release whose environments stay; may be given again.")
+def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
+    """Remove the environments of RELEASES, by default of all, and say how much disk that freed."""
+    conf, axis = load_suite(ROOT)
+    kept = {axis.find(name).tag for name in keep}
+    asked = {release.tag for spec in releases for release in axis.select(spec)}
+    removed, freed = environments.prune(Path(conf.env_dir), lambda tag: tag not in kept and (not asked or tag in asked))
+    names = ", ".join(removed) or "no environment"
+    Console(soft_wrap=True).print(f"Removed {names}; freed {freed / 2**30:.2f} GiB.")
+
+
+@main.command()
+@click.argument("releases", nargs=-1)
+@click.option("--lane", "lanes", multiple=True, default=(DEFAULT_LANE, "3.9"), show_default=True)
+def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
+    """Pin every package of RELEASES that `releases.lock` does not list yet; what stands there is never changed."""
+    _, axis = load_suite(ROOT)
+    chosen = [release for spec in releases for release in axis.select(spec)] or axis.releases
+    console = Console(soft_wrap=True)
+    for release in chosen:
+        for lane in lanes:
+            if lane in release.pythons and environments.lock(release, lane):
+                console.print(f"Pinned {release.tag} on Python {lane}.")
+
+
+def _chosen(axis: Axis, specs: tuple[str, ...], lane: str, console: Console) -> list[Release]:
+    named = {release.tag for spec in specs for release in axis.select(spec)}
+    wanted = [release for release in axis.releases if release.tag in named] if specs else list(axis.releases)
+    able, skipped = measurable(wanted, lane)
+    if not able:
+        raise SessionError(
+            " ".join(skipped) + f" Nothing is left to measure in lane {lane}: choose another with --lane."
+        )
+    if not specs:
+        return able[-2:]
+    for sentence in skipped:
+        console.print(f"[yellow]{sentence}[/yellow]")
+    return able
+
+
+def _default_sizes() -> tuple[str, ...]:
+    from .machine import describe
+
+    return ("paper",) if describe()["device"] == "cuda" else ("small",)
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if match is None:
+        raise SessionError(f"'{text}' is no length of time: write 90s, 6m or 2h.")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def _interpreter(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise SessionError(f"There is no interpreter '{name}' on this machine: give its path with --python.")
+    return path
+
+
+def _print_changes(console: Console, old: str, new: str, changes: list[Change]) -> None:
+    table = Table(title=f"{old} -> {new}", box=None, pad_edge=False, title_justify="left")
+    for column in ("series", "verdict", "ratio", "interval", "spread", "from", "to"):
+        table.add_column(column, justify="left" if column in ("series", "verdict") else "right", no_wrap=True)
+    for change in changes:
+        colour = COLOURS.get(change.verdict.kind, "default")
+        cells = [change.series.words, f"[{colour}]{change.verdict.words}[/{colour}]"]
+        if change.reason and change.ratio is None:
+            table.add_row(*cells, _plain(change.reason))
+            continue
+        table.add_row(*cells, *_figures(change))
+    console.print(table)
+    tally = Counter(change.verdict.kind for change in changes)
+    console.print(", ".join(f"{count} {kind}" for kind, count in tally.most_common()) + ".")
+
+
+def _figures(change: Change) -> list[str]:
+    ratio = f"{change.ratio:.3f}x" if change.ratio is not None else ""
+    exact = change.series.unit != "seconds"
+    interval = "" if exact or change.low is None else f"{change.low:.3f}-{change.high:.3f}"
+    spread = "" if exact or change.spread is None else f"{change.spread:.1%}"
+    return [
+        ratio,
+        interval,
+        spread,
+        human(change.old, change.series.unit),
+        human(change.new, change.series.unit),
+    ]
+
+
+def human(value: float | None, unit: str) -> str:
+    """A number with its unit as a person reads it: `57.9 ms`, `240,000,000 B`, `53`."""
+    if value is None:
+        return ""
+    if unit == "seconds":
+        return str(util.human_value(value, "seconds"))
+    return f"{value:,.0f}" + (" B" if unit == "bytes" else "")
+
+
+def _print_numbers(console: Console, session: Session, tag: str) -> None:
+    table = Table(title=tag, box=None, pad_edge=False, title_justify="left")
+    for column in ("series", "number"):
+        table.add_column(column, no_wrap=True)
+    for change in compare(session.launches(), tag, tag):
+        table.add_row(change.series.words, human(change.new, change.series.unit) or _plain(change.reason))
+    console.print(table)
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")

@@ -1,0 +1,274 @@
+"""What was measured, launch by launch: each fresh process with its session, its samples, or the reason for having none.
+
+asv pools the samples of all processes and forgets why one failed. As an asv plugin this module keeps both, one JSON line
+per launch and benchmark in `results/<machine>/<tag>-<environment>.jsonl` beside asv's own file.
+"""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+import itertools
+import json
+import math
+import os
+import re
+import secrets
+import statistics
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asv.commands.find
+import asv.commands.run
+from asv.console import log
+from asv.results import Results
+from packaging.version import Version
+
+from .environments import refusals
+
+SAID = "torch-history: "
+"""What a measuring process prints before each fact about itself; see `_say` in benchmarks/common.py."""
+
+
+def new_session() -> str:
+    """A name for a session, readable and sortable: its start in UTC and a random part."""
+    return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one launch found for one set of parameters: samples, or a value, or the reason for neither.
+
+    `samples` are seconds per call; `value` is a count or bytes; `unavailable` says why this release cannot run it,
+    `failed` how it went wrong.
+    """
+
+    parameters: tuple[str, ...]
+    samples: tuple[float, ...] = ()
+    value: float | None = None
+    unavailable: str = ""
+    failed: str = ""
+
+    @property
+    def number(self) -> float | None:
+        """The launch's one number: the value, or the median of its samples; None where there is a reason instead."""
+        return statistics.median(self.samples) if self.samples else self.value
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One benchmark in one start of the interpreter. `round` counts the session's turns through its releases from 1; a
+    run by plain asv has no turns of ours and stores 0."""
+
+    session: str
+    round: int
+    launch: str
+    release: str
+    environment: str
+    benchmark: str
+    version: str
+    started_at: str
+    duration: float
+    facts: dict[str, Any]
+    cases: tuple[Case, ...]
+
+    def to_json(self) -> str:
+        cases = [
+            {key: value for key, value in vars(case).items() if value not in ((), "", None)} for case in self.cases
+        ]
+        return json.dumps({**vars(self), "cases": cases}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, line: str) -> Launch:
+        """Raises ValueError where `line` is not one launch."""
+        try:
+            data = json.loads(line)
+            cases = tuple(
+                Case(
+                    **{
+                        **case,
+                        "parameters": tuple(case["parameters"]),
+                        "samples": tuple(case.get("samples", ())),
+                    }
+                )
+                for case in data["cases"]
+            )
+            return cls(**{**data, "cases": cases})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a launch: {error}") from error
+
+
+class RecordedResults(Results):
+    """asv's results of one release in one environment, which also keep each launch and why a case has no number.
+
+    asv makes one such object per start of its fork server, so one object is one launch.
+    """
+
+    session = new_session()
+    round = 0
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._launch = secrets.token_hex(4)
+        self._recorded: list[Launch] = []
+
+    def add_result(
+        self,
+        benchmark: dict[str, Any],
+        result: Any,
+        started_at: datetime.datetime | None = None,
+        duration: float | None = None,
+        record_samples: bool = False,
+        append_samples: bool = False,
+        selected_idx: Iterable[int] | None = None,
+    ) -> None:
+        """As asv's, except that a size nobody asked for counts as not selected: what is known of it stays."""
+        if (self._commit_hash, self._env_name) in refusals:
+            return
+        cases = list(itertools.product(*benchmark["params"])) or [()]
+        said = _said_per_case(cases, result.stderr)
+        chosen = range(len(cases)) if selected_idx is None else sorted(selected_idx)
+        chosen = [i for i in chosen if "not_asked" not in said[i].facts]
+        facts: dict[str, Any] = {}
+        for i in chosen:
+            facts.update({k: v for k, v in said[i].facts.items() if k not in ("unavailable", "not_asked")})
+        if chosen:
+            self._recorded.append(
+                Launch(
+                    session=self.session,
+                    round=self.round,
+                    launch=self._launch,
+                    release=self._commit_hash,
+                    environment=self._env_name,
+                    benchmark=benchmark["name"],
+                    version=benchmark["version"],
+                    started_at=(started_at or datetime.datetime.now(datetime.UTC)).isoformat(timespec="seconds"),
+                    duration=round(duration or 0.0, 2),
+                    facts={**facts, "load": round(os.getloadavg()[0], 2)},
+                    cases=tuple(_case(cases[i], i, result, said[i]) for i in chosen),
+                )
+            )
+            self._warn_of_another_torch(facts)
+        super().add_result(
+            benchmark,
+            result,
+            started_at=started_at,
+            duration=duration,
+            record_samples=record_samples,
+            append_samples=append_samples,
+            selected_idx=chosen,
+        )
+
+    def save(self, result_dir: str) -> None:
+        """Appends the launches to their file, then replaces asv's file in one step; a refused release leaves both alone."""
+        if (self._commit_hash, self._env_name) in refusals:
+            return
+        path = Path(result_dir, self._filename)
+        append_launches(path.with_suffix(".jsonl"), self._recorded)
+        self._recorded = []
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".saving-") as scratch:
+            super().save(scratch)
+            Path(scratch, self._filename).replace(path)
+
+    def _warn_of_another_torch(self, facts: dict[str, Any]) -> None:
+        installed = facts.get("torch")
+        if installed and f"v{Version(installed).base_version}" != self._commit_hash:
+            log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
+
+
+@dataclass(frozen=True)
+class _Said:
+    facts: dict[str, Any]
+    rest: str
+
+
+def _said_per_case(cases: list[tuple[str, ...]], output: str) -> list[_Said]:
+    """What each case's process printed, taken apart into facts and the rest; asv joins them under headings."""
+    said = [_Said({}, "") for _ in cases]
+    if cases == [()]:
+        return [_parse(output)]
+    headings = {f"For parameters: {', '.join(case)}\n": i for i, case in enumerate(cases)}
+    parts = re.split(r"^(For parameters: .*\n)", output or "", flags=re.MULTILINE)
+    for heading, text in itertools.pairwise(parts):
+        if heading in headings:
+            said[headings[heading]] = _parse(text)
+    return said
+
+
+def _parse(output: str) -> _Said:
+    facts: dict[str, Any] = {}
+    rest = []
+    for line in (output or "").splitlines():
+        if line.startswith(SAID):
+            facts.update(json.loads(line.removeprefix(SAID)))
+        else:
+            rest.append(line)
+    return _Said(facts, "\n".join(rest).strip())
+
+
+def _case(parameters: tuple[str, ...], i: int, result: Any, said: _Said) -> Case:
+    value, samples = result.result[i], result.samples[i]
+    if samples is not None:
+        return Case(parameters, samples=tuple(samples))
+    if value is None:
+        return Case(parameters, failed=_failure(said.rest, result.errcode))
+    if isinstance(value, float) and math.isnan(value):
+        return Case(parameters, unavailable=said.facts.get("unavailable", "skipped without a reason"))
+    return Case(parameters, value=value)
+
+
+def _failure(output: str, exit_status: int) -> str:
+    """One sentence from the last words of a process that gave no number."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    timed_out = [line for line in lines if line.startswith("asv: benchmark timed out")]
+    if timed_out:
+        return timed_out[0].removeprefix("asv: ")
+    if "Traceback (most recent call last):" in output:
+        return lines[-1].removeprefix("workloads.")[:500]
+    if exit_status < 0:
+        return (
+            f"the process was ended by signal {-exit_status} before it could answer; "
+            "signal 9 is most often the system that ran out of memory"
+        )
+    last = f": {lines[-1][:400]}" if lines else ""
+    return f"the process ended with exit status {exit_status} and no answer{last}"
+
+
+def append_launches(path: Path, launches: list[Launch]) -> None:
+    """Appends whole lines in one write under a lock, on disk when this returns; begins a new line after a torn one."""
+    if not launches:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab+") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        size = stream.seek(0, os.SEEK_END)
+        torn = False
+        if size:
+            stream.seek(size - 1)
+            torn = stream.read(1) != b"\n"
+        text = "".join(launch.to_json() + "\n" for launch in launches)
+        stream.write((b"\n" if torn else b"") + text.encode())
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def read_launches(results_dir: Path, machine: str) -> Iterator[Launch]:
+    """Every launch stored for `machine`, file by file. A line that is none, such as the torn last one of a killed run, is
+    left out with a warning that names it."""
+    for path in sorted(Path(results_dir, machine).glob("*.jsonl")):
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                yield Launch.from_json(line)
+            except ValueError as error:
+                log.warning(f"{path}, line {number} is left out: {error}.")
+
+
+def setup() -> None:
+    """asv calls this when it loads the plugin: `asv run`, `continuous` and `find` then record launches too."""
+    asv.commands.run.Results = RecordedResults
+    asv.commands.find.Results = RecordedResults

@@ -1,0 +1,272 @@
+"""How are releases measured so that they can be compared? Interleaved, round by round, in one session that can be resumed.
+
+A round measures every release once, each in a fresh process; the next round goes through them backwards, so that a machine
+that slows down meanwhile slows all of them alike. Every finished benchmark is on disk before the next one starts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import asv_runner
+from asv import util
+from asv.benchmarks import Benchmarks
+from asv.config import Config
+from asv.environment import ExistingEnvironment
+from asv.machine import Machine
+from asv.plugin_manager import plugin_manager
+from asv.repo import get_repo
+from asv.runner import run_benchmarks
+from packaging.version import Version
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .axis import Axis, Release
+from .environments import InstallationError, write_atomically
+from .launches import Launch, RecordedResults, new_session, read_launches
+
+STATE = "session.json"
+"""The open session in `env/`: local to this machine, so that a fresh clone measures instead of trusting old results."""
+
+
+class SessionError(util.UserError):
+    """A session that cannot be started; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a session measures. `launches` is the number of rounds; counts and bytes are taken in the first round only,
+    because they do not vary. `budget` is seconds after which no further round is begun."""
+
+    releases: tuple[str, ...]
+    environment: str
+    questions: str
+    sizes: tuple[str, ...]
+    launches: int
+    budget: float | None = None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What must agree for an interrupted session to be gone on with."""
+        return {**json.loads(json.dumps(asdict(self))), "budget": None}
+
+
+class InstalledEnvironment(ExistingEnvironment):
+    """The torch that an interpreter has already, measured as it is and without network.
+
+    The interpreter needs torch and numpy; asv_runner, which is pure Python, is lent to it where it has none.
+    """
+
+    def __init__(self, conf: Any, executable: str) -> None:
+        super().__init__(conf, executable, {}, {})
+        self._lent = tempfile.TemporaryDirectory(prefix="torch-history-")
+        Path(self._lent.name, "asv_runner").symlink_to(Path(asv_runner.__file__).parent)
+        facts = self._probe()
+        self.torch: str = facts["torch"]
+        self._python: str = facts["python"]
+
+    @property
+    def name(self) -> str:
+        return f"installed-py{self._python}"
+
+    def _probe(self) -> dict[str, str]:
+        facts = "{'torch': torch.__version__, 'python': '%d.%d' % sys.version_info[:2]}"
+        code = f"import json, sys, numpy, torch; print(json.dumps({facts}))"
+        try:
+            answer = util.check_output([self._executable, "-c", code], dots=False, display_error=False)
+        except util.ProcessError as error:
+            last = (error.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            raise SessionError(
+                f"{self._executable} cannot be measured: {last}. Name an interpreter that has torch and numpy with --python."
+            ) from error
+        return dict(json.loads(answer))
+
+    def run(self, args: list[str], **kwargs: Any) -> Any:
+        env = {**kwargs.pop("env", os.environ)}
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), self._lent.name]))
+        return super().run(args, env=env, **kwargs)
+
+    def release(self, axis: Axis, recorded_as: str | None) -> Release:
+        """The release to record under: the one asked for, else the installed one. Raises SessionError where that is none."""
+        if recorded_as:
+            return axis.find(recorded_as)
+        tag = f"v{Version(self.torch).base_version}"
+        if tag not in axis or Version(self.torch).is_prerelease:
+            raise SessionError(
+                f"torch {self.torch} in {self._executable} is no release on the axis, so there is nowhere to record it. "
+                f"Say under which release it belongs, such as --as {axis.newest.tag}; the result will say so."
+            )
+        return axis.find(tag)
+
+
+def load_suite(root: Path) -> tuple[Config, Axis]:
+    """asv's configuration of the suite in `root` and the axis, asv's plugins loaded; `root` becomes the working directory."""
+    os.chdir(root)
+    conf = Config.load("asv.conf.json")
+    for plugin in conf.plugins:
+        plugin_manager.import_plugin(plugin)
+    return conf, get_repo(conf).axis
+
+
+def measurable(releases: list[Release], python: str) -> tuple[list[Release], list[str]]:
+    """Those of `releases` with a wheel for `python`, and one sentence for each that has none."""
+    able = [release for release in releases if python in release.pythons]
+    skipped = [
+        f"{release.tag} is left out: it has no wheel for Python {python}, only for {', '.join(release.pythons)}."
+        for release in releases
+        if release not in able
+    ]
+    return able, skipped
+
+
+class Session:
+    """One interleaved measurement of a plan, begun anew or gone on with."""
+
+    def __init__(
+        self,
+        conf: Config,
+        axis: Axis,
+        plan: Plan,
+        environment: Any,
+        again: bool = False,
+        recorded_as: str | None = None,
+    ) -> None:
+        self.conf = conf
+        self.plan = plan
+        self.machine = Machine.load(machine_name=None, interactive=False)
+        self.environment = environment
+        self._axis = axis
+        self._repo = get_repo(conf)
+        self._recorded_as = recorded_as
+        self._state = Path(conf.env_dir, STATE)
+        stored = self._stored_state()
+        same = stored.get("plan") == plan.identity and not again
+        self.id: str = stored["id"] if same else new_session()
+        self.finished = bool(same and stored.get("finished"))
+        self.resumed = bool(same and not self.finished and self.launches())
+
+    def launches(self) -> list[Launch]:
+        """What this session has measured so far."""
+        stored = read_launches(Path(self.conf.results_dir), self.machine.machine)
+        return [launch for launch in stored if launch.session == self.id]
+
+    def measure(self, console: Console) -> None:
+        """Measures what is missing of the plan. Raises KeyboardInterrupt when interrupted; what was finished is kept."""
+        self._save_state(finished=False)
+        self.machine.save(self.conf.results_dir)
+        began = time.monotonic()
+        benchmarks = self._discover()
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("benchmarks,"),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=console, refresh_per_second=2) as progress:
+            task = progress.add_task("", total=0)
+            turns = {turn: self._of_turn(benchmarks, turn) for turn in range(1, self.plan.launches + 1)}
+            progress.update(task, total=sum(map(len, turns.values())) * len(self.plan.releases))
+            turn_began = began
+            for turn, wanted in turns.items():
+                now = time.monotonic()
+                last_turn, turn_began = now - turn_began, now
+                if turn > 2 and self.plan.budget and now - began + last_turn > self.plan.budget:
+                    console.print(f"The budget allows no further round after {turn - 1} of {self.plan.launches}.")
+                    break
+                tags = self.plan.releases if turn % 2 else self.plan.releases[::-1]
+                for tag in tags:
+                    progress.update(task, description=f"round {turn} of {self.plan.launches}: {tag}")
+                    self._launch(tag, turn, wanted, lambda: progress.advance(task))
+        self._save_state(finished=True)
+
+    def _discover(self) -> Benchmarks:
+        first = self._axis.find(self.plan.releases[-1])
+        names = rf"^({self.plan.questions})\."
+        sizes = "|".join(re.escape(size) for size in self.plan.sizes)
+        benchmarks = Benchmarks.discover(
+            self.conf, self._repo, [self.environment], [first.tag], regex=rf"{names}.*'({sizes})'\)$"
+        )
+        if not benchmarks:
+            raise SessionError(
+                f"No benchmark answers to question '{self.plan.questions}' in size {' or '.join(self.plan.sizes)}."
+            )
+        benchmarks.save()
+        return benchmarks
+
+    def _of_turn(self, benchmarks: Benchmarks, turn: int) -> Benchmarks:
+        on_gpu = self.machine.__dict__.get("device") == "cuda"
+        skip = [
+            name
+            for name, benchmark in benchmarks.items()
+            if (turn > 1 and benchmark["type"] != "time") or (name.endswith("track_kernels") and not on_gpu)
+        ]
+        return benchmarks.filter_out(skip)
+
+    def _launch(self, tag: str, turn: int, benchmarks: Benchmarks, advance: Callable[[], None]) -> None:
+        done = {
+            launch.benchmark: launch.version
+            for launch in self.launches()
+            if launch.release == tag and launch.round == turn
+        }
+        missing = benchmarks.filter_out([name for name in benchmarks if done.get(name) == benchmarks[name]["version"]])
+        for _ in range(len(benchmarks) - len(missing)):
+            advance()
+        if not missing:
+            return
+        try:
+            self.environment.install_project(self.conf, self._repo, tag)
+        except InstallationError as error:
+            raise SessionError(str(error)) from error
+        session, results_dir = self, self.conf.results_dir
+
+        class Reporting(RecordedResults):
+            def add_result(self, *args: Any, **kwargs: Any) -> None:
+                super().add_result(*args, **kwargs)
+                self.save(results_dir)
+                advance()
+
+        Reporting.session, Reporting.round = session.id, turn
+        results = Reporting(
+            {**self.machine.__dict__, "python": self.environment.python},
+            {},
+            tag,
+            self._repo.get_date(tag),
+            self.environment.python,
+            self.environment.name,
+            {},
+        )
+        results.load_data(results_dir)
+        try:
+            run_benchmarks(
+                missing,
+                self.environment,
+                results=results,
+                extra_params={"rounds": 1},
+                record_samples=True,
+                append_samples=True,
+                launch_method="forkserver",
+            )
+        except util.UserError as error:
+            if str(error) == "Interrupted.":
+                raise KeyboardInterrupt from error
+            raise
+
+    def _stored_state(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads(self._state.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return {}
+
+    def _save_state(self, finished: bool) -> None:
+        self._state.parent.mkdir(parents=True, exist_ok=True)
+        state = {"id": self.id, "plan": self.plan.identity, "finished": finished}
+        write_atomically(self._state, json.dumps(state, indent=1))
