@@ -12,7 +12,6 @@ import click
 from asv import util
 from asv.environment import EnvironmentUnavailable
 from rich.console import Console
-from rich.table import Table
 
 from . import environments
 from .axis import Axis, Release
@@ -186,33 +185,26 @@ def _interpreter(name: str) -> str:
 
 
 def _print_changes(console: Console, old: str, new: str, changes: list[Change]) -> None:
-    table = Table(title=f"{old} -> {new}", box=None, pad_edge=False, title_justify="left")
-    for column in ("series", "verdict", "ratio", "interval", "spread", "from", "to"):
-        table.add_column(column, justify="left" if column in ("series", "verdict") else "right", no_wrap=True)
+    console.print(f"\n[bold]{old} -> {new}[/bold]: new / old, its interval, and the spread between launches")
+    width = max((len(change.series.words) for change in changes), default=0)
     for change in changes:
         colour = COLOURS.get(change.verdict.kind, "default")
-        cells = [change.series.words, f"[{colour}]{change.verdict.words}[/{colour}]"]
-        if change.reason and change.ratio is None:
-            table.add_row(*cells, _plain(change.reason))
-            continue
-        table.add_row(*cells, *_figures(change))
-    console.print(table)
+        verdict = f"[{colour}]{change.verdict.words:<10}[/{colour}]"
+        console.print(f"{change.series.words:<{width}}  {verdict}  {_figures(change)}", highlight=False)
     tally = Counter(change.verdict.kind for change in changes)
     console.print(", ".join(f"{count} {kind}" for kind, count in tally.most_common()) + ".")
 
 
-def _figures(change: Change) -> list[str]:
-    ratio = f"{change.ratio:.3f}x" if change.ratio is not None else ""
-    exact = change.series.unit != "seconds"
-    interval = "" if exact or change.low is None else f"{change.low:.3f}-{change.high:.3f}"
-    spread = "" if exact or change.spread is None else f"{change.spread:.1%}"
-    return [
-        ratio,
-        interval,
-        spread,
-        human(change.old, change.series.unit),
-        human(change.new, change.series.unit),
-    ]
+def _figures(change: Change) -> str:
+    if change.ratio is None:
+        return _plain(change.reason)
+    unit = change.series.unit
+    figures = [f"{change.ratio:6.3f}x"]
+    if unit == "seconds":
+        figures.append("one launch each" if change.low is None else f"{change.low:.3f} to {change.high:.3f}")
+        figures.append("" if change.spread is None else f"spread {change.spread:.1%}")
+    figures.append(f"{human(change.old, unit)} -> {human(change.new, unit)}")
+    return "  ".join(filter(None, [*figures, _plain(change.reason)]))
 
 
 def human(value: float | None, unit: str) -> str:
@@ -225,12 +217,11 @@ def human(value: float | None, unit: str) -> str:
 
 
 def _print_numbers(console: Console, session: Session, tag: str) -> None:
-    table = Table(title=tag, box=None, pad_edge=False, title_justify="left")
-    for column in ("series", "number"):
-        table.add_column(column, no_wrap=True)
-    for change in compare(session.launches(), tag, tag):
-        table.add_row(change.series.words, human(change.new, change.series.unit) or _plain(change.reason))
-    console.print(table)
+    changes = compare(session.launches(), tag, tag)
+    width = max((len(change.series.words) for change in changes), default=0)
+    for change in changes:
+        number = human(change.new, change.series.unit) or _plain(change.reason)
+        console.print(f"{change.series.words:<{width}}  {number}", highlight=False)
 
 
 def _plain(text: str) -> str:

@@ -33,8 +33,8 @@ MARK = "torch-history.json"
 """The file written last into a finished environment: what was asked for, and every package that was installed."""
 
 MEASURING_WITHOUT = ("PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "LD_PRELOAD")
-"""Variables that a measuring process does not inherit: without compiled bytecode each of dozens of processes compiles torch's
-Python again (3 s), and the others replace or reconfigure the allocator whose bytes are counted."""
+"""Variables that a measuring process does not inherit: without compiled bytecode each of dozens of processes compiles
+torch's Python again (3 s), and the others replace or reconfigure the allocator whose bytes are counted."""
 
 LOCK_FILE = "releases.lock"
 LOCK_HEADER = """\

@@ -108,7 +108,7 @@ class InstalledEnvironment(ExistingEnvironment):
 
 
 def load_suite(root: Path) -> tuple[Config, Axis]:
-    """asv's configuration of the suite in `root` and the axis, asv's plugins loaded; `root` becomes the working directory."""
+    """asv's configuration of the suite in `root`, plugins loaded, and the axis; `root` becomes the working directory."""
     os.chdir(root)
     conf = Config.load("asv.conf.json")
     for plugin in conf.plugins:

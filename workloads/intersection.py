@@ -25,10 +25,15 @@ ROWS_CHECKED = 997
 """Rows of the result that are compared with NumPy before a measurement; all 242,991 in float64 would need 4 GB."""
 
 
+TOLERANCE = 0.05
+"""Square pixels. Each side, below 400, is off by at most 2**-16 in float32, and their product is rounded by 2**-7 at most:
+400 x 2**-16 x 2 + 2**-7 = 0.02."""
+
+
 def inputs(size: str, device: str, seed: int) -> tuple:
     """Two float32 tensors of corners (x_min, y_min, x_max, y_max), [N, 4] and [M, 4], in pixels of a 1,000 x 1,000 picture.
 
-    About a third of the pairs overlap. Drawn with NumPy, so that every release sees the same numbers.
+    About a quarter of the pairs overlap. Drawn with NumPy, so that every release sees the same numbers.
     """
     random = np.random.RandomState(seed)
     return tuple(
@@ -62,8 +67,7 @@ def check(arguments: tuple, result: torch.Tensor) -> None:
     want = expected(boxes[index].cpu().numpy(), others.cpu().numpy())
     got = result[index].cpu().numpy()
     worst = float(np.abs(got - want).max())
-    # A product of two float32 differences of coordinates below 1,000: each difference is off by at most 2**-14.
-    if not worst <= 0.2:
+    if not worst <= TOLERANCE:
         raise WrongResult(f"an overlap area is off by {worst:.3g} square pixels")
 
 
