@@ -106,6 +106,19 @@ _EDITS = (
         "var graph_url = item[1].split('/').map(encodeURIComponent).join('/');",
         times=2,
     ),
+    _Edit(
+        "links that compare two releases, which lie two steps above a release's own page",
+        "regressions.js",
+        "show_commit_url + '../compare/'",
+        "show_commit_url + '../../compare/'",
+        times=2,
+    ),
+    _Edit(
+        "links that compare two releases, which lie two steps above a release's own page",
+        "summarylist.js",
+        "show_commit_url + '../compare/'",
+        "show_commit_url + '../../compare/'",
+    ),
 )
 
 
@@ -123,6 +136,11 @@ def publish_classic(conf: Config, html_dir: Path) -> None:
         _apply(edit, html_dir)
     for page in sorted(html_dir.glob("*.html")):
         _localise(page)
+    feed = html_dir / "regressions.xml"
+    if feed.is_file():
+        feed.write_text(
+            feed.read_text(encoding="utf-8").replace("/releases/tag/../compare/", "/compare/"), encoding="utf-8"
+        )
     shutil.copy(VENDOR / "offline.js", html_dir / "vendor")
     for data in sorted(html_dir.rglob("*.json")):
         _write_json_twin(data)

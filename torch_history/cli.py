@@ -16,7 +16,7 @@ from rich.console import Console
 from . import environments
 from .axis import Axis, Release
 from .session import InstalledEnvironment, Plan, Session, SessionError, load_suite, measurable
-from .verdicts import Change, compare
+from .verdicts import Change, compare, human
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_LANE = "3.11"
@@ -205,15 +205,6 @@ def _figures(change: Change) -> str:
         figures.append("" if change.spread is None else f"spread {change.spread:.1%}")
     figures.append(f"{human(change.old, unit)} -> {human(change.new, unit)}")
     return "  ".join(filter(None, [*figures, _plain(change.reason)]))
-
-
-def human(value: float | None, unit: str) -> str:
-    """A number with its unit as a person reads it: `57.9 ms`, `240,000,000 B`, `53`."""
-    if value is None:
-        return ""
-    if unit == "seconds":
-        return str(util.human_value(value, "seconds"))
-    return f"{value:,.0f}" + (" B" if unit == "bytes" else "")
 
 
 def _print_numbers(console: Console, session: Session, tag: str) -> None:

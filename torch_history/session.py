@@ -184,7 +184,10 @@ class Session:
                     break
                 tags = self.plan.releases if turn % 2 else self.plan.releases[::-1]
                 for tag in tags:
-                    progress.update(task, description=f"round {turn} of {self.plan.launches}: {tag}")
+                    step = f"round {turn} of {self.plan.launches}: {tag}"
+                    progress.update(task, description=step)
+                    if not console.is_terminal:
+                        console.print(step)
                     self._launch(tag, turn, wanted, lambda: progress.advance(task))
         self._save_state(finished=True)
 

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from asv import util
 from scipy import stats
 
 from .launches import Case, Launch
@@ -187,3 +188,12 @@ def _missing(
     if news:
         return Change(series, Verdict.FIXED, new=statistics.median(news), launches=(0, len(news)), reason=why(before))
     return Change(series, Verdict.NEVER_RAN, reason=why(after))
+
+
+def human(value: float | None, unit: str) -> str:
+    """A number with its unit as a person reads it: `57.9 ms`, `240,000,000 B`, `53`."""
+    if value is None:
+        return ""
+    if unit == "seconds":
+        return str(util.human_value(value, "seconds"))
+    return f"{value:,.0f}" + (" B" if unit == "bytes" else "")

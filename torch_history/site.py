@@ -1,0 +1,242 @@
+"""Should I upgrade, and what will it cost? A static site from `results/`: a front page of our own, asv's dashboard inside.
+
+Nothing on it asks another host for anything, and it opens from disk. It is built beside the old one and takes its place in
+one step, so a publish that fails leaves the old site as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import statistics
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import altair
+import vl_convert
+from asv import util
+from asv.config import Config
+from jinja2 import Environment, PackageLoader, select_autoescape
+from markupsafe import Markup
+
+from .axis import Axis
+from .classic import publish_classic
+from .launches import Launch, read_launches
+from .verdicts import Change, Series, compare, history, human
+
+VEGA_LITE = "6.4"
+SNIPPET = "window.vegaEmbed = vegaEmbed;"
+"""What the bundle of Vega's libraries hands to the page."""
+
+RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "never ran": 5}
+"""Order of verdicts on a page: what costs first, what needs no thought last."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One metric of one question in one size: a chart with a line per variant, and the same numbers as a table."""
+
+    id: str
+    title: str
+    spec: dict[str, Any]
+    releases: list[str]
+    rows: list[tuple[str, list[tuple[str, str]]]]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What one machine measured in one environment: its newest release against the one before, and the history."""
+
+    id: str
+    machine: dict[str, Any]
+    environment: str
+    old: str
+    new: str
+    changes: list[Change]
+    tally: list[tuple[str, int]]
+    pictures: list[Picture]
+
+
+def publish_site(conf: Config, axis: Axis, html_dir: Path) -> Path:
+    """Builds the site into `html_dir` and returns its front page. Raises UserError where there are no results at all."""
+    lanes = list(_lanes(Path(conf.results_dir), axis))
+    if not lanes:
+        raise util.UserError(
+            f"{conf.results_dir}/ holds no launches to publish: measure first with `torch-history run`."
+        )
+    html_dir = html_dir.resolve()
+    html_dir.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=html_dir.parent, prefix=".publishing-") as scratch:
+        new = Path(scratch, "site")
+        publish_classic(conf, new / "asv")
+        templates = Environment(
+            loader=PackageLoader("torch_history"),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        templates.filters["embedded"] = _embedded
+        templates.globals["human"] = human
+        page = templates.get_template("index.html").render(lanes=lanes, newest=axis.newest)
+        (new / "index.html").write_text(page, encoding="utf-8")
+        for name in ("style.css", "page.js"):
+            shutil.copy(Path(__file__).parent / "templates" / name, new)
+        bundle = vl_convert.javascript_bundle(SNIPPET, VEGA_LITE)
+        (new / "vega.js").write_text(f"(() => {{{bundle}}})();\n", encoding="utf-8")
+        _swap(new, html_dir)
+    return html_dir / "index.html"
+
+
+def draw(conf: Config, axis: Axis, file: Path, machine: str, environment: str, metric: str, size: str) -> None:
+    """Writes one chart of the history as SVG. Raises UserError where there is no such chart."""
+    for lane in _lanes(Path(conf.results_dir), axis):
+        if (lane.machine["machine"], lane.environment) != (machine, environment):
+            continue
+        for picture in lane.pictures:
+            if picture.id.endswith(f"{metric}-{size}"):
+                svg = vl_convert.vegalite_to_svg({**picture.spec, "width": 720, "background": "white"}, VEGA_LITE)
+                file.write_text(svg, encoding="utf-8")
+                return
+    raise util.UserError(f"There is no history of {metric} in size {size} on {machine}, {environment}.")
+
+
+def _swap(new: Path, html_dir: Path) -> None:
+    """Puts `new` in the place of `html_dir`; the old site goes with the scratch folder."""
+    new.parent.chmod(0o755)
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(html_dir, new.parent / "old")
+    os.rename(new, html_dir)
+
+
+def _lanes(results_dir: Path, axis: Axis) -> Iterator[Lane]:
+    for record in sorted(results_dir.glob("*/machine.json")):
+        machine = util.load_json(str(record))
+        by_environment: dict[str, list[Launch]] = defaultdict(list)
+        for launch in read_launches(results_dir, record.parent.name):
+            if launch.release in axis:
+                by_environment[launch.environment].append(launch)
+        for environment, launches in sorted(by_environment.items(), reverse=True):
+            yield _lane(machine, environment, launches, axis)
+
+
+def _lane(machine: dict[str, Any], environment: str, launches: list[Launch], axis: Axis) -> Lane:
+    measured = sorted({launch.release for launch in launches}, key=axis.position)
+    new = measured[-1]
+    old = measured[-2] if len(measured) > 1 else new
+    changes = compare(launches, old, new) if old != new else []
+    changes.sort(key=lambda change: (RANK[change.verdict.kind], -abs((change.ratio or 1) - 1), change.series.words))
+    tally: dict[str, int] = defaultdict(int)
+    for change in changes:
+        tally[change.verdict.kind] += 1
+    id = f"{machine['machine']}-{environment}".replace(".", "-")
+    return Lane(
+        id=id,
+        machine=machine,
+        environment=environment,
+        old=old,
+        new=new,
+        changes=changes,
+        tally=sorted(tally.items(), key=lambda item: RANK[item[0]]),
+        pictures=_pictures(id, launches, measured),
+    )
+
+
+def _pictures(lane: str, launches: list[Launch], measured: list[str]) -> list[Picture]:
+    groups: dict[tuple[str, tuple[str, ...]], dict[Series, dict[str, list[Any]]]] = defaultdict(dict)
+    for series, releases in history(launches).items():
+        groups[series.benchmark, series.parameters[1:]][series] = releases
+    return [
+        picture
+        for (benchmark, rest), members in sorted(groups.items(), key=lambda group: _place(*group[0]))
+        if (picture := _picture(lane, benchmark, rest, members, measured))
+    ]
+
+
+def _place(benchmark: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...], int, str]:
+    """Where a picture stands: by question and size, then time and peak memory before what explains them."""
+    question, _, metric = benchmark.rpartition(".")
+    first = ("time_call", "track_peak_memory")
+    return question, rest, first.index(metric) if metric in first else len(first), metric
+
+
+def _picture(
+    lane: str,
+    benchmark: str,
+    rest: tuple[str, ...],
+    members: dict[Series, dict[str, list[Any]]],
+    measured: list[str],
+) -> Picture | None:
+    points, rows = [], []
+    for series, releases in members.items():
+        variant = series.parameters[0].strip("'")
+        cells: dict[str, tuple[str, str]] = {}
+        for release in measured:
+            pairs = releases.get(release, [])
+            numbers = [case.number for _, case in pairs if case.number is not None]
+            if numbers:
+                middle = statistics.median(numbers)
+                cells[release] = (human(middle, series.unit), "")
+                points.append(
+                    {
+                        "release": release,
+                        "variant": variant,
+                        "median": middle,
+                        "low": min(numbers),
+                        "high": max(numbers),
+                        "launches": len(numbers),
+                        "shown": human(middle, series.unit),
+                    }
+                )
+            else:
+                case = pairs[-1][1] if pairs else None
+                cells[release] = ("", (case.failed or case.unavailable) if case else "not measured")
+        rows.append((variant, cells))
+    if not points:
+        return None
+    example = next(iter(members))
+    size = " ".join(part.strip("'") for part in rest)
+    metric = example.words.partition(",")[0]
+    used = [release for release in measured if any(point["release"] == release for point in points)]
+    return Picture(
+        id=f"{lane}-{benchmark.rpartition('.')[2]}-{size}".replace(" ", "-").replace(".", "-"),
+        title=f"{metric}, size {size}" if size else metric,
+        spec=_spec(points, used, example.unit),
+        releases=used,
+        rows=[(name, [cells[release] for release in used]) for name, cells in rows],
+    )
+
+
+def _spec(points: list[dict[str, Any]], releases: list[str], unit: str) -> dict[str, Any]:
+    """A line per variant over the releases, with the range of launches; time on a logarithmic scale, the rest from zero."""
+    axis_format = {"seconds": ("~s", "seconds a call"), "bytes": ("~s", "bytes")}.get(unit, ("d", "count"))
+    tick_step = altair.Undefined if unit else 1
+    scale = altair.Scale(type="log") if unit == "seconds" else altair.Scale(zero=True)
+    variants = sorted({str(point["variant"]) for point in points})
+    x = altair.X("release:O", sort=releases, title="PyTorch release", axis=altair.Axis(labelAngle=-45))
+    legend = altair.Legend(orient="bottom", title=None)
+    colour = altair.Color("variant:N", scale=altair.Scale(scheme="tableau10", domain=variants), legend=legend)
+    shape = altair.Shape("variant:N", scale=altair.Scale(domain=variants), legend=legend)
+    y = altair.Y(
+        "median:Q",
+        scale=scale,
+        title=axis_format[1],
+        axis=altair.Axis(format=axis_format[0], tickCount=5, tickMinStep=tick_step),
+    )
+    tooltip = ["release:O", "variant:N", altair.Tooltip("shown:N", title="median"), "launches:Q"]
+    base = altair.Chart(altair.InlineData(values=points)).encode(x=x, color=colour)
+    ranges = base.mark_rule().encode(y=altair.Y("low:Q", scale=scale), y2="high:Q")
+    lines = base.mark_line(opacity=0.7).encode(y=y)
+    dots = base.mark_point(filled=True, size=70, opacity=1).encode(y=y, shape=shape, tooltip=tooltip)
+    chart = altair.layer(ranges, lines, dots).properties(width="container", height=280)
+    return dict(chart.configure_view(strokeOpacity=0).to_dict())
+
+
+def _embedded(data: Any) -> Markup:
+    """JSON for a script element: no character of it can end the element."""
+    return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e"))
