@@ -9,10 +9,13 @@ variant that cannot run here is skipped and a wrong result fails, each with a se
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
+import itertools
 import json
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -21,7 +24,7 @@ from typing import Any, NamedTuple
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from measure import THREADS, clock, device, profile
+from measure import THREADS, clock, device, profile, sequence
 from workloads import Unavailable
 
 if hasattr(torch, "compile"):
@@ -40,42 +43,98 @@ class _Metric(NamedTuple):
 
 
 def _time_call(self, variant, size):
-    self._block()
+    _case(self._workload, variant, size).block()
+
+
+def _time_forward(self, variant, size):
+    _case(self._workload, variant, size).forward_block()
 
 
 def _track_peak_memory(self, variant, size):
-    return self._profile().peak_memory
+    return _profile(self._workload, variant, size).peak_memory
+
+
+def _track_retained(self, variant, size):
+    return _profile(self._workload, variant, size, forward=True).retained
 
 
 def _track_operators(self, variant, size):
-    return self._profile().operators
+    return _profile(self._workload, variant, size).operators
 
 
 def _track_allocations(self, variant, size):
-    return self._profile().allocations
+    return _profile(self._workload, variant, size).allocations
 
 
 def _track_kernels(self, variant, size):
-    if self._device != "cuda":
+    if device.name() != "cuda":
         _skip("unavailable", "kernels are launched on a GPU only")
-    return self._profile().kernels
+    return _profile(self._workload, variant, size).kernels
+
+
+def _track_host_syncs(self, variant, size):
+    if device.name() != "cuda":
+        _skip("unavailable", "the host waits for a GPU only where there is one")
+    return _profile(self._workload, variant, size).host_syncs
+
+
+def _track_gradients(self, variant, size):
+    return _case(self._workload, variant, size).call.gradients
 
 
 def _track_fusion_groups(self, variant, size):
-    groups = profile.fusion_groups(self._call)
+    groups = profile.fusion_groups(_case(self._workload, variant, size).call)
     if groups is None:
         _skip("unavailable", "only TorchScript has a graph to ask for fused groups")
     return groups
 
 
+def _track_first_call(self, variant, size):
+    return sequence.first(_sequence(self._workload, variant, size))
+
+
+def _track_second_call(self, variant, size):
+    return sequence.second(_sequence(self._workload, variant, size))
+
+
+def _track_median_call(self, variant, size):
+    return sequence.median(_sequence(self._workload, variant, size))
+
+
+def _track_worst_call(self, variant, size):
+    return sequence.worst(_sequence(self._workload, variant, size))
+
+
+def _track_worst_over_median(self, variant, size):
+    return sequence.worst_over_median(_sequence(self._workload, variant, size))
+
+
+def _track_stalls(self, variant, size):
+    return sequence.stalls(_sequence(self._workload, variant, size))
+
+
 _METRICS = {
     "time": _Metric("time_call", _time_call, "seconds", clock),
+    "forward_time": _Metric("time_forward", _time_forward, "seconds", clock),
     "peak_memory": _Metric("track_peak_memory", _track_peak_memory, "bytes", profile),
+    "retained": _Metric("track_retained", _track_retained, "bytes", profile),
     "operators": _Metric("track_operators", _track_operators, "operators", profile),
     "allocations": _Metric("track_allocations", _track_allocations, "allocations", profile),
     "kernels": _Metric("track_kernels", _track_kernels, "kernels", profile),
+    "host_syncs": _Metric("track_host_syncs", _track_host_syncs, "synchronisations", profile),
+    "gradients": _Metric("track_gradients", _track_gradients, "gradients", profile),
     "fusion_groups": _Metric("track_fusion_groups", _track_fusion_groups, "groups", profile),
+    "first_call": _Metric("track_first_call", _track_first_call, "seconds", sequence),
+    "second_call": _Metric("track_second_call", _track_second_call, "seconds", sequence),
+    "median_call": _Metric("track_median_call", _track_median_call, "seconds", sequence),
+    "worst_call": _Metric("track_worst_call", _track_worst_call, "seconds", sequence),
+    "worst_over_median": _Metric("track_worst_over_median", _track_worst_over_median, "ratio", sequence),
+    "stalls": _Metric("track_stalls", _track_stalls, "stalls", sequence),
 }
+
+_SHARED = tempfile.TemporaryDirectory(prefix="torch-history-")
+"""Made before asv's server forks: what one metric's process found in its one profiled call, the others' processes read.
+A process that is spawned makes a folder of its own and shares with none."""
 
 
 class _Question:
@@ -98,31 +157,92 @@ class _Question:
             function.unit = metric.unit
             function.version = version(workload, metric.source)
             function.pretty_name = "{}: {}".format(cls.__name__, name.replace("_", " "))
+            if metric.source is clock:
+                function.setup = functools.partial(_case, workload)
             setattr(cls, metric.method, function)
 
     def setup(self, variant, size):
-        """Builds, warms up and checks the variant, once per process: asv calls this again before every sample."""
-        if hasattr(self, "_call"):
-            return
-        _say(torch=torch.__version__, python=sys.version.split()[0], threads=THREADS)
-        try:
-            if size not in device.asked_sizes():
-                _skip("not_asked", f"size {size} was not asked for: set TORCH_HISTORY_SIZES={size}")
-            self._device = device.name()
-            _say(device=self._device)
-            device.ready(self._device)
-            arguments = self._workload.inputs(size, self._device, SEED)
-            call = self._workload.variants[variant](arguments)
-            result = clock.warm_up(call, self._device)
-        except (Unavailable, device.DeviceUnavailable) as reason:
-            _skip("unavailable", str(reason))
-        self._workload.check(arguments, result)
-        del result
-        self._block = clock.seconds_per_call.calibrate(call, self._device)
-        self._call = call
+        """Says what is measured with, and skips where nobody asked for `size` or the device cannot be used."""
+        _begin(size)
 
-    def _profile(self):
-        return profile.profile(self._call, self._device)
+
+class _Case(NamedTuple):
+    """A variant that is built, warm and found right: its call, and blocks of calls long enough to be timed."""
+
+    call: Any
+    block: Callable[[], None]
+    forward_block: Callable[[], None] | None
+
+
+@functools.lru_cache(maxsize=None)
+def _begin(size: str) -> str:
+    """Once per process: prints the facts, makes the device ready and returns its name."""
+    _say(torch=torch.__version__, python=sys.version.split()[0], threads=THREADS)
+    try:
+        scale = size.rpartition(" ")[2]
+        if scale in device.DEFAULT_SIZES.values() and scale not in device.asked_sizes():
+            _skip("not_asked", f"size {size} was not asked for: set TORCH_HISTORY_SIZES={scale}")
+        name = device.name()
+        _say(device=name)
+        device.ready(name)
+    except device.DeviceUnavailable as reason:
+        _skip("unavailable", str(reason))
+    return name
+
+
+@functools.lru_cache(maxsize=1)
+def _case(workload: ModuleType, variant: str, size: str) -> _Case:
+    """Once per process: builds, warms up and checks the variant; asv asks for it before every sample."""
+    on = _begin(size)
+    try:
+        arguments = workload.inputs(size, on, SEED)
+        call = workload.variants[variant](arguments)
+        result = clock.warm_up(call, on)
+    except Unavailable as reason:
+        _skip("unavailable", str(reason))
+    workload.check(arguments, result)
+    del result
+    block = clock.seconds_per_call.calibrate(call, on)
+    forward = getattr(call, "forward", None)
+    return _Case(call, block, forward and _repeated(forward, clock.seconds_per_call.calls))
+
+
+def _repeated(call: Callable[[], object], calls: int) -> Callable[[], None]:
+    def block() -> None:
+        for _ in itertools.repeat(None, calls):
+            call()
+
+    return block
+
+
+def _profile(workload: ModuleType, variant: str, size: str, forward: bool = False) -> profile.Profile:
+    def measured() -> list:
+        case = _case(workload, variant, size)
+        if forward and case.forward_block is None:
+            _skip("unavailable", "this variant has no forward apart from its backward")
+        return list(profile.profile(case.call.forward if forward else case.call, _begin(size)))
+
+    kind = "forward" if forward else "call"
+    return profile.Profile(*_shared(f"{workload.__name__}-{variant}-{size}-{kind}", measured))
+
+
+def _sequence(workload: ModuleType, variant: str, size: str) -> list:
+    def measured() -> list:
+        try:
+            return sequence.run(workload.__name__, variant, size, _begin(size), SEED)
+        except sequence.SequenceUnavailable as reason:
+            _skip("unavailable", str(reason))
+            raise
+
+    return _shared(f"{workload.__name__}-{variant}-{size}-sequence", measured)
+
+
+def _shared(name: str, measured: Callable[[], list]) -> list:
+    """What `measured` returns, measured once for all metrics of a launch."""
+    path = Path(_SHARED.name, name.replace("/", "-") + ".json")
+    if not path.exists():
+        path.write_text(json.dumps(measured()), encoding="utf-8")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def version(workload: ModuleType, metric: ModuleType) -> str:
