@@ -17,15 +17,21 @@ import torch.profiler
 class Profile(NamedTuple):
     """Counts of one call.
 
-    `peak_memory`: bytes at the highest point above what was allocated when the call began. `allocations`: how often
-    memory was taken. `operators`: host events of the form namespace::name. `kernels`: device events that are no copy,
-    no fill and no annotation.
+    `peak_memory`: bytes at the highest point above what was allocated when the call began. `retained`: bytes above it
+    when the call has returned, its result alive. `allocations`: how often memory was taken. `operators`: host events of
+    the form namespace::name. `kernels`: device events that are no copy, no fill and no annotation. `host_syncs`: how
+    often the host waited for the device's queue.
     """
 
     peak_memory: int
+    retained: int
     allocations: int
     operators: int
     kernels: int
+    host_syncs: int
+
+
+_WAITS = ("cudaStreamSynchronize", "cuStreamSynchronize", "cudaEventSynchronize", "cuEventSynchronize")
 
 
 def profile(call: Callable[[], object], device: str) -> Profile:
@@ -40,7 +46,6 @@ def profile(call: Callable[[], object], device: str) -> Profile:
         result = call()
         if device == "cuda":
             torch.cuda.synchronize()
-    del result
     recorded = profiler.profiler.kineto_results
     events = recorded.events()
     if not events:
@@ -49,12 +54,15 @@ def profile(call: Callable[[], object], device: str) -> Profile:
     launched = [event.name() for event in events if _on_gpu(event)]
     no_kernel = ("Memcpy", "Memset", "[memory]")
     annotations = set(host)
-    peak, allocations = _cuda_memory(call) if device == "cuda" else _cpu_memory(recorded, events)
+    del result
+    peak, retained, allocations = _cuda_memory(call) if device == "cuda" else _cpu_memory(recorded, events)
     return Profile(
         peak_memory=peak,
+        retained=retained,
         allocations=allocations,
         operators=sum("::" in name for name in host),
         kernels=sum(name not in annotations and not name.startswith(no_kernel) for name in launched),
+        host_syncs=sum(name in _WAITS for name in host),
     )
 
 
@@ -62,8 +70,8 @@ def _on_gpu(event) -> bool:
     return "CUDA" in str(event.device_type())
 
 
-def _cpu_memory(recorded, events) -> tuple[int, int]:
-    """Peak bytes and number of allocations from the profiler's record of every allocation and free, in order.
+def _cpu_memory(recorded, events) -> tuple[int, int, int]:
+    """Peak bytes, retained bytes and number of allocations from the profiler's record of all allocations, in order.
 
     From torch 1.10 on these are the raw events called [memory]; before, the profiler's older records hold them. The
     summarised `profiler.events()` will not do: frees inside operators are missing there.
@@ -78,11 +86,11 @@ def _cpu_memory(recorded, events) -> tuple[int, int]:
     for change in changes:
         level += change
         peak = max(peak, level)
-    return peak, sum(change > 0 for change in changes)
+    return peak, level, sum(change > 0 for change in changes)
 
 
-def _cuda_memory(call: Callable[[], object]) -> tuple[int, int]:
-    """Peak bytes and number of allocations of one more call, from the caching allocator's counters.
+def _cuda_memory(call: Callable[[], object]) -> tuple[int, int, int]:
+    """Peak bytes, retained bytes and number of allocations of one more call, from the caching allocator's counters.
 
     cuBLAS's workspace counts as allocated from torch 2.0 on; a warm `call` has taken it before, so it is in neither.
     """
@@ -94,9 +102,10 @@ def _cuda_memory(call: Callable[[], object]) -> tuple[int, int]:
     result = call()
     torch.cuda.synchronize()
     peak = torch.cuda.max_memory_allocated() - bytes_before
+    retained = torch.cuda.memory_allocated() - bytes_before
     allocations = torch.cuda.memory_stats()["allocation.all.allocated"] - count_before
     del result
-    return peak, allocations
+    return peak, retained, allocations
 
 
 def fusion_groups(call: Callable[[], object]) -> int | None:
