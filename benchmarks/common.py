@@ -9,6 +9,7 @@ variant that cannot run here is skipped and a wrong result fails, each with a se
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -19,7 +20,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
@@ -47,7 +48,10 @@ def _time_call(self, variant, size):
 
 
 def _time_forward(self, variant, size):
-    _case(self._workload, variant, size).forward_block()
+    block = _case(self._workload, variant, size).forward_block
+    if block is None:
+        _skip("unavailable", "this variant has no forward apart from its backward")
+    block()
 
 
 def _track_peak_memory(self, variant, size):
@@ -174,10 +178,13 @@ class _Case(NamedTuple):
     forward_block: Callable[[], None] | None
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _begin(size: str) -> str:
     """Once per process: prints the facts, makes the device ready and returns its name."""
     _say(torch=torch.__version__, python=sys.version.split()[0], threads=THREADS)
+    with contextlib.suppress(OSError):
+        # Where memory runs out, the system ends this process and not the ones that keep the results.
+        Path("/proc/self/oom_score_adj").write_text("900", encoding="ascii")
     try:
         scale = size.rpartition(" ")[2]
         if scale in device.DEFAULT_SIZES.values() and scale not in device.asked_sizes():
@@ -259,7 +266,7 @@ def version(workload: ModuleType, metric: ModuleType) -> str:
     return digest.hexdigest()
 
 
-def _skip(kind: str, sentence: str) -> None:
+def _skip(kind: str, sentence: str) -> NoReturn:
     _say(**{kind: sentence})
     raise SkipNotImplemented(sentence)
 
