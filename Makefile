@@ -6,7 +6,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-.PHONY: help run test test-fast lint browser lock publish clean
+.PHONY: help run test test-fast lint bench browser lock picture publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -40,9 +40,17 @@ lint: .venv/ready
 browser:
 	@command -v chromium >/dev/null || { apt-get update --quiet && apt-get install --yes --quiet --no-install-recommends chromium; }
 
+# make bench   what building an environment costs against a plain install, and a switch between two
+bench: .venv/ready
+	$(BIN)/python -m tests.bench_environments
+
 # make publish   builds the site from results/
 publish: .venv/ready
 	$(BIN)/torch-history publish
+
+# make picture   draws the README's picture from results/
+picture: .venv/ready
+	$(BIN)/torch-history draw docs/peak-memory.svg
 
 # make lock   pins the tool's own environment anew
 lock: .venv/ready

@@ -112,14 +112,33 @@ def run(
 
 
 @main.command()
-@click.option("--html-dir", type=click.Path(path_type=Path), default="html", show_default=True)
-def publish(html_dir: Path) -> None:
+@click.option("--html-dir", type=click.Path(path_type=Path), help="Where to [default: html].")
+@click.option("--results-dir", type=click.Path(path_type=Path), help="What to publish [default: results].")
+def publish(html_dir: Path | None, results_dir: Path | None) -> None:
     """Build the site from results/: its own pages, and asv's dashboard inside."""
     from .site import publish_site
 
+    html_dir, results_dir = (path and path.resolve() for path in (html_dir, results_dir))
     conf, axis = load_suite(ROOT)
+    html_dir = html_dir or ROOT / "html"
+    conf.results_dir = str(results_dir or conf.results_dir)
     index = publish_site(conf, axis, html_dir)
     Console(soft_wrap=True).print(f"The site lies in {index}: open that file in a browser.")
+
+
+@main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--machine", default="amd-epyc-2-cores", show_default=True)
+@click.option("--environment", default="release-py3.11", show_default=True)
+@click.option("--benchmark", default="intersection.Intersection.track_peak_memory", show_default=True)
+@click.option("--size", default="small", show_default=True)
+def draw(file: Path, machine: str, environment: str, benchmark: str, size: str) -> None:
+    """Draw the history of one benchmark over its variants as an SVG."""
+    from .site import draw_history
+
+    file = file.resolve()
+    conf, axis = load_suite(ROOT)
+    draw_history(conf, axis, file, machine, environment, benchmark, size)
 
 
 @main.command()

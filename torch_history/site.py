@@ -44,6 +44,8 @@ class Picture:
 
     id: str
     title: str
+    benchmark: str
+    size: str
     spec: dict[str, Any]
     releases: list[str]
     rows: list[tuple[str, list[tuple[str, str]]]]
@@ -93,17 +95,22 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path) -> Path:
     return html_dir / "index.html"
 
 
-def draw(conf: Config, axis: Axis, file: Path, machine: str, environment: str, metric: str, size: str) -> None:
-    """Writes one chart of the history as SVG. Raises UserError where there is no such chart."""
+def draw_history(
+    conf: Config, axis: Axis, file: Path, machine: str, environment: str, benchmark: str, size: str
+) -> None:
+    """Writes the history of one benchmark over its variants as SVG. Raises UserError where there is none."""
     for lane in _lanes(Path(conf.results_dir), axis):
-        if (lane.machine["machine"], lane.environment) != (machine, environment):
-            continue
         for picture in lane.pictures:
-            if picture.id.endswith(f"{metric}-{size}"):
+            if (lane.machine["machine"], lane.environment, picture.benchmark, picture.size) == (
+                machine,
+                environment,
+                benchmark,
+                size,
+            ):
                 svg = vl_convert.vegalite_to_svg({**picture.spec, "width": 720, "background": "white"}, VEGA_LITE)
                 file.write_text(svg, encoding="utf-8")
                 return
-    raise util.UserError(f"There is no history of {metric} in size {size} on {machine}, {environment}.")
+    raise util.UserError(f"There is no history of {benchmark} in size {size} on {machine}, {environment}.")
 
 
 def _swap(new: Path, html_dir: Path) -> None:
@@ -206,6 +213,8 @@ def _picture(
     return Picture(
         id=f"{lane}-{benchmark.rpartition('.')[2]}-{size}".replace(" ", "-").replace(".", "-"),
         title=f"{metric}, size {size}" if size else metric,
+        benchmark=benchmark,
+        size=size,
         spec=_spec(points, used, example.unit),
         releases=used,
         rows=[(name, [cells[release] for release in used]) for name, cells in rows],

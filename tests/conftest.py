@@ -1,0 +1,43 @@
+"""What several test files use. Nothing here needs asv or torch before a test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def root() -> Path:
+    """The repository."""
+    return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def write_releases(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a releases.toml of the versions given, one on the first of each month from January 2024 on."""
+
+    def write(*versions: str, pythons: tuple[str, ...] = ("3.11",), more: str = "") -> Path:
+        path = tmp_path / "releases.toml"
+        path.write_text(
+            "".join(
+                f'[[release]]\nversion = "{version}"\ndate = "{2024 + i // 12}-{1 + i % 12:02}-01"\n'
+                f'date_source = "index"\npythons = {list(pythons)}\ncuda = "12.1"\n{more}\n'
+                for i, version in enumerate(versions)
+            )
+        )
+        return path
+
+    return write
+
+
+@pytest.fixture
+def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every warning and error that asv's log was given, in order."""
+    from asv.console import log
+
+    said: list[str] = []
+    monkeypatch.setattr(log, "warning", said.append)
+    monkeypatch.setattr(log, "error", said.append)
+    return said

@@ -1,0 +1,353 @@
+"""Which releases are there, in what order, and does asv see them as it sees commits?
+
+What a name or a range means is asked of git itself, in a repository whose commits are tagged like the releases.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from asv import util
+from asv.commands.compare import Compare
+from asv.commands.show import Show
+from asv.config import Config
+from asv.repo import NoSuchNameError, get_repo
+
+from torch_history.axis import Axis, AxisError, Release, ReleaseAxis, UnknownRelease
+
+SHIPPED = """
+    1.8.0 1.8.1 1.9.0 1.9.1 1.10.0 1.10.1 1.10.2 1.11.0 1.12.0 1.12.1
+    1.13.0 1.13.1 2.0.0 2.0.1 2.1.0 2.1.1 2.1.2 2.2.0 2.2.1 2.2.2 2.3.0 2.3.1 2.4.0 2.4.1 2.5.0 2.5.1 2.6.0 2.7.0 2.7.1 2.8.0
+    2.9.0 2.9.1 2.10.0 2.11.0 2.12.0 2.12.1 2.13.0 2.14.0 2.14.1 2.15.0
+""".split()
+FEW = ("2.0.0", "2.0.1", "2.1.0", "2.1.1", "2.2.0")
+RELEASE = {
+    "version": '"2.5.1"',
+    "date": '"2024-10-29"',
+    "date_source": '"index"',
+    "pythons": '["3.11"]',
+    "cuda": '"12.4"',
+}
+
+
+def toml(**changed: str | None) -> str:
+    """One [[release]] as in the shipped file, with keys changed, added or (None) left out."""
+    keys = {**RELEASE, **changed}
+    return "[[release]]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items() if value is not None) + "\n"
+
+
+@pytest.fixture
+def axis(write_releases: Callable[..., Path]) -> Axis:
+    return Axis.load(write_releases(*FEW))
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Axis:
+    return Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
+
+
+def tags(releases: list[Release]) -> list[str]:
+    return [release.tag for release in releases]
+
+
+# --- the shipped list
+
+
+def test_shipped_axis_holds_every_release_from_1_8_to_2_15_oldest_first(shipped: Axis) -> None:
+    assert [release.version for release in shipped.releases] == SHIPPED
+    assert len(SHIPPED) == 40
+    assert shipped.newest.tag == "v2.15.0"
+
+
+def test_shipped_releases_are_in_the_order_of_their_versions_and_dates(shipped: Axis) -> None:
+    numbers = [tuple(int(part) for part in release.version.split(".")) for release in shipped.releases]
+    dates = [release.date for release in shipped.releases]
+    assert numbers == sorted(numbers)
+    assert dates == sorted(dates)
+
+
+def test_lane_3_11_has_1_13_to_2_15_and_lane_3_9_has_1_8_to_2_8(shipped: Axis) -> None:
+    lanes = {
+        lane: [release.version for release in shipped.releases if lane in release.pythons] for lane in ("3.11", "3.9")
+    }
+    assert lanes["3.11"] == SHIPPED[SHIPPED.index("1.13.0") :]
+    assert lanes["3.9"] == SHIPPED[: SHIPPED.index("2.8.0") + 1]
+
+
+@pytest.mark.parametrize(
+    ("version", "seconds"),
+    [("1.8.0", 1614816000), ("2.5.1", 1730160000), ("2.15.0", 1793145600)],
+)
+def test_timestamp_is_midnight_utc_in_milliseconds(shipped: Axis, version: str, seconds: int) -> None:
+    # seconds: date -u -d 2024-10-29 +%s
+    assert shipped.find(version).timestamp == seconds * 1000
+
+
+# --- names and ranges
+
+
+@pytest.mark.parametrize("name", ["2.1.0", "v2.1.0", " v2.1.0 "])
+def test_release_is_found_with_and_without_the_v(axis: Axis, name: str) -> None:
+    assert axis.find(name).tag == "v2.1.0"
+
+
+@pytest.fixture(scope="module")
+def git(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
+    """git in a repository with one commit per release of FEW, tagged; answers in tags."""
+    folder = tmp_path_factory.mktemp("git")
+
+    def run(*arguments: str) -> list[str]:
+        options = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false"]
+        command = ["git", *options, *arguments]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.split()
+
+    run("init", "--quiet")
+    for version in FEW:
+        run("commit", "--quiet", "--allow-empty", "--message", version)
+        run("tag", f"v{version}")
+    names = {run("rev-parse", f"v{version}")[0]: f"v{version}" for version in FEW}
+    return lambda *arguments: [names[commit] for commit in run(*arguments)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["HEAD", "HEAD^", "HEAD^^", "HEAD~3", "v2.1.0", "v2.1.0~2", "v2.1.0~", "v2.1.0^~1", "v2.2.0~0", "v2.2.0~2^"],
+)
+def test_name_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[str]], name: str) -> None:
+    assert [axis.find(name).tag] == git("rev-parse", name)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "v2.0.1..v2.2.0",
+        "v2.1.0..",
+        "v2.0.0..HEAD",
+        "v2.1.0^..v2.1.0",
+        "HEAD~3..HEAD^",
+        "v2.1.0^!",
+        "HEAD^!",
+        "HEAD~2^!",
+    ],
+)
+def test_range_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[str]], spec: str) -> None:
+    assert tags(axis.select(spec)) == git("rev-list", "--reverse", spec)
+
+
+def test_range_excludes_its_first_and_includes_its_last(axis: Axis) -> None:
+    assert tags(axis.select("2.0.1..2.1.1")) == ["v2.1.0", "v2.1.1"]
+
+
+@pytest.mark.parametrize("spec", ["2.1.1 2.0.0", "2.1.1,2.0.0", "v2.1.1, 2.0.0", "2.0.0\n2.1.1", "2.1.1 2.1.1,2.0.0"])
+def test_list_is_read_by_spaces_and_commas_and_answered_oldest_first(axis: Axis, spec: str) -> None:
+    assert tags(axis.select(spec)) == ["v2.0.0", "v2.1.1"]
+
+
+def test_list_may_mix_names_and_ranges(axis: Axis) -> None:
+    assert tags(axis.select("HEAD 2.0.0..2.1.0")) == ["v2.0.1", "v2.1.0", "v2.2.0"]
+
+
+def test_unknown_name_is_refused_by_name_and_the_nearest_are_offered(axis: Axis) -> None:
+    with pytest.raises(
+        UnknownRelease, match=r"'2\.1\.9' is no PyTorch release .* nearest are .*v2\.1\.[01].*releases\.toml"
+    ):
+        axis.find("2.1.9")
+
+
+def test_unknown_end_of_a_range_is_refused_by_its_name(axis: Axis) -> None:
+    with pytest.raises(UnknownRelease, match=r"^'v3\.0\.0' is no PyTorch release"):
+        axis.select("2.0.1..v3.0.0")
+
+
+def test_name_like_no_release_is_offered_the_newest(axis: Axis) -> None:
+    with pytest.raises(UnknownRelease, match=r"'banana' is no PyTorch release .* The newest is v2\.2\.0"):
+        axis.find("banana")
+
+
+def test_name_before_the_oldest_release_is_refused(axis: Axis) -> None:
+    with pytest.raises(UnknownRelease, match=r"'2\.0\.1~2' lies before v2\.0\.0, the oldest"):
+        axis.find("2.0.1~2")
+
+
+def test_no_name_is_refused_with_an_example(axis: Axis) -> None:
+    with pytest.raises(UnknownRelease, match=r"No release was named: name one such as v2\.5\.1"):
+        axis.select("")
+
+
+def test_empty_range_says_that_it_begins_after_its_first(axis: Axis) -> None:
+    with pytest.raises(
+        AxisError, match=r"2\.1\.0\.\.2\.0\.0 holds no release: .*begins after v2\.1\.0 and ends with v2\.0\.0"
+    ):
+        axis.select("2.1.0..2.0.0")
+
+
+def test_three_dots_are_refused_and_two_offered(axis: Axis) -> None:
+    with pytest.raises(AxisError, match=r"'2\.0\.0\.\.\.2\.1\.0': three dots .*write a\.\.b"):
+        axis.select("2.0.0...2.1.0")
+
+
+def test_range_of_three_ends_is_refused_in_words(axis: Axis) -> None:
+    with pytest.raises(util.UserError, match=r"2\.0\.0\.\.2\.1\.0\.\.2\.2\.0"):
+        axis.select("2.0.0..2.1.0..2.2.0")
+
+
+# --- inserting
+
+
+@pytest.mark.parametrize("position", range(len(FEW) + 1))
+def test_inserting_a_release_moves_no_others_id_or_date(tmp_path: Path, position: int) -> None:
+    entries = [toml(version=f'"{version}"', date=f'"2024-0{i + 1}-15"') for i, version in enumerate(FEW)]
+    path = tmp_path / "releases.toml"
+
+    def known() -> dict[str, int]:
+        path.write_text("".join(entries))
+        return {release.tag: release.timestamp for release in Axis.load(path).releases}
+
+    before = known()
+    entries.insert(position, toml(version='"2.0.9"', date='"2024-02-01"'))
+    after = known()
+    assert list(after)[position] == "v2.0.9"
+    del after["v2.0.9"]
+    assert after == before
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[[release]\n", r"releases\.toml is not valid TOML: .*line 1.* Mend that line"),
+        ("", r"releases\.toml lists no release: add at least one \[\[release\]\]"),
+        (
+            "colour = 1\n" + toml(),
+            r"releases\.toml has an unknown key 'colour': only \[\[release\]\] tables belong there",
+        ),
+        (toml() + toml(), r"releases\.toml lists release v2\.5\.1 twice: remove one"),
+        (toml(version=None), r'a release without a version: each \[\[release\]\] needs version = "2\.5\.1"'),
+        (toml(version="2.5"), r"a release without a version"),
+        (toml(version='"v2.5.1"'), r"'v2\.5\.1' is no version as the package index writes it, such as 2\.5\.1"),
+        (toml(version='"2.5.1.x"'), r"'2\.5\.1\.x' is no version"),
+        (toml(version='"2.05.1"'), r"'2\.05\.1' is no version"),
+        (
+            toml(date='"2024-02-30"'),
+            r"release 2\.5\.1 has a bad date '2024-02-30': write year-month-day, such as 2024-10-29",
+        ),
+        (toml(date='"29.10.2024"'), r"release 2\.5\.1 has a bad date '29\.10\.2024'"),
+        (toml(date="true"), r"release 2\.5\.1 has a bad date 'True'"),
+        (toml(date=None), r"release 2\.5\.1 lacks the key 'date'"),
+        (toml(pythons=None), r"release 2\.5\.1 lacks the key 'pythons'"),
+        (toml(date_source='"rumour"'), r"date_source 'rumour'; it is one of index, project, published, estimated"),
+        (
+            toml(colour='"red"'),
+            r"release 2\.5\.1 has an unknown key 'colour'\. Known are archs, cuda, date, .*, version",
+        ),
+        (toml(pythons='"3.11"'), r"release 2\.5\.1: 'pythons' must be a list of strings"),
+        (toml(pythons="[3.11]"), r"release 2\.5\.1: 'pythons' must be a list of strings"),
+        (toml(archs='"sm_90"'), r"release 2\.5\.1: 'archs' must be a list of strings"),
+        (toml(pins="[1]"), r"release 2\.5\.1: 'pins' must be a list of strings"),
+        (
+            toml(version='"2.15.100"') + toml(version='"2.15.101"'),
+            r"v2\.15\.100 and v2\.15\.101 have the same first 8 characters.*would overwrite.*Only one",
+        ),
+        (
+            toml(version='"2.1.1"') + toml(version='"2.1.10"'),
+            r"by the beginning of an id and could not tell v2\.1\.1 from v2\.1\.10\. Only one",
+        ),
+        # 12.10 as a number is 12.1; a list is no CUDA version at all
+        (toml(cuda="12.10"), r"release 2\.5\.1.*'cuda'"),
+        (toml(cuda='["12.4"]'), r"release 2\.5\.1.*'cuda'"),
+        # one pair of brackets too few: the likeliest slip in this file
+        (toml().replace("[[release]]", "[release]"), r"\[\[release\]\]"),
+        ('release = "2.5.1"\n', r"\[\[release\]\]"),
+    ],
+)
+def test_bad_list_is_refused_in_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "releases.toml"
+    path.write_text(text)
+    with pytest.raises(AxisError, match=sentence) as refused:
+        Axis.load(path)
+    assert str(path) in str(refused.value)
+    assert str(refused.value).endswith(".")
+
+
+def test_missing_list_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AxisError, match=r"nowhere/releases\.toml cannot be read: No such file or directory"):
+        Axis.load(tmp_path / "nowhere" / "releases.toml")
+
+
+def test_refusals_are_what_asv_prints_without_a_traceback() -> None:
+    assert issubclass(AxisError, util.UserError)
+    assert issubclass(UnknownRelease, util.UserError)
+    assert issubclass(UnknownRelease, NoSuchNameError)
+
+
+# --- asv's view
+
+
+@pytest.fixture
+def conf(write_releases: Callable[..., Path], tmp_path: Path) -> Config:
+    return Config.from_json(
+        {
+            "project": "PyTorch",
+            "repo": str(write_releases(*FEW)),
+            "dvcs": "torch-releases",
+            "branches": ["releases"],
+            "results_dir": str(tmp_path / "results"),
+        }
+    )
+
+
+def test_asv_takes_the_list_for_a_repository_of_five_commits(conf: Config) -> None:
+    repo = get_repo(conf)
+    assert isinstance(repo, ReleaseAxis)
+    assert repo.get_branch_commits("releases") == ["v2.2.0", "v2.1.1", "v2.1.0", "v2.0.1", "v2.0.0"]
+    assert repo.get_hash_from_name("releases") == repo.get_hash_from_name(None) == "v2.2.0"
+    assert ReleaseAxis.url_match(conf.repo)
+    assert not ReleaseAxis.url_match("https://example.org/project.git")
+
+
+def test_asv_gets_a_range_newest_first(conf: Config) -> None:
+    repo = get_repo(conf)
+    assert repo.get_hashes_from_range("v2.0.0..v2.1.1") == ["v2.1.1", "v2.1.0", "v2.0.1"]
+    assert repo.get_hashes_from_range(repo.get_range_spec("v2.1.0", "v2.2.0")) == ["v2.2.0", "v2.1.1"]
+    assert repo.get_hashes_from_range(repo.get_new_range_spec("v2.1.1")) == ["v2.2.0"]
+
+
+def test_asv_gets_tags_oldest_first_and_positions_that_grow(conf: Config) -> None:
+    repo = get_repo(conf)
+    assert list(repo.get_tags()) == ["v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1", "v2.2.0"]
+    positions = repo.get_revisions(repo.get_tags().values())
+    assert [positions[tag] for tag in repo.get_tags()] == [0, 1, 2, 3, 4]
+
+
+def test_asv_gets_no_position_for_a_result_of_no_release(conf: Config) -> None:
+    assert get_repo(conf).get_revisions(["v2.1.0", "deadbeef"]) == {"v2.1.0": 2}
+
+
+def test_asv_finds_the_parent_of_a_release(conf: Config) -> None:
+    assert get_repo(conf).get_hash_from_parent("v2.1.0") == "v2.0.1"
+
+
+def test_asv_run_new_measures_what_came_after_the_newest_result(conf: Config) -> None:
+    assert get_repo(conf).get_new_branch_commits(["releases"], {"v2.1.0", "v2.0.0"}) == ["v2.2.0", "v2.1.1"]
+
+
+def test_asv_thins_releases_out_by_their_dates(conf: Config) -> None:
+    # 1 January + 60 days = 1 March (2024 is a leap year), + 60 days = 30 April, so the next is of 1 May.
+    repo = get_repo(conf)
+    commits = repo.get_branch_commits("releases")
+    assert repo.filter_date_period(commits, 60 * 24 * 3600) == ["v2.2.0", "v2.1.0", "v2.0.0"]
+
+
+def test_asv_decorates_no_id_because_an_id_is_a_name(conf: Config) -> None:
+    assert get_repo(conf).get_decorated_hash("v2.1.0") == "v2.1.0"
+
+
+def test_asv_catches_an_unknown_release_as_it_catches_an_unknown_commit(conf: Config) -> None:
+    assert list(Show._iter_results(conf, ["a-machine"], None, "v9.9.9")) == []
+    with pytest.raises(util.UserError, match="No results found"):
+        Compare.run(conf, "v9.9.9", "v2.1.0")

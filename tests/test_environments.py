@@ -1,0 +1,609 @@
+"""Does every release get an environment of its own, whole or not at all?
+
+uv is played by `FakeUv`, which makes the folders and files that uv makes; the sentences are asked with uv's real words.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from asv.config import Config
+from asv.environment import EnvironmentUnavailable
+from asv.repo import get_repo
+
+from torch_history import environments
+from torch_history.axis import Axis
+from torch_history.environments import MARK, InstallationError, ReleaseEnvironment
+
+LANE = "{}.{}".format(*sys.version_info[:2])
+"""The Python that runs these tests, so that one of that version is always found."""
+
+FEW = ("2.0.0", "2.0.1", "2.1.0")
+
+
+class FakeUv:
+    """Makes what uv would make. `calls` holds what it was asked; a step named in `failing` fails, halfway through."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+        self.failing: dict[str, BaseException] = {}
+        self.frozen = "torch==2.0.1\nnumpy==1.26.4\nnvidia-nccl-cu12==2.14.3\n"
+        self.resolved = "torch==2.0.1\nnumpy==1.26.4\n"
+        self.began = threading.Event()
+        self.seconds = 0.0
+
+    def __call__(self, arguments: list[str], stdin: str | None = None) -> str:
+        self.calls.append(arguments)
+        step = " ".join(itertools.takewhile(str.isalpha, arguments))
+        if step == "venv":
+            python = Path(arguments[-1], "bin", "python")
+            python.parent.mkdir(parents=True)
+            python.symlink_to(sys.executable)
+        if step == "pip install":
+            package = Path(arguments[arguments.index("--python") + 1]).parents[1] / "lib" / "torch.py"
+            package.parent.mkdir()
+            package.write_text("half of it")
+            self.began.set()
+            time.sleep(self.seconds)
+        if step in self.failing:
+            raise self.failing[step]
+        answers = {"pip freeze": self.frozen, "pip compile": self.resolved, "python find": sys.executable}
+        return next((answer for key, answer in answers.items() if step.startswith(key)), "")
+
+    def asked(self, *step: str) -> list[list[str]]:
+        return [call for call in self.calls if call[: len(step)] == list(step)]
+
+
+def failed(said: str) -> subprocess.CalledProcessError:
+    return subprocess.CalledProcessError(2, ["uv"], output="", stderr=said)
+
+
+@pytest.fixture
+def uv(monkeypatch: pytest.MonkeyPatch) -> FakeUv:
+    fake = FakeUv()
+    monkeypatch.setattr(environments, "run_uv", fake)
+    monkeypatch.setattr(environments, "refusals", {})
+    monkeypatch.setattr(environments.os, "sync", lambda: None)
+    return fake
+
+
+@pytest.fixture
+def conf(write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    monkeypatch.chdir(tmp_path)
+    releases = write_releases(*FEW, pythons=("3.8", LANE))
+    return Config.from_json({"repo": str(releases), "dvcs": "torch-releases", "env_dir": "env", "project": "PyTorch"})
+
+
+@pytest.fixture
+def lane(conf: Config, uv: FakeUv, warned: list[str]) -> ReleaseEnvironment:
+    environment = ReleaseEnvironment(conf, LANE, {}, {})
+    uv.calls.clear()
+    return environment
+
+
+def install(environment: ReleaseEnvironment, conf: Config, tag: str) -> Path:
+    environment.install_project(conf, get_repo(conf), tag)
+    return Path("env", f"{tag}-py{LANE}").resolve()
+
+
+# --- building, switching, rebuilding
+
+
+def test_release_is_built_from_exactly_what_was_asked(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
+    folder = install(lane, conf, "v2.0.1")
+    asked = ["torch==2.0.1", "asv_runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3"]
+    assert uv.asked("pip", "install")[0][-4:] == asked
+    assert [call[0] for call in uv.calls if call[0] == "venv"] == ["venv"]
+    mark = json.loads((folder / MARK).read_text())
+    assert mark == {
+        "requirements": asked,
+        "packages": ["torch==2.0.1", "numpy==1.26.4", "nvidia-nccl-cu12==2.14.3"],
+    }
+    assert environments.packages_of(folder) == mark["packages"]
+
+
+def test_release_with_pins_of_its_own_gets_them(conf: Config, uv: FakeUv, write_releases: Callable[..., Path]) -> None:
+    write_releases(*FEW, pythons=(LANE,), more='pins = ["numpy<2"]')
+    install(ReleaseEnvironment(conf, LANE, {}, {}), conf, "v2.0.1")
+    assert "numpy<2" in uv.asked("pip", "install")[0]
+
+
+def test_release_is_held_to_the_packages_that_the_lock_lists(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("releases.lock").write_text(
+        f'"v2.0.0 py{LANE}" = ["sympy==1.0"]\n"v2.0.1 py{LANE}" = ["sympy==1.13.1", "torch==2.0.1"]\n'
+    )
+    install(lane, conf, "v2.0.1")
+    (call,) = uv.asked("pip", "install")
+    constraints = Path(call[call.index("--constraint") + 1]).read_text()
+    assert constraints.split() == ["sympy==1.13.1", "torch==2.0.1"]
+
+
+def test_switching_back_asks_uv_for_nothing(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
+    first = install(lane, conf, "v2.0.1")
+    second = install(lane, conf, "v2.1.0")
+    calls = len(uv.calls)
+    for _ in range(3):
+        assert install(lane, conf, "v2.0.1") == first
+        assert install(lane, conf, "v2.1.0") == second
+    assert len(uv.calls) == calls
+    assert len(uv.asked("venv")) == 2
+
+
+def test_second_process_finds_the_environment_of_the_first(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
+    install(lane, conf, "v2.0.1")
+    calls = len(uv.asked("venv"))
+    install(ReleaseEnvironment(conf, LANE, {}, {}), conf, "v2.0.1")
+    assert len(uv.asked("venv")) == calls
+
+
+def test_selected_release_is_the_one_that_asv_runs(lane: ReleaseEnvironment, conf: Config) -> None:
+    assert lane.installed_commit_hash is None
+    for tag in ("v2.0.1", "v2.1.0", "v2.0.1"):
+        folder = install(lane, conf, tag)
+        assert lane.installed_commit_hash == tag
+        assert lane.find_executable("python") == str(folder / "bin" / "python")
+        told = lane.run(["-c", "import os; print(os.environ['ASV_COMMIT'], os.environ['ASV_ENV_DIR'])"])
+        assert told.split() == [tag, str(folder)]
+
+
+def test_lane_has_one_name_whichever_release_is_selected(lane: ReleaseEnvironment, conf: Config) -> None:
+    names = {lane.name}
+    for tag in ("v2.0.1", "v2.1.0"):
+        install(lane, conf, tag)
+        names.add(lane.name)
+    assert names == {f"release-py{LANE}"}
+
+
+def test_environment_is_rebuilt_when_its_requirements_change(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = install(lane, conf, "v2.0.1")
+    (folder / "of the old one").touch()
+    monkeypatch.setattr(environments, "HARNESS", ("asv_runner==9.9.9",))
+    install(lane, conf, "v2.0.1")
+    assert len(uv.asked("venv")) == 2
+    assert uv.asked("pip", "install")[1][-2:] == ["torch==2.0.1", "asv_runner==9.9.9"]
+    assert not (folder / "of the old one").exists()
+
+
+@pytest.mark.parametrize("mark", [None, "", '{"requirements": ["torch==2.0.1"'])
+def test_folder_without_a_whole_mark_is_removed_and_built_anew(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, mark: str | None
+) -> None:
+    folder = Path("env", f"v2.0.1-py{LANE}")
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").touch()
+    (folder / "half a package").touch()
+    if mark is not None:
+        (folder / MARK).write_text(mark)
+    install(lane, conf, "v2.0.1")
+    assert len(uv.asked("venv")) == 1
+    assert not (folder / "half a package").exists()
+
+
+def test_marked_folder_whose_interpreter_is_gone_is_built_anew(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv
+) -> None:
+    folder = install(lane, conf, "v2.0.1")
+    (folder / "bin" / "python").unlink()
+    install(lane, conf, "v2.0.1")
+    assert len(uv.asked("venv")) == 2
+
+
+@pytest.mark.parametrize("step", ["venv", "pip install", "pip freeze"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()], ids=repr)
+def test_build_that_is_killed_halfway_leaves_nothing(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, step: str, error: BaseException
+) -> None:
+    uv.failing[step] = error
+    with pytest.raises(type(error)):
+        install(lane, conf, "v2.0.1")
+    assert list(Path("env").glob("*/")) == []
+    assert lane.installed_commit_hash is None
+    uv.failing.clear()
+    folder = install(lane, conf, "v2.0.1")
+    assert (folder / MARK).exists()
+
+
+@pytest.mark.parametrize("step", ["venv", "pip install", "pip freeze"])
+def test_build_that_uv_gives_up_leaves_nothing_and_skips_the_release(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, step: str
+) -> None:
+    install(lane, conf, "v2.1.0")
+    uv.failing[step] = failed("error: something else")
+    with pytest.raises(InstallationError):
+        install(lane, conf, "v2.0.1")
+    assert [path.name for path in Path("env").glob("*/")] == [f"v2.1.0-py{LANE}"]
+    assert lane.installed_commit_hash is None
+
+
+# --- what is said when it cannot be built
+
+NO_NAME = """\
+Using Python 3.11.7 environment at: v
+error: Request failed after 1 retry in 1.4s
+  cause: Failed to fetch: http://nonexistent.invalid/simple/torch/
+  cause: error sending request for url (http://nonexistent.invalid/simple/torch/)
+  cause: client error (Connect)
+  cause: dns error
+  cause: error resolving DNS
+  cause: failed to lookup address information: Name or service not known
+"""
+NO_LISTENER = """\
+error: Request failed after 1 retry in 1.5s
+  cause: Failed to fetch: http://127.0.0.1:9/simple/torch/
+  cause: error sending request for url (http://127.0.0.1:9/simple/torch/)
+  cause: client error (Connect)
+  cause: tcp connect error
+  cause: Connection refused (os error 111)
+"""
+OLDER_WORDS = """\
+error: Failed to fetch: `https://index.example/simple/torch/`
+  Caused by: Request failed after 3 retries
+  Caused by: error sending request for url (https://index.example/simple/torch/)
+  Caused by: operation timed out
+"""
+FULL = """\
+error: Failed to install: torch-2.0.1-cp311-cp311-manylinux1_x86_64.whl (torch==2.0.1)
+  Caused by: failed to copy file from /cache/archive-v0/x/torch/lib/libtorch_cuda.so to /env/libtorch_cuda.so
+  Caused by: No space left on device (os error 28)
+"""
+CONFLICT = """\
+error: No solution found when resolving dependencies
+  cause: Because there is no version of torch==99.9.9 and you require torch==99.9.9, we can conclude that your
+requirements are unsatisfiable.
+"""
+
+
+def refusal(lane: ReleaseEnvironment, conf: Config, tag: str = "v2.0.1") -> str:
+    with pytest.raises(InstallationError) as refused:
+        install(lane, conf, tag)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("said", [NO_NAME, NO_LISTENER, OLDER_WORDS])
+def test_index_out_of_reach_names_the_release_and_two_ways_out(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, said: str
+) -> None:
+    uv.failing["pip install"] = failed(said)
+    sentence = refusal(lane, conf)
+    assert sentence.startswith(
+        f"PyTorch 2.0.1 for Python {LANE} could not be installed: the package index is out of reach."
+    )
+    assert "Check the network" in sentence
+    assert "torch-history run --installed" in sentence
+    assert "Nothing half-built was kept" in sentence
+
+
+@pytest.mark.parametrize("error", [failed(FULL), OSError(28, "No space left on device")], ids=["uv", "system"])
+def test_full_disk_says_what_is_free_and_how_to_free_more(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    class Usage(NamedTuple):
+        free: int
+
+    monkeypatch.setattr(environments.shutil, "disk_usage", lambda path: Usage(free=3 * 2**29))
+    uv.failing["pip install"] = error
+    sentence = refusal(lane, conf)
+    assert "PyTorch 2.0.1" in sentence
+    assert "the disk is full (1.5 GiB free; a release needs 2 to 5)" in sentence
+    assert "torch-history prune" in sentence
+
+
+def test_unknown_trouble_is_told_in_uvs_own_words(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
+    uv.failing["pip install"] = failed(CONFLICT)
+    sentence = refusal(lane, conf)
+    assert sentence.startswith(f"PyTorch 2.0.1 for Python {LANE} could not be installed. uv said: ")
+    assert "there is no version of torch==99.9.9" in sentence
+    assert "\n" not in sentence
+
+
+def test_release_without_a_wheel_names_the_lane_the_release_and_the_way_out(
+    conf: Config, uv: FakeUv, warned: list[str], write_releases: Callable[..., Path]
+) -> None:
+    write_releases(*FEW, pythons=("3.7", "3.8", "3.9"))
+    lane = ReleaseEnvironment(conf, LANE, {}, {})
+    uv.calls.clear()
+    sentence = refusal(lane, conf)
+    assert f"v2.0.1 has no wheel for Python {LANE}" in sentence
+    assert "it has wheels for 3.7, 3.8, 3.9" in sentence
+    assert "asv run --python=3.9 v2.0.1" in sentence
+    assert uv.calls == []
+    assert environments.refusals == {("v2.0.1", lane.name): sentence}
+
+
+def test_refusal_is_said_once_and_forgotten_when_the_release_can_be_installed(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, warned: list[str]
+) -> None:
+    uv.failing["pip install"] = failed(NO_NAME)
+    sentences = {refusal(lane, conf) for _ in range(3)}
+    assert warned == list(sentences)
+    uv.failing.clear()
+    install(lane, conf, "v2.0.1")
+    assert environments.refusals == {}
+
+
+# --- interpreters
+
+
+def test_interpreter_of_this_machine_is_preferred(uv: FakeUv) -> None:
+    assert environments.find_python("3.9") == sys.executable
+    assert len(uv.calls) == 1
+    assert "--no-python-downloads" in uv.calls[0]
+
+
+def test_interpreter_is_downloaded_where_this_machine_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[list[str]] = []
+
+    def uv(arguments: list[str]) -> str:
+        calls.append(arguments)
+        if "--no-python-downloads" in arguments:
+            raise failed("error: No interpreter found for Python 3.9 in managed installations or search path")
+        return "/downloaded/python3.9\n"
+
+    monkeypatch.setattr(environments, "run_uv", uv)
+    assert environments.find_python("3.9") == "/downloaded/python3.9"
+    assert calls[1] == ["python", "install", "3.9"]
+
+
+MISSING = r"^Lane 3\.99 needs Python 3\.99, which is neither on this machine .*Install it .*or choose another lane"
+
+
+def no_such_python(arguments: list[str], stdin: str | None = None) -> str:
+    raise failed("error: No download found for request: cpython-3.99-linux-x86_64-gnu")
+
+
+def test_missing_interpreter_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environments, "run_uv", no_such_python)
+    with pytest.raises(EnvironmentUnavailable, match=MISSING):
+        environments.find_python("3.99")
+
+
+def test_lane_whose_interpreter_is_missing_is_refused_in_that_sentence(
+    conf: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "run_uv", no_such_python)
+    with pytest.raises(EnvironmentUnavailable, match=MISSING):
+        ReleaseEnvironment(conf, "3.99", {}, {})
+
+
+def test_environment_is_made_with_the_interpreter_that_uv_found(
+    conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "find_python", lambda python: "/found/by/uv")
+    install(ReleaseEnvironment(conf, LANE, {}, {}), conf, "v2.0.1")
+    (call,) = uv.asked("venv")
+    assert call[call.index("--python") + 1] == "/found/by/uv"
+
+
+@pytest.mark.parametrize(
+    ("python", "is_lane"), [("3.11", True), ("3.9", True), ("same", False), ("/usr/bin/python", False)]
+)
+def test_lane_is_a_version_of_python(python: str, is_lane: bool) -> None:
+    assert ReleaseEnvironment.matches(python) is is_lane
+
+
+# --- two processes
+
+
+def test_two_that_build_the_same_folder_build_it_once(conf: Config, uv: FakeUv) -> None:
+    uv.seconds = 0.3
+    lanes = [ReleaseEnvironment(conf, LANE, {}, {}) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        folders = list(pool.map(lambda lane: install(lane, conf, "v2.0.1"), lanes))
+    assert folders[0] == folders[1]
+    assert len(uv.asked("venv")) == len(uv.asked("pip", "install")) == 1
+    assert [lane.installed_commit_hash for lane in lanes] == ["v2.0.1", "v2.0.1"]
+
+
+def test_two_that_build_different_folders_do_not_wait_for_each_other(conf: Config, uv: FakeUv) -> None:
+    uv.seconds = 0.3
+    lanes = [ReleaseEnvironment(conf, LANE, {}, {}) for _ in range(2)]
+    together = threading.Barrier(2, timeout=20)
+    uv.began.set = together.wait  # type: ignore[assignment]  # both are inside `pip install`, or this times out
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda lane, tag: install(lane, conf, tag), lanes, ["v2.0.1", "v2.1.0"]))
+    assert not together.broken
+
+
+def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv
+) -> None:
+    uv.seconds = 0.3
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(install, lane, conf, "v2.0.1")
+        assert uv.began.wait(20)
+        removed, _ = environments.prune(Path("env"), lambda tag: True)
+        folder = building.result(20)
+    assert removed == [folder.name]
+    assert not folder.exists()
+
+
+# --- freeing disk
+
+
+@pytest.fixture
+def three(conf: Config, uv: FakeUv) -> list[str]:
+    """Three folders in two lanes, and beside them what is no environment."""
+    lane = ReleaseEnvironment(conf, LANE, {}, {})
+    names = [install(lane, conf, tag).name for tag in ("v2.0.1", "v2.1.0")]
+    other_lane = Path("env", "v2.0.1-py3.8")
+    other_lane.mkdir()
+    Path("env", "session.json").write_text("{}")
+    uv.calls.clear()
+    return [*names, other_lane.name]
+
+
+def test_prune_removes_only_the_releases_asked_for(three: list[str]) -> None:
+    removed, _ = environments.prune(Path("env"), lambda tag: tag == "v2.0.1")
+    assert sorted(removed) == sorted([f"v2.0.1-py{LANE}", "v2.0.1-py3.8"])
+    assert [path.name for path in Path("env").glob("*/")] == [f"v2.1.0-py{LANE}"]
+    assert Path("env", f"v2.1.0-py{LANE}", MARK).exists()
+    assert Path("env", "session.json").read_text() == "{}"
+
+
+def test_prune_clears_the_heavy_packages_of_what_it_removed_from_uvs_cache(three: list[str], uv: FakeUv) -> None:
+    environments.prune(Path("env"), lambda tag: tag == "v2.0.1")
+    assert uv.calls == [["cache", "clean", "nvidia-nccl-cu12", "torch"]]
+
+
+def test_prune_reports_the_bytes_that_the_disk_gained(three: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Usage(NamedTuple):
+        free: int
+
+    monkeypatch.setattr(
+        environments.shutil,
+        "disk_usage",
+        lambda path: Usage(free=10_000_000 - 3_000_000 * len(list(Path("env").glob("*/")))),
+    )
+    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1")[1] == 6_000_000
+
+
+def test_prune_of_nothing_removes_nothing(three: list[str], uv: FakeUv, tmp_path: Path) -> None:
+    assert environments.prune(Path("env"), lambda tag: False)[0] == []
+    assert sorted(path.name for path in Path("env").glob("*/")) == sorted(three)
+    assert environments.prune(tmp_path / "nowhere", lambda tag: True) == ([], 0)
+    assert uv.calls == []
+
+
+def test_release_can_be_built_again_after_a_prune(lane: ReleaseEnvironment, conf: Config, three: list[str]) -> None:
+    environments.prune(Path("env"), lambda tag: True)
+    assert (install(lane, conf, "v2.0.1") / MARK).exists()
+
+
+def test_prune_leaves_the_locks_for_those_who_wait_at_them(three: list[str]) -> None:
+    # A lock that is removed while another waits at it would let a third lock a new file of the same name.
+    locks = {path: path.stat().st_ino for path in Path("env").glob("*.lock")}
+    environments.prune(Path("env"), lambda tag: True)
+    assert len(locks) == 2
+    assert {path: path.stat().st_ino for path in locks} == locks
+
+
+def test_two_prunes_at_once_remove_a_folder_once(three: list[str]) -> None:
+    folder = Path("env", f"v2.0.1-py{LANE}")
+    with ThreadPoolExecutor(1) as pool, environments._locked(folder):
+        other = pool.submit(environments.prune, Path("env"), lambda tag: tag == "v2.1.0" or tag == "v2.0.1")
+        time.sleep(0.2)  # the other has listed the folders and waits at this one's lock
+        environments.shutil.rmtree(folder)
+    assert f"v2.1.0-py{LANE}" in other.result(20)[0]
+
+
+# --- the lock file
+
+
+def test_lock_pins_a_release_once_and_never_changes_it(conf: Config, uv: FakeUv, tmp_path: Path) -> None:
+    axis, path = Axis.load(conf.repo), tmp_path / "pins"
+    assert environments.lock(axis.find("2.0.1"), LANE, path)
+    before = path.read_bytes()
+    uv.resolved = "torch==2.0.1\nnumpy==9.9.9\n"
+    assert not environments.lock(axis.find("2.0.1"), LANE, path)
+    assert path.read_bytes() == before
+    assert environments.locked_packages(axis.find("2.0.1"), LANE, path) == ["torch==2.0.1", "numpy==1.26.4"]
+
+
+def test_lock_adds_behind_what_is_there(conf: Config, uv: FakeUv, tmp_path: Path) -> None:
+    axis, path = Axis.load(conf.repo), tmp_path / "pins"
+    environments.lock(axis.find("2.0.1"), LANE, path)
+    before = path.read_text()
+    uv.resolved = "torch==2.1.0\nsympy==1.12\n"
+    assert environments.lock(axis.find("2.1.0"), LANE, path)
+    assert path.read_text().startswith(before)
+    assert tomllib.loads(path.read_text()) == {
+        f"v2.0.1 py{LANE}": ["torch==2.0.1", "numpy==1.26.4"],
+        f"v2.1.0 py{LANE}": ["torch==2.1.0", "sympy==1.12"],
+    }
+
+
+def test_lock_asks_for_the_lane_and_the_platform_of_the_wheels(conf: Config, uv: FakeUv, tmp_path: Path) -> None:
+    environments.lock(Axis.load(conf.repo).find("2.0.1"), "3.8", tmp_path / "pins")
+    words = " ".join(uv.calls[-1])
+    assert "--python-version 3.8" in words
+    assert "--python-platform x86_64-manylinux" in words
+
+
+def test_lock_that_cannot_be_resolved_changes_nothing(conf: Config, uv: FakeUv, tmp_path: Path) -> None:
+    axis, path = Axis.load(conf.repo), tmp_path / "pins"
+    environments.lock(axis.find("2.0.1"), LANE, path)
+    before = path.read_bytes()
+    uv.failing["pip compile"] = failed(NO_NAME)
+    with pytest.raises(InstallationError, match=r"PyTorch 2\.1\.0 .* the package index is out of reach"):
+        environments.lock(axis.find("2.1.0"), LANE, path)
+    assert path.read_bytes() == before
+
+
+@pytest.fixture(scope="module")
+def shipped_lock() -> dict[str, list[str]]:
+    return tomllib.loads((Path(__file__).resolve().parents[1] / "releases.lock").read_text())
+
+
+def test_shipped_lock_pins_every_release_in_every_lane(root: Path, shipped_lock: dict[str, list[str]]) -> None:
+    releases = tomllib.loads((root / "releases.toml").read_text())["release"]
+    wanted = {f"v{r['version']} py{lane}" for r in releases for lane in ("3.9", "3.11") if lane in r["pythons"]}
+    assert len(wanted) == 60
+    assert set(shipped_lock) == wanted
+
+
+def test_shipped_lock_holds_the_release_itself_and_only_exact_pins(shipped_lock: dict[str, list[str]]) -> None:
+    for name, packages in shipped_lock.items():
+        assert f"torch=={name.split()[0][1:]}" in packages, name
+        for package in packages:
+            distribution, equals, version = package.partition("==")
+            assert distribution
+            assert equals
+            assert version[0].isdigit(), package
+            assert not set(version) & set("*,;<>=~ "), package
+
+
+@pytest.mark.parametrize("package", ["numpy", "asv-runner", "setuptools"])
+def test_shipped_lock_has_the_same_harness_for_every_release(shipped_lock: dict[str, list[str]], package: str) -> None:
+    found = {tuple(pin for pin in packages if pin.startswith(f"{package}==")) for packages in shipped_lock.values()}
+    assert len(found) == 1
+    assert len(found.pop()) == 1
+
+
+# --- surroundings of a measurement
+
+
+def test_measuring_process_does_not_inherit_what_would_change_it(
+    lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "LD_PRELOAD"]
+    install(lane, conf, "v2.0.1")
+    for name in [*names, "TORCH_HISTORY_THREADS"]:
+        monkeypatch.setenv(name, "1")
+    show = ["-c", "import json, os; print(json.dumps(dict(os.environ)))"]
+    for keywords in ({}, {"env": dict(os.environ)}):
+        inherited: dict[str, Any] = json.loads(lane.run(show, **keywords))
+        assert not inherited.keys() & set(names)
+        assert inherited["TORCH_HISTORY_THREADS"] == "1"
+    assert os.environ["LD_PRELOAD"] == "1"
+
+
+def test_compilers_caches_are_the_releases_own(lane: ReleaseEnvironment, conf: Config) -> None:
+    show = ["-c", "import os; print(os.environ['TORCHINDUCTOR_CACHE_DIR'], os.environ['TRITON_CACHE_DIR'])"]
+    for tag in ("v2.0.1", "v2.1.0"):
+        folder = install(lane, conf, tag)
+        assert all(Path(cache).is_relative_to(folder) for cache in lane.run(show).split())
+
+
+def test_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    environments.write_atomically(path, "old")
+    monkeypatch.setattr(environments.os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "full")))
+    with pytest.raises(OSError, match="full"):
+        environments.write_atomically(path, "new, and longer")
+    assert path.read_text() == "old"

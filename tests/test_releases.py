@@ -1,0 +1,272 @@
+"""Does the whole way work on real releases, from installation to a comparison? Installs PyTorch: minutes and gigabytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from torch_history.environments import packages_of
+
+ROOT = Path(__file__).resolve().parents[1]
+RELEASES = (("v1.8.1", "3.9"), ("v2.0.1", "3.11"), ("v2.15.0", "3.11"))
+RESULT = 30_000 * 500 * 4
+"""Bytes of one [N, M] float32 tensor of the size `small`."""
+
+pytestmark = pytest.mark.releases
+
+Command = Callable[..., subprocess.CompletedProcess]
+
+
+@pytest.fixture(scope="session")
+def environments() -> Path:
+    """The releases of RELEASES, installed into the repository's own `env/`, where a later `asv run` finds them too."""
+    code = (
+        "import sys; from pathlib import Path; from asv.repo import get_repo;"
+        "from torch_history.session import load_suite; from torch_history.environments import ReleaseEnvironment;"
+        "conf, axis = load_suite(Path.cwd());"
+        "ReleaseEnvironment(conf, sys.argv[2], {}, {}).install_project(conf, get_repo(conf), sys.argv[1])"
+    )
+    for release, lane in RELEASES:
+        subprocess.run([sys.executable, "-c", code, release, lane], cwd=ROOT, check=True)
+    return ROOT / "env"
+
+
+@pytest.fixture
+def suite(tmp_path: Path, environments: Path) -> Path:
+    """A copy of the suite without results, which shares the installed releases."""
+    copy = tmp_path / "suite"
+    names = ["benchmarks", "measure", "workloads", "torch_history", "asv.conf.json", "releases.toml", "releases.lock"]
+    for name in [*names, ".python-version", "pyproject.toml"]:
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, _parent(copy) / name)
+    (copy / "env").mkdir()
+    for release, lane in RELEASES:
+        (copy / "env" / f"{release}-py{lane}").symlink_to(environments / f"{release}-py{lane}")
+    return copy
+
+
+def _parent(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+def command(suite: Path) -> Command:
+    """Runs `asv` or `torch-history` in the copy, with a home of its own."""
+
+    def run(tool: str, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess:
+        answer = subprocess.run(
+            _words(tool, arguments), cwd=suite, env=_surroundings(suite), capture_output=True, text=True
+        )
+        assert answer.returncode == expect, answer.stdout + answer.stderr
+        return answer
+
+    return run
+
+
+def _words(tool: str, arguments: tuple[str, ...]) -> list[str]:
+    if tool == "asv":
+        return [sys.executable, "-m", "asv", *arguments]
+    return [sys.executable, "-c", "from torch_history.cli import main; main()", *arguments]
+
+
+def _surroundings(suite: Path) -> dict[str, str]:
+    return {**os.environ, "HOME": str(suite), "PYTHONPATH": str(suite), "TORCH_HISTORY_MACHINE": "test"}
+
+
+def launches(suite: Path, release: str) -> list[dict]:
+    """The stored launches of one release, oldest first."""
+    (path,) = (suite / "results" / "test").glob(f"{release}-*.jsonl")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def numbers(suite: Path, release: str, metric: str, variant: str) -> list[float]:
+    """What each launch found for one metric and variant in size small."""
+    return [
+        case["value"]
+        for launch in launches(suite, release)
+        if launch["benchmark"].endswith(metric)
+        for case in launch["cases"]
+        if case["parameters"] == [f"'{variant}'", "'small'"]
+    ]
+
+
+@pytest.mark.parametrize(("release", "lane"), RELEASES)
+def test_eager_peaks_at_four_results_and_counts_repeat_exactly(
+    command: Command, suite: Path, release: str, lane: str
+) -> None:
+    chosen = r"intersection.*(peak_memory|operators|allocations)\('(eager|in_place)', 'small'"
+    for _ in range(2):
+        command("asv", "run", f"--python={lane}", release, "--bench", chosen)
+    first, second = numbers(suite, release, "peak_memory", "eager")
+    assert abs(first - 4 * RESULT) <= 4096
+    assert first == second
+    assert numbers(suite, release, "peak_memory", "in_place") == [3 * RESULT] * 2
+    assert len(set(numbers(suite, release, "operators", "eager"))) == 1
+    assert numbers(suite, release, "allocations", "in_place") == [3, 3]
+
+
+def test_asv_commands_work_over_releases(command: Command, suite: Path) -> None:
+    only = r"time_call\('in_place', 'small'"
+    command("asv", "run", "--interleave-rounds", "v2.0.1 v2.15.0", "--bench", only)
+    assert "v2.15.0" in command("asv", "show").stdout
+    assert "time_call" in command("asv", "compare", "v2.0.1", "2.15.0").stdout
+    command("asv", "check", "--python=3.11")
+    answer = command("asv", "continuous", "v2.0.1", "v2.15.0", "--bench", only, "--factor", "5")
+    assert "BENCHMARKS NOT SIGNIFICANTLY CHANGED" in answer.stdout
+    command("asv", "publish")
+    tags = json.loads((suite / "html" / "asv" / "index.json").read_text(encoding="utf-8"))["tags"]
+    assert next(iter(tags)) == "v1.8.0"
+    assert {"v2.0.1", "v2.15.0"} <= set(tags)
+
+
+def test_a_failing_variant_leaves_the_others_alone_and_its_reason_beside_the_result(
+    command: Command, suite: Path
+) -> None:
+    (suite / "workloads" / "planted.py").write_text(PLANTED, encoding="utf-8")
+    (suite / "benchmarks" / "planted.py").write_text(
+        "from workloads import planted\nfrom .common import _Question\n\n"
+        "class Planted(_Question, workload=planted):\n    timeout = 8\n",
+        encoding="utf-8",
+    )
+    command("asv", "run", "v2.15.0", "--bench", "planted", expect=2)
+    (launch,) = launches(suite, "v2.15.0")
+    cases = {case["parameters"][0].strip("'"): case for case in launch["cases"]}
+    assert cases["right"]["samples"]
+    assert cases["right_after_the_others"]["samples"]
+    assert cases["raises"]["failed"] == "RuntimeError: the variant broke"
+    assert cases["wrong"]["failed"] == "WrongResult: 2 instead of 1"
+    assert cases["unavailable"]["unavailable"] == "it needs torch >= 99"
+    assert "allocate" in cases["out_of_memory"]["failed"]
+    assert "signal 9" in cases["killed"]["failed"]
+    assert "timed out (timeout 8" in cases["too_slow"]["failed"]
+
+
+PLANTED = """
+import os, time
+import torch
+from . import Unavailable, WrongResult
+
+METRICS = ("time",)
+sizes = {"only": {}}
+
+def inputs(size, device, seed):
+    return ()
+
+def check(arguments, result):
+    if result.item() != 1:
+        raise WrongResult("{:.0f} instead of 1".format(result.item()))
+
+def raises():
+    raise RuntimeError("the variant broke")
+
+def unavailable(arguments):
+    raise Unavailable("it needs torch >= 99")
+
+variants = {
+    "right": lambda arguments: lambda: torch.ones(()),
+    "raises": lambda arguments: raises,
+    "wrong": lambda arguments: lambda: torch.full((), 2.0),
+    "unavailable": unavailable,
+    "out_of_memory": lambda arguments: lambda: torch.empty(2**50),
+    "too_slow": lambda arguments: lambda: time.sleep(60),
+    "killed": lambda arguments: lambda: os.kill(os.getpid(), 9),
+    "right_after_the_others": lambda arguments: lambda: torch.ones(()),
+}
+"""
+
+
+def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Command, suite: Path) -> None:
+    arguments = ("run", "2.0.1", "2.15.0", "--launches", "2")
+    process = subprocess.Popen(
+        _words("torch-history", arguments), cwd=suite, env=_surroundings(suite), stdout=subprocess.PIPE, text=True
+    )
+    stored = suite / "results" / "test" / "v2.0.1-release-py3.11.jsonl"
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline and not (stored.exists() and stored.read_text(encoding="utf-8").count("\n") >= 2):
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    kept = stored.read_text(encoding="utf-8")
+    answer = command("torch-history", *arguments)
+    assert "Going on with session" in answer.stdout
+    assert stored.read_text(encoding="utf-8").startswith(kept)
+    for release in ("v2.0.1", "v2.15.0"):
+        done = [(launch["round"], launch["benchmark"]) for launch in launches(suite, release)]
+        assert len(done) == len(set(done))
+        assert {turn for turn, _ in done} == {1, 2}
+    assert "v2.0.1 -> v2.15.0" in answer.stdout
+    assert "intersection peak memory, scripted small" in answer.stdout
+    again = command("torch-history", *arguments)
+    assert "has measured this already" in again.stdout
+
+
+def test_neither_environment_holds_what_only_the_other_needs(environments: Path) -> None:
+    old, new = (packages_of(environments / f"{release}-py{lane}") for release, lane in RELEASES[1:])
+    names = [{package.partition("==")[0] for package in packages} for packages in (old, new)]
+    assert "nvidia-cublas-cu11" in names[0] - names[1]
+    assert "nvidia-cublas" in names[1] - names[0]
+    for release, lane in RELEASES:
+        folder = environments / f"{release}-py{lane}"
+        freeze = [sys.executable, "-m", "uv", "pip", "freeze", "--python", str(folder / "bin" / "python")]
+        found = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.split()
+        assert sorted(found) == sorted(packages_of(folder))
+
+
+def test_the_installed_torch_is_recorded_under_its_release_without_network(command: Command, suite: Path) -> None:
+    python = str(suite / "env" / "v2.15.0-py3.11" / "bin" / "python")
+    offline = {"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"}
+    arguments = ("run", "--installed", "--python", python, "--launches", "1")
+    answer = subprocess.run(
+        _words("torch-history", arguments),
+        cwd=suite,
+        env={**_surroundings(suite), **offline},
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    (path,) = (suite / "results" / "test").glob("*.jsonl")
+    assert path.name == "v2.15.0-installed-py3.11.jsonl"
+
+
+def test_an_installed_torch_recorded_under_another_release_says_so(command: Command, suite: Path) -> None:
+    python = str(suite / "env" / "v2.0.1-py3.11" / "bin" / "python")
+    command("torch-history", "run", "--installed", "--python", python, "--as", "2.1.0", "--launches", "1")
+    (launch, *_) = launches(suite, "v2.1.0")
+    assert launch["facts"]["torch"].startswith("2.0.1")
+    assert launch["release"] == "v2.1.0"
+
+
+@pytest.mark.parametrize(("release", "lane"), [pair for pair in RELEASES if pair[1] != "3.9"])
+def test_what_needs_torch_is_tested_in_each_release(environments: Path, release: str, lane: str) -> None:
+    tests = [str(path) for path in sorted((ROOT / "tests").glob("test_*.py")) if "importorskip" in path.read_text()]
+    assert tests
+    code = f"import sys; sys.path.append({os.path.dirname(os.path.dirname(pytest.__file__))!r}); import pytest; "
+    code += f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', *{tests!r}]))"
+    python = environments / f"{release}-py{lane}" / "bin" / "python"
+    answer = subprocess.run([str(python), "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(("release", "lane"), RELEASES)
+def test_a_process_forked_after_discovery_can_still_use_cuda(environments: Path, release: str, lane: str) -> None:
+    code = (
+        "import sys, os; sys.path.insert(0, '.');"
+        "from asv_runner.discovery import disc_benchmarks; from asv_runner._aux import update_sys_path;"
+        "update_sys_path(os.path.abspath('benchmarks')); assert list(disc_benchmarks(os.path.abspath('benchmarks')));"
+        "import torch; pid = os.fork();"
+        "pid or os._exit(int(torch.cuda._is_in_bad_fork()));"
+        "sys.exit(os.WEXITSTATUS(os.waitpid(pid, 0)[1]))"
+    )
+    python = environments / f"{release}-py{lane}" / "bin" / "python"
+    answer = subprocess.run([str(python), "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
