@@ -5,6 +5,7 @@ Both install the same packages from uv's cache, in turn, several times; the rati
 
 from __future__ import annotations
 
+import functools
 import shutil
 import statistics
 import subprocess
@@ -52,15 +53,16 @@ def main(names: list[str]) -> None:
 
         install(0)
         shutil.rmtree(plain)
-        ours, theirs = [], []
+        ours: list[float] = []
+        theirs: list[float] = []
         for turn in range(TURNS):
             for build, times in ((select, ours), (install, theirs))[:: 1 if turn % 2 else -1]:
-                times.append(seconds(lambda build=build: build(0)))  # type: ignore[misc]
+                times.append(seconds(functools.partial(build, 0)))
             shutil.rmtree(plain)
             if turn < TURNS - 1:
                 shutil.rmtree(environment.folder(releases[0]))
         select(1)
-        switches = [seconds(lambda: select(release)) for release in (0, 1) * 10]
+        switches = [seconds(functools.partial(select, release)) for release in (0, 1) * 10]
     ratio = statistics.median(ours) / statistics.median(theirs)
     print(f"build of {releases[0].tag}: {[round(s, 1) for s in ours]} s; plain: {[round(s, 1) for s in theirs]} s")
     print(f"build / plain = {ratio:.2f} (at most 1.5)")

@@ -46,7 +46,7 @@ class FakeUv:
 
     def __call__(self, arguments: list[str], stdin: str | None = None) -> str:
         self.calls.append(arguments)
-        step = " ".join(itertools.takewhile(str.isalpha, arguments))
+        step = " ".join(itertools.takewhile(str.isalpha, arguments[:2]))
         if step == "venv":
             python = Path(arguments[-1], "bin", "python")
             python.parent.mkdir(parents=True)
@@ -493,13 +493,38 @@ def test_prune_leaves_the_locks_for_those_who_wait_at_them(three: list[str]) -> 
     assert {path: path.stat().st_ino for path in locks} == locks
 
 
+def test_environment_whose_removal_was_interrupted_is_not_used(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Removing gigabytes takes a while; Ctrl-C then leaves a part of the folder behind.
+    folder = install(lane, conf, "v2.0.1")
+    rmtree = environments.shutil.rmtree
+
+    def interrupted(path: Path) -> None:
+        rmtree(path / "lib")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(environments.shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            environments.prune(Path("env"), lambda tag: True)
+    install(lane, conf, "v2.0.1")
+    assert (folder / "lib" / "torch.py").exists()
+
+
 def test_two_prunes_at_once_remove_a_folder_once(three: list[str]) -> None:
     folder = Path("env", f"v2.0.1-py{LANE}")
     with ThreadPoolExecutor(1) as pool, environments._locked(folder):
-        other = pool.submit(environments.prune, Path("env"), lambda tag: tag == "v2.1.0" or tag == "v2.0.1")
+        other = pool.submit(environments.prune, Path("env"), lambda tag: True)
         time.sleep(0.2)  # the other has listed the folders and waits at this one's lock
         environments.shutil.rmtree(folder)
     assert f"v2.1.0-py{LANE}" in other.result(20)[0]
+
+
+def test_prune_whose_cache_cannot_be_cleared_still_says_what_it_removed(three: list[str], uv: FakeUv) -> None:
+    uv.failing["cache clean"] = failed("error: Timeout when waiting for the cache lock")
+    removed, _ = environments.prune(Path("env"), lambda tag: tag == "v2.1.0")
+    assert removed == [f"v2.1.0-py{LANE}"]
 
 
 # --- the lock file

@@ -219,7 +219,7 @@ def _figures(change: Change) -> str:
         return _plain(change.reason)
     unit = change.series.unit
     figures = [f"{change.ratio:6.3f}x"]
-    if unit == "seconds":
+    if change.series.varies:
         figures.append("one launch each" if change.low is None else f"{change.low:.3f} to {change.high:.3f}")
         figures.append("" if change.spread is None else f"spread {change.spread:.1%}")
     figures.append(f"{human(change.old, unit)} -> {human(change.new, unit)}")

@@ -32,6 +32,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .axis import Axis, Release
 from .environments import InstallationError, write_atomically
 from .launches import Launch, RecordedResults, new_session, read_launches
+from .verdicts import VARYING_UNITS
 
 STATE = "session.json"
 """The open session in `env/`: local to this machine, so that a fresh clone measures instead of trusting old results."""
@@ -210,7 +211,8 @@ class Session:
         skip = [
             name
             for name, benchmark in benchmarks.items()
-            if (turn > 1 and benchmark["type"] != "time") or (name.endswith("track_kernels") and not on_gpu)
+            if (turn > 1 and benchmark["unit"] not in VARYING_UNITS)
+            or (name.endswith(("track_kernels", "track_host_syncs")) and not on_gpu)
         ]
         return benchmarks.filter_out(skip)
 

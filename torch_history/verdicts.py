@@ -25,6 +25,10 @@ CONFIDENCE = 0.95
 """Of the interval of a ratio of times."""
 
 
+VARYING_UNITS = ("seconds", "ratio")
+"""Units of what differs from launch to launch and is compared by an interval; all else is exact."""
+
+
 class Verdict(enum.Enum):
     """A verdict and the word of its class: better, worse, same or can't tell."""
 
@@ -69,9 +73,16 @@ class Series:
     @property
     def unit(self) -> str:
         metric = self.benchmark.rpartition(".")[2]
-        if metric.startswith("time_"):
+        if metric.startswith("time_") or metric.endswith("_call"):
             return "seconds"
-        return "bytes" if metric.endswith("memory") else ""
+        if metric.endswith("over_median"):
+            return "ratio"
+        return "bytes" if metric.endswith(("memory", "retained")) else ""
+
+    @property
+    def varies(self) -> bool:
+        """Whether launches of the same release differ: times do, counts and bytes do not."""
+        return self.unit in VARYING_UNITS
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,7 @@ def judge(series: Series, before: list[tuple[Launch, Case]], after: list[tuple[L
     if not olds or not news:
         return _missing(series, before, after, olds, news)
     old, new = statistics.median(olds), statistics.median(news)
-    if series.unit != "seconds":
+    if not series.varies:
         return _exact(series, olds, news, counts)
     ratio, low, high = _ratio(olds, news)
     spread = max((_variation(values) for values in (olds, news) if len(values) > 1), default=None)
@@ -196,4 +207,6 @@ def human(value: float | None, unit: str) -> str:
         return ""
     if unit == "seconds":
         return str(util.human_value(value, "seconds"))
+    if unit == "ratio":
+        return f"{value:.2f}"
     return f"{value:,.0f}" + (" B" if unit == "bytes" else "")

@@ -1,0 +1,521 @@
+"""Is every launch kept, with its samples or the reason for having none, and is none ever lost?
+
+The answers of asv are made here by hand, in the shape and the words in which asv 0.6.6 gives them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv import util
+from asv.repo import get_repo
+from asv.results import Results
+from asv.runner import BenchmarkResult, fail_benchmark
+
+from torch_history import environments
+from torch_history.launches import Case, Launch, RecordedResults, append_launches, new_session, read_launches
+
+MACHINE = {"machine": "a-machine", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
+ENVIRONMENT = "release-py3.11"
+TIME: dict[str, Any] = {
+    "name": "intersection.Intersection.time_call",
+    "version": "1",
+    "type": "time",
+    "unit": "seconds",
+    "params": [["'eager'", "'scripted'"], ["'small'", "'paper'"]],
+}
+"""Cases in asv's order: (eager, small), (eager, paper), (scripted, small), (scripted, paper)."""
+CASES = [("'eager'", "'small'"), ("'eager'", "'paper'"), ("'scripted'", "'small'"), ("'scripted'", "'paper'")]
+BYTES: dict[str, Any] = {
+    **TIME,
+    "name": "intersection.Intersection.track_peak_memory",
+    "type": "track",
+    "unit": "bytes",
+}
+
+FACTS = 'torch-history: {"torch": "2.0.1+cu117", "python": "3.11.7", "threads": 1}\ntorch-history: {"device": "cpu"}'
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "benchmarks/common.py", line 103, in setup
+    self._workload.check(arguments, result)
+workloads.WrongResult: an overlap area is off by 3.2 square pixels"""
+
+
+def results(tag: str = "v2.0.1") -> RecordedResults:
+    """What asv makes once for each start of its fork server."""
+    return RecordedResults({**MACHINE, "python": "3.11"}, {}, tag, 0, "3.11", ENVIRONMENT, {})
+
+
+def answer(values: list[Any], said: dict[int, str] | None = None, status: int = 0) -> BenchmarkResult:
+    """asv's answer: a list stands for samples, anything else is a value; `said` is what each case printed."""
+    printed = [f"For parameters: {', '.join(CASES[i])}\n{text}".strip() for i, text in sorted((said or {}).items())]
+    sampled = [isinstance(value, list) for value in values]
+    return BenchmarkResult(
+        result=[True if is_list else value for is_list, value in zip(sampled, values, strict=True)],
+        samples=[value if is_list else None for is_list, value in zip(sampled, values, strict=True)],
+        number=[1 if is_list else None for is_list in sampled],
+        errcode=status,
+        stderr="\n\n".join(printed),
+        profile=None,
+    )
+
+
+def add(recorded: RecordedResults, benchmark: dict[str, Any], given: BenchmarkResult, **more: Any) -> None:
+    recorded.add_result(benchmark, given, record_samples=True, append_samples=True, **more)
+
+
+def stored(folder: Path) -> list[Launch]:
+    return list(read_launches(folder, "a-machine"))
+
+
+def file_of(folder: Path, tag: str = "v2.0.1", ending: str = "jsonl") -> Path:
+    return folder / "a-machine" / f"{tag}-{ENVIRONMENT}.{ending}"
+
+
+def asvs(folder: Path, tag: str = "v2.0.1") -> Results:
+    """asv's own file, read by asv."""
+    return Results.load(str(file_of(folder, tag, "json")), machine_name="a-machine")
+
+
+@pytest.fixture(autouse=True)
+def no_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in list(environments.refusals):
+        monkeypatch.delitem(environments.refusals, key)
+
+
+@pytest.fixture(autouse=True)
+def quiet(warned: list[str]) -> None:
+    """Warnings go to the list `warned`."""
+
+
+SAMPLES = [[0.30, 0.31, 0.32], [2.4, 2.6, 2.5], [0.03, 0.05, 0.04], [0.3, 0.3, 0.4]]
+
+
+# --- what one launch is
+
+
+def test_launch_keeps_samples_case_by_case(tmp_path: Path) -> None:
+    recorded = results()
+    add(recorded, TIME, answer(SAMPLES, dict.fromkeys(range(4), FACTS)), duration=12.345)
+    recorded.save(str(tmp_path))
+    (launch,) = stored(tmp_path)
+    assert [case.parameters for case in launch.cases] == CASES
+    assert [list(case.samples) for case in launch.cases] == SAMPLES
+    assert [case.number for case in launch.cases] == [0.31, 2.5, 0.04, 0.3]
+    assert (launch.release, launch.environment, launch.benchmark, launch.version) == (
+        "v2.0.1",
+        ENVIRONMENT,
+        "intersection.Intersection.time_call",
+        "1",
+    )
+    assert launch.duration == pytest.approx(12.345, abs=0.01)
+    facts = dict(launch.facts)
+    assert facts.pop("load") >= 0
+    assert facts == {"torch": "2.0.1+cu117", "python": "3.11.7", "threads": 1, "device": "cpu"}
+
+
+def test_launch_keeps_values(tmp_path: Path) -> None:
+    recorded = results()
+    add(recorded, BYTES, answer([240_000_000, 0, 60_000_000, 1]))
+    recorded.save(str(tmp_path))
+    assert [case.number for case in stored(tmp_path)[0].cases] == [240_000_000, 0, 60_000_000, 1]
+
+
+def test_benchmarks_of_one_start_share_a_launch_and_another_start_is_another(tmp_path: Path) -> None:
+    for _ in range(2):
+        recorded = results()
+        add(recorded, TIME, answer(SAMPLES))
+        add(recorded, BYTES, answer([1, 2, 3, 4]))
+        recorded.save(str(tmp_path))
+    launches = stored(tmp_path)
+    assert [launch.launch == launches[0].launch for launch in launches] == [True, True, False, False]
+    assert len({launch.session for launch in launches}) == 1
+
+
+def test_sessions_names_sort_by_their_start_and_differ() -> None:
+    names = {new_session() for _ in range(50)}
+    assert len(names) == 50
+    assert all(len(name) == len("20261121T043720-2c12") for name in names)
+
+
+def test_skipped_case_keeps_the_reason_it_printed(tmp_path: Path) -> None:
+    said = {2: f'{FACTS}\ntorch-history: {{"unavailable": "torch.compile needs torch >= 2.0"}}'}
+    recorded = results()
+    add(recorded, TIME, answer([*SAMPLES[:2], math.nan, math.nan], said))
+    recorded.save(str(tmp_path))
+    launch = stored(tmp_path)[0]
+    assert launch.cases[2] == Case(CASES[2], unavailable="torch.compile needs torch >= 2.0")
+    assert launch.cases[3] == Case(CASES[3], unavailable="skipped without a reason")
+    assert launch.cases[2].number is None
+    assert "unavailable" not in launch.facts
+
+
+def reason(tmp_path: Path, said: str, status: int) -> str:
+    recorded = results()
+    add(recorded, TIME, answer([*SAMPLES[:3], None], {3: said} if said else {}, status))
+    recorded.save(str(tmp_path))
+    case = stored(tmp_path)[0].cases[3]
+    assert case.number is None
+    assert not case.unavailable
+    return case.failed
+
+
+def test_failed_case_keeps_the_last_line_of_its_traceback(tmp_path: Path) -> None:
+    sentence = "WrongResult: an overlap area is off by 3.2 square pixels"
+    assert reason(tmp_path, f"{FACTS}\n{TRACEBACK}", 1) == sentence
+
+
+def test_timed_out_case_says_after_how_long(tmp_path: Path) -> None:
+    said = f"{FACTS}\n\n\nasv: benchmark timed out (timeout 300s)\n"
+    assert reason(tmp_path, said, util.TIMEOUT_RETCODE) == "benchmark timed out (timeout 300s)"
+
+
+@pytest.mark.parametrize(("status", "name"), [(-9, "signal 9"), (-11, "signal 11")])
+@pytest.mark.parametrize("said", [FACTS, ""], ids=["after its facts", "without a word"])
+def test_killed_case_names_the_signal(tmp_path: Path, status: int, name: str, said: str) -> None:
+    sentence = reason(tmp_path, said, status)
+    assert f"ended by {name} " in sentence
+    assert "memory" in sentence
+
+
+def test_case_that_ended_without_a_word_gives_its_exit_status(tmp_path: Path) -> None:
+    assert reason(tmp_path, "", 3) == "the process ended with exit status 3 and no answer"
+
+
+def test_case_that_ended_with_a_word_gives_that_word(tmp_path: Path) -> None:
+    sentence = reason(tmp_path, f"{FACTS}\nIllegal instruction in libtorch", 3)
+    assert sentence == "the process ended with exit status 3 and no answer: Illegal instruction in libtorch"
+
+
+def test_unreadable_answer_is_not_called_a_signal(tmp_path: Path) -> None:
+    # asv's own status for it is -257; there is no signal of that number.
+    sentence = reason(tmp_path, f"{FACTS}\n\n\nasv: failed to parse benchmark result: Expecting value", -257)
+    assert "failed to parse benchmark result" in sentence
+    assert "signal" not in sentence
+
+
+def test_suite_that_could_not_be_imported_says_so_for_every_case(tmp_path: Path) -> None:
+    # So asv answers where a release's torch crashes while it is imported.
+    recorded = results()
+    add(recorded, TIME, fail_benchmark(TIME, stderr="asv: benchmark suite import failed"))
+    recorded.save(str(tmp_path))
+    for case in stored(tmp_path)[0].cases:
+        assert "import failed" in case.failed
+
+
+def test_reasons_of_different_cases_are_not_mixed_up(tmp_path: Path) -> None:
+    said = {
+        0: FACTS,
+        1: f"{FACTS}\n{TRACEBACK}",
+        2: f'{FACTS}\ntorch-history: {{"unavailable": "needs a GPU"}}',
+        3: f"{FACTS}\n\n\nasv: benchmark timed out (timeout 60s)",
+    }
+    recorded = results()
+    add(recorded, TIME, answer([SAMPLES[0], None, math.nan, None], said, 1))
+    recorded.save(str(tmp_path))
+    words = [case.unavailable or case.failed for case in stored(tmp_path)[0].cases]
+    assert words == [
+        "",
+        "WrongResult: an overlap area is off by 3.2 square pixels",
+        "needs a GPU",
+        "benchmark timed out (timeout 60s)",
+    ]
+
+
+def test_benchmark_without_parameters_is_kept_too(tmp_path: Path) -> None:
+    plain = {**BYTES, "name": "plain.track_it", "params": []}
+    given = BenchmarkResult(result=[7], samples=[None], number=[None], errcode=0, stderr=FACTS, profile=None)
+    recorded = results()
+    add(recorded, plain, given)
+    recorded.save(str(tmp_path))
+    (launch,) = stored(tmp_path)
+    assert [case.number for case in launch.cases] == [7]
+    assert launch.facts["torch"] == "2.0.1+cu117"
+
+
+# --- sizes that nobody asked for
+
+NOT_ASKED = 'torch-history: {"not_asked": "size paper was not asked for: set TORCH_HISTORY_SIZES=paper"}'
+
+
+def test_size_not_asked_for_is_no_case_and_leaves_what_asv_knew(tmp_path: Path) -> None:
+    first, second = results(), results()
+    add(first, TIME, answer(SAMPLES))
+    first.save(str(tmp_path))
+    second.load_data(str(tmp_path))
+    add(second, TIME, answer([[0.9], math.nan, [0.8], math.nan], {0: FACTS, 1: NOT_ASKED, 2: FACTS, 3: NOT_ASKED}))
+    second.save(str(tmp_path))
+    assert [case.parameters for case in stored(tmp_path)[1].cases] == [CASES[0], CASES[2]]
+    assert "not_asked" not in stored(tmp_path)[1].facts
+    kept = asvs(tmp_path).get_result_samples(TIME["name"], TIME["params"])
+    assert kept == [[*SAMPLES[0], 0.9], SAMPLES[1], [*SAMPLES[2], 0.8], SAMPLES[3]]
+
+
+def test_launch_in_which_nothing_was_asked_for_is_not_recorded(tmp_path: Path) -> None:
+    recorded = results()
+    add(recorded, BYTES, answer([1, 2, 3, 4]))
+    recorded.save(str(tmp_path))
+    before = asvs(tmp_path).get_result_value(BYTES["name"], BYTES["params"])
+    again = results()
+    again.load_data(str(tmp_path))
+    add(again, BYTES, answer([math.nan] * 4, dict.fromkeys(range(4), NOT_ASKED)))
+    again.save(str(tmp_path))
+    assert len(stored(tmp_path)) == 1
+    assert asvs(tmp_path).get_result_value(BYTES["name"], BYTES["params"]) == before == [1, 2, 3, 4]
+
+
+def test_cases_that_asv_did_not_select_are_no_cases(tmp_path: Path) -> None:
+    recorded = results()
+    add(recorded, TIME, answer([math.nan, math.nan, SAMPLES[2], math.nan]), selected_idx={2})
+    recorded.save(str(tmp_path))
+    assert [case.parameters for case in stored(tmp_path)[0].cases] == [CASES[2]]
+
+
+# --- asv's own file
+
+
+def test_asv_reads_its_file_with_the_samples_of_all_launches_pooled(tmp_path: Path) -> None:
+    for shift in (0.0, 1.0):
+        recorded = results()
+        recorded.load_data(str(tmp_path))
+        add(recorded, TIME, answer([[sample + shift for sample in samples] for samples in SAMPLES]))
+        recorded.save(str(tmp_path))
+    read = asvs(tmp_path)
+    pooled = [samples + [sample + 1.0 for sample in samples] for samples in SAMPLES]
+    assert read.get_result_samples(TIME["name"], TIME["params"]) == pooled
+    medians = [statistics.median(samples) for samples in pooled]
+    assert read.get_result_value(TIME["name"], TIME["params"]) == pytest.approx(medians)
+    assert read.commit_hash == "v2.0.1"
+
+
+def test_interrupted_save_leaves_asvs_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = results()
+    add(recorded, TIME, answer(SAMPLES))
+    recorded.save(str(tmp_path))
+    before = file_of(tmp_path, ending="json").read_bytes()
+
+    def half(path: Any, *arguments: Any, **keywords: Any) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text("{ half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(util, "write_json", half)
+    add(recorded, BYTES, answer([1, 2, 3, 4]))
+    with pytest.raises(KeyboardInterrupt):
+        recorded.save(str(tmp_path))
+    assert file_of(tmp_path, ending="json").read_bytes() == before
+    assert sorted(path.name for path in file_of(tmp_path).parent.iterdir()) == [
+        f"v2.0.1-{ENVIRONMENT}.json",
+        f"v2.0.1-{ENVIRONMENT}.jsonl",
+    ]
+
+
+def test_launch_is_stored_once_however_often_it_is_saved(tmp_path: Path) -> None:
+    recorded = results()
+    add(recorded, TIME, answer(SAMPLES))
+    for _ in range(3):
+        recorded.save(str(tmp_path))
+    assert len(stored(tmp_path)) == 1
+
+
+def test_refused_release_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = results()
+    add(recorded, TIME, answer(SAMPLES))
+    recorded.save(str(tmp_path))
+    files = {path: path.read_bytes() for path in file_of(tmp_path).parent.iterdir()}
+    assert len(files) == 2
+    monkeypatch.setitem(environments.refusals, ("v2.0.1", ENVIRONMENT), "it has no wheel")
+    monkeypatch.setitem(environments.refusals, ("v2.1.0", ENVIRONMENT), "it has no wheel")
+    for tag in ("v2.0.1", "v2.1.0"):
+        # asv records a release that it could not install as failed in every benchmark
+        refused = results(tag)
+        refused.load_data(str(tmp_path))
+        add(refused, TIME, fail_benchmark(TIME))
+        refused.save(str(tmp_path))
+    assert {path: path.read_bytes() for path in file_of(tmp_path).parent.iterdir()} == files
+
+
+def test_refusal_in_one_lane_does_not_silence_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(environments.refusals, ("v2.0.1", "release-py3.8"), "it has no wheel")
+    recorded = results()
+    add(recorded, TIME, answer(SAMPLES))
+    recorded.save(str(tmp_path))
+    assert len(stored(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("torch", "warns"),
+    [("2.0.1+cu117", False), ("2.0.1", False), ("2.1.0+cu121", True), ("2.0.1.post2", False)],
+)
+def test_another_torch_than_the_release_is_warned_of(
+    tmp_path: Path, warned: list[str], torch: str, warns: bool
+) -> None:
+    recorded = results()
+    add(recorded, TIME, answer(SAMPLES, {0: f'torch-history: {{"torch": "{torch}"}}'}))
+    assert len(warned) == warns
+    if warns:
+        assert f"torch {torch} was measured" in warned[0]
+        assert "v2.0.1" in warned[0]
+
+
+# --- the file of launches
+
+
+def some_launch(launch: str = "aa", **changed: Any) -> Launch:
+    fields: dict[str, Any] = {
+        "session": "20261121T043720-2c12",
+        "round": 1,
+        "launch": launch,
+        "release": "v2.0.1",
+        "environment": ENVIRONMENT,
+        "benchmark": TIME["name"],
+        "version": "1",
+        "started_at": "2026-11-21T04:37:20+00:00",
+        "duration": 1.5,
+        "facts": {"torch": "2.0.1"},
+        "cases": (Case(CASES[0], samples=(0.1, 0.2)),),
+    }
+    return Launch(**{**fields, **changed})
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        (Case(CASES[0], samples=(0.1, 1e-300, 0.30000000000000004)),),
+        (Case(CASES[0], value=0), Case(CASES[1], value=240_000_000), Case(CASES[2], value=0.5)),
+        (Case(CASES[0], unavailable="needs torch ≥ 2.0 — „Größe“ \u2028 \x85 \t\r\n 盒 🙂"),),
+        (Case(CASES[0], failed='said "no" \\ {}\x00\x1c'),),
+        (Case(("'a, b'", "5", "'µ'"), value=1),),
+        (Case((), value=1),),
+        (),
+    ],
+    ids=["samples", "values", "unicode", "control characters", "parameters", "no parameters", "no cases"],
+)
+def test_launch_comes_back_from_one_line_as_it_was(tmp_path: Path, cases: tuple[Case, ...]) -> None:
+    launch = some_launch(cases=cases, facts={"torch": "2.0.1", "név": "é\u2029"})
+    line = launch.to_json()
+    assert len(line.splitlines()) == 1
+    assert Launch.from_json(line) == launch
+    append_launches(file_of(tmp_path), [launch, some_launch("bb")])
+    assert stored(tmp_path) == [launch, some_launch("bb")]
+
+
+def test_absent_things_take_no_room_in_the_file() -> None:
+    assert json.loads(some_launch().to_json())["cases"] == [{"parameters": list(CASES[0]), "samples": [0.1, 0.2]}]
+
+
+def test_file_consists_of_whole_lines(tmp_path: Path) -> None:
+    path = file_of(tmp_path)
+    for i in range(3):
+        append_launches(path, [some_launch(f"{i}a"), some_launch(f"{i}b")])
+    assert path.read_bytes().endswith(b"\n")
+    names = [json.loads(line)["launch"] for line in path.read_text().splitlines()]
+    assert names == ["0a", "0b", "1a", "1b", "2a", "2b"]
+
+
+def test_nothing_to_append_makes_no_file(tmp_path: Path) -> None:
+    append_launches(file_of(tmp_path), [])
+    assert not file_of(tmp_path).exists()
+
+
+def test_torn_last_line_is_left_out_and_the_next_launch_begins_a_new_one(tmp_path: Path, warned: list[str]) -> None:
+    path = file_of(tmp_path)
+    append_launches(path, [some_launch("aa"), some_launch("bb")])
+    path.write_bytes(path.read_bytes()[:-40])
+    assert [launch.launch for launch in stored(tmp_path)] == ["aa"]
+    assert [f"{path}, line 2 is left out" in sentence for sentence in warned] == [True]
+    append_launches(path, [some_launch("cc")])
+    assert [launch.launch for launch in stored(tmp_path)] == ["aa", "cc"]
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"garbage",
+        b"{}",
+        b"[]",
+        b"5",
+        b"null",
+        b'"text"',
+        b'{"cases": 5}',
+        b'{"cases": [5]}',
+        b'{"cases": ["abc"]}',
+        b'{"cases": [{}]}',
+        b'{"cases": [], "unheard": 1}',
+        b"\xff\xfe\x00",
+        b"<<<<<<< HEAD",
+    ],
+)
+def test_foreign_line_is_left_out_and_named(tmp_path: Path, warned: list[str], garbage: bytes) -> None:
+    path = file_of(tmp_path)
+    append_launches(path, [some_launch("aa")])
+    with path.open("ab") as stream:
+        stream.write(garbage + b"\n\n")
+    append_launches(path, [some_launch("bb")])
+    assert [launch.launch for launch in stored(tmp_path)] == ["aa", "bb"]
+    assert len(warned) == 1
+    assert f"{path}, line 2 is left out: " in warned[0]
+
+
+def test_only_the_asked_machines_launches_are_read(tmp_path: Path) -> None:
+    append_launches(file_of(tmp_path), [some_launch("aa")])
+    append_launches(tmp_path / "another-machine" / "v2.0.1-x.jsonl", [some_launch("bb")])
+    assert [launch.launch for launch in stored(tmp_path)] == ["aa"]
+    assert list(read_launches(tmp_path, "no-machine")) == []
+
+
+def append_many(path: Path, name: str) -> None:
+    samples = tuple(0.1 + i for i in range(2000))  # a line of many blocks, so that two writers could meet inside it
+    for i in range(50):
+        append_launches(path, [some_launch(f"{name}{i}", cases=(Case(CASES[0], samples=samples),))])
+
+
+def test_two_processes_that_append_at_once_lose_nothing(tmp_path: Path, warned: list[str]) -> None:
+    path = file_of(tmp_path)
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=append_many, args=(path, name)) for name in "ab"]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0, 0]
+    launches = stored(tmp_path)
+    assert sorted(launch.launch for launch in launches) == sorted(f"{name}{i}" for name in "ab" for i in range(50))
+    assert {len(launch.cases[0].samples) for launch in launches} == {2000}
+    assert warned == []
+
+
+# --- as a plugin
+
+
+def test_asv_records_launches_once_the_plugin_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    import asv.commands.find
+    import asv.commands.run
+
+    from torch_history import launches
+
+    for command in (asv.commands.run, asv.commands.find):
+        monkeypatch.setattr(command, "Results", Results)
+    launches.setup()
+    assert asv.commands.run.Results is RecordedResults
+    assert asv.commands.find.Results is RecordedResults
+
+
+def test_file_of_launches_is_no_result_to_asv(tmp_path: Path, write_releases: Callable[..., Path]) -> None:
+    from asv.config import Config
+    from asv.results import get_existing_hashes
+
+    recorded = results()
+    add(recorded, TIME, answer(SAMPLES))
+    recorded.save(str(tmp_path))
+    util.write_json(tmp_path / "a-machine" / "machine.json", MACHINE, api_version=1)
+    assert get_existing_hashes(str(tmp_path)) == ["v2.0.1"]
+    conf = Config.from_json({"repo": str(write_releases("2.0.1")), "dvcs": "torch-releases", "project": "PyTorch"})
+    assert get_repo(conf).get_hash_from_name("HEAD") == "v2.0.1"
