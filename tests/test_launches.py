@@ -201,6 +201,18 @@ def test_unreadable_answer_is_not_called_a_signal(tmp_path: Path) -> None:
     assert "signal" not in sentence
 
 
+def test_case_that_died_beside_one_that_timed_out_is_not_given_its_status_as_a_signal(tmp_path: Path) -> None:
+    # asv keeps one status for all cases, the last bad one: of the silent case only its silence is known.
+    said = {0: FACTS, 3: f"{FACTS}\n\n\nasv: benchmark timed out (timeout 300s)"}
+    recorded = results()
+    add(recorded, TIME, answer([SAMPLES[0], None, SAMPLES[2], None], said, util.TIMEOUT_RETCODE))
+    recorded.save(str(tmp_path))
+    cases = stored(tmp_path)[0].cases
+    assert cases[3].failed == "benchmark timed out (timeout 300s)"
+    assert cases[1].failed
+    assert "256" not in cases[1].failed
+
+
 def test_suite_that_could_not_be_imported_says_so_for_every_case(tmp_path: Path) -> None:
     # So asv answers where a release's torch crashes while it is imported.
     recorded = results()

@@ -70,12 +70,12 @@ class ReleaseEnvironment(Virtualenv):
     def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: Any) -> None:
         self._selected: str | None = None
         self._axis = Axis.load(conf.repo)
-        super().__init__(conf, python, requirements, tagged_env_vars)
+        self._python = python
+        self._requirements = requirements
+        self._executable = find_python(python)
+        # Past Virtualenv's own constructor, which would look for the interpreter by its name on PATH alone.
+        super(Virtualenv, self).__init__(conf, python, requirements, tagged_env_vars)
         self._root = Path(conf.env_dir).resolve()
-
-    @staticmethod
-    def _find_python(python: str) -> str:
-        return find_python(python)
 
     @classmethod
     def matches(cls, python: str) -> bool:
@@ -224,8 +224,9 @@ def write_atomically(path: Path, text: str) -> None:
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Lets one process at a time build or remove `folder`; another waits. The system frees the lock of a dead one."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{folder.name}.lock").open("w") as stream:
+    locks = folder.parent / ".locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with (locks / folder.name).open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 

@@ -7,6 +7,7 @@ that slows down meanwhile slows all of them alike. Every finished benchmark is o
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import tempfile
@@ -20,6 +21,7 @@ import asv_runner
 from asv import util
 from asv.benchmarks import Benchmarks
 from asv.config import Config
+from asv.console import log
 from asv.environment import ExistingEnvironment
 from asv.machine import Machine
 from asv.plugin_manager import plugin_manager
@@ -164,6 +166,7 @@ class Session:
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
+        self._install(console)
         benchmarks = self._discover()
         columns = (
             TextColumn("{task.description}"),
@@ -191,6 +194,21 @@ class Session:
                         console.print(step)
                     self._launch(tag, turn, wanted, lambda: progress.advance(task))
         self._save_state(finished=True)
+
+    def _install(self, console: Console) -> None:
+        for number, tag in enumerate(self.plan.releases, start=1):
+            step = f"Preparing {tag} ({number} of {len(self.plan.releases)})"
+            with console.status(step):
+                if not console.is_terminal:
+                    console.print(step)
+                self._select(tag)
+
+    def _select(self, tag: str) -> None:
+        try:
+            with log.set_level(logging.CRITICAL):
+                self.environment.install_project(self.conf, self._repo, tag)
+        except InstallationError as error:
+            raise SessionError(str(error)) from error
 
     def _discover(self) -> Benchmarks:
         first = self._axis.find(self.plan.releases[-1])
@@ -227,10 +245,7 @@ class Session:
             advance()
         if not missing:
             return
-        try:
-            self.environment.install_project(self.conf, self._repo, tag)
-        except InstallationError as error:
-            raise SessionError(str(error)) from error
+        self._select(tag)
         session, results_dir = self, self.conf.results_dir
 
         class Reporting(RecordedResults):

@@ -1,0 +1,112 @@
+"""Do the arrows between the packages point one way, and is what is committed free of one machine's particulars?
+
+benchmarks -> workloads, measure; workloads -> torch, numpy; measure -> torch; torch_history -> asv, never torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+INSIDE_A_RELEASE = ("benchmarks", "measure", "workloads")
+OURS = {*INSIDE_A_RELEASE, "torch_history"}
+
+
+def modules(package: str) -> list[Path]:
+    found = sorted((ROOT / package).rglob("*.py"))
+    assert found, f"{package} holds no module"
+    return found
+
+
+def imports(path: Path) -> set[str]:
+    """Top-level names of everything that a file imports, wherever the import stands in it."""
+    package = path.relative_to(ROOT).parts[0]
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add(package if node.level else (node.module or "").partition(".")[0])
+    return names
+
+
+def imported_by(package: str) -> dict[str, set[str]]:
+    """What a package imports of third parties and of our other packages -> the files that do."""
+    found: dict[str, set[str]] = {}
+    for path in modules(package):
+        for name in imports(path) - sys.stdlib_module_names - {package}:
+            found.setdefault(name, set()).add(str(path.relative_to(ROOT)))
+    return found
+
+
+def test_tool_imports_nothing_that_runs_inside_a_release() -> None:
+    assert not imported_by("torch_history").keys() & {"torch", "asv_torch", "benchmarks", "workloads", "measure"}
+
+
+def test_workloads_import_torch_and_numpy_only() -> None:
+    assert imported_by("workloads").keys() <= {"torch", "numpy"}
+
+
+def test_measure_imports_torch_and_numpy_only_and_never_workloads() -> None:
+    assert imported_by("measure").keys() <= {"torch", "numpy"}
+
+
+def test_benchmarks_import_asv_runner_torch_measure_and_workloads_only() -> None:
+    assert imported_by("benchmarks").keys() <= {"asv_runner", "torch", "measure", "workloads"}
+
+
+def test_imports_are_seen_wherever_they_stand(tmp_path: Path) -> None:
+    path = ROOT / "workloads" / "nowhere.py"
+
+    class Planted(type(path)):  # type: ignore[misc]
+        def read_text(self, *arguments: object) -> str:
+            return "def f():\n    import torch.nn as nn\n    from asv.util import x\n    from . import y\n"
+
+    assert imports(Planted(path)) == {"torch", "asv", "workloads"}
+
+
+@pytest.mark.parametrize(
+    "path", [path for package in INSIDE_A_RELEASE for path in modules(package)], ids=lambda p: p.stem
+)
+def test_what_runs_inside_a_release_is_python_3_9(path: Path) -> None:
+    tree = ast.parse(path.read_text(), feature_version=(3, 9))
+    annotated = any(getattr(node, "annotation", None) or getattr(node, "returns", None) for node in ast.walk(tree))
+    if annotated:
+        # X | None in an annotation is an error before Python 3.10, unless annotations are left unread
+        assert "from __future__ import annotations" in path.read_text()
+
+
+# --- what is committed
+
+
+def tracked() -> dict[str, str]:
+    """The text of every file that git tracks; files that are not text are left out."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if names.returncode:
+        pytest.skip("this is no git checkout, so there is no list of committed files")
+    texts = {}
+    for name in names.stdout.split("\0"):
+        path = ROOT / name
+        if path.is_file():
+            data = path.read_bytes()
+            if b"\0" not in data:
+                texts[name] = data.decode(errors="replace")
+    return texts
+
+
+def test_no_committed_file_names_a_folder_of_one_machine() -> None:
+    folder = re.compile(r"(?<![\w.:/-])/(?:root|work|home)/\w")
+    found = [f"{name}: {match.group()}" for name, text in tracked().items() for match in folder.finditer(text)]
+    assert found == []
+
+
+def test_no_committed_file_names_a_package_registrys_host() -> None:
+    hosts = ["files." + "pythonhosted", "pypi" + ".org/simple", "registry." + "npmjs"]
+    found = [f"{name}: {host}" for name, text in tracked().items() for host in hosts if host in text]
+    assert found == []

@@ -1,0 +1,180 @@
+"""Does the record of a machine tell apart what must not be compared?
+
+The driver's tool `nvidia-smi` is played by a shell script on a PATH of its own; asv's file in the home folder is one in a
+temporary home.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from asv.machine import Machine, MachineCollection
+
+from torch_history import machine
+
+CPUINFO = """\
+processor	: 0
+vendor_id	: GenuineIntel
+model		: 143
+model name	: Intel(R) Xeon(R) Platinum 8480+ @ 2.00GHz
+stepping	: 8
+
+processor	: 1
+model name	: Intel(R) Xeon(R) Platinum 8480+ @ 2.00GHz
+"""
+
+
+class Box:
+    """The machine to be described, as its tools and files show it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = folder / "bin"
+        self.cpuinfo = folder / "cpuinfo"
+        self.bin.mkdir()
+        self.cpuinfo.write_text(CPUINFO)
+
+    def nvidia_smi(self, script: str) -> None:
+        path = self.bin / "nvidia-smi"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+
+@pytest.fixture(autouse=True)
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Box:
+    box = Box(tmp_path)
+    monkeypatch.setenv("PATH", str(box.bin))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("MACHINE", "DEVICE", "THREADS"):
+        monkeypatch.delenv(f"TORCH_HISTORY_{name}", raising=False)
+    monkeypatch.setattr(machine, "Path", lambda path: box.cpuinfo if path == "/proc/cpuinfo" else Path(path))
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(machine.util, "get_memsize", lambda: 128 * 2**30 - 5_000_000)
+    monkeypatch.setattr(machine.platform, "system", lambda: "Linux")
+    monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(Machine, "hardcoded_machine_name", None)
+    return box
+
+
+CPU_RECORD = {
+    "machine": "intel-r-xeon-r-platinum-8480-2-00ghz-16-cores",
+    "os": "Linux",
+    "arch": "x86_64",
+    "cpu": "Intel(R) Xeon(R) Platinum 8480+ @ 2.00GHz",
+    "num_cpu": "16",
+    "ram": "128 GiB",
+    "device": "cpu",
+    "threads": "1",
+}
+GPU_RECORD = {**CPU_RECORD, "machine": "nvidia-h200", "device": "cuda", "gpu": "NVIDIA H200", "driver": "570.86.15"}
+H200 = "echo 'NVIDIA H200, 570.86.15'"
+
+
+def test_machine_without_a_gpu_is_named_after_its_processor() -> None:
+    assert machine.describe() == CPU_RECORD
+
+
+def test_machine_with_a_gpu_is_named_after_it_and_records_its_driver(box: Box) -> None:
+    box.nvidia_smi(H200)
+    assert machine.describe() == GPU_RECORD
+
+
+def test_first_of_several_gpus_is_the_one_that_is_recorded(box: Box) -> None:
+    box.nvidia_smi(f"{H200}; echo 'Tesla T4, 570.86.15'")
+    assert machine.gpus() == [("NVIDIA H200", "570.86.15"), ("Tesla T4", "570.86.15")]
+    assert machine.describe()["gpu"] == "NVIDIA H200"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'NVIDIA-SMI has failed because it couldn'\"'\"'t communicate with the NVIDIA driver.'; exit 9",
+        "echo 'No devices were found'",
+        "exit 0",
+        "exit 127",
+    ],
+)
+def test_driver_that_shows_no_gpu_means_there_is_none(box: Box, script: str) -> None:
+    box.nvidia_smi(script)
+    assert machine.gpus() == []
+    assert machine.describe() == CPU_RECORD
+
+
+def test_cpu_measured_on_a_machine_with_a_gpu_is_recorded_as_the_cpu(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    box.nvidia_smi(H200)
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
+    assert machine.describe() == CPU_RECORD
+
+
+def test_gpu_asked_for_where_there_is_none_is_recorded_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cuda")
+    record = machine.describe()
+    assert record["device"] == "cuda"
+    assert "gpu" not in record
+
+
+def test_more_threads_are_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_THREADS", "4")
+    record = machine.describe()
+    assert record["threads"] == "4"
+    assert record["machine"] == CPU_RECORD["machine"] + "-4-threads"
+
+
+def test_name_can_be_chosen_and_changes_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_MACHINE", "Bench 1")
+    assert machine.describe() == {**CPU_RECORD, "machine": "Bench 1"}
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("AMD EPYC", "amd-epyc-16-cores"),
+        ("ARMv8 / µ-arch (rev. 3)", "armv8-arch-rev-3-16-cores"),
+        ("  Padded..Name!!", "padded-name-16-cores"),
+    ],
+)
+def test_name_is_a_folder_that_needs_no_quoting(box: Box, model: str, name: str) -> None:
+    box.cpuinfo.write_text(f"model name\t: {model}\n")
+    assert machine.describe()["machine"] == name
+
+
+def test_processor_without_a_name_is_called_by_its_architecture(box: Box) -> None:
+    box.cpuinfo.write_text("processor\t: 0\nBogoMIPS\t: 50.00\n")
+    assert machine.cpu() == "x86_64"
+
+
+def test_system_without_cpuinfo_is_asked_through_python(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    box.cpuinfo.unlink()
+    monkeypatch.setattr(machine.platform, "processor", lambda: "arm")
+    assert machine.cpu() == "arm"
+
+
+def test_every_field_of_the_record_is_one_that_asv_can_store(box: Box) -> None:
+    box.nvidia_smi(H200)
+    record = machine.describe()
+    assert {name for name, _ in Machine.fields} <= record.keys()
+    assert all(isinstance(value, str) for value in record.values())
+
+
+def test_asv_knows_this_machine_once_the_plugin_is_loaded(box: Box, tmp_path: Path) -> None:
+    box.nvidia_smi(H200)
+    machine.setup()
+    assert Path(MachineCollection.get_machine_file_path()) == tmp_path / ".asv-machine.json"
+    loaded = Machine.load(interactive=False)
+    assert {key: value for key, value in vars(loaded).items() if key != "version"} == GPU_RECORD
+    loaded.save(str(tmp_path / "results"))
+    stored = json.loads((tmp_path / "results" / "nvidia-h200" / "machine.json").read_text())
+    assert (stored["device"], stored["gpu"], stored["driver"]) == ("cuda", "NVIDIA H200", "570.86.15")
+
+
+def test_record_follows_the_machine_from_one_start_to_the_next(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    box.nvidia_smi(H200)
+    machine.setup()
+    box.nvidia_smi("echo 'NVIDIA H200, 580.10'")
+    machine.setup()
+    assert vars(Machine.load(interactive=False))["driver"] == "580.10"
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
+    machine.setup()
+    assert vars(Machine.load(interactive=False))["machine"] == CPU_RECORD["machine"]
+    assert vars(Machine.load(machine_name="nvidia-h200", interactive=False))["device"] == "cuda"

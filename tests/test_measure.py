@@ -1,0 +1,599 @@
+"""Are the numbers right? Overlaps against NumPy, bytes against arithmetic, the clock against a call of known length, and a
+GPU that is played here.
+
+This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
+words (as with pytest.importorskip, but `measure` must be imported before torch, because it fixes the threads).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import measure
+
+try:
+    import numpy as np
+    import torch
+except ImportError as _error:
+    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+
+from measure import clock, device, profile
+from workloads import Unavailable, WrongResult, compilers, intersection
+
+UNCOMPILED = sorted(set(intersection.variants) - {"compiled"})
+"""torch.compile takes half a minute to build C++ and is measured with the releases."""
+
+
+def boxes(seed: int, count: int) -> Any:
+    """Corners of `count` boxes in a picture of 100 x 100 pixels, float32."""
+    random = np.random.RandomState(seed)
+    low = random.uniform(0, 80, (count, 2))
+    return torch.from_numpy(np.concatenate([low, low + random.uniform(0, 60, (count, 2))], 1).astype(np.float32))
+
+
+@pytest.fixture
+def arguments() -> tuple:
+    return boxes(1, 500), boxes(2, 40)
+
+
+def overlap_in_float64(arguments: tuple) -> Any:
+    """Every pair's overlap, column by column with `outer`: another way than the workload's own `expected`."""
+    a, b = (corners.numpy().astype(np.float64) for corners in arguments)
+    sides = [np.minimum.outer(a[:, 2 + i], b[:, 2 + i]) - np.maximum.outer(a[:, i], b[:, i]) for i in range(2)]
+    return np.where(sides[0] > 0, sides[0], 0) * np.where(sides[1] > 0, sides[1], 0)
+
+
+# --- the workload
+
+
+def test_overlap_of_boxes_counted_by_hand() -> None:
+    one = np.array([[0, 0, 4, 4]], np.float32)
+    others = np.array([[1, 2, 9, 9], [4, 0, 8, 4], [1, 1, 2, 2], [0, 0, 4, 4], [9, 9, 10, 10]], np.float32)
+    want = [[3 * 2, 0, 1, 16, 0]]  # a corner, an edge shared, inside, itself, apart
+    assert intersection.expected(one, others).tolist() == want
+    for variant in UNCOMPILED:
+        call = intersection.variants[variant]((torch.from_numpy(one), torch.from_numpy(others)))
+        assert call().tolist() == want
+
+
+@pytest.mark.parametrize("variant", UNCOMPILED)
+def test_variant_agrees_with_float64_numpy_in_full(arguments: tuple, variant: str) -> None:
+    call = intersection.variants[variant](arguments)
+    want = overlap_in_float64(arguments)
+    for _ in range(3):  # TorchScript profiles the first call and optimises the second
+        got = call()
+        assert got.dtype == torch.float32
+        # a side below 100 is rounded by 2**-18 at most and its product with one below 100 by 2**-11
+        assert np.abs(got.numpy() - want).max() < 0.002
+    assert 0.2 < (want > 0).mean() < 0.8
+
+
+def test_expected_agrees_with_another_way_to_write_it(arguments: tuple) -> None:
+    want = overlap_in_float64(arguments)
+    assert np.array_equal(intersection.expected(*(corners.numpy() for corners in arguments)), want)
+
+
+def test_inputs_are_the_same_for_the_same_seed_and_hold_proper_boxes() -> None:
+    first, again, other = (intersection.inputs("small", "cpu", seed) for seed in (1, 1, 2))
+    assert [tuple(corners.shape) for corners in first] == [(30_000, 4), (500, 4)]
+    assert all(torch.equal(a, b) for a, b in zip(first, again))  # noqa: B905 - Python 3.9 has no strict
+    assert not torch.equal(first[0], other[0])
+    for corners in first:
+        assert corners.dtype == torch.float32
+        assert bool((corners[:, 2:] > corners[:, :2]).all())
+        assert 0 <= float(corners.min()) < float(corners.max()) <= 1000
+    share = (overlap_in_float64((first[0][:500], first[1])) > 0).mean()
+    assert 0.2 < share < 0.3
+
+
+def test_right_result_is_accepted(arguments: tuple) -> None:
+    intersection.check(arguments, torch.from_numpy(overlap_in_float64(arguments).astype(np.float32)))
+
+
+def planted(change: Callable[[Any], Any]) -> Callable[[tuple], Any]:
+    return lambda arguments: change(torch.from_numpy(overlap_in_float64(arguments).astype(np.float32)))
+
+
+def off_by_one_pixel(result: Any) -> Any:
+    result[250, 20] += 1
+    return result
+
+
+def not_a_number(result: Any) -> Any:
+    result[499, 39] = float("nan")
+    return result
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (off_by_one_pixel, r"an overlap area is off by 1 square pixels"),
+        (not_a_number, r"an overlap area is off by nan"),
+        (lambda result: torch.zeros_like(result), r"an overlap area is off by \d"),
+        (lambda result: result[:-1], r"the result is torch\.float32 \(499, 40\), not float32 \(500, 40\)"),
+        (lambda result: result.t(), r"the result is torch\.float32 \(40, 500\), not float32 \(500, 40\)"),
+        (lambda result: result.double(), r"the result is torch\.float64 \(500, 40\), not float32 \(500, 40\)"),
+        (lambda result: result.half(), r"the result is torch\.float16"),
+    ],
+)
+def test_wrong_result_is_refused_in_a_sentence(
+    arguments: tuple, wrong: Callable[[Any], Any], sentence: str
+) -> None:
+    with pytest.raises(WrongResult, match=sentence):
+        intersection.check(arguments, planted(wrong)(arguments))
+
+
+def test_wrong_rows_of_a_large_result_are_seen_at_both_ends() -> None:
+    arguments = boxes(1, 5000), boxes(2, 4)
+    for row in (0, -1):
+        result = torch.from_numpy(overlap_in_float64(arguments).astype(np.float32))
+        result[row] += 1
+        with pytest.raises(WrongResult):
+            intersection.check(arguments, result)
+
+
+@pytest.mark.parametrize(
+    ("version", "python", "sentence"),
+    [
+        ("1.13.1+cu117", (3, 9), "torch.compile needs torch >= 2.0"),
+        ("2.0.1+cu117", (3, 11), "torch.compile needs torch >= 2.1 on Python 3.11"),
+    ],
+)
+def test_release_without_torch_compile_says_so(
+    monkeypatch: pytest.MonkeyPatch, version: str, python: tuple, sentence: str
+) -> None:
+    monkeypatch.setattr(torch, "__version__", version)
+    monkeypatch.setattr(compilers.sys, "version_info", python)
+    with pytest.raises(Unavailable, match=sentence):
+        compilers.compiled(intersection.overlap, "cpu")
+
+
+def test_machine_without_a_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.5.1+cu124")
+    monkeypatch.setattr(compilers.shutil, "which", lambda name: None)
+    with pytest.raises(Unavailable, match=r"needs a C\+\+ compiler on a CPU"):
+        compilers.compiled(intersection.overlap, "cpu")
+
+
+def test_python_without_torchscript_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilers.sys, "version_info", (3, 14))
+    for compiler in (lambda: compilers.scripted(intersection.overlap), lambda: compilers.traced(intersection.overlap, ())):
+        with pytest.raises(Unavailable, match="TorchScript is not supported on Python 3.14"):
+            compiler()
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [("2.5.1+cu124", (2, 5)), ("1.13.1", (1, 13)), ("2.16.0a0+git1234", (2, 16)), ("2.10.0.dev20260101", (2, 10))],
+)
+def test_release_is_read_from_any_version(monkeypatch: pytest.MonkeyPatch, version: str, release: tuple) -> None:
+    monkeypatch.setattr(torch, "__version__", version)
+    assert compilers.release() == release
+
+
+# --- bytes, allocations, operators
+
+RESULT = 30_000 * 500 * 4
+"""Bytes of one [N, M] float32 tensor of size small: 60,000,000."""
+
+
+def small_profile(variant: str) -> Any:
+    call = intersection.variants[variant](intersection.inputs("small", "cpu", 1))
+    return profile.profile(call, "cpu")
+
+
+def test_eager_overlap_holds_four_results_at_its_peak() -> None:
+    # Columns are views. The width takes minimum, maximum, difference and clamped difference, of which only the last stays.
+    # The peak is in the height: the width, minimum and maximum, and the difference being written, 4 x 60 MB. At the clamp
+    # minimum and maximum are gone; at the product there are width, height and product.
+    found = small_profile("eager")
+    assert found.peak_memory == 4 * RESULT == 240_000_000
+    assert found.allocations == 4 + 4 + 1
+    assert found.kernels == 0
+    assert found.operators >= 9  # whatever wrappers a release adds
+
+
+def test_in_place_overlap_holds_three_results_at_its_peak() -> None:
+    found = small_profile("in_place")  # area, scratch, height
+    assert found.peak_memory == 3 * RESULT
+    assert found.allocations == 3
+
+
+def test_result_that_is_kept_counts_and_what_was_there_before_does_not() -> None:
+    held = torch.zeros(1_000_000)
+    found = profile.profile(lambda: held + 1, "cpu")
+    assert (found.peak_memory, found.allocations) == (4_000_000, 1)
+
+
+def test_memory_that_is_freed_is_not_counted_twice() -> None:
+    def call() -> Any:
+        for _ in range(5):
+            result = torch.empty(1_000_000)
+            del result
+        return None
+
+    found = profile.profile(call, "cpu")
+    assert (found.peak_memory, found.allocations) == (4_000_000, 5)
+
+
+def test_counts_repeat_exactly(arguments: tuple) -> None:
+    call = intersection.variants["eager"](arguments)
+    assert len({profile.profile(call, "cpu") for _ in range(3)}) == 1
+
+
+def alone(work: Callable[[], Any]) -> Any:
+    """What `work` returns in a thread of its own: the graph executed last is remembered per thread."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+def test_plain_function_has_no_graph_to_ask_for_fused_groups(arguments: tuple) -> None:
+    assert alone(lambda: profile.fusion_groups(intersection.variants["eager"](arguments))) is None
+
+
+def test_fused_groups_of_scripted_overlap_explain_its_allocations(arguments: tuple) -> None:
+    def work() -> tuple:
+        call = intersection.variants["scripted"](arguments)
+        clock.warm_up(call, "cpu")
+        return profile.fusion_groups(call), profile.profile(call, "cpu").allocations
+
+    groups, allocations = alone(work)
+    # one group makes the result alone; unfused it is the nine tensors of eager
+    assert (groups, allocations) in ((1, 1), (0, 9))
+
+
+# --- the clock
+
+
+def busy(seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+
+def test_busy_millisecond_is_timed_within_ten_percent() -> None:
+    # The best of several blocks: on a shared machine any one may be interrupted, and none can be too short.
+    seconds_per_call = clock.Clock()
+    block = seconds_per_call.calibrate(lambda: busy(0.001), "cpu")
+    found = []
+    for _ in range(20):
+        begin = seconds_per_call()
+        block()
+        found.append(seconds_per_call() - begin)
+    assert min(found) == pytest.approx(0.001, rel=0.1)
+
+
+class Time:
+    """A clock that only moves when it is told to, so that a call takes exactly as long as it says."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def call(self, seconds: float) -> Callable[[], None]:
+        def pass_time() -> None:
+            self.now += seconds
+
+        return pass_time
+
+
+@pytest.fixture
+def ticking(monkeypatch: pytest.MonkeyPatch) -> Time:
+    fake = Time()
+    monkeypatch.setattr(clock, "time", fake)
+    return fake
+
+
+@pytest.mark.parametrize("seconds", [2e-7, 1e-6, 1e-3, 0.019, 0.02, 3.0])
+def test_block_lasts_at_least_twenty_milliseconds_and_not_much_more(ticking: Time, seconds: float) -> None:
+    seconds_per_call = clock.Clock()
+    block = seconds_per_call.calibrate(ticking.call(seconds), "cpu")
+    before, begin = ticking.now, seconds_per_call()
+    block()
+    lasted = ticking.now - before
+    assert seconds_per_call() - begin == pytest.approx(seconds, rel=1e-6)
+    assert lasted == pytest.approx(seconds_per_call.calls * seconds)
+    assert lasted >= 0.02 * (1 - 1e-9)
+    assert lasted <= max(0.2, seconds) * (1 + 1e-9)
+
+
+def test_call_that_takes_no_time_at_all_is_calibrated_nevertheless(ticking: Time) -> None:
+    calls = 0
+
+    def call() -> None:
+        nonlocal calls
+        calls += 1
+        ticking.now += 0.02 if calls > 500 else 0.0
+
+    clock.Clock().calibrate(call, "cpu")
+    assert calls > 500
+
+
+def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    monkeypatch.setattr(clock.device, "synchronize", lambda on: happened.append(f"synchronize {on}"))
+    seconds_per_call = clock.Clock()
+    block = seconds_per_call.calibrate(lambda: (happened.append("call"), busy(0.005)), "cuda")
+    del happened[:]
+    seconds_per_call()
+    block()
+    seconds_per_call()
+    assert happened == ["synchronize cuda", *["call"] * seconds_per_call.calls, "synchronize cuda"]
+
+
+def test_warm_up_calls_three_times_and_leaves_the_device_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    monkeypatch.setattr(clock.device, "synchronize", lambda on: happened.append(f"synchronize {on}"))
+
+    def call() -> int:
+        happened.append("call")
+        return len(happened)
+
+    assert clock.warm_up(call, "cuda") == 3
+    assert happened == ["call", "call", "call", "synchronize cuda"]
+
+
+# --- a GPU that is played
+
+
+class Event:
+    """One event as the profiler's raw results hold it."""
+
+    def __init__(self, name: str, on: str = "CPU", nbytes: int = 0) -> None:
+        self._name, self._on, self._nbytes = name, on, nbytes
+
+    def name(self) -> str:
+        return self._name
+
+    def device_type(self) -> str:
+        return f"DeviceType.{self._on}"
+
+    def nbytes(self) -> int:
+        return self._nbytes
+
+
+def play_profiler(monkeypatch: pytest.MonkeyPatch, events: list[Event]) -> list[Any]:
+    """Lets the profiler record exactly `events`; returns the list of the activities it is asked for."""
+    asked: list[Any] = []
+
+    class Profiler:
+        def __init__(self, activities: list, profile_memory: bool) -> None:
+            asked.extend(activities)
+            self.profiler = SimpleNamespace(kineto_results=SimpleNamespace(events=lambda: events))
+
+        def __enter__(self) -> Profiler:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            pass
+
+    monkeypatch.setattr(torch.profiler, "profile", Profiler)
+    return asked
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the GPU was told, in order. Its allocator holds 1,000 bytes before a call and 5,000 at its highest point, and
+    has allocated 10 times before and 17 times after."""
+    happened: list[str] = []
+
+    def told(name: str, answer: Callable[[], Any]) -> None:
+        def function() -> Any:
+            happened.append(name)
+            return answer()
+
+        monkeypatch.setattr(torch.cuda, name, function)
+
+    told("synchronize", lambda: None)
+    told("reset_peak_memory_stats", lambda: None)
+    told("memory_allocated", lambda: 1000)
+    told("max_memory_allocated", lambda: 5000)
+    told("memory_stats", lambda: {"allocation.all.allocated": 10 if happened.count("memory_stats") == 1 else 17})
+    return happened
+
+
+def test_gpus_kernels_are_counted_without_copies_fills_and_annotations(
+    monkeypatch: pytest.MonkeyPatch, gpu: list[str]
+) -> None:
+    asked = play_profiler(
+        monkeypatch,
+        [
+            Event("aten::mul"),
+            Event("aten::empty"),
+            Event("cudaLaunchKernel"),
+            Event("my step"),
+            Event("[memory]", nbytes=4),
+            Event("void at::native::elementwise_kernel<float>(int)", "CUDA"),
+            Event("void at::native::elementwise_kernel<float>(int)", "CUDA"),
+            Event("triton_poi_fused_0", "CUDA"),
+            Event("Memcpy HtoD (Pageable -> Device)", "CUDA"),
+            Event("Memset (Device)", "CUDA"),
+            Event("my step", "CUDA"),
+            Event("[memory]", "CUDA", nbytes=999_999),
+        ],
+    )
+    found = profile.profile(lambda: None, "cuda")
+    assert found.kernels == 3
+    assert found.operators == 2
+    assert [str(activity).rpartition(".")[2] for activity in asked] == ["CPU", "CUDA"]
+
+
+def test_gpus_bytes_are_the_allocators_above_what_was_held_before(
+    monkeypatch: pytest.MonkeyPatch, gpu: list[str]
+) -> None:
+    play_profiler(monkeypatch, [Event("aten::mul"), Event("[memory]", nbytes=123)])
+    found = profile.profile(lambda: None, "cuda")
+    assert found.peak_memory == 5000 - 1000
+    assert found.allocations == 17 - 10
+
+
+def test_gpu_is_idle_before_its_counters_are_reset_and_before_they_are_read(
+    monkeypatch: pytest.MonkeyPatch, gpu: list[str]
+) -> None:
+    play_profiler(monkeypatch, [Event("aten::mul")])
+    profile.profile(lambda: gpu.append("call"), "cuda")
+    assert gpu == [
+        *("call", "synchronize"),  # under the profiler
+        *("synchronize", "reset_peak_memory_stats", "memory_allocated", "memory_stats"),
+        *("call", "synchronize", "max_memory_allocated", "memory_stats"),
+    ]
+
+
+def test_cpus_bytes_are_a_running_sum_of_the_raw_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = [100, 200, -100, 50, -200, 10]  # levels 100, 300, 200, 250, 50, 60
+    asked = play_profiler(monkeypatch, [Event("aten::mul"), *(Event("[memory]", nbytes=n) for n in changes)])
+    found = profile.profile(lambda: None, "cpu")
+    assert (found.peak_memory, found.allocations, found.operators, found.kernels) == (300, 4, 1, 0)
+    assert [str(activity).rpartition(".")[2] for activity in asked] == ["CPU"]
+
+
+def test_profiler_that_recorded_nothing_is_an_error_and_not_a_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    play_profiler(monkeypatch, [])
+    with pytest.raises(RuntimeError, match=r"profiler of torch .* recorded nothing"):
+        profile.profile(lambda: None, "cpu")
+
+
+# --- which device
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root folder whose files say whether there is a GPU; to ask CUDA is an error here."""
+
+    def touched(*arguments: object) -> None:
+        raise AssertionError("CUDA was touched: every process forked from here could not use it")
+
+    for name in ("is_available", "device_count", "init", "get_device_capability"):
+        monkeypatch.setattr(torch.cuda, name, touched)
+    monkeypatch.setattr(device, "Path", lambda path: tmp_path / path.lstrip("/"))
+    monkeypatch.delenv("TORCH_HISTORY_DEVICE", raising=False)
+    monkeypatch.delenv("TORCH_HISTORY_SIZES", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("file", ["dev/nvidia0", "proc/driver/nvidia/gpus/0000:01:00.0"])
+def test_gpu_is_found_by_the_drivers_files(system: Path, file: str) -> None:
+    assert not device.gpu_present()
+    assert device.name() == "cpu"
+    (system / file).mkdir(parents=True)
+    assert device.gpu_present()
+    assert device.name() == "cuda"
+
+
+def test_driver_without_a_gpu_is_no_gpu(system: Path) -> None:
+    (system / "proc/driver/nvidia/gpus").mkdir(parents=True)
+    assert device.name() == "cpu"
+
+
+@pytest.mark.parametrize("asked", ["cpu", "cuda"])
+@pytest.mark.parametrize("present", [True, False])
+def test_device_that_is_asked_for_is_preferred(
+    system: Path, monkeypatch: pytest.MonkeyPatch, asked: str, present: bool
+) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", asked)
+    monkeypatch.setattr(device, "gpu_present", lambda: present)
+    assert device.name() == asked
+
+
+def test_device_of_no_kind_is_refused_in_a_sentence(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "tpu")
+    with pytest.raises(device.DeviceUnavailable, match=r"TORCH_HISTORY_DEVICE is 'tpu'.*'cpu' or 'cuda'"):
+        device.name()
+
+
+@pytest.mark.parametrize(
+    ("on", "asked", "sizes"),
+    [
+        ("cpu", "", ["small"]),
+        ("cuda", "", ["paper"]),
+        ("cpu", "paper", ["paper"]),
+        ("cuda", "small, paper", ["small", "paper"]),
+        ("cpu", " , ", ["small"]),
+    ],
+)
+def test_sizes_are_the_devices_unless_asked_for(
+    system: Path, monkeypatch: pytest.MonkeyPatch, on: str, asked: str, sizes: list
+) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", on)
+    monkeypatch.setenv("TORCH_HISTORY_SIZES", asked)
+    assert device.asked_sizes() == sizes
+
+
+@pytest.mark.parametrize(
+    ("capability", "archs", "answer"),
+    [
+        ("sm_90", "sm_80 sm_86", False),
+        ("sm_90", "sm_80 compute_80", True),
+        ("sm_86", "sm_80", True),
+        ("sm_80", "sm_86", False),
+        ("sm_75", "sm_80", False),
+        ("sm_75", "compute_80", False),
+        ("sm_75", "sm_70", True),
+        ("sm_90", "sm_90a", True),
+        ("sm_100", "sm_90a", False),
+        ("sm_90", "sm_100a", False),
+        ("sm_100", "sm_90a compute_90", True),
+        ("sm_103", "sm_100", True),
+        ("sm_103", "sm_100a", False),
+        ("sm_100", "sm_103", False),
+        ("sm_120", "sm_90 sm_100", False),
+        ("sm_120", "sm_120", True),
+        ("sm_121", "sm_120", True),
+        ("sm_120", "compute_120", True),
+        ("sm_100", "sm_120", False),
+        ("sm_90", "", False),
+        # wheels as they were published
+        ("sm_80", "sm_37 sm_50 sm_60 sm_70", False),  # 1.8.1 on an A100
+        ("sm_80", "sm_37 sm_50 sm_60 sm_70 sm_75 sm_80 sm_86", True),  # 1.13.1
+        ("sm_90", "sm_37 sm_50 sm_60 sm_70 sm_75 sm_80 sm_86", False),  # 2.0.1 on an H200
+        ("sm_90", "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90", True),  # 2.5.1
+        ("sm_70", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", False),  # 2.11.0 on a V100
+        ("sm_89", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", True),
+    ],
+)
+def test_wheel_runs_where_cudas_rules_let_it(capability: str, archs: str, answer: bool) -> None:
+    assert device.runs(capability, archs.split()) is answer
+
+
+def test_cpu_is_ready_with_the_number_of_threads_that_was_fixed(system: Path) -> None:
+    torch.set_num_threads(2)
+    device.ready("cpu")
+    assert torch.get_num_threads() == measure.THREADS
+
+
+def test_unusable_gpu_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(device.DeviceUnavailable, match=r"^torch \d.* sees no usable GPU$"):
+        device.ready("cuda")
+
+
+def test_wheel_without_code_for_the_gpu_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    monkeypatch.setattr(torch.cuda, "init", lambda: started.append("init"))
+    monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: "sm_80 sm_86", raising=False)
+    with pytest.raises(device.DeviceUnavailable, match=r"no code for this GPU \(sm_90\), only for sm_80, sm_86"):
+        device.ready("cuda")
+    assert started == []
+    monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: "sm_80 sm_90")
+    device.ready("cuda")
+    assert started == ["init"]
+
+
+def test_only_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[str] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waited.append("waited"))
+    device.synchronize("cpu")
+    assert waited == []
+    device.synchronize("cuda")
+    assert waited == ["waited"]
