@@ -15,6 +15,7 @@ import hashlib
 import inspect
 import itertools
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -136,9 +137,9 @@ _METRICS = {
     "stalls": _Metric("track_stalls", _track_stalls, "stalls", sequence),
 }
 
-_SHARED = tempfile.TemporaryDirectory(prefix="torch-history-")
-"""Made before asv's server forks: what one metric's process found in its one profiled call, the others' processes read.
-A process that is spawned makes a folder of its own and shares with none."""
+_SHARED = tempfile.TemporaryFile()  # noqa: SIM115
+"""A nameless file, opened before asv's server forks: what one metric's process found in its one profiled call, the others'
+read. A process that is spawned opens a file of its own and shares with none."""
 
 
 class _Question:
@@ -246,10 +247,12 @@ def _sequence(workload: ModuleType, variant: str, size: str) -> list:
 
 def _shared(name: str, measured: Callable[[], list]) -> list:
     """What `measured` returns, measured once for all metrics of a launch."""
-    path = Path(_SHARED.name, name.replace("/", "-") + ".json")
-    if not path.exists():
-        path.write_text(json.dumps(measured()), encoding="utf-8")
-    return json.loads(path.read_text(encoding="utf-8"))
+    file = _SHARED.fileno()
+    known = dict(json.loads(line) for line in os.pread(file, os.fstat(file).st_size, 0).splitlines())
+    if name not in known:
+        known[name] = measured()
+        os.write(file, json.dumps([name, known[name]]).encode() + b"\n")
+    return known[name]
 
 
 def version(workload: ModuleType, metric: ModuleType) -> str:

@@ -212,7 +212,7 @@ def test_build_that_is_killed_halfway_leaves_nothing(
     uv.failing[step] = error
     with pytest.raises(type(error)):
         install(lane, conf, "v2.0.1")
-    assert list(Path("env").glob("*/")) == []
+    assert list(Path("env").glob("v*/")) == []
     assert lane.installed_commit_hash is None
     uv.failing.clear()
     folder = install(lane, conf, "v2.0.1")
@@ -227,7 +227,7 @@ def test_build_that_uv_gives_up_leaves_nothing_and_skips_the_release(
     uv.failing[step] = failed("error: something else")
     with pytest.raises(InstallationError):
         install(lane, conf, "v2.0.1")
-    assert [path.name for path in Path("env").glob("*/")] == [f"v2.1.0-py{LANE}"]
+    assert [path.name for path in Path("env").glob("v*/")] == [f"v2.1.0-py{LANE}"]
     assert lane.installed_commit_hash is None
 
 
@@ -451,7 +451,7 @@ def three(conf: Config, uv: FakeUv) -> list[str]:
 def test_prune_removes_only_the_releases_asked_for(three: list[str]) -> None:
     removed, _ = environments.prune(Path("env"), lambda tag: tag == "v2.0.1")
     assert sorted(removed) == sorted([f"v2.0.1-py{LANE}", "v2.0.1-py3.8"])
-    assert [path.name for path in Path("env").glob("*/")] == [f"v2.1.0-py{LANE}"]
+    assert [path.name for path in Path("env").glob("v*/")] == [f"v2.1.0-py{LANE}"]
     assert Path("env", f"v2.1.0-py{LANE}", MARK).exists()
     assert Path("env", "session.json").read_text() == "{}"
 
@@ -468,14 +468,14 @@ def test_prune_reports_the_bytes_that_the_disk_gained(three: list[str], monkeypa
     monkeypatch.setattr(
         environments.shutil,
         "disk_usage",
-        lambda path: Usage(free=10_000_000 - 3_000_000 * len(list(Path("env").glob("*/")))),
+        lambda path: Usage(free=10_000_000 - 3_000_000 * len(list(Path("env").glob("v*/")))),
     )
     assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1")[1] == 6_000_000
 
 
 def test_prune_of_nothing_removes_nothing(three: list[str], uv: FakeUv, tmp_path: Path) -> None:
     assert environments.prune(Path("env"), lambda tag: False)[0] == []
-    assert sorted(path.name for path in Path("env").glob("*/")) == sorted(three)
+    assert sorted(path.name for path in Path("env").glob("v*/")) == sorted(three)
     assert environments.prune(tmp_path / "nowhere", lambda tag: True) == ([], 0)
     assert uv.calls == []
 
@@ -487,7 +487,7 @@ def test_release_can_be_built_again_after_a_prune(lane: ReleaseEnvironment, conf
 
 def test_prune_leaves_the_locks_for_those_who_wait_at_them(three: list[str]) -> None:
     # A lock that is removed while another waits at it would let a third lock a new file of the same name.
-    locks = {path: path.stat().st_ino for path in Path("env").glob("*.lock")}
+    locks = {path: path.stat().st_ino for path in Path("env", ".locks").iterdir()}
     environments.prune(Path("env"), lambda tag: True)
     assert len(locks) == 2
     assert {path: path.stat().st_ino for path in locks} == locks

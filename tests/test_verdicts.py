@@ -146,7 +146,7 @@ def test_one_launch_of_either_cannot_tell() -> None:
 
 def test_spread_is_the_larger_of_the_two_releases() -> None:
     # standard deviation of 1 and 3 is sqrt(2), their mean 2
-    assert only(timed(OLD, [1.0, 3.0]) + timed(NEW, [5.0, 5.0])).spread == pytest.approx(math.sqrt(2) / 2)
+    assert only(timed(OLD, [1.0, 3.0]) + timed(NEW, [5.0, 5.1])).spread == pytest.approx(math.sqrt(2) / 2)
 
 
 def test_false_alarms_are_rare() -> None:
@@ -157,6 +157,15 @@ def test_false_alarms_are_rare() -> None:
         verdicts[change.verdict] += 1
     assert (verdicts[Verdict.SLOWER] + verdicts[Verdict.FASTER]) / 300 < 0.02
     assert verdicts[Verdict.SAME] / 300 > 0.9
+
+
+@pytest.mark.parametrize("metric", ["track_first_call", "track_worst_over_median"])
+def test_time_that_is_tracked_is_judged_by_its_interval(metric: str) -> None:
+    benchmark = f"latency.Latency.{metric}"
+    launches = counted(OLD, [1.00, 1.01, 0.99], benchmark) + counted(NEW, [2.00, 2.01, 1.99], benchmark)
+    assert only(launches).verdict is Verdict.SLOWER
+    launches = counted(OLD, [1.00, 1.01, 0.99], benchmark) + counted(NEW, [1.00, 1.01, 1.001], benchmark)
+    assert only(launches).verdict is Verdict.SAME
 
 
 # --- bytes and counts
@@ -307,6 +316,9 @@ def test_history_is_in_order_of_time_release_by_release() -> None:
         (TIME, "intersection time, eager small", "seconds"),
         (BYTES, "intersection peak memory, eager small", "bytes"),
         (COUNT, "intersection operators, eager small", ""),
+        ("autograd.Autograd.track_retained", "autograd retained, eager small", "bytes"),
+        ("latency.Latency.track_first_call", "latency first call, eager small", "seconds"),
+        ("latency.Latency.track_worst_over_median", "latency worst over median, eager small", "ratio"),
     ],
 )
 def test_series_is_said_as_a_person_says_it(benchmark: str, words: str, unit: str) -> None:
@@ -319,12 +331,13 @@ def test_series_is_said_as_a_person_says_it(benchmark: str, words: str, unit: st
     [
         (240_000_000, "bytes", "240,000,000 B"),
         (53, "", "53"),
-        (0.0579, "seconds", "57.9±0ms"),
+        (0.0579, "seconds", "57.9ms"),
+        (3.14159, "ratio", "3.14"),
         (None, "bytes", ""),
     ],
 )
 def test_number_is_said_with_its_unit(value: float | None, unit: str, said: str) -> None:
-    assert human(value, unit) == said.replace("±0", "")
+    assert human(value, unit) == said
 
 
 def test_every_verdict_has_a_word_and_a_class_of_its_own() -> None:

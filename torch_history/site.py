@@ -28,14 +28,11 @@ from markupsafe import Markup
 from .axis import Axis
 from .classic import publish_classic
 from .launches import Launch, read_launches
-from .verdicts import Change, Series, compare, history, human
+from .verdicts import RANK, Change, Series, compare, history, human
 
 VEGA_LITE = "6.4"
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 """What the bundle of Vega's libraries hands to the page."""
-
-RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "never ran": 5}
-"""Order of verdicts on a page: what costs first, what needs no thought last."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +134,6 @@ def _lane(machine: dict[str, Any], environment: str, launches: list[Launch], axi
     new = measured[-1]
     old = measured[-2] if len(measured) > 1 else new
     changes = compare(launches, old, new) if old != new else []
-    changes.sort(key=lambda change: (RANK[change.verdict.kind], -abs((change.ratio or 1) - 1), change.series.words))
     tally: dict[str, int] = defaultdict(int)
     for change in changes:
         tally[change.verdict.kind] += 1

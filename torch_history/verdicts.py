@@ -53,6 +53,10 @@ class Verdict(enum.Enum):
         return self.value[1]
 
 
+RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "never ran": 5}
+"""Order of kinds of verdicts where they are listed."""
+
+
 @dataclass(frozen=True, order=True)
 class Series:
     """What is followed over releases: one benchmark with one set of parameters in one environment."""
@@ -117,13 +121,13 @@ def history(launches: Iterable[Launch]) -> dict[Series, dict[str, list[tuple[Lau
 
 
 def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:
-    """A verdict for every series that either release has, in the order of the series."""
+    """A verdict for every series that either release has: what costs first, what needs no thought last, then by series."""
     changes = []
     for series, releases in history(launches).items():
         before, after = releases.get(old, []), releases.get(new, [])
         if before or after:
             changes.append(judge(series, before, after))
-    return changes
+    return sorted(changes, key=lambda change: RANK[change.verdict.kind])
 
 
 def judge(series: Series, before: list[tuple[Launch, Case]], after: list[tuple[Launch, Case]]) -> Change:
