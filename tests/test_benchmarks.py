@@ -1,7 +1,7 @@
 """Does asv discover what the workloads promise, does an edit change a version, and may a process fork afterwards?
 
 This file needs torch and asv_runner and runs in an interpreter that has them, such as a release's; elsewhere it is skipped
-in words (as with pytest.importorskip, but torch is left to the subprocesses, each of which discovers a suite of its own).
+in words (as with pytest.importorskip, but torch is left to subprocesses, which discover a suite as asv does).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,16 @@ for _name in ("torch", "numpy", "asv_runner"):
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("benchmarks", "measure", "workloads")
+
+
+def python(code: str, *arguments: str) -> str:
+    """What `code` prints in a process of its own, in the repository."""
+    answer = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
+
+
+# --- what asv discovers
 
 DISCOVER = """
 import json, os, sys
@@ -35,34 +46,28 @@ def discover(root, torch_version):
     for name in list(sys.modules):
         if name.partition(".")[0] in ("benchmarks", "measure", "workloads"):
             del sys.modules[name]
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not hasattr(finder, "_package")]
     folder = os.path.join(root, "benchmarks")
-    sys.path_importer_cache.clear()
-    before = list(sys.path)
+    before = list(sys.path), list(sys.meta_path)
     update_sys_path(folder)
     found = {}
     for benchmark in disc_benchmarks(folder):
-        instance = type(benchmark.func.__self__)
+        question = type(benchmark.func.__self__)
         found[benchmark.name] = {
             "version": benchmark.version,
             "unit": benchmark.unit,
             "param_names": benchmark.param_names,
             "params": benchmark.params,
-            "types": sorted({type(value).__name__ for values in instance.params for value in values}),
+            "types": sorted({type(value).__name__ for values in question.params for value in values}),
+            "metrics": list(question._workload.METRICS),
+            "variants": list(question._workload.variants),
+            "sizes": list(question._workload.sizes),
         }
     assert sys.modules["workloads"].__file__.startswith(root), sys.modules["workloads"].__file__
-    sys.path[:] = before
+    sys.path[:], sys.meta_path[:] = before
     return found
 
 print(json.dumps([discover(root, version) for root, version in json.loads(sys.argv[1])]))
 """
-
-
-def python(code: str, *arguments: str) -> str:
-    answer = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    return answer.stdout
-
 
 EDITS: dict[str, tuple[str, str, str]] = {
     "a line of the workload": ("workloads/intersection.py", "return width * height", "return height * width"),
@@ -72,13 +77,14 @@ EDITS: dict[str, tuple[str, str, str]] = {
     "the profiler": ("measure/profile.py", "gc.collect()", "gc.collect(0)"),
     "the seed": ("benchmarks/common.py", "SEED = 20240229", "SEED = 20240301"),
 }
+"""What is edited -> the file, and the text that is replaced by another."""
 
 
 @pytest.fixture(scope="module")
 def suites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What asv discovers in the suite as it is, untouched elsewhere, under another torch, and after each of EDITS."""
-    asked = {}
-    for name in ("as it is", "another torch", *EDITS):
+    """What asv discovers in the suite in place, in a copy, in a copy under another torch, and after each of EDITS."""
+    asked: dict[str, tuple[str, str | None]] = {"in place": (str(ROOT), None)}
+    for name in ("a copy", *EDITS, "another torch"):  # another torch last, because it stays
         folder = tmp_path_factory.mktemp("suite")
         for package in PACKAGES:
             shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -87,31 +93,23 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
             text = (folder / file).read_text()
             assert text.count(old) == 1, f"{old!r} is not once in {file}"
             (folder / file).write_text(text.replace(old, new))
-        asked[name] = [str(folder), None]
-    asked["in place"] = [str(ROOT), None]
-    asked["another torch"][1] = "9.9.9+cu999"
-    order = sorted(asked, key=lambda name: name == "another torch")  # last, because it stays
-    found = json.loads(python(DISCOVER, json.dumps([asked[name] for name in order])))
-    return {name: found[i] for i, name in enumerate(order)}
+        asked[name] = (str(folder), "9.9.9+cu999" if name == "another torch" else None)
+    found = json.loads(python(DISCOVER, json.dumps(list(asked.values()))))
+    return {name: found[i] for i, name in enumerate(asked)}
 
 
-def versions(suite: dict[str, Any]) -> dict[str, str]:
-    return {name: benchmark["version"] for name, benchmark in suite.items()}
-
-
-def changed(suites: dict[str, Any], edit: str) -> set[str]:
-    """Names of the benchmarks whose version `edit` changes, without the class: `time_call`."""
-    before, after = versions(suites["as it is"]), versions(suites[edit])
-    assert before.keys() == after.keys()
-    return {name.rpartition(".")[2] for name in before if before[name] != after[name]}
-
-
-TRACKS = {f"track_{name}" for name in ("peak_memory", "operators", "allocations", "kernels", "fusion_groups")}
-EVERY = {"time_call"} | TRACKS
+METHODS = {"time": "time_call", "forward_time": "time_forward"}
+"""What asv calls a metric that is timed; all others are tracked under their own name."""
 
 
 def test_asv_discovers_one_benchmark_for_each_metric_and_nothing_else(suites: dict[str, Any]) -> None:
-    assert set(suites["as it is"]) == {f"intersection.Intersection.{metric}" for metric in EVERY}
+    promised = {
+        f"{name.rpartition('.')[0]}.{METHODS.get(metric, f'track_{metric}')}"
+        for name, benchmark in suites["in place"].items()
+        for metric in benchmark["metrics"]
+    }
+    assert set(suites["in place"]) == promised
+    assert {f"intersection.Intersection.{metric}" for metric in ("time_call", "track_peak_memory")} <= promised
 
 
 @pytest.mark.parametrize(
@@ -119,149 +117,191 @@ def test_asv_discovers_one_benchmark_for_each_metric_and_nothing_else(suites: di
     [("time_call", "seconds"), ("track_peak_memory", "bytes"), ("track_operators", "operators")],
 )
 def test_benchmark_tells_asv_its_unit(suites: dict[str, Any], metric: str, unit: str) -> None:
-    assert suites["as it is"][f"intersection.Intersection.{metric}"]["unit"] == unit
+    assert suites["in place"][f"intersection.Intersection.{metric}"]["unit"] == unit
 
 
 def test_every_benchmark_has_the_parameters_variant_and_size_as_strings(suites: dict[str, Any]) -> None:
-    variants = ["eager", "scripted", "traced", "compiled", "in_place", "stacked_eager", "stacked_scripted"]
-    for name, benchmark in suites["as it is"].items():
+    for name, benchmark in suites["in place"].items():
         assert benchmark["param_names"] == ["variant", "size"], name
         assert benchmark["types"] == ["str"], name
-        assert benchmark["params"] == [[repr(variant) for variant in variants], ["'small'", "'paper'"]], name
+        assert benchmark["params"] == [[repr(v) for v in benchmark["variants"]], [repr(s) for s in benchmark["sizes"]]]
+    assert suites["in place"]["intersection.Intersection.time_call"]["params"] == [
+        ["'eager'", "'scripted'", "'traced'", "'compiled'", "'in_place'", "'stacked_eager'", "'stacked_scripted'"],
+        ["'small'", "'paper'"],
+    ]
 
 
 # --- versions
 
 
+def changed(suites: dict[str, Any], edit: str) -> set[str]:
+    """Names of the benchmarks whose version `edit` changes."""
+    before, after = ({name: b["version"] for name, b in suites[suite].items()} for suite in ("in place", edit))
+    assert before.keys() == after.keys()
+    return {name for name in before if before[name] != after[name]}
+
+
 def test_version_is_a_digest_and_differs_between_a_time_and_a_count(suites: dict[str, Any]) -> None:
-    found = versions(suites["as it is"])
+    found = {name: benchmark["version"] for name, benchmark in suites["in place"].items()}
     assert all(len(version) == 64 and int(version, 16) for version in found.values())
-    times = {version for name, version in found.items() if name.endswith("time_call")}
-    counts = {version for name, version in found.items() if not name.endswith("time_call")}
-    assert len(times) == len(counts) == 1
-    assert not times & counts
+    assert found["intersection.Intersection.time_call"] != found["intersection.Intersection.track_peak_memory"]
 
 
-@pytest.mark.parametrize("other", ["in place", "another torch"])
+@pytest.mark.parametrize("other", ["a copy", "another torch"])
 def test_version_depends_neither_on_the_folder_nor_on_torch(suites: dict[str, Any], other: str) -> None:
     assert changed(suites, other) == set()
 
 
-@pytest.mark.parametrize(
-    ("edit", "metrics"),
-    [
-        ("a line of the workload", EVERY),
-        ("a comment in the workload", EVERY),
-        ("a compiler that it uses", EVERY),
-        ("the seed", EVERY),
-        ("the profiler", TRACKS),
-        ("the clock", EVERY),  # it says how often a call is made before anything is measured or counted
-    ],
-)
-def test_edit_changes_the_versions_of_what_it_touches(suites: dict[str, Any], edit: str, metrics: set[str]) -> None:
-    assert changed(suites, edit) == metrics
+@pytest.mark.parametrize("edit", ["a line of the workload", "a comment in the workload", "a compiler that it uses"])
+def test_edit_of_a_workload_changes_all_its_versions(suites: dict[str, Any], edit: str) -> None:
+    assert changed(suites, edit) >= {name for name in suites["in place"] if name.startswith("intersection.")}
 
 
-# --- forking
+@pytest.mark.parametrize("edit", ["the seed", "the clock"])  # the clock says how many calls warm a variant up
+def test_edit_of_the_protocol_changes_every_version(suites: dict[str, Any], edit: str) -> None:
+    assert changed(suites, edit) == set(suites["in place"])
 
 
-FORK = """
-import os, sys
+def test_edit_of_the_profiler_changes_counts_and_no_times(suites: dict[str, Any]) -> None:
+    found = changed(suites, "the profiler")
+    assert "intersection.Intersection.track_peak_memory" in found
+    assert not {suites["in place"][name]["unit"] for name in found} & {"seconds", "ratio"}
+
+
+# --- one process per measurement
+
+SERVE = """
+import json, os, sys, tempfile
 from asv_runner._aux import update_sys_path
 from asv_runner.discovery import disc_benchmarks
 folder = os.path.abspath("benchmarks")
 update_sys_path(folder)
 assert len(list(disc_benchmarks(folder))) >= 6
 import torch
-{before}
-child = os.fork()
-if not child:
-    os._exit(10 + torch.cuda._is_in_bad_fork())
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) - 10)
-"""
-
-
-def test_process_forked_after_discovery_can_still_use_cuda() -> None:
-    assert python(FORK.format(before="")).split()[-1] == "0"
-
-
-def test_process_forked_after_cuda_was_asked_could_not() -> None:
-    # so that the test above can fail at all
-    asked = "torch.cuda.is_available(); bad = hasattr(torch._C, '_cuda_getDeviceCount')"
-    said = python(FORK.format(before=f"{asked}\nif not bad: print('no CUDA in this build'); sys.exit()")).strip()
-    if said == "no CUDA in this build":
-        pytest.skip("this torch is built without CUDA, so no fork can be bad")
-    assert said.split()[-1] == "1"
-
-
-# --- one process
-
-
-RUN = """
-import json, os, sys
-from asv_runner._aux import update_sys_path
-folder = os.path.abspath("benchmarks")
-update_sys_path(folder)
-from benchmarks.intersection import Intersection
-from benchmarks import common
 from asv_runner.benchmarks.mark import SkipNotImplemented
-Intersection._workload.sizes["tiny"] = {{"boxes": 50, "others": 7}}
-{change}
-question = Intersection()
-for _ in range(3):
-    try:
-        question.setup("{variant}", "{size}")
-        question.time_call("{variant}", "{size}")
-        print("measured", question.track_peak_memory("{variant}", "{size}"))
-    except SkipNotImplemented as reason:
-        print("skipped:", reason)
-    except Exception as error:
-        print("failed:", type(error).__name__, error)
+from benchmarks import common
+from benchmarks.intersection import Intersection
+from workloads import intersection
+
+def turns(size, metrics):
+    question = Intersection()
+    for metric in metrics:
+        try:
+            question.setup("in_place", size)
+            print(metric, getattr(question, metric)("in_place", size))
+        except SkipNotImplemented as reason:
+            print("skipped:", reason)
+        except Exception as error:
+            print("failed:", type(error).__name__, error)
+
+def forked(code, variables):
+    '''What a child that is forked from here, as by asv's server, prints while it runs `code`.'''
+    with tempfile.TemporaryFile("w+") as said:
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                os.dup2(said.fileno(), 1)
+                os.environ.update(variables)
+                for size in ("tiny", "tinier"):
+                    intersection.sizes[size] = {"boxes": 50, "others": 7}
+                exec(code, globals())
+                sys.stdout.flush()
+                status = 0
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+        assert status == 0, status
+        said.seek(0)
+        return said.read().splitlines()
+
+said = [forked(code, variables) for code, variables in json.loads(sys.argv[1])]
+torch.cuda.is_available()
+said.append(forked("print(torch.cuda._is_in_bad_fork())", {}))
+print(json.dumps([said, hasattr(torch._C, "_cuda_getDeviceCount")]))
 """
 
+BUILDS = """
+built = intersection.variants["in_place"]
+intersection.variants["in_place"] = lambda arguments: print("built") or built(arguments)
+"""
+PROFILES = """
+profiled = common.profile.profile
+common.profile.profile = lambda *arguments: print("profiled") or profiled(*arguments)
+"""
+WRONG = 'intersection.variants["in_place"] = lambda arguments: lambda: arguments[0]'
 
-def run(
-    monkeypatch: pytest.MonkeyPatch, variant: str = "in_place", size: str = "tiny", change: str = "", **variables: str
-) -> tuple[list[str], dict[str, Any]]:
-    """Three turns of asv's set-up, time and peak memory in a process: what they ended with, and the facts that were said."""
-    for name, value in {"SIZES": "tiny", "DEVICE": "cpu", **variables}.items():
-        monkeypatch.setenv(f"TORCH_HISTORY_{name}", value)
-    lines = python(RUN.format(variant=variant, size=size, change=change)).splitlines()
-    facts: dict[str, Any] = {}
-    for line in lines:
-        if line.startswith("torch-history: "):
-            facts.update(json.loads(line.partition(": ")[2]))
-    return [line for line in lines if not line.startswith("torch-history: ")], facts
+CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
+    "bad fork": ("print(torch.cuda._is_in_bad_fork())", {}),
+    "three samples": (f"{BUILDS}\nturns('tiny', ['time_call'] * 3)", {}),
+    "one count": (f"{BUILDS}{PROFILES}\nturns('tinier', ['track_peak_memory'])", {}),
+    "another count": (f"{BUILDS}{PROFILES}\nturns('tinier', ['track_allocations', 'track_peak_memory'])", {}),
+    "size not asked for": ("turns('small', ['time_call'])", {}),
+    "no such device": ("turns('tiny', ['time_call'])", {"TORCH_HISTORY_DEVICE": "tpu"}),
+    "kernels on a CPU": ("turns('tiny', ['track_kernels'])", {}),
+    "wrong result": (f"{WRONG}\nturns('tiny', ['time_call', 'track_operators'])", {}),
+}
+"""What each child of one server does that has discovered the suite, and with what in its surroundings."""
 
 
-def test_variant_is_built_once_per_process_and_says_what_it_ran_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    build = (
-        "built = Intersection._workload.variants['in_place']\n"
-        "Intersection._workload.variants['in_place'] = lambda arguments: print('built') or built(arguments)"
-    )
-    said, facts = run(monkeypatch, change=build)
-    assert said == ["built", *[f"measured {3 * 50 * 7 * 4}"] * 3]
+@pytest.fixture(scope="module")
+def children() -> SimpleNamespace:
+    """What each of CHILDREN printed: the facts that it said of itself, and the rest."""
+    usual = {"TORCH_HISTORY_SIZES": "tiny", "TORCH_HISTORY_DEVICE": "cpu"}
+    asked = [(code, {**usual, **variables}) for code, variables in CHILDREN.values()]
+    printed, has_cuda = json.loads(python(SERVE, json.dumps(asked)).splitlines()[-1])
+    said: dict[str, list[str]] = {}
+    facts: dict[str, dict[str, Any]] = {}
+    for i, name in enumerate([*CHILDREN, "bad fork after CUDA was asked"]):
+        marked = [line for line in printed[i] if line.startswith("torch-history: ")]
+        facts[name] = {k: v for line in marked for k, v in json.loads(line.partition(": ")[2]).items()}
+        said[name] = [line for line in printed[i] if line not in marked]
+    return SimpleNamespace(said=said, facts=facts, has_cuda=has_cuda)
+
+
+def test_process_forked_after_discovery_can_still_use_cuda(children: SimpleNamespace) -> None:
+    assert children.said["bad fork"] == ["False"]
+
+
+def test_process_forked_after_cuda_was_asked_could_not(children: SimpleNamespace) -> None:
+    # so that the test above can fail at all
+    if not children.has_cuda:
+        pytest.skip("this torch is built without CUDA, so no fork can be bad")
+    assert children.said["bad fork after CUDA was asked"] == ["True"]
+
+
+def test_variant_is_built_once_for_all_samples_of_a_process(children: SimpleNamespace) -> None:
+    assert children.said["three samples"] == ["built", *["time_call None"] * 3]
+
+
+def test_process_says_what_it_measures_with(children: SimpleNamespace) -> None:
+    facts = children.facts["three samples"]
     assert facts.keys() == {"torch", "python", "threads", "device"}
     assert (facts["python"], facts["threads"], facts["device"]) == (sys.version.split()[0], 1, "cpu")
 
 
+def test_counts_of_all_processes_of_a_launch_come_from_one_profiled_call(children: SimpleNamespace) -> None:
+    peak = f"track_peak_memory {3 * 50 * 7 * 4}"
+    assert children.said["one count"] == ["built", "profiled", peak]
+    assert children.said["another count"] == ["track_allocations 3", peak]
+
+
 @pytest.mark.parametrize(
-    ("size", "kind", "sentence", "variables"),
+    ("child", "kind", "sentence"),
     [
-        ("small", "not_asked", "size small was not asked for: set TORCH_HISTORY_SIZES=small", {}),
-        ("tiny", "unavailable", "TORCH_HISTORY_DEVICE is 'tpu'", {"DEVICE": "tpu"}),
+        ("size not asked for", "not_asked", "size small was not asked for: set TORCH_HISTORY_SIZES=small"),
+        ("no such device", "unavailable", "TORCH_HISTORY_DEVICE is 'tpu', and a measurement runs on 'cpu' or 'cuda'"),
+        ("kernels on a CPU", "unavailable", "kernels are launched on a GPU only"),
     ],
 )
 def test_what_cannot_be_measured_is_skipped_with_its_sentence(
-    monkeypatch: pytest.MonkeyPatch, size: str, kind: str, sentence: str, variables: dict[str, str]
+    children: SimpleNamespace, child: str, kind: str, sentence: str
 ) -> None:
-    said, facts = run(monkeypatch, size=size, **variables)
-    assert all(line.startswith(f"skipped: {sentence}") for line in said)
-    assert facts[kind].startswith(sentence)
+    assert children.said[child] == [f"skipped: {sentence}"]
+    assert children.facts[child][kind] == sentence
 
 
-def test_wrong_result_fails_and_is_never_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = "Intersection._workload.variants['in_place'] = lambda arguments: lambda: arguments[0]"
-    said, facts = run(monkeypatch, change=wrong)
-    assert said == ["failed: WrongResult the result is torch.float32 (50, 4), not float32 (50, 7)"] * 3
-    assert not facts.keys() & {"unavailable", "not_asked"}
+def test_wrong_result_fails_and_is_neither_timed_nor_counted(children: SimpleNamespace) -> None:
+    sentence = "failed: WrongResult the result is torch.float32 (50, 4), not float32 (50, 7)"
+    assert children.said["wrong result"] == [sentence, sentence]
+    assert not children.facts["wrong result"].keys() & {"unavailable", "not_asked"}

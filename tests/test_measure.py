@@ -24,7 +24,7 @@ try:
 except ImportError as _error:
     pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
 
-from measure import clock, device, profile
+from measure import clock, device, profile, sequence
 from workloads import Unavailable, WrongResult, compilers, intersection
 
 UNCOMPILED = sorted(set(intersection.variants) - {"compiled"})
@@ -148,7 +148,7 @@ def test_release_without_torch_compile_says_so(
     monkeypatch: pytest.MonkeyPatch, version: str, python: tuple, sentence: str
 ) -> None:
     monkeypatch.setattr(torch, "__version__", version)
-    monkeypatch.setattr(compilers.sys, "version_info", python)
+    monkeypatch.setattr(compilers, "sys", SimpleNamespace(version_info=python))
     with pytest.raises(Unavailable, match=sentence):
         compilers.compiled(intersection.overlap, "cpu")
 
@@ -161,12 +161,12 @@ def test_machine_without_a_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_python_without_torchscript_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers.sys, "version_info", (3, 14))
+    monkeypatch.setattr(compilers, "sys", SimpleNamespace(version_info=(3, 14)))
     for compiler in (
         lambda: compilers.scripted(intersection.overlap),
         lambda: compilers.traced(intersection.overlap, ()),
     ):
-        with pytest.raises(Unavailable, match="TorchScript is not supported on Python 3.14"):
+        with pytest.raises(Unavailable, match="TorchScript is not supported on Python 3"):
             compiler()
 
 
@@ -344,8 +344,13 @@ def test_call_that_takes_no_time_at_all_is_calibrated_nevertheless(ticking: Time
 def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypatch: pytest.MonkeyPatch) -> None:
     happened: list[str] = []
     monkeypatch.setattr(clock.device, "synchronize", lambda on: happened.append(f"synchronize {on}"))
+
+    def call() -> None:
+        happened.append("call")
+        busy(0.005)
+
     seconds_per_call = clock.Clock()
-    block = seconds_per_call.calibrate(lambda: (happened.append("call"), busy(0.005)), "cuda")
+    block = seconds_per_call.calibrate(call, "cuda")
     del happened[:]
     seconds_per_call()
     block()
@@ -363,6 +368,110 @@ def test_warm_up_calls_three_times_and_leaves_the_device_idle(monkeypatch: pytes
 
     assert clock.warm_up(call, "cuda") == 3
     assert happened == ["call", "call", "call", "synchronize cuda"]
+
+
+# --- the first calls of a process
+
+SECONDS = [9.0, 3.0, *[0.5] * 8, *[0.02] * 10, 1.0, *[0.02] * 9, 0.11, 0.09]
+"""Compiling, profiling, eight calls on the way, then 20 ms with a stall of a second and a call just over 5 x 20 ms."""
+
+
+def test_sequence_is_told_by_its_first_second_median_and_worst_call() -> None:
+    assert sequence.first(SECONDS) == 9.0
+    assert sequence.second(SECONDS) == 3.0
+    assert sequence.median(SECONDS) == 0.02
+    assert sequence.worst(SECONDS) == 3.0
+    assert sequence.worst_over_median(SECONDS) == pytest.approx(150)
+    assert sequence.stalls(SECONDS) == 1 + 8 + 1 + 1  # the second, those on the way, the stall, 0.11 but not 0.09
+
+
+PLANTED = """
+import os, time
+
+class Unavailable(Exception):
+    pass
+
+sizes = {"only": {}}
+
+def inputs(size, device, seed):
+    return [(size, device, seed, number) for number in range(4)]
+
+def check(arguments, results):
+    assert results == arguments, "a call got another argument"
+
+def slow(argument):
+    time.sleep(0.3 if argument[3] == 2 else 0.0)
+    return argument
+
+def unavailable(arguments):
+    raise Unavailable("it needs torch >= 99")
+
+def killed(argument):
+    os.kill(os.getpid(), 9)
+
+def broken(argument):
+    raise RuntimeError("the call broke")
+
+def caches(argument):
+    folders = [os.environ[name] for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")]
+    if argument[3] == 0:
+        assert not any(os.path.exists(folder) for folder in folders), "a cache was there already"
+        for folder in folders:
+            os.makedirs(folder)
+    return argument
+
+variants = {
+    "slow": lambda arguments: slow,
+    "unavailable": unavailable,
+    "killed": lambda arguments: killed,
+    "broken": lambda arguments: broken,
+    "wrong": lambda arguments: lambda argument: None,
+    "caches": lambda arguments: caches,
+}
+"""
+
+
+@pytest.fixture
+def run_sequence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list]:
+    """Runs a variant of PLANTED as a sequence in a process of its own."""
+    package = tmp_path / "planted"
+    package.mkdir()
+    (package / "__init__.py").write_text("from .calls import Unavailable")
+    (package / "calls.py").write_text(PLANTED)
+    monkeypatch.chdir(tmp_path)
+    return lambda variant: sequence.run("planted.calls", variant, "only", "cpu", 7)
+
+
+def test_sequence_times_every_call_of_a_fresh_process(run_sequence: Callable[[str], list]) -> None:
+    seconds = run_sequence("slow")
+    assert len(seconds) == 4
+    assert seconds[2] >= 0.3
+    assert max(seconds[:2] + seconds[3:]) < 0.3
+
+
+def test_every_sequence_begins_with_empty_compiler_caches(run_sequence: Callable[[str], list]) -> None:
+    for _ in range(2):
+        assert len(run_sequence("caches")) == 4
+
+
+def test_sequence_that_cannot_run_here_says_so(run_sequence: Callable[[str], list]) -> None:
+    with pytest.raises(sequence.SequenceUnavailable, match=r"^it needs torch >= 99$"):
+        run_sequence("unavailable")
+
+
+@pytest.mark.parametrize(
+    ("variant", "sentence"),
+    [
+        ("broken", r"status 1: RuntimeError: the call broke$"),
+        ("wrong", r"status 1: AssertionError: a call got another argument$"),
+        ("killed", r"status -9: it said nothing$"),
+    ],
+)
+def test_sequence_without_times_fails_with_its_last_words(
+    run_sequence: Callable[[str], list], variant: str, sentence: str
+) -> None:
+    with pytest.raises(sequence.SequenceFailed, match=sentence):
+        run_sequence(variant)
 
 
 # --- a GPU that is played

@@ -139,7 +139,7 @@ def test_a_failing_variant_leaves_the_others_alone_and_its_reason_beside_the_res
         encoding="utf-8",
     )
     command("asv", "run", "v2.15.0", "--bench", "planted", expect=2)
-    (launch,) = launches(suite, "v2.15.0")
+    launch = launches(suite, "v2.15.0")[0]
     cases = {case["parameters"][0].strip("'"): case for case in launch["cases"]}
     assert cases["right"]["samples"]
     assert cases["right_after_the_others"]["samples"]

@@ -11,7 +11,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from asv import util
 from scipy import stats
@@ -107,8 +107,11 @@ class Change:
 
 
 def history(launches: Iterable[Launch]) -> dict[Series, dict[str, list[tuple[Launch, Case]]]]:
-    """Series -> release -> its launches in order of time, only those of the series' newest version."""
-    found: dict[Series, dict[str, list[tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(list))
+    """Series -> release -> its launches in order of time, only those of the series' newest version.
+
+    asv may take several rounds in one start of the interpreter; they are one launch, and their samples are pooled.
+    """
+    found: dict[Series, dict[str, dict[str, tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(dict))
     launches = sorted(launches, key=lambda launch: launch.started_at)
     newest = {(launch.environment, launch.benchmark): launch.version for launch in launches}
     for launch in launches:
@@ -116,8 +119,15 @@ def history(launches: Iterable[Launch]) -> dict[Series, dict[str, list[tuple[Lau
             continue
         for case in launch.cases:
             series = Series(launch.environment, launch.benchmark, case.parameters)
-            found[series][launch.release].append((launch, case))
-    return {series: dict(found[series]) for series in sorted(found)}
+            of_release = found[series][launch.release]
+            _, before = of_release.get(launch.launch, (launch, case))
+            if before is not case and before.samples and case.samples:
+                case = replace(case, samples=before.samples + case.samples)
+            of_release[launch.launch] = (launch, case)
+    return {
+        series: {release: list(of_release.values()) for release, of_release in found[series].items()}
+        for series in sorted(found)
+    }
 
 
 def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:
