@@ -500,7 +500,7 @@ def test_environment_whose_removal_was_interrupted_is_not_used(
     folder = install(lane, conf, "v2.0.1")
     rmtree = environments.shutil.rmtree
 
-    def interrupted(path: Path) -> None:
+    def interrupted(path: Path, **_: object) -> None:
         rmtree(path / "lib")
         raise KeyboardInterrupt
 

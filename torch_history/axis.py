@@ -84,7 +84,10 @@ class Axis:
         unknown = sorted(table.keys() - {"release"})
         if unknown:
             raise AxisError(f"{path} has an unknown key '{unknown[0]}': only [[release]] tables belong there.")
-        releases = [_release(entry, path) for entry in table.get("release", [])]
+        entries = table.get("release", [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise AxisError(f"{path}: 'release' must be tables: begin each release with a line [[release]].")
+        releases = [_release(entry, path) for entry in entries]
         if not releases:
             raise AxisError(f"{path} lists no release: add at least one [[release]].")
         _refuse_confusable([release.tag for release in releases], path)
@@ -134,7 +137,10 @@ class Axis:
             raise AxisError(f"'{part}': three dots mean nothing on an axis with one line; write a..b.")
         if ".." not in part:
             return (self.find(part.removesuffix("^!")),)
-        first, last = (self.find(end or "HEAD") for end in part.split(".."))
+        ends = part.split("..")
+        if len(ends) > 2:
+            raise AxisError(f"'{part}' has more than two ends; write a..b.")
+        first, last = (self.find(end or "HEAD") for end in ends)
         between = self.releases[self._position[first.tag] + 1 : self._position[last.tag] + 1]
         if not between:
             raise AxisError(
@@ -179,12 +185,14 @@ def _release(entry: dict[str, Any], path: Path) -> Release:
     for key, value in lists.items():
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise AxisError(f"{path}: release {version}: '{key}' must be a list of strings.")
+    if not isinstance(entry["cuda"], str):
+        raise AxisError(f"{path}: release {version}: 'cuda' must be a string, such as cuda = \"12.4\".")
     return Release(
         version=version,
         date=date,
         date_source=entry["date_source"],
         pythons=tuple(lists["pythons"]),
-        cuda=str(entry["cuda"]),
+        cuda=entry["cuda"],
         archs=tuple(lists["archs"]),
         pins=tuple(lists["pins"]),
     )

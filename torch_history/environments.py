@@ -135,7 +135,7 @@ class ReleaseEnvironment(Virtualenv):
     def _build(self, release: Release, folder: Path) -> None:
         log.info(f"Installing PyTorch {release.version} for Python {self._python}")
         requirements = self._requirements_of(release)
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
         try:
             run_uv(["venv", "--python", self._executable, str(folder)])
             constraints = folder / "constraints.txt"
@@ -145,11 +145,17 @@ class ReleaseEnvironment(Virtualenv):
             packages = run_uv(["pip", "freeze", "--python", python]).split()
             write_atomically(folder / MARK, json.dumps({"requirements": requirements, "packages": packages}, indent=1))
         except (subprocess.CalledProcessError, OSError) as error:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
             self._refuse(release, _installation_sentence(release, self._python, self._root, error))
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
             raise
+
+
+def _remove(folder: Path) -> None:
+    """Removes an environment, its mark first, so that what an interruption leaves is not taken for a finished one."""
+    (folder / MARK).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_ready(folder: Path, requirements: list[str]) -> bool:
@@ -277,13 +283,18 @@ def prune(root: Path, wanted: Callable[[str], bool]) -> tuple[list[str], int]:
         if not wanted(folder.name.rpartition("-py")[0]):
             continue
         with _locked(folder):
+            if not folder.exists():
+                continue
             with contextlib.suppress(OSError, ValueError):
                 packages.update(package.partition("==")[0] for package in packages_of(folder))
-            shutil.rmtree(folder)
+            _remove(folder)
         removed.append(folder.name)
     heavy = sorted(name for name in packages if name.startswith(("torch", "triton", "nvidia", "cuda")))
     if heavy:
-        run_uv(["cache", "clean", *heavy])
+        try:
+            run_uv(["cache", "clean", *heavy])
+        except subprocess.CalledProcessError as error:
+            log.warning(f"uv could not clear its cache, which still holds these packages: {error.stderr}")
     os.sync()
     return removed, max(0, shutil.disk_usage(root).free - before)
 

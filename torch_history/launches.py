@@ -77,7 +77,8 @@ class Launch:
 
     def to_json(self) -> str:
         cases = [
-            {key: value for key, value in vars(case).items() if value not in ((), "", None)} for case in self.cases
+            {key: value for key, value in vars(case).items() if key == "parameters" or value not in ((), "", None)}
+            for case in self.cases
         ]
         return json.dumps({**vars(self), "cases": cases}, separators=(",", ":"))
 
@@ -192,6 +193,8 @@ def _said_per_case(cases: list[tuple[str, ...]], output: str) -> list[_Said]:
         return [_parse(output)]
     headings = {f"For parameters: {', '.join(case)}\n": i for i, case in enumerate(cases)}
     parts = re.split(r"^(For parameters: .*\n)", output or "", flags=re.MULTILINE)
+    if len(parts) == 1:
+        return [_parse(output)] * len(cases)
     for heading, text in itertools.pairwise(parts):
         if heading in headings:
             said[headings[heading]] = _parse(text)
@@ -220,6 +223,10 @@ def _case(parameters: tuple[str, ...], i: int, result: Any, said: _Said) -> Case
     return Case(parameters, value=value)
 
 
+_LAST_SIGNAL = -64
+"""Exit statuses below are asv's own: -256 for a time-out, -257 for an answer it could not read."""
+
+
 def _failure(output: str, exit_status: int) -> str:
     """One sentence from the last words of a process that gave no number."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
@@ -228,13 +235,14 @@ def _failure(output: str, exit_status: int) -> str:
         return timed_out[0].removeprefix("asv: ")
     if "Traceback (most recent call last):" in output:
         return lines[-1].removeprefix("workloads.")[:500]
-    if exit_status < 0:
+    if _LAST_SIGNAL <= exit_status < 0:
         return (
             f"the process was ended by signal {-exit_status} before it could answer; "
             "signal 9 is most often the system that ran out of memory"
         )
-    last = f": {lines[-1][:400]}" if lines else ""
-    return f"the process ended with exit status {exit_status} and no answer{last}"
+    last = f": {lines[-1].removeprefix('asv: ')[:400]}" if lines else ""
+    status = f" with exit status {exit_status} and no" if exit_status > 0 else " without an"
+    return f"the process ended{status} answer{last}"
 
 
 def append_launches(path: Path, launches: list[Launch]) -> None:

@@ -146,6 +146,7 @@ def judge(series: Series, before: list[tuple[Launch, Case]], after: list[tuple[L
     if shared:
         before = [pair for pair in before if pair[0].session in shared]
         after = [pair for pair in after if pair[0].session in shared]
+    apart = bool(before and after and not shared)
     olds = [case.number for _, case in before if case.number is not None]
     news = [case.number for _, case in after if case.number is not None]
     counts = (len(olds), len(news))
@@ -155,6 +156,9 @@ def judge(series: Series, before: list[tuple[Launch, Case]], after: list[tuple[L
     if not series.varies:
         return _exact(series, olds, news, counts)
     ratio, low, high = _ratio(olds, news)
+    if apart:
+        said = "no session measured both"
+        return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
     spread = max((_variation(values) for values in (olds, news) if len(values) > 1), default=None)
     if low is None or high is None:
         verdict = Verdict.CANT_TELL
