@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -140,7 +139,6 @@ class Session:
         plan: Plan,
         environment: Any,
         again: bool = False,
-        recorded_as: str | None = None,
     ) -> None:
         self.conf = conf
         self.plan = plan
@@ -148,7 +146,6 @@ class Session:
         self.environment = environment
         self._axis = axis
         self._repo = get_repo(conf)
-        self._recorded_as = recorded_as
         self._state = Path(conf.env_dir, STATE)
         stored = self._stored_state()
         same = stored.get("plan") == plan.identity and not again
@@ -211,17 +208,20 @@ class Session:
             raise SessionError(str(error)) from error
 
     def _discover(self) -> Benchmarks:
+        os.environ["TORCH_HISTORY_SIZES"] = ",".join(self.plan.sizes)
         first = self._axis.find(self.plan.releases[-1])
-        names = rf"^({self.plan.questions})\."
-        sizes = "|".join(re.escape(size) for size in self.plan.sizes)
-        benchmarks = Benchmarks.discover(
-            self.conf, self._repo, [self.environment], [first.tag], regex=rf"{names}.*'({sizes})'\)$"
-        )
-        if not benchmarks:
-            raise SessionError(
-                f"No benchmark answers to question '{self.plan.questions}' in size {' or '.join(self.plan.sizes)}."
-            )
+        regex = rf"^({self.plan.questions})\."
+        benchmarks = Benchmarks.discover(self.conf, self._repo, [self.environment], [first.tag], regex=regex)
         benchmarks.save()
+        if not benchmarks:
+            questions = {name.partition(".")[0] for name in Benchmarks.load(self.conf)}
+            raise SessionError(
+                f"There is no question '{self.plan.questions}'; there are {', '.join(sorted(questions))}."
+            )
+        known = {size.strip("'") for benchmark in benchmarks.values() for size in benchmark["params"][-1]}
+        unknown = [size for size in self.plan.sizes if not any(f" {name}".endswith(f" {size}") for name in known)]
+        if unknown:
+            raise SessionError(f"Nothing is measured in size '{unknown[0]}'; there are {', '.join(sorted(known))}.")
         return benchmarks
 
     def _of_turn(self, benchmarks: Benchmarks, turn: int) -> Benchmarks:
