@@ -13,7 +13,6 @@ import contextlib
 import functools
 import hashlib
 import inspect
-import itertools
 import json
 import os
 import sys
@@ -26,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from measure import THREADS, clock, device, profile, sequence
+from measure import THREADS, clock, device, profile
 from workloads import Unavailable
 
 if hasattr(torch, "compile"):
@@ -48,19 +47,12 @@ def _time_call(self, variant, size):
     _case(self._workload, variant, size).block()
 
 
-def _time_forward(self, variant, size):
-    block = _case(self._workload, variant, size).forward_block
-    if block is None:
-        _skip("unavailable", "this variant has no forward apart from its backward")
-    block()
-
-
 def _track_peak_memory(self, variant, size):
     return _profile(self._workload, variant, size).peak_memory
 
 
 def _track_retained(self, variant, size):
-    return _profile(self._workload, variant, size, forward=True).retained
+    return _profile(self._workload, variant, size).retained
 
 
 def _track_operators(self, variant, size):
@@ -83,10 +75,6 @@ def _track_host_syncs(self, variant, size):
     return _profile(self._workload, variant, size).host_syncs
 
 
-def _track_gradients(self, variant, size):
-    return _case(self._workload, variant, size).call.gradients
-
-
 def _track_fusion_groups(self, variant, size):
     groups = profile.fusion_groups(_case(self._workload, variant, size).call)
     if groups is None:
@@ -94,47 +82,15 @@ def _track_fusion_groups(self, variant, size):
     return groups
 
 
-def _track_first_call(self, variant, size):
-    return sequence.first(_sequence(self._workload, variant, size))
-
-
-def _track_second_call(self, variant, size):
-    return sequence.second(_sequence(self._workload, variant, size))
-
-
-def _track_median_call(self, variant, size):
-    return sequence.median(_sequence(self._workload, variant, size))
-
-
-def _track_worst_call(self, variant, size):
-    return sequence.worst(_sequence(self._workload, variant, size))
-
-
-def _track_worst_over_median(self, variant, size):
-    return sequence.worst_over_median(_sequence(self._workload, variant, size))
-
-
-def _track_stalls(self, variant, size):
-    return sequence.stalls(_sequence(self._workload, variant, size))
-
-
 _METRICS = {
     "time": _Metric("time_call", _time_call, "seconds", clock),
-    "forward_time": _Metric("time_forward", _time_forward, "seconds", clock),
     "peak_memory": _Metric("track_peak_memory", _track_peak_memory, "bytes", profile),
     "retained": _Metric("track_retained", _track_retained, "bytes", profile),
     "operators": _Metric("track_operators", _track_operators, "operators", profile),
     "allocations": _Metric("track_allocations", _track_allocations, "allocations", profile),
     "kernels": _Metric("track_kernels", _track_kernels, "kernels", profile),
     "host_syncs": _Metric("track_host_syncs", _track_host_syncs, "synchronisations", profile),
-    "gradients": _Metric("track_gradients", _track_gradients, "gradients", profile),
     "fusion_groups": _Metric("track_fusion_groups", _track_fusion_groups, "groups", profile),
-    "first_call": _Metric("track_first_call", _track_first_call, "seconds", sequence),
-    "second_call": _Metric("track_second_call", _track_second_call, "seconds", sequence),
-    "median_call": _Metric("track_median_call", _track_median_call, "seconds", sequence),
-    "worst_call": _Metric("track_worst_call", _track_worst_call, "seconds", sequence),
-    "worst_over_median": _Metric("track_worst_over_median", _track_worst_over_median, "ratio", sequence),
-    "stalls": _Metric("track_stalls", _track_stalls, "stalls", sequence),
 }
 
 _SHARED = tempfile.TemporaryFile()  # noqa: SIM115
@@ -172,11 +128,10 @@ class _Question:
 
 
 class _Case(NamedTuple):
-    """A variant that is built, warm and found right: its call, and blocks of calls long enough to be timed."""
+    """A variant that is built, warm and found right: its call, and a block of calls long enough to be timed."""
 
-    call: Any
+    call: Callable[[], object]
     block: Callable[[], None]
-    forward_block: Callable[[], None] | None
 
 
 @functools.cache
@@ -210,39 +165,14 @@ def _case(workload: ModuleType, variant: str, size: str) -> _Case:
         _skip("unavailable", str(reason))
     workload.check(arguments, result)
     del result
-    block = clock.seconds_per_call.calibrate(call, on)
-    forward = getattr(call, "forward", None)
-    return _Case(call, block, forward and _repeated(forward, clock.seconds_per_call.calls))
+    return _Case(call, clock.seconds_per_call.calibrate(call, on))
 
 
-def _repeated(call: Callable[[], object], calls: int) -> Callable[[], None]:
-    def block() -> None:
-        for _ in itertools.repeat(None, calls):
-            call()
-
-    return block
-
-
-def _profile(workload: ModuleType, variant: str, size: str, forward: bool = False) -> profile.Profile:
+def _profile(workload: ModuleType, variant: str, size: str) -> profile.Profile:
     def measured() -> list:
-        case = _case(workload, variant, size)
-        if forward and case.forward_block is None:
-            _skip("unavailable", "this variant has no forward apart from its backward")
-        return list(profile.profile(case.call.forward if forward else case.call, _begin(size)))
+        return list(profile.profile(_case(workload, variant, size).call, _begin(size)))
 
-    kind = "forward" if forward else "call"
-    return profile.Profile(*_shared(f"{workload.__name__}-{variant}-{size}-{kind}", measured))
-
-
-def _sequence(workload: ModuleType, variant: str, size: str) -> list:
-    def measured() -> list:
-        try:
-            return sequence.run(workload.__name__, variant, size, _begin(size), SEED)
-        except sequence.SequenceUnavailable as reason:
-            _skip("unavailable", str(reason))
-            raise
-
-    return _shared(f"{workload.__name__}-{variant}-{size}-sequence", measured)
+    return profile.Profile(*_shared(f"{workload.__name__}-{variant}-{size}", measured))
 
 
 def _shared(name: str, measured: Callable[[], list]) -> list:

@@ -98,7 +98,7 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     return {name: found[i] for i, name in enumerate(asked)}
 
 
-METHODS = {"time": "time_call", "forward_time": "time_forward"}
+METHODS = {"time": "time_call"}
 """What asv calls a metric that is timed; all others are tracked under their own name."""
 
 

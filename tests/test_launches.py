@@ -5,11 +5,14 @@ The answers of asv are made here by hand, in the shape and the words in which as
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import multiprocessing
 import statistics
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -502,6 +505,23 @@ def test_two_processes_that_append_at_once_lose_nothing(tmp_path: Path, warned: 
     assert sorted(launch.launch for launch in launches) == sorted(f"{name}{i}" for name in "ab" for i in range(50))
     assert {len(launch.cases[0].samples) for launch in launches} == {2000}
     assert warned == []
+
+
+def test_append_waits_until_another_has_finished_its_line(tmp_path: Path) -> None:
+    path = file_of(tmp_path)
+    append_launches(path, [some_launch("aa")])
+    half = some_launch("bb").to_json()
+    with ThreadPoolExecutor(1) as pool, path.open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(half[:50])
+        other.flush()
+        waiting = pool.submit(append_launches, path, [some_launch("cc")])
+        time.sleep(0.2)
+        other.write(half[50:] + "\n")
+        other.flush()
+        fcntl.flock(other, fcntl.LOCK_UN)
+        waiting.result(20)
+    assert [launch.launch for launch in stored(tmp_path)] == ["aa", "bb", "cc"]
 
 
 # --- as a plugin

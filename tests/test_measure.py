@@ -24,7 +24,7 @@ try:
 except ImportError as _error:
     pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
 
-from measure import clock, device, profile, sequence
+from measure import clock, device, profile
 from workloads import Unavailable, WrongResult, compilers, intersection
 
 UNCOMPILED = sorted(set(intersection.variants) - {"compiled"})
@@ -368,110 +368,6 @@ def test_warm_up_calls_three_times_and_leaves_the_device_idle(monkeypatch: pytes
 
     assert clock.warm_up(call, "cuda") == 3
     assert happened == ["call", "call", "call", "synchronize cuda"]
-
-
-# --- the first calls of a process
-
-SECONDS = [9.0, 3.0, *[0.5] * 8, *[0.02] * 10, 1.0, *[0.02] * 9, 0.11, 0.09]
-"""Compiling, profiling, eight calls on the way, then 20 ms with a stall of a second and a call just over 5 x 20 ms."""
-
-
-def test_sequence_is_told_by_its_first_second_median_and_worst_call() -> None:
-    assert sequence.first(SECONDS) == 9.0
-    assert sequence.second(SECONDS) == 3.0
-    assert sequence.median(SECONDS) == 0.02
-    assert sequence.worst(SECONDS) == 3.0
-    assert sequence.worst_over_median(SECONDS) == pytest.approx(150)
-    assert sequence.stalls(SECONDS) == 1 + 8 + 1 + 1  # the second, those on the way, the stall, 0.11 but not 0.09
-
-
-PLANTED = """
-import os, time
-
-class Unavailable(Exception):
-    pass
-
-sizes = {"only": {}}
-
-def inputs(size, device, seed):
-    return [(size, device, seed, number) for number in range(4)]
-
-def check(arguments, results):
-    assert results == arguments, "a call got another argument"
-
-def slow(argument):
-    time.sleep(0.3 if argument[3] == 2 else 0.0)
-    return argument
-
-def unavailable(arguments):
-    raise Unavailable("it needs torch >= 99")
-
-def killed(argument):
-    os.kill(os.getpid(), 9)
-
-def broken(argument):
-    raise RuntimeError("the call broke")
-
-def caches(argument):
-    folders = [os.environ[name] for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")]
-    if argument[3] == 0:
-        assert not any(os.path.exists(folder) for folder in folders), "a cache was there already"
-        for folder in folders:
-            os.makedirs(folder)
-    return argument
-
-variants = {
-    "slow": lambda arguments: slow,
-    "unavailable": unavailable,
-    "killed": lambda arguments: killed,
-    "broken": lambda arguments: broken,
-    "wrong": lambda arguments: lambda argument: None,
-    "caches": lambda arguments: caches,
-}
-"""
-
-
-@pytest.fixture
-def run_sequence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list]:
-    """Runs a variant of PLANTED as a sequence in a process of its own."""
-    package = tmp_path / "planted"
-    package.mkdir()
-    (package / "__init__.py").write_text("from .calls import Unavailable")
-    (package / "calls.py").write_text(PLANTED)
-    monkeypatch.chdir(tmp_path)
-    return lambda variant: sequence.run("planted.calls", variant, "only", "cpu", 7)
-
-
-def test_sequence_times_every_call_of_a_fresh_process(run_sequence: Callable[[str], list]) -> None:
-    seconds = run_sequence("slow")
-    assert len(seconds) == 4
-    assert seconds[2] >= 0.3
-    assert max(seconds[:2] + seconds[3:]) < 0.3
-
-
-def test_every_sequence_begins_with_empty_compiler_caches(run_sequence: Callable[[str], list]) -> None:
-    for _ in range(2):
-        assert len(run_sequence("caches")) == 4
-
-
-def test_sequence_that_cannot_run_here_says_so(run_sequence: Callable[[str], list]) -> None:
-    with pytest.raises(sequence.SequenceUnavailable, match=r"^it needs torch >= 99$"):
-        run_sequence("unavailable")
-
-
-@pytest.mark.parametrize(
-    ("variant", "sentence"),
-    [
-        ("broken", r"status 1: RuntimeError: the call broke$"),
-        ("wrong", r"status 1: AssertionError: a call got another argument$"),
-        ("killed", r"status -9: it said nothing$"),
-    ],
-)
-def test_sequence_without_times_fails_with_its_last_words(
-    run_sequence: Callable[[str], list], variant: str, sentence: str
-) -> None:
-    with pytest.raises(sequence.SequenceFailed, match=sentence):
-        run_sequence(variant)
 
 
 # --- a GPU that is played

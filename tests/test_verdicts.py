@@ -106,11 +106,15 @@ def test_ratio_is_that_of_the_geometric_means() -> None:
 
 
 def test_interval_is_welchs_on_logarithms() -> None:
-    # By hand: logarithms 0, 0.2 and 1, 1.2; each mean's variance is 0.02 / 2, so the standard error is sqrt(0.02), with
-    # 2 degrees of freedom, where Student's t at 97.5 % is 4.30265.
-    change = only(timed(OLD, [1.0, math.exp(0.2)]) + timed(NEW, [math.e, math.exp(1.2)]))
-    assert change.low == pytest.approx(math.exp(1 - 4.30265 * math.sqrt(0.02)), rel=1e-4)
-    assert change.high == pytest.approx(math.exp(1 + 4.30265 * math.sqrt(0.02)), rel=1e-4)
+    # By hand. Old logarithms 0 and d: mean d / 2, of variance d^2 / 4. New ones 1 -+ d sqrt(3) / 2, twice each: mean 1, of
+    # variance d^2 / 4 too. So the standard error is d / sqrt(2), with (1/4 + 1/4)^2 / ((1/4)^2 / 1 + (1/4)^2 / 3) = 3
+    # degrees of freedom (Student's own test would take 4), where t at 97.5 % is 3.18245.
+    d = 0.2
+    news = [math.exp(1 + sign * d * math.sqrt(3) / 2) for sign in (-1, -1, 1, 1)]
+    change = only(timed(OLD, [1.0, math.exp(d)]) + timed(NEW, news))
+    assert change.ratio == pytest.approx(math.exp(0.9))
+    assert change.low == pytest.approx(math.exp(0.9 - 3.18245 * d / math.sqrt(2)), rel=1e-4)
+    assert change.high == pytest.approx(math.exp(0.9 + 3.18245 * d / math.sqrt(2)), rel=1e-4)
 
 
 def test_launch_counts_once_however_many_samples_it_has() -> None:
@@ -253,7 +257,9 @@ def test_only_sessions_that_hold_both_releases_count() -> None:
 def test_times_of_separate_sessions_cannot_tell() -> None:
     # Two sessions may differ by the machine alone: with 1 % drift a quarter of such comparisons are false alarms.
     launches = timed(OLD, [0.30, 0.31, 0.30], session="s1") + timed(NEW, [0.40, 0.41, 0.40], session="s2")
-    assert only(launches).verdict is Verdict.CANT_TELL
+    change = only(launches)
+    assert (change.verdict, change.reason) == (Verdict.CANT_TELL, "no session measured both")
+    assert (change.low, change.high) == (None, None)
 
 
 def test_exact_numbers_of_separate_sessions_can_be_compared() -> None:
@@ -290,6 +296,30 @@ def test_other_releases_and_other_series_are_left_alone() -> None:
     assert changes["release-py3.11", EAGER].verdict is Verdict.SAME
     assert changes["release-py3.11", scripted].ratio == pytest.approx(2.0)
     assert changes["release-py3.9", EAGER].reason == "it was not measured"
+
+
+def test_rounds_of_one_start_of_the_interpreter_are_one_launch() -> None:
+    # Plain asv takes two rounds in one start: their samples are pooled, and one launch each cannot tell.
+    launches = [
+        launch(release, TIME, Case(EAGER, samples=samples), launch=f"start of {release}")
+        for release, rounds in ((OLD, [(1.0, 2.0), (6.0,)]), (NEW, [(10.0, 20.0), (60.0,)]))
+        for samples in rounds
+    ]
+    change = only(launches)
+    assert (change.launches, change.old, change.new) == ((1, 1), 2.0, 20.0)
+    assert change.verdict is Verdict.CANT_TELL
+
+
+def test_what_costs_comes_first_and_what_is_the_same_after_it() -> None:
+    launches = [
+        *counted(OLD, [10], BYTES),
+        *counted(NEW, [10], BYTES),
+        *counted(OLD, [10], COUNT),
+        *counted(NEW, [11], COUNT),
+        *timed(OLD, [0.30, 0.31, 0.30]),
+        *timed(NEW, [0.60, 0.61, 0.60]),
+    ]
+    assert [change.verdict.words for change in compare(launches, OLD, NEW)] == ["SLOWER", "MORE", "SAME"]
 
 
 def test_series_that_neither_release_has_is_not_mentioned() -> None:
