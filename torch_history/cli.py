@@ -215,10 +215,10 @@ def _print_changes(console: Console, old: str, new: str, changes: list[Change]) 
 
 
 def _figures(change: Change) -> str:
-    if change.ratio is None:
+    if change.old is None or change.new is None:
         return _plain(change.reason)
     unit = change.series.unit
-    figures = [f"{change.ratio:6.3f}x"]
+    figures = ["from none" if change.ratio is None else f"{change.ratio:6.3f}x"]
     if change.series.varies:
         figures.append("one launch each" if change.low is None else f"{change.low:.3f} to {change.high:.3f}")
         figures.append("" if change.spread is None else f"spread {change.spread:.1%}")

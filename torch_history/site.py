@@ -125,8 +125,10 @@ def _lanes(results_dir: Path, axis: Axis) -> Iterator[Lane]:
         for launch in read_launches(results_dir, record.parent.name):
             if launch.release in axis:
                 by_environment[launch.environment].append(launch)
-        for environment, launches in sorted(by_environment.items(), reverse=True):
-            yield _lane(machine, environment, launches, axis)
+        lanes = [
+            _lane(machine, environment, launches, axis) for environment, launches in sorted(by_environment.items())
+        ]
+        yield from sorted(lanes, key=lambda lane: -axis.position(lane.new))
 
 
 def _lane(machine: dict[str, Any], environment: str, launches: list[Launch], axis: Axis) -> Lane:

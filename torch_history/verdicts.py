@@ -191,7 +191,7 @@ def _variation(values: list[float]) -> float:
 
 def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[int, int]) -> Change:
     old, new = olds[-1], news[-1]
-    ratio = new / old if old else (1.0 if new == old else math.inf)
+    ratio = new / old if old else (1.0 if new == old else None)
     if len(set(olds)) > 1 or len(set(news)) > 1:
         said = f"the count differs between launches: {sorted(set(olds))} and {sorted(set(news))}"
         return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
