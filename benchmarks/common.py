@@ -119,12 +119,21 @@ class _Question:
             function.version = version(workload, metric.source)
             function.pretty_name = "{}: {}".format(cls.__name__, name.replace("_", " "))
             if metric.source is clock:
-                function.setup = functools.partial(_case, workload)
+                function.setup = _setup_of(workload)
             setattr(cls, metric.method, function)
 
     def setup(self, variant, size):
         """Says what is measured with, and skips where nobody asked for `size` or the device cannot be used."""
         _begin(size)
+
+
+def _setup_of(workload: ModuleType) -> Callable:
+    """What asv calls before each sample of a time: the case is built and warm before the clock is read."""
+
+    def setup(variant, size):
+        _case(workload, variant, size)
+
+    return setup
 
 
 class _Case(NamedTuple):
