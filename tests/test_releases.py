@@ -202,7 +202,12 @@ variants = {
 def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Command, suite: Path) -> None:
     arguments = ("run", "2.0.1", "2.15.0", "--launches", "2")
     process = subprocess.Popen(
-        _words("torch-history", arguments), cwd=suite, env=_surroundings(suite), stdout=subprocess.PIPE, text=True
+        _words("torch-history", arguments),
+        cwd=suite,
+        env=_surroundings(suite),
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored where a shell runs the tests with &
     )
     stored = suite / "results" / "test" / "v2.0.1-release-py3.11.jsonl"
     deadline = time.monotonic() + 240

@@ -28,7 +28,7 @@ from markupsafe import Markup
 from .axis import Axis
 from .classic import publish_classic
 from .launches import Launch, read_launches
-from .verdicts import RANK, Change, Series, compare, history, human
+from .verdicts import NOT_MEASURED, RANK, Change, Series, compare, history, human
 
 VEGA_LITE = "6.4"
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
@@ -135,7 +135,7 @@ def _lane(machine: dict[str, Any], environment: str, launches: list[Launch], axi
     measured = sorted({launch.release for launch in launches}, key=axis.position)
     new = measured[-1]
     old = measured[-2] if len(measured) > 1 else new
-    changes = compare(launches, old, new) if old != new else []
+    changes = [change for change in compare(launches, old, new) if change.reason != NOT_MEASURED] if old != new else []
     tally: dict[str, int] = defaultdict(int)
     for change in changes:
         tally[change.verdict.kind] += 1
@@ -156,18 +156,16 @@ def _pictures(lane: str, launches: list[Launch], measured: list[str]) -> list[Pi
     groups: dict[tuple[str, tuple[str, ...]], dict[Series, dict[str, list[Any]]]] = defaultdict(dict)
     for series, releases in history(launches).items():
         groups[series.benchmark, series.parameters[1:]][series] = releases
-    return [
-        picture
-        for (benchmark, rest), members in sorted(groups.items(), key=lambda group: _place(*group[0]))
-        if (picture := _picture(lane, benchmark, rest, members, measured))
-    ]
+    pictures = [_picture(lane, *group, members, measured) for group, members in groups.items()]
+    return sorted(filter(None, pictures), key=_place)
 
 
-def _place(benchmark: str, rest: tuple[str, ...]) -> tuple[str, tuple[str, ...], int, str]:
-    """Where a picture stands: by question and size, then time and peak memory before what explains them."""
-    question, _, metric = benchmark.rpartition(".")
+def _place(picture: Picture) -> tuple[str, int, str, int, str]:
+    """Where a picture stands: by question, the longest history first, time and peak memory before what explains them."""
+    question, _, metric = picture.benchmark.rpartition(".")
     first = ("time_call", "track_peak_memory")
-    return question, rest, first.index(metric) if metric in first else len(first), metric
+    rank = first.index(metric) if metric in first else len(first)
+    return question, -len(picture.releases), picture.size, rank, metric
 
 
 def _picture(

@@ -25,6 +25,9 @@ CONFIDENCE = 0.95
 """Of the interval of a ratio of times."""
 
 
+NOT_MEASURED = "it was not measured"
+"""The reason of a series that nobody asked for in one of the two releases, such as another size."""
+
 VARYING_UNITS = ("seconds", "ratio")
 """Units of what differs from launch to launch and is compared by an interval; all else is exact."""
 
@@ -208,7 +211,7 @@ def _missing(
     news: list[float],
 ) -> Change:
     def why(pairs: list[tuple[Launch, Case]]) -> str:
-        return (pairs[-1][1].failed or pairs[-1][1].unavailable) if pairs else "it was not measured"
+        return (pairs[-1][1].failed or pairs[-1][1].unavailable) if pairs else NOT_MEASURED
 
     if not before or not after:
         return Change(series, Verdict.CANT_TELL, reason=why([]))
