@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -375,3 +376,9 @@ def test_every_verdict_has_a_word_and_a_class_of_its_own() -> None:
     assert {verdict.words: verdict.kind for verdict in Verdict}["CAN'T TELL"] == "can't tell"
     worse = {verdict.words for verdict in Verdict if verdict.kind == "worse"}
     assert worse == {"SLOWER", "HUNGRIER", "BROKE"}
+
+
+def test_failure_of_a_later_round_of_the_same_launch_does_not_hide_its_samples() -> None:
+    whole = timed(OLD, [0.3, 0.3, 0.3]) + timed(NEW, [0.3, 0.3, 0.3])
+    later = replace(launch(NEW, TIME, MISSING["failed"]), launch=whole[-1].launch)
+    assert only([*whole, later]).verdict is Verdict.SAME

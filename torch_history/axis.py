@@ -78,7 +78,9 @@ class Axis:
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise AxisError(f"The list of releases {path} cannot be read: {error.strerror}.") from error
+            raise AxisError(
+                f"The list of releases {path} cannot be read: {error.strerror}. Restore it, or mend 'repo' in asv.conf.json."
+            ) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise AxisError(f"The list of releases {path} is not valid TOML: {error}. Mend that line.") from error
         unknown = sorted(table.keys() - {"release"})
@@ -185,6 +187,10 @@ def _release(entry: dict[str, Any], path: Path) -> Release:
     for key, value in lists.items():
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise AxisError(f"{path}: release {version}: '{key}' must be a list of strings.")
+    if not lists["pythons"]:
+        raise AxisError(
+            f'{path}: release {version} has no Python: list those with a wheel, such as pythons = ["3.11"].'
+        )
     if not isinstance(entry["cuda"], str):
         raise AxisError(f"{path}: release {version}: 'cuda' must be a string, such as cuda = \"12.4\".")
     return Release(

@@ -124,8 +124,8 @@ def history(launches: Iterable[Launch]) -> dict[Series, dict[str, list[tuple[Lau
             series = Series(launch.environment, launch.benchmark, case.parameters)
             of_release = found[series][launch.release]
             _, before = of_release.get(launch.launch, (launch, case))
-            if before is not case and before.samples and case.samples:
-                case = replace(case, samples=before.samples + case.samples)
+            if before is not case and before.samples:
+                case = replace(before, samples=before.samples + case.samples)
             of_release[launch.launch] = (launch, case)
     return {
         series: {release: list(of_release.values()) for release, of_release in found[series].items()}
@@ -223,7 +223,7 @@ def _missing(
 
 
 def human(value: float | None, unit: str) -> str:
-    """A number with its unit as a person reads it: `57.9 ms`, `240,000,000 B`, `53`."""
+    """A number with its unit as a person reads it: `57.9ms`, `240,000,000 B`, `53`."""
     if value is None:
         return ""
     if unit == "seconds":
