@@ -140,6 +140,7 @@ def test_every_link_leads_somewhere(site: Path, page: Any) -> None:
             assert page.locator(f"[id='{link[1:]}']").count() == 1
         else:
             page.goto((site / link).as_uri())
+            page.wait_for_load_state("networkidle")
             page.get_by_role("link", name="torch-history").first.click()
             assert page.url == (site / "index.html").as_uri()
 

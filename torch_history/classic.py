@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from asv.commands.publish import Publish
 from asv.config import Config
-from asv.util import UserError
+from asv.util import UserError, sanitize_filename
 
 VENDOR = Path(__file__).parent / "vendor"
 ASV_VERSION = "0.6.6"
@@ -141,10 +141,24 @@ def publish_classic(conf: Config, html_dir: Path) -> None:
         feed.write_text(
             feed.read_text(encoding="utf-8").replace("/releases/tag/../compare/", "/compare/"), encoding="utf-8"
         )
+    _leave_out_unmeasured(html_dir)
     shutil.copy(VENDOR / "offline.js", html_dir / "vendor")
     for data in sorted(html_dir.rglob("*.json")):
         _write_json_twin(data)
     _write_twin(html_dir / "swallow.ico", '""')
+
+
+def _leave_out_unmeasured(html_dir: Path) -> None:
+    """Takes benchmarks without a result, such as a GPU's on a CPU, from the index: asv lists them and cannot load them."""
+    path = html_dir / "index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    summaries = html_dir / "graphs" / "summary"
+    index["benchmarks"] = {
+        name: benchmark
+        for name, benchmark in index["benchmarks"].items()
+        if (summaries / f"{sanitize_filename(name)}.json").is_file()
+    }
+    path.write_text(json.dumps(index), encoding="utf-8")
 
 
 def _apply(edit: _Edit, html_dir: Path) -> None:
