@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from asv.repo import get_repo
+from uv import find_uv_bin
 
 from torch_history.environments import ReleaseEnvironment, locked_packages
 from torch_history.session import load_suite
@@ -43,7 +44,7 @@ def main(names: list[str]) -> None:
         plain = Path(scratch, "plain")
 
         def install(release: int) -> None:
-            uv = [sys.executable, "-m", "uv", "--quiet"]
+            uv = [find_uv_bin(), "--quiet"]
             subprocess.run([*uv, "venv", "--python", environment._executable, str(plain)], check=True)
             packages = locked_packages(releases[release], LANE)
             subprocess.run([*uv, "pip", "install", "--python", str(plain / "bin" / "python"), *packages], check=True)

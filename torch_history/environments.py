@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any, NoReturn
 from asv import environment, util
 from asv.console import log
 from asv.plugins.virtualenv import Virtualenv
+from uv import find_uv_bin
 
 from .axis import Axis, Release
 
@@ -212,7 +212,7 @@ def find_python(python: str) -> str:
 
 def run_uv(arguments: list[str], stdin: str | None = None) -> str:
     """Runs the pinned uv and returns what it printed. Raises CalledProcessError with uv's own words in `stderr`."""
-    command = [sys.executable, "-m", "uv", "--no-progress", *arguments]
+    command = [find_uv_bin(), "--no-progress", *arguments]
     answer = subprocess.run(command, input=stdin, capture_output=True, text=True, check=True)
     return answer.stdout
 
