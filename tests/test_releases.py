@@ -65,7 +65,7 @@ def suite(tmp_path: Path, environments: Path) -> Path:
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, _parent(copy) / name)
     (copy / "env").mkdir()
-    for folder in environments.glob("v*-py*"):
+    for folder in environments.glob("v*-py*/"):
         (copy / "env" / folder.name).symlink_to(folder)
     return copy
 
@@ -237,7 +237,7 @@ def test_neither_environment_holds_what_only_the_other_needs(environments: Path)
     names = [{package.partition("==")[0] for package in packages} for packages in (old, new)]
     assert "nvidia-cublas-cu11" in names[0] - names[1]
     assert "nvidia-cublas" in names[1] - names[0]
-    for folder in environments.glob("v*-py*"):
+    for folder in environments.glob("v*-py*/"):
         freeze = [sys.executable, "-m", "uv", "pip", "freeze", "--python", str(folder / "bin" / "python")]
         found = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.split()
         assert sorted(found) == sorted(packages_of(folder))
