@@ -6,7 +6,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-.PHONY: help run test test-fast lint bench browser lock picture publish clean
+.PHONY: help run test test-fast lint bench browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -48,9 +48,9 @@ bench: .venv/ready
 publish: .venv/ready
 	$(BIN)/torch-history publish
 
-# make picture   draws the README's picture from results/
-picture: .venv/ready
-	$(BIN)/torch-history draw docs/peak-memory.svg
+# make document   writes what the docs take from results/
+document: .venv/ready
+	$(BIN)/torch-history document
 
 # make lock   pins the tool's own environment anew
 lock: .venv/ready

@@ -3,14 +3,14 @@
     class Intersection(_Question, workload=intersection):
         '''Variants x sizes.'''
 
-A metric is a method (`time_call`, `track_peak_memory`, ...) with the parameters variant and size, strings both. A
-variant that cannot run here is skipped and a wrong result fails, each with a sentence kept beside the result.
+A metric is a method `track_<metric>` with the parameters variant and size, strings both. One process of a launch builds,
+checks and measures a case, which is one variant in one size; the processes of its other metrics read what that one found.
+A variant that cannot run here is skipped and a wrong result fails, each with a sentence kept beside the result.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import inspect
 import json
@@ -19,83 +19,94 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from measure import THREADS, clock, device, profile
+from measure import THREADS, clock, device, facts, profile, sequence
 from workloads import Unavailable
 
 if hasattr(torch, "compile"):
-    # The profiler and every compiled variant load it; once before the fork saves a second in each of dozens of processes.
+    # The profiler and every compiled variant load it; once before the fork saves a second in each of hundreds of processes.
     import torch._dynamo
 
 SEED = 20240229
 """Every release draws its inputs from this seed, with NumPy."""
 
 
+class CaseFailed(Exception):
+    """The case went wrong in the process that measured it; the text is that process's last words."""
+
+
+def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
+    """Metrics of a call that is made again and again: a number each, or a list of samples."""
+    arguments = workload.inputs(size, on, SEED)
+    call = workload.variants[variant](arguments)
+    result = clock.warm_up(call, on, getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
+    workload.check(arguments, result)
+    del result
+    forward = getattr(call, "forward", None)
+    found: dict[str, Any] = {"time": clock.samples(call, on)}
+    if forward and "forward_time" in workload.METRICS:
+        found["forward_time"] = clock.samples(forward, on)
+    if not device.counts_wanted():
+        return found
+    counts = profile.profile(call, on)
+    found.update(counts._asdict())
+    if on != "cuda":
+        del found["kernels"], found["host_syncs"]
+    if forward and "retained" in workload.METRICS:
+        found["retained"] = profile.profile(forward, on).retained
+    if "fusion_groups" in workload.METRICS:
+        groups = profile.fusion_groups(call)
+        if groups is not None:
+            found["fusion_groups"] = groups
+    if "gradients" in workload.METRICS:
+        found["gradients"] = call.gradients
+    return found
+
+
+def _sequence(workload: ModuleType, variant: str, size: str, on: str) -> dict:
+    """Metrics of the first calls of a process, a number each; the variant is called with one argument after another."""
+    with sequence.empty_caches():
+        arguments = workload.inputs(size, on, SEED)
+        call = workload.variants[variant](arguments)
+        seconds, results = sequence.run(call, arguments, on)
+    workload.check(arguments, results)
+    return sequence.summary(seconds)
+
+
 class _Metric(NamedTuple):
-    method: str
-    function: Callable
+    """`source` is the module whose edit changes what is measured; `missing` says why a case that ran has no such number."""
+
     unit: str
+    measured: Callable[[ModuleType, str, str, str], dict]
     source: ModuleType
+    missing: str = "this case has no such number"
 
 
-def _time_call(self, variant, size):
-    _case(self._workload, variant, size).block()
-
-
-def _track_peak_memory(self, variant, size):
-    return _profile(self._workload, variant, size).peak_memory
-
-
-def _track_retained(self, variant, size):
-    return _profile(self._workload, variant, size).retained
-
-
-def _track_operators(self, variant, size):
-    return _profile(self._workload, variant, size).operators
-
-
-def _track_allocations(self, variant, size):
-    return _profile(self._workload, variant, size).allocations
-
-
-def _track_kernels(self, variant, size):
-    if device.name() != "cuda":
-        _skip("unavailable", "kernels are launched on a GPU only")
-    return _profile(self._workload, variant, size).kernels
-
-
-def _track_host_syncs(self, variant, size):
-    if device.name() != "cuda":
-        _skip("unavailable", "the host waits for a GPU only where there is one")
-    return _profile(self._workload, variant, size).host_syncs
-
-
-def _track_fusion_groups(self, variant, size):
-    groups = profile.fusion_groups(_case(self._workload, variant, size).call)
-    if groups is None:
-        _skip("unavailable", "only TorchScript has a graph to ask for fused groups")
-    return groups
-
+_GPU_ONLY = "kernels and waits of the host exist on a GPU only"
 
 _METRICS = {
-    "time": _Metric("time_call", _time_call, "seconds", clock),
-    "peak_memory": _Metric("track_peak_memory", _track_peak_memory, "bytes", profile),
-    "retained": _Metric("track_retained", _track_retained, "bytes", profile),
-    "operators": _Metric("track_operators", _track_operators, "operators", profile),
-    "allocations": _Metric("track_allocations", _track_allocations, "allocations", profile),
-    "kernels": _Metric("track_kernels", _track_kernels, "kernels", profile),
-    "host_syncs": _Metric("track_host_syncs", _track_host_syncs, "synchronisations", profile),
-    "fusion_groups": _Metric("track_fusion_groups", _track_fusion_groups, "groups", profile),
+    "time": _Metric("seconds", _steady, clock),
+    "forward_time": _Metric("seconds", _steady, clock, "there is no backward here, so the time is the forward's"),
+    "peak_memory": _Metric("bytes", _steady, profile),
+    "retained": _Metric("bytes", _steady, profile),
+    "operators": _Metric("operators", _steady, profile),
+    "allocations": _Metric("allocations", _steady, profile),
+    "kernels": _Metric("kernels", _steady, profile, _GPU_ONLY),
+    "host_syncs": _Metric("synchronisations", _steady, profile, _GPU_ONLY),
+    "gradients": _Metric("gradients", _steady, profile),
+    "fusion_groups": _Metric("groups", _steady, profile, "only TorchScript has a graph to ask for fused groups"),
+    "first_call": _Metric("seconds", _sequence, sequence),
+    "second_call": _Metric("seconds", _sequence, sequence),
+    "median_call": _Metric("seconds", _sequence, sequence),
+    "worst_call": _Metric("seconds", _sequence, sequence),
+    "worst_over_median": _Metric("ratio", _sequence, sequence),
+    "stalls": _Metric("stalls", _sequence, sequence),
 }
-
-_SHARED = tempfile.TemporaryFile()  # noqa: SIM115
-"""A nameless file, opened before asv's server forks: what one metric's process found in its one profiled call, the others'
-read. A process that is spawned opens a file of its own and shares with none."""
 
 
 class _Question:
@@ -104,107 +115,122 @@ class _Question:
     _workload: ModuleType
     params: list
     param_names = ["variant", "size"]
-    timer = staticmethod(clock.seconds_per_call)
-    rounds = 2
-    repeat = (3, 5, 10.0)
-    warmup_time = 0.1
 
     def __init_subclass__(cls, workload: ModuleType) -> None:
         cls._workload = workload
         cls.params = [list(workload.variants), list(workload.sizes)]
         for name in workload.METRICS:
-            metric = _METRICS[name]
-            function: Any = FunctionType(metric.function.__code__, metric.function.__globals__, metric.method)
-            function.unit = metric.unit
-            function.version = version(workload, metric.source)
-            function.pretty_name = "{}: {}".format(cls.__name__, name.replace("_", " "))
-            if metric.source is clock:
-                function.setup = _setup_of(workload)
-            setattr(cls, metric.method, function)
-
-    def setup(self, variant, size):
-        """Says what is measured with, and skips where nobody asked for `size` or the device cannot be used."""
-        _begin(size)
+            setattr(cls, f"track_{name}", _benchmark(cls.__name__, workload, name, _METRICS[name]))
 
 
-def _setup_of(workload: ModuleType) -> Callable:
-    """What asv calls before each sample of a time: the case is built and warm before the clock is read."""
+def _benchmark(question: str, workload: ModuleType, name: str, metric: _Metric) -> Callable:
+    """The method that asv calls for one metric; asv reads its attributes."""
 
-    def setup(variant, size):
-        _case(workload, variant, size)
+    def track(self, variant, size):
+        found = _found(workload, variant, size, name, metric)
+        if name not in found:
+            _skip("unavailable", found.get("unavailable", metric.missing))
+        value = found[name]
+        return {"samples": value, "number": 1} if isinstance(value, list) else value
 
-    return setup
+    read_by_asv: Any = track
+    read_by_asv.__name__ = f"track_{name}"
+    read_by_asv.unit = metric.unit
+    read_by_asv.version = version(workload, metric.source)
+    read_by_asv.pretty_name = "{}: {}".format(question, name.replace("_", " "))
+    return track
 
 
-class _Case(NamedTuple):
-    """A variant that is built, warm and found right: its call, and a block of calls long enough to be timed."""
-
-    call: Callable[[], object]
-    block: Callable[[], None]
-
-
-@functools.cache
-def _begin(size: str) -> str:
-    """Once per process: prints the facts, makes the device ready and returns its name."""
+def _found(workload: ModuleType, variant: str, size: str, name: str, metric: _Metric) -> dict:
+    """What this launch found for the case. Skips a size nobody asked for; raises CaseFailed where it went wrong before."""
+    scale = size.rpartition(" ")[2]
+    if scale in device.DEFAULT_SIZES.values() and scale not in device.asked_sizes():
+        _skip("not_asked", f"size {size} was not asked for: set TORCH_HISTORY_SIZES={scale}")
     _say(torch=torch.__version__, python=sys.version.split()[0], threads=THREADS)
+    if _LAUNCH.first("environment"):
+        _say(environment=facts.environment())
+
+    def measured() -> dict:
+        try:
+            return metric.measured(workload, variant, size, _ready())
+        except (Unavailable, device.DeviceUnavailable) as reason:
+            return {"unavailable": str(reason)}
+
+    with contextlib.suppress(device.DeviceUnavailable):
+        _say(device=device.name())
+    return _LAUNCH.answer(f"{workload.__name__} {variant} {size} {metric.measured.__name__}", name, measured)
+
+
+def _ready() -> str:
+    """Prepares this process to measure and returns the device's name."""
     with contextlib.suppress(OSError):
         # Where memory runs out, the system ends this process and not the ones that keep the results.
         Path("/proc/self/oom_score_adj").write_text("900", encoding="ascii")
-    try:
-        scale = size.rpartition(" ")[2]
-        if scale in device.DEFAULT_SIZES.values() and scale not in device.asked_sizes():
-            _skip("not_asked", f"size {size} was not asked for: set TORCH_HISTORY_SIZES={scale}")
-        name = device.name()
-        _say(device=name)
-        device.ready(name)
-    except device.DeviceUnavailable as reason:
-        _skip("unavailable", str(reason))
+    name = device.name()
+    device.ready(name)
     return name
 
 
-@functools.lru_cache(maxsize=1)
-def _case(workload: ModuleType, variant: str, size: str) -> _Case:
-    """Once per process: builds, warms up and checks the variant; asv asks for it before every sample."""
-    on = _begin(size)
-    try:
-        arguments = workload.inputs(size, on, SEED)
-        call = workload.variants[variant](arguments)
-        result = clock.warm_up(call, on)
-    except Unavailable as reason:
-        _skip("unavailable", str(reason))
-    workload.check(arguments, result)
-    del result
-    return _Case(call, clock.seconds_per_call.calibrate(call, on))
+class _Launch:
+    """What the processes of one launch tell each other, through a nameless file that is open before asv's server forks them.
+
+    A process that is spawned opens a file of its own and shares with none.
+    """
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+
+    def first(self, what: str) -> bool:
+        """Whether nobody has asked for `what` yet."""
+        known = any(case == what for case, _, _, _ in self._records())
+        self._write(what, "", 0, None)
+        return not known
+
+    def answer(self, case: str, asker: str, measured: Callable[[], dict]) -> dict:
+        """What `measured` returns, measured once for all askers; the nth time that one asks it is measured for the nth time.
+
+        Raises CaseFailed where the process that measured it raised or was ended.
+        """
+        records = [record for record in self._records() if record[0] == case]
+        turn = sum(by == asker for _, by, _, _ in records)
+        answers = {of: answer for _, by, of, answer in records if not by}
+        began = any(of == turn for _, by, of, _ in records if by)
+        self._write(case, asker, turn, None)
+        if not began:
+            try:
+                answers[turn] = measured()
+            except Exception as error:
+                self._write(case, "", turn, {"failed": f"{type(error).__name__}: {error}"})
+                raise
+            self._write(case, "", turn, answers[turn])
+        answer = answers.get(turn, {"failed": "the process that measured this case ended before it could answer"})
+        if "failed" in answer:
+            raise CaseFailed(answer["failed"])
+        return answer
+
+    def _records(self) -> list:
+        file = self._file.fileno()
+        return [json.loads(line) for line in os.pread(file, os.fstat(file).st_size, 0).splitlines()]
+
+    def _write(self, case: str, asker: str, turn: int, answer: dict | None) -> None:
+        os.write(self._file.fileno(), json.dumps([case, asker, turn, answer]).encode() + b"\n")
 
 
-def _profile(workload: ModuleType, variant: str, size: str) -> profile.Profile:
-    def measured() -> list:
-        return list(profile.profile(_case(workload, variant, size).call, _begin(size)))
-
-    return profile.Profile(*_shared(f"{workload.__name__}-{variant}-{size}", measured))
-
-
-def _shared(name: str, measured: Callable[[], list]) -> list:
-    """What `measured` returns, measured once for all metrics of a launch."""
-    file = _SHARED.fileno()
-    known = dict(json.loads(line) for line in os.pread(file, os.fstat(file).st_size, 0).splitlines())
-    if name not in known:
-        known[name] = measured()
-        os.write(file, json.dumps([name, known[name]]).encode() + b"\n")
-    return known[name]
+_LAUNCH = _Launch()
 
 
 def version(workload: ModuleType, metric: ModuleType) -> str:
-    """The identity of what is measured: a digest of the source of the workload, of the modules of `workloads` that it
-    uses and of the metric's module, and of the protocol. An edit changes it, another torch does not."""
+    """The identity of what is measured: a digest of the workload's source in Python and C++, of the modules of `workloads`
+    that it uses, of the metric's module and of the seed. An edit changes it, another torch does not."""
     package = workload.__name__.rpartition(".")[0]
     owners = [inspect.getmodule(value) or value for value in vars(workload).values()]
-    used = {owner for owner in owners if getattr(owner, "__name__", "").startswith(package + ".")}
-    digest = hashlib.sha256()
+    used = {owner for owner in owners if package and getattr(owner, "__name__", "").startswith(package + ".")}
+    digest = hashlib.sha256(repr(SEED).encode())
     for module in [*sorted(used | {workload}, key=lambda module: module.__name__), metric]:
-        digest.update(Path(str(module.__file__)).read_bytes())
-    protocol = [SEED, clock.WARM_UP_CALLS, _Question.repeat, _Question.warmup_time]
-    digest.update(repr(protocol).encode())
+        source = Path(str(module.__file__))
+        for path in (source, source.with_suffix(".cpp")):
+            if path.exists():
+                digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

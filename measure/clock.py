@@ -1,7 +1,6 @@
 """How long does one call take, in steady state?
 
-asv reads `seconds_per_call` at both ends of a sample and the sample is a block of calls, so a difference is seconds
-for one call: (end - begin) / calls per block, with the device idle at both ends.
+A sample is a block of calls long enough to be timed, with the device idle at both ends: its seconds / its calls.
 """
 
 from __future__ import annotations
@@ -18,56 +17,44 @@ WARM_UP_CALLS = 3
 BLOCK_SECONDS = 0.02
 """Least length of a block of calls: 20 ms makes the clock's own reads and one scheduler tick small beside it."""
 
-
-class Clock:
-    """A clock that counts seconds per call of the block it was calibrated for.
-
-    One process measures one callable, so there is one clock per process; before calibration it counts plain seconds.
-    """
-
-    def __init__(self) -> None:
-        self.calls = 1
-        self.device = "cpu"
-
-    def __call__(self) -> float:
-        device.synchronize(self.device)
-        return time.perf_counter() / self.calls
-
-    def calibrate(self, call: Callable[[], object], on: str) -> Callable[[], None]:
-        """A function that makes one block of calls of an already warm `call`, long enough to be timed."""
-        self.device = on
-        calls = 1
-        while True:
-            seconds = self._seconds(call, calls)
-            if seconds >= BLOCK_SECONDS:
-                break
-            calls = max(calls + 1, int(calls * min(10.0, 1.2 * BLOCK_SECONDS / max(seconds, 1e-9))))
-        self.calls = calls
-        return _block(call, calls)
-
-    def _seconds(self, call: Callable[[], object], calls: int) -> float:
-        self.calls = 1
-        block = _block(call, calls)
-        begin = self()
-        block()
-        return self() - begin
+MOST_SAMPLES = 5
+LEAST_SAMPLES = 2
+SAMPLING_SECONDS = 1.0
+"""Sampling ends after MOST_SAMPLES, or once it has lasted so long and there are LEAST_SAMPLES. A launch gives one number,
+their median, and evidence comes from more launches: samples of one process say little about the next."""
 
 
-def _block(call: Callable[[], object], calls: int) -> Callable[[], None]:
-    def block() -> None:
-        for _ in itertools.repeat(None, calls):
-            call()
-
-    return block
-
-
-def warm_up(call: Callable[[], object], on: str) -> object:
-    """Makes WARM_UP_CALLS calls and returns the last one's result, the device idle."""
+def warm_up(call: Callable[[], object], on: str, calls: int = WARM_UP_CALLS) -> object:
+    """Makes `calls` calls and returns the last one's result, the device idle."""
     result = None
-    for _ in range(WARM_UP_CALLS):
+    for _ in range(calls):
+        result = None
         result = call()
     device.synchronize(on)
     return result
 
 
-seconds_per_call = Clock()
+def samples(call: Callable[[], object], on: str) -> list[float]:
+    """Seconds per call of an already warm `call`, one number per block; all blocks have the same number of calls."""
+    calls = 1
+    found: list[float] = []
+    began = time.perf_counter()
+    while len(found) < MOST_SAMPLES:
+        seconds = _block(call, calls, on)
+        if not found and seconds < BLOCK_SECONDS:
+            calls = max(calls + 1, int(calls * min(10.0, 1.2 * BLOCK_SECONDS / max(seconds, 1e-9))))
+            continue
+        found.append(seconds / calls)
+        if len(found) >= LEAST_SAMPLES and time.perf_counter() - began > SAMPLING_SECONDS:
+            break
+    return found
+
+
+def _block(call: Callable[[], object], calls: int, on: str) -> float:
+    """Seconds that `calls` calls take together, results dropped."""
+    device.synchronize(on)
+    begin = time.perf_counter()
+    for _ in itertools.repeat(None, calls):
+        call()
+    device.synchronize(on)
+    return time.perf_counter() - begin

@@ -42,6 +42,11 @@ def asked_sizes() -> list:
     return [size.strip() for size in asked.split(",") if size.strip()] or [DEFAULT_SIZES[name()]]
 
 
+def counts_wanted() -> bool:
+    """Whether operators, bytes and kernels are counted beside the times: not where TORCH_HISTORY_COUNTS is 0."""
+    return os.environ.get("TORCH_HISTORY_COUNTS") != "0"
+
+
 def ready(device: str) -> None:
     """Prepares this process to measure on `device`: fixes the threads, and on a GPU starts CUDA.
 

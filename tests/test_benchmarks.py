@@ -73,7 +73,7 @@ EDITS: dict[str, tuple[str, str, str]] = {
     "a line of the workload": ("workloads/intersection.py", "return width * height", "return height * width"),
     "a comment in the workload": ("workloads/intersection.py", "METRICS =", "# another word\nMETRICS ="),
     "a compiler that it uses": ("workloads/compilers.py", "check_trace=False", "check_trace=True"),
-    "the clock": ("measure/clock.py", "WARM_UP_CALLS = 3\n", "WARM_UP_CALLS = 4\n"),
+    "the clock": ("measure/clock.py", "MOST_SAMPLES = 5\n", "MOST_SAMPLES = 6\n"),
     "the profiler": ("measure/profile.py", "gc.collect()", "gc.collect(0)"),
     "the seed": ("benchmarks/common.py", "SEED = 20240229", "SEED = 20240301"),
 }
@@ -98,23 +98,19 @@ def suites(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
     return {name: found[i] for i, name in enumerate(asked)}
 
 
-METHODS = {"time": "time_call"}
-"""What asv calls a metric that is timed; all others are tracked under their own name."""
-
-
 def test_asv_discovers_one_benchmark_for_each_metric_and_nothing_else(suites: dict[str, Any]) -> None:
     promised = {
-        f"{name.rpartition('.')[0]}.{METHODS.get(metric, f'track_{metric}')}"
+        f"{name.rpartition('.')[0]}.track_{metric}"
         for name, benchmark in suites["in place"].items()
         for metric in benchmark["metrics"]
     }
     assert set(suites["in place"]) == promised
-    assert {f"intersection.Intersection.{metric}" for metric in ("time_call", "track_peak_memory")} <= promised
+    assert {f"intersection.Intersection.{metric}" for metric in ("track_time", "track_peak_memory")} <= promised
 
 
 @pytest.mark.parametrize(
     ("metric", "unit"),
-    [("time_call", "seconds"), ("track_peak_memory", "bytes"), ("track_operators", "operators")],
+    [("track_time", "seconds"), ("track_peak_memory", "bytes"), ("track_operators", "operators")],
 )
 def test_benchmark_tells_asv_its_unit(suites: dict[str, Any], metric: str, unit: str) -> None:
     assert suites["in place"][f"intersection.Intersection.{metric}"]["unit"] == unit
@@ -125,7 +121,7 @@ def test_every_benchmark_has_the_parameters_variant_and_size_as_strings(suites: 
         assert benchmark["param_names"] == ["variant", "size"], name
         assert benchmark["types"] == ["str"], name
         assert benchmark["params"] == [[repr(v) for v in benchmark["variants"]], [repr(s) for s in benchmark["sizes"]]]
-    assert suites["in place"]["intersection.Intersection.time_call"]["params"] == [
+    assert suites["in place"]["intersection.Intersection.track_time"]["params"] == [
         ["'eager'", "'scripted'", "'traced'", "'compiled'", "'in_place'", "'stacked_eager'", "'stacked_scripted'"],
         ["'small'", "'paper'"],
     ]
@@ -144,7 +140,7 @@ def changed(suites: dict[str, Any], edit: str) -> set[str]:
 def test_version_is_a_digest_and_differs_between_a_time_and_a_count(suites: dict[str, Any]) -> None:
     found = {name: benchmark["version"] for name, benchmark in suites["in place"].items()}
     assert all(len(version) == 64 and int(version, 16) for version in found.values())
-    assert found["intersection.Intersection.time_call"] != found["intersection.Intersection.track_peak_memory"]
+    assert found["intersection.Intersection.track_time"] != found["intersection.Intersection.track_peak_memory"]
 
 
 @pytest.mark.parametrize("other", ["a copy", "another torch"])
@@ -157,9 +153,14 @@ def test_edit_of_a_workload_changes_all_its_versions(suites: dict[str, Any], edi
     assert changed(suites, edit) >= {name for name in suites["in place"] if name.startswith("intersection.")}
 
 
-@pytest.mark.parametrize("edit", ["the seed", "the clock"])  # the clock says how many calls warm a variant up
-def test_edit_of_the_protocol_changes_every_version(suites: dict[str, Any], edit: str) -> None:
-    assert changed(suites, edit) == set(suites["in place"])
+def test_edit_of_the_seed_changes_every_version(suites: dict[str, Any]) -> None:
+    assert changed(suites, "the seed") == set(suites["in place"])
+
+
+def test_edit_of_the_clock_changes_times_alone(suites: dict[str, Any]) -> None:
+    found = changed(suites, "the clock")
+    assert "intersection.Intersection.track_time" in found
+    assert {suites["in place"][name]["unit"] for name in found} == {"seconds"}
 
 
 def test_edit_of_the_profiler_changes_counts_and_no_times(suites: dict[str, Any]) -> None:
@@ -187,7 +188,6 @@ def turns(size, metrics):
     question = Intersection()
     for metric in metrics:
         try:
-            question.setup("in_place", size)
             print(metric, getattr(question, metric)("in_place", size))
         except SkipNotImplemented as reason:
             print("skipped:", reason)
@@ -203,7 +203,7 @@ def forked(code, variables):
             try:
                 os.dup2(said.fileno(), 1)
                 os.environ.update(variables)
-                for size in ("tiny", "tinier"):
+                for size in ("tiny", "tinier", "tiniest", "minute"):
                     intersection.sizes[size] = {"boxes": 50, "others": 7}
                 exec(code, globals())
                 sys.stdout.flush()
@@ -225,6 +225,10 @@ BUILDS = """
 built = intersection.variants["in_place"]
 intersection.variants["in_place"] = lambda arguments: print("built") or built(arguments)
 """
+TIMES = """
+timed = common.clock.samples
+common.clock.samples = lambda *arguments: print("timed") or [0.25, 0.5]
+"""
 PROFILES = """
 profiled = common.profile.profile
 common.profile.profile = lambda *arguments: print("profiled") or profiled(*arguments)
@@ -233,13 +237,19 @@ WRONG = 'intersection.variants["in_place"] = lambda arguments: lambda: arguments
 
 CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
     "bad fork": ("print(torch.cuda._is_in_bad_fork())", {}),
-    "three samples": (f"{BUILDS}\nturns('tiny', ['time_call'] * 3)", {}),
-    "one count": (f"{BUILDS}{PROFILES}\nturns('tinier', ['track_peak_memory'])", {}),
-    "another count": (f"{BUILDS}{PROFILES}\nturns('tinier', ['track_allocations', 'track_peak_memory'])", {}),
-    "size not asked for": ("turns('small', ['time_call'])", {}),
-    "no such device": ("turns('tiny', ['time_call'])", {"TORCH_HISTORY_DEVICE": "tpu"}),
+    "first metric": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_peak_memory'])", {}),
+    "other metrics": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_allocations', 'track_time'])", {}),
+    "second time": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_time', 'track_allocations'])", {}),
+    "times alone": (f"{TIMES}{PROFILES}\nturns('minute', ['track_time'])", {"TORCH_HISTORY_COUNTS": "0"}),
+    "killed": (
+        "intersection.variants['in_place'] = lambda arguments: os._exit(0)\nturns('tiniest', ['track_time'])",
+        {},
+    ),
+    "after it": ("turns('tiniest', ['track_operators'])", {}),
+    "size not asked for": ("turns('small', ['track_time'])", {}),
+    "no such device": ("turns('tiny', ['track_time'])", {"TORCH_HISTORY_DEVICE": "tpu"}),
     "kernels on a CPU": ("turns('tiny', ['track_kernels'])", {}),
-    "wrong result": (f"{WRONG}\nturns('tiny', ['time_call', 'track_operators'])", {}),
+    "wrong result": (f"{WRONG}\nturns('tiny', ['track_time', 'track_operators'])", {}),
 }
 """What each child of one server does that has discovered the suite, and with what in its surroundings."""
 
@@ -270,20 +280,39 @@ def test_process_forked_after_cuda_was_asked_could_not(children: SimpleNamespace
     assert children.said["bad fork after CUDA was asked"] == ["True"]
 
 
-def test_variant_is_built_once_for_all_samples_of_a_process(children: SimpleNamespace) -> None:
-    assert children.said["three samples"] == ["built", *["time_call None"] * 3]
-
-
-def test_process_says_what_it_measures_with(children: SimpleNamespace) -> None:
-    facts = children.facts["three samples"]
+def test_process_says_what_it_measures_with_and_the_first_of_a_launch_in_what_environment(
+    children: SimpleNamespace,
+) -> None:
+    first, later = children.facts["first metric"], children.facts["other metrics"]
+    assert first.keys() == {"torch", "python", "threads", "device", "environment"}
+    assert first["environment"]["torch"] == first["torch"]
+    assert f"numpy=={first['environment']['numpy']}" in first["environment"]["packages"]
+    facts = later
     assert facts.keys() == {"torch", "python", "threads", "device"}
     assert (facts["python"], facts["threads"], facts["device"]) == (sys.version.split()[0], 1, "cpu")
 
 
-def test_counts_of_all_processes_of_a_launch_come_from_one_profiled_call(children: SimpleNamespace) -> None:
+def test_all_metrics_of_a_case_come_from_one_process_that_times_before_it_profiles(children: SimpleNamespace) -> None:
     peak = f"track_peak_memory {3 * 50 * 7 * 4}"
-    assert children.said["one count"] == ["built", "profiled", peak]
-    assert children.said["another count"] == ["track_allocations 3", peak]
+    samples = "track_time {'samples': [0.25, 0.5], 'number': 1}"
+    assert children.said["first metric"] == ["built", "timed", "profiled", peak]
+    assert children.said["other metrics"] == ["track_allocations 3", samples]
+
+
+def test_metric_that_is_asked_again_is_measured_again(children: SimpleNamespace) -> None:
+    samples = "track_time {'samples': [0.25, 0.5], 'number': 1}"
+    assert children.said["second time"] == ["built", "timed", "profiled", samples, "track_allocations 3"]
+
+
+def test_rounds_after_the_first_may_leave_the_counts_out(children: SimpleNamespace) -> None:
+    assert children.said["times alone"] == ["timed", "track_time {'samples': [0.25, 0.5], 'number': 1}"]
+
+
+def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(children: SimpleNamespace) -> None:
+    assert children.said["killed"] == []
+    assert children.said["after it"] == [
+        "failed: CaseFailed the process that measured this case ended before it could answer"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +320,7 @@ def test_counts_of_all_processes_of_a_launch_come_from_one_profiled_call(childre
     [
         ("size not asked for", "not_asked", "size small was not asked for: set TORCH_HISTORY_SIZES=small"),
         ("no such device", "unavailable", "TORCH_HISTORY_DEVICE is 'tpu', and a measurement runs on 'cpu' or 'cuda'"),
-        ("kernels on a CPU", "unavailable", "kernels are launched on a GPU only"),
+        ("kernels on a CPU", "unavailable", "kernels and waits of the host exist on a GPU only"),
     ],
 )
 def test_what_cannot_be_measured_is_skipped_with_its_sentence(
@@ -303,5 +332,6 @@ def test_what_cannot_be_measured_is_skipped_with_its_sentence(
 
 def test_wrong_result_fails_and_is_neither_timed_nor_counted(children: SimpleNamespace) -> None:
     sentence = "failed: WrongResult the result is torch.float32 (50, 4), not float32 (50, 7)"
-    assert children.said["wrong result"] == [sentence, sentence]
+    again = sentence.replace("WrongResult ", "CaseFailed WrongResult: ")
+    assert children.said["wrong result"] == [sentence, again]
     assert not children.facts["wrong result"].keys() & {"unavailable", "not_asked"}

@@ -28,7 +28,7 @@ from torch_history.launches import Case, Launch, RecordedResults, append_launche
 MACHINE = {"machine": "a-machine", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
 ENVIRONMENT = "release-py3.11"
 TIME: dict[str, Any] = {
-    "name": "intersection.Intersection.time_call",
+    "name": "intersection.Intersection.track_time",
     "version": "1",
     "type": "time",
     "unit": "seconds",
@@ -115,7 +115,7 @@ def test_launch_keeps_samples_case_by_case(tmp_path: Path) -> None:
     assert (launch.release, launch.environment, launch.benchmark, launch.version) == (
         "v2.0.1",
         ENVIRONMENT,
-        "intersection.Intersection.time_call",
+        "intersection.Intersection.track_time",
         "1",
     )
     assert launch.duration == pytest.approx(12.345, abs=0.01)

@@ -282,15 +282,12 @@ def test_busy_milliseconds_are_timed_within_ten_percent() -> None:
         calls += 1
         busy(0.001)
 
-    seconds_per_call = clock.Clock()
-    block = seconds_per_call.calibrate(call, "cpu")
-    calls, wall = 0, time.perf_counter()
-    begin = seconds_per_call()
-    block()
-    found = seconds_per_call() - begin
+    wall = time.perf_counter()
+    found = clock.samples(call, "cpu")
     wall = time.perf_counter() - wall
-    assert found >= 0.001
-    assert found == pytest.approx(wall / calls, rel=0.1)
+    assert len(found) == 5
+    assert min(found) >= 0.001
+    assert sum(found) / len(found) == pytest.approx(wall / calls, rel=0.1)
 
 
 class Time:
@@ -316,17 +313,13 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> Time:
     return fake
 
 
-@pytest.mark.parametrize("seconds", [2e-7, 1e-6, 1e-3, 0.019, 0.02, 3.0])
-def test_block_lasts_at_least_twenty_milliseconds_and_not_much_more(ticking: Time, seconds: float) -> None:
-    seconds_per_call = clock.Clock()
-    block = seconds_per_call.calibrate(ticking.call(seconds), "cpu")
-    before, begin = ticking.now, seconds_per_call()
-    block()
-    lasted = ticking.now - before
-    assert seconds_per_call() - begin == pytest.approx(seconds, rel=1e-6)
-    assert lasted == pytest.approx(seconds_per_call.calls * seconds)
-    assert lasted >= 0.02 * (1 - 1e-9)
-    assert lasted <= max(0.2, seconds) * (1 + 1e-9)
+@pytest.mark.parametrize(
+    ("seconds", "samples"), [(2e-7, 5), (1e-6, 5), (1e-3, 5), (0.019, 5), (0.02, 5), (0.3, 4), (0.6, 2), (3.0, 2)]
+)
+def test_samples_are_seconds_a_call_and_end_after_five_or_a_second(ticking: Time, seconds: float, samples: int) -> None:
+    found = clock.samples(ticking.call(seconds), "cpu")
+    assert found == pytest.approx([seconds] * samples, rel=1e-6)
+    assert ticking.now <= max(1.3, 2 * seconds) * (1 + 1e-6)
 
 
 def test_call_that_takes_no_time_at_all_is_calibrated_nevertheless(ticking: Time) -> None:
@@ -337,7 +330,7 @@ def test_call_that_takes_no_time_at_all_is_calibrated_nevertheless(ticking: Time
         calls += 1
         ticking.now += 0.02 if calls > 500 else 0.0
 
-    clock.Clock().calibrate(call, "cpu")
+    assert clock.samples(call, "cpu")
     assert calls > 500
 
 
@@ -349,13 +342,11 @@ def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypa
         happened.append("call")
         busy(0.005)
 
-    seconds_per_call = clock.Clock()
-    block = seconds_per_call.calibrate(call, "cuda")
-    del happened[:]
-    seconds_per_call()
-    block()
-    seconds_per_call()
-    assert happened == ["synchronize cuda", *["call"] * seconds_per_call.calls, "synchronize cuda"]
+    clock.samples(call, "cuda")
+    blocks = "".join("s" if what == "synchronize cuda" else "c" for what in happened).strip("s").split("ss")
+    assert set("".join(blocks)) == {"c"}
+    assert len(set(blocks[-5:])) == 1
+    assert len(blocks[-1]) >= 4
 
 
 def test_warm_up_calls_three_times_and_leaves_the_device_idle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,6 +359,7 @@ def test_warm_up_calls_three_times_and_leaves_the_device_idle(monkeypatch: pytes
 
     assert clock.warm_up(call, "cuda") == 3
     assert happened == ["call", "call", "call", "synchronize cuda"]
+    assert clock.warm_up(call, "cuda", 1) == 5
 
 
 # --- a GPU that is played

@@ -133,10 +133,10 @@ def test_eager_peaks_at_four_results_and_counts_repeat_exactly(
 
 
 def test_asv_commands_work_over_releases(command: Command, suite: Path) -> None:
-    only = r"time_call\('in_place', 'small'"
+    only = r"track_time\('in_place', 'small'"
     command("asv", "run", "--interleave-rounds", "v2.0.1 v2.15.0", "--bench", only)
     assert "v2.15.0" in command("asv", "show").stdout
-    assert "time_call" in command("asv", "compare", "v2.0.1", "2.15.0").stdout
+    assert "track_time" in command("asv", "compare", "v2.0.1", "2.15.0").stdout
     command("asv", "check", "--python=3.11")
     answer = command("asv", "continuous", "v2.0.1", "v2.15.0", "--bench", only, "--factor", "5")
     assert "BENCHMARKS NOT SIGNIFICANTLY CHANGED" in answer.stdout

@@ -16,7 +16,7 @@ from torch_history.launches import Case, Launch
 from torch_history.verdicts import Change, Series, Verdict, compare, history, human
 
 OLD, NEW = "v2.0.1", "v2.1.0"
-TIME = "intersection.Intersection.time_call"
+TIME = "intersection.Intersection.track_time"
 BYTES = "intersection.Intersection.track_peak_memory"
 COUNT = "intersection.Intersection.track_operators"
 EAGER = ("'eager'", "'small'")

@@ -15,12 +15,16 @@ from rich.console import Console
 
 from . import environments
 from .axis import Axis, Release
-from .session import InstalledEnvironment, Plan, Session, SessionError, load_suite, measurable
-from .verdicts import Change, compare, human
+from .launches import read_environment, read_launches
+from .session import STATE, InstalledEnvironment, OwnWorkload, Plan, Session, SessionError, load_suite, measurable
+from .verdicts import Change, Verdict, compare, human
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_LANE = "3.11"
 DEFAULT_LAUNCHES = 3
+
+PICTURE = ("amd-epyc-2-cores", "release-py3.11", "intersection.Intersection.track_peak_memory", "small")
+"""Machine, environment, benchmark and size of the README's picture."""
 
 COLOURS = {"better": "green", "worse": "red", "same": "default", "can't tell": "yellow", "changed": "cyan"}
 
@@ -46,7 +50,9 @@ def main() -> None:
 
 @main.command()
 @click.argument("releases", nargs=-1)
+@click.option("--releases", "ranges", multiple=True, help="The same as RELEASES; may be given again.")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
+@click.option("--workload", type=click.Path(path_type=Path), help="Measure a file of your own: docs/own-workload.md.")
 @click.option("--question", "questions", multiple=True, help="Measure only this question; may be given again.")
 @click.option("--size", "sizes", multiple=True, help="Sizes to measure [default: small on a CPU, paper on a GPU].")
 @click.option(
@@ -62,7 +68,9 @@ def main() -> None:
 @click.option("--as", "recorded_as", help="Record an --installed torch that is no release under this one.")
 def run(
     releases: tuple[str, ...],
+    ranges: tuple[str, ...],
     lane: str,
+    workload: Path | None,
     questions: tuple[str, ...],
     sizes: tuple[str, ...],
     launches: int,
@@ -77,8 +85,13 @@ def run(
     RELEASES are names (2.5.1) or ranges that exclude their first (2.0.1..2.2.0). Without any, the newest release and the
     one before it.
     """
+    own = OwnWorkload.of(workload) if workload else None
     conf, axis = load_suite(ROOT)
     console = Console(soft_wrap=True)
+    releases += ranges
+    if own:
+        conf.results_dir = str(own.folder / "results")
+        questions = (own.question,)
     if installed:
         if releases:
             raise SessionError("--installed measures the torch that is there; to record it under a release say --as.")
@@ -96,8 +109,9 @@ def run(
         sizes=tuple(sizes),
         launches=launches,
         budget=_seconds(budget) if budget else None,
+        workload=own.digest if own else "",
     )
-    session = Session(conf, axis, plan, environment, again)
+    session = Session(conf, axis, plan, environment, again, state=own.folder / STATE if own else None)
     if session.finished:
         console.print(f"Session {session.id} has measured this already; measure anew with --again.")
     else:
@@ -127,18 +141,65 @@ def publish(html_dir: Path | None, results_dir: Path | None) -> None:
 
 
 @main.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--machine", default="amd-epyc-2-cores", show_default=True)
-@click.option("--environment", default="release-py3.11", show_default=True)
-@click.option("--benchmark", default="intersection.Intersection.track_peak_memory", show_default=True)
-@click.option("--size", default="small", show_default=True)
-def draw(file: Path, machine: str, environment: str, benchmark: str, size: str) -> None:
-    """Draw the history of one benchmark over its variants as an SVG."""
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file is out of date.")
+def document(check: bool) -> None:
+    """Write what the docs take from results/: the README's picture and the table of what ran where."""
+    from .coverage import coverage
     from .site import draw_history
 
-    file = file.resolve()
     conf, axis = load_suite(ROOT)
-    draw_history(conf, axis, file, machine, environment, benchmark, size)
+    results = Path(conf.results_dir)
+    machines = sorted(path.parent.name for path in results.glob("*/machine.json"))
+    files = {
+        "docs/peak-memory.svg": draw_history(conf, axis, *PICTURE),
+        "docs/coverage.md": coverage({machine: read_launches(results, machine) for machine in machines}, axis),
+    }
+    console = Console(soft_wrap=True)
+    stale = [name for name, text in files.items() if not _holds(Path(name), text)]
+    if check and stale:
+        raise SessionError(f"{' and '.join(stale)} differ from what results/ holds: run `torch-history document`.")
+    for name in stale:
+        environments.write_atomically(Path(name), files[name])
+    console.print(f"Written: {', '.join(stale)}." if stale else "Everything is up to date.")
+
+
+@main.command()
+@click.argument("releases", nargs=-1, required=True)
+@click.option("--machine", help="A folder of results/ [default: this machine's].")
+@click.option("--environment", default=f"release-py{DEFAULT_LANE}", show_default=True, help="Lane, as in results/.")
+def environment(releases: tuple[str, ...], machine: str | None, environment: str) -> None:
+    """Say what was measured for a release, or what differs between the environments of two."""
+    from .machine import describe
+
+    conf, axis = load_suite(ROOT)
+    console = Console(soft_wrap=True)
+    tags = [release.tag for spec in releases for release in axis.select(spec)]
+    if len(tags) > 2:
+        raise SessionError(f"One release is shown or two are compared, and {len(tags)} were named.")
+    machine = machine or describe()["machine"]
+    found = [read_environment(Path(conf.results_dir), machine, tag, environment) for tag in tags]
+    for tag, facts in zip(tags, found, strict=True):
+        if not facts:
+            raise SessionError(
+                f"Nothing is known of {tag} in {environment} on {machine}: measure it with `torch-history run {tag}`."
+            )
+    if len(found) == 1:
+        for name, value in found[0].items():
+            console.print(f"{name:<15} {_plain(_listed(value))}", highlight=False)
+        return
+    old, new = found
+    for name in dict.fromkeys([*old, *new]):
+        if name != "packages" and old.get(name) != new.get(name):
+            console.print(
+                f"{name:<15} {_plain(_listed(old.get(name)))} -> {_plain(_listed(new.get(name)))}", highlight=False
+            )
+    packages = [dict(package.split("==", 1) for package in facts["packages"]) for facts in found]
+    for name in sorted({*packages[0], *packages[1]}):
+        versions = [of.get(name, "none") for of in packages]
+        if versions[0] != versions[1]:
+            console.print(f"  {name:<30} {versions[0]} -> {versions[1]}", highlight=False)
+    same = sum(old.get(name) == new.get(name) for name in old)
+    console.print(f"{same} of {len(old)} facts are the same in {tags[0]} and {tags[1]}.")
 
 
 @main.command()
@@ -206,12 +267,28 @@ def _interpreter(name: str) -> str:
 def _print_changes(console: Console, old: str, new: str, changes: list[Change]) -> None:
     console.print(f"\n[bold]{old} -> {new}[/bold]: new / old, its interval, and the spread between launches")
     width = max((len(change.series.words) for change in changes), default=0)
+    without: dict[tuple[str, Verdict, str], list[str]] = {}
     for change in changes:
-        colour = COLOURS.get(change.verdict.kind, "default")
-        verdict = f"[{colour}]{change.verdict.words:<10}[/{colour}]"
-        console.print(f"{change.series.words:<{width}}  {verdict}  {_figures(change)}", highlight=False)
+        if change.old is None and change.new is None:
+            metric, _, case = change.series.words.partition(", ")
+            question = change.series.benchmark.partition(".")[0].replace("_", " ")
+            key = f"{question} {case}", change.verdict, change.reason
+            without.setdefault(key, []).append(metric.removeprefix(f"{question} "))
+            continue
+        console.print(
+            f"{change.series.words:<{width}}  {_coloured(change.verdict)}  {_figures(change)}", highlight=False
+        )
+    for (case, verdict, reason), metrics in without.items():
+        console.print(
+            f"{case:<{width}}  {_coloured(verdict)}  {_plain(reason)} ({', '.join(metrics)})", highlight=False
+        )
     tally = Counter(change.verdict.kind for change in changes)
     console.print(", ".join(f"{count} {kind}" for kind, count in tally.most_common()) + ".")
+
+
+def _coloured(verdict: Verdict) -> str:
+    colour = COLOURS.get(verdict.kind, "default")
+    return f"[{colour}]{verdict.words:<10}[/{colour}]"
 
 
 def _figures(change: Change) -> str:
@@ -224,6 +301,18 @@ def _figures(change: Change) -> str:
         figures.append("" if change.spread is None else f"spread {change.spread:.1%}")
     figures.append(f"{human(change.old, unit)} -> {human(change.new, unit)}")
     return "  ".join(filter(None, [*figures, _plain(change.reason)]))
+
+
+def _holds(file: Path, text: str) -> bool:
+    return file.exists() and file.read_text(encoding="utf-8") == text
+
+
+def _listed(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={item}" for key, item in value.items()) or "none"
+    return "unknown" if value is None else str(value)
 
 
 def _print_numbers(console: Console, session: Session, tag: str) -> None:

@@ -1,13 +1,16 @@
 """What was measured, launch by launch: each fresh process with its session, its samples, or the reason for having none.
 
 asv pools the samples of all processes and forgets why one failed. As an asv plugin this module keeps both, one JSON line
-per launch and benchmark in `results/<machine>/<tag>-<environment>.jsonl` beside asv's own file.
+per launch and benchmark in `results/<machine>/<tag>-<environment>.jsonl` beside asv's own file, and in a file that ends in
+`.environments` what was measured: the libraries in the wheel and every package around it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import fcntl
+import hashlib
 import itertools
 import json
 import math
@@ -28,6 +31,9 @@ from asv.results import Results
 from packaging.version import Version
 
 from .environments import refusals
+
+ENVIRONMENTS = ".environments"
+"""Ending of the file beside a release's launches that says what was measured; asv would load one that ends in .json."""
 
 SAID = "torch-history: "
 """What a measuring process prints before each fact about itself; see `_say` in benchmarks/common.py."""
@@ -115,6 +121,7 @@ class RecordedResults(Results):
         super().__init__(*args, **kwargs)
         self._launch = secrets.token_hex(4)
         self._recorded: list[Launch] = []
+        self._environment: dict[str, Any] | None = None
 
     def add_result(
         self,
@@ -136,6 +143,9 @@ class RecordedResults(Results):
         facts: dict[str, Any] = {}
         for i in chosen:
             facts.update({k: v for k, v in said[i].facts.items() if k not in ("unavailable", "not_asked")})
+        self._environment = facts.pop("environment", self._environment)
+        if self._environment:
+            facts["environment"] = _digest(self._environment)
         if chosen:
             self._recorded.append(
                 Launch(
@@ -170,6 +180,8 @@ class RecordedResults(Results):
         path = Path(result_dir, self._filename)
         append_launches(path.with_suffix(".jsonl"), self._recorded)
         self._recorded = []
+        if self._environment:
+            append_environment(path.with_suffix(ENVIRONMENTS), self._environment)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".saving-") as scratch:
             super().save(scratch)
             Path(scratch, self._filename).replace(path)
@@ -234,7 +246,9 @@ def _failure(output: str, exit_status: int) -> str:
     if timed_out:
         return timed_out[0].removeprefix("asv: ")
     if "Traceback (most recent call last):" in output:
-        return lines[-1].removeprefix("workloads.")[:500]
+        return re.sub(r"^([A-Za-z_]\w*\.)+(?=\w+:)|^CaseFailed: ", "", re.sub(r"^benchmarks\.common\.", "", lines[-1]))[
+            :500
+        ]
     if _LAST_SIGNAL <= exit_status < 0:
         return (
             f"the process was ended by signal {-exit_status} before it could answer; "
@@ -246,8 +260,13 @@ def _failure(output: str, exit_status: int) -> str:
 
 
 def append_launches(path: Path, launches: list[Launch]) -> None:
+    """Appends `launches` as `append_lines` does."""
+    append_lines(path, [launch.to_json() for launch in launches])
+
+
+def append_lines(path: Path, lines: list[str]) -> None:
     """Appends whole lines in one write under a lock, on disk when this returns; begins a new line after a torn one."""
-    if not launches:
+    if not lines:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as stream:
@@ -257,7 +276,7 @@ def append_launches(path: Path, launches: list[Launch]) -> None:
         if size:
             stream.seek(size - 1)
             torn = stream.read(1) != b"\n"
-        text = "".join(launch.to_json() + "\n" for launch in launches)
+        text = "".join(line + "\n" for line in lines)
         stream.write((b"\n" if torn else b"") + text.encode())
         stream.flush()
         os.fsync(stream.fileno())
@@ -274,6 +293,30 @@ def read_launches(results_dir: Path, machine: str) -> Iterator[Launch]:
                 yield Launch.from_json(line)
             except ValueError as error:
                 log.warning(f"{path}, line {number} is left out: {error}.")
+
+
+def append_environment(path: Path, environment: dict[str, Any]) -> None:
+    """Adds `environment` to the file of a release unless it is there; a line is {"id": ..., "environment": {...}}."""
+    known = {line["id"] for line in _json_lines(path)} if path.exists() else set()
+    if (digest := _digest(environment)) not in known:
+        append_lines(path, [json.dumps({"id": digest, "environment": environment}, separators=(",", ":"))])
+
+
+def read_environment(results_dir: Path, machine: str, release: str, environment: str) -> dict[str, Any]:
+    """What was measured last for `release` in `environment` (`release-py3.11`); empty where nothing is known."""
+    path = Path(results_dir, machine, f"{release}-{environment}{ENVIRONMENTS}")
+    lines = list(_json_lines(path)) if path.exists() else []
+    return dict(lines[-1]["environment"]) if lines else {}
+
+
+def _digest(environment: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)
 
 
 def setup() -> None:

@@ -6,9 +6,11 @@ that slows down meanwhile slows all of them alike. Every finished benchmark is o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -46,7 +48,8 @@ class SessionError(util.UserError):
 @dataclass(frozen=True)
 class Plan:
     """What a session measures. `launches` is the number of rounds; counts and bytes are taken in the first round only,
-    because they do not vary. `budget` is seconds after which no further round is begun."""
+    because they do not vary. `budget` is seconds after which no further round is begun. `workload` is the digest of a
+    user's own file, whose session is not this repository's."""
 
     releases: tuple[str, ...]
     environment: str
@@ -54,11 +57,47 @@ class Plan:
     sizes: tuple[str, ...]
     launches: int
     budget: float | None = None
+    workload: str = ""
 
     @property
     def identity(self) -> dict[str, Any]:
         """What must agree for an interrupted session to be gone on with."""
         return {**json.loads(json.dumps(asdict(self))), "budget": None}
+
+
+@dataclass(frozen=True)
+class OwnWorkload:
+    """A user's file, measured like a question of this suite but kept apart: all that is found lies in `folder`, outside the
+    repository."""
+
+    question: str
+    digest: str
+    folder: Path
+
+    @classmethod
+    def of(cls, path: Path) -> OwnWorkload:
+        """Reads the file and names it to the measuring processes. Raises SessionError where it is no readable Python."""
+        path = path.resolve()
+        try:
+            text = path.read_bytes()
+            compile(text, path.name, "exec", dont_inherit=True)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise SessionError(
+                f"The workload {path} cannot be read: {reason}. Give the path of a Python file."
+            ) from error
+        except SyntaxError as error:
+            raise SessionError(
+                f"The workload cannot be measured: line {error.lineno} of {path.name} is no Python: {error.msg}."
+            ) from error
+        os.environ["TORCH_HISTORY_WORKLOAD"] = str(path)
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+        return cls(
+            question=re.sub(r"\W", "_", path.stem),
+            digest=hashlib.sha256(text).hexdigest(),
+            folder=caches / "torch-history" / f"{path.stem}-{place}",
+        )
 
 
 class InstalledEnvironment(ExistingEnvironment):
@@ -139,14 +178,16 @@ class Session:
         plan: Plan,
         environment: Any,
         again: bool = False,
+        state: Path | None = None,
     ) -> None:
+        """`state` is the file that an interrupted session is gone on with, by default in `env/`."""
         self.conf = conf
         self.plan = plan
         self.machine = Machine.load(machine_name=None, interactive=False)
         self.environment = environment
         self._axis = axis
         self._repo = get_repo(conf)
-        self._state = Path(conf.env_dir, STATE)
+        self._state = state or Path(conf.env_dir, STATE)
         stored = self._stored_state()
         same = stored.get("plan") == plan.identity and not again
         self.id: str = stored["id"] if same else new_session()
@@ -209,6 +250,8 @@ class Session:
 
     def _discover(self) -> Benchmarks:
         os.environ["TORCH_HISTORY_SIZES"] = ",".join(self.plan.sizes)
+        if self.plan.workload:
+            self._try_own_workload()
         first = self._axis.find(self.plan.releases[-1])
         regex = rf"^({self.plan.questions})\."
         benchmarks = Benchmarks.discover(self.conf, self._repo, [self.environment], [first.tag], regex=regex)
@@ -220,9 +263,18 @@ class Session:
             )
         known = {size.strip("'") for benchmark in benchmarks.values() for size in benchmark["params"][-1]}
         unknown = [size for size in self.plan.sizes if not any(f" {name}".endswith(f" {size}") for name in known)]
-        if unknown:
+        if unknown and not self.plan.workload:
             raise SessionError(f"Nothing is measured in size '{unknown[0]}'; there are {', '.join(sorted(known))}.")
         return benchmarks
+
+    def _try_own_workload(self) -> None:
+        """Imports the user's file once, on the newest release. Raises SessionError where that fails, with its last words."""
+        code = f"import sys; sys.path.insert(0, {os.getcwd()!r}); import benchmarks.own"
+        try:
+            self.environment.run(["-c", code], dots=False, display_error=False)
+        except util.ProcessError as error:
+            last = (error.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
 
     def _of_turn(self, benchmarks: Benchmarks, turn: int) -> Benchmarks:
         on_gpu = self.machine.__dict__.get("device") == "cuda"
@@ -246,6 +298,7 @@ class Session:
         if not missing:
             return
         self._select(tag)
+        os.environ["TORCH_HISTORY_COUNTS"] = "1" if turn == 1 else "0"
         session, results_dir = self, self.conf.results_dir
 
         class Reporting(RecordedResults):

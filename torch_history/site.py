@@ -92,10 +92,8 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path) -> Path:
     return html_dir / "index.html"
 
 
-def draw_history(
-    conf: Config, axis: Axis, file: Path, machine: str, environment: str, benchmark: str, size: str
-) -> None:
-    """Writes the history of one benchmark over its variants as SVG. Raises UserError where there is none."""
+def draw_history(conf: Config, axis: Axis, machine: str, environment: str, benchmark: str, size: str) -> str:
+    """The history of one benchmark over its variants as SVG. Raises UserError where there is none."""
     for lane in _lanes(Path(conf.results_dir), axis):
         for picture in lane.pictures:
             if (lane.machine["machine"], lane.environment, picture.benchmark, picture.size) == (
@@ -104,9 +102,8 @@ def draw_history(
                 benchmark,
                 size,
             ):
-                svg = vl_convert.vegalite_to_svg({**picture.spec, "width": 720, "background": "white"}, VEGA_LITE)
-                file.write_text(svg, encoding="utf-8")
-                return
+                spec = {**picture.spec, "width": 720, "background": "white"}
+                return str(vl_convert.vegalite_to_svg(spec, VEGA_LITE))
     raise util.UserError(f"There is no history of {benchmark} in size {size} on {machine}, {environment}.")
 
 
@@ -163,7 +160,7 @@ def _pictures(lane: str, launches: list[Launch], measured: list[str]) -> list[Pi
 def _place(picture: Picture) -> tuple[str, int, str, int, str]:
     """Where a picture stands: by question, the longest history first, time and peak memory before what explains them."""
     question, _, metric = picture.benchmark.rpartition(".")
-    first = ("time_call", "track_peak_memory")
+    first = ("track_time", "track_peak_memory")
     rank = first.index(metric) if metric in first else len(first)
     return question, -len(picture.releases), picture.size, rank, metric
 

@@ -72,15 +72,14 @@ class Series:
     def words(self) -> str:
         """As a person says it: `intersection peak memory, eager small`."""
         question, _, metric = self.benchmark.partition(".")
-        metric = metric.rpartition(".")[2].removeprefix("time_").removeprefix("track_").replace("_", " ")
-        metric = "time" if metric == "call" else metric
+        metric = metric.rpartition(".")[2].removeprefix("track_").replace("_", " ")
         parameters = " ".join(parameter.strip("'") for parameter in self.parameters)
-        return f"{question} {metric}, {parameters}"
+        return f"{question.replace('_', ' ')} {metric}, {parameters}".rstrip()
 
     @property
     def unit(self) -> str:
         metric = self.benchmark.rpartition(".")[2]
-        if metric.startswith("time_") or metric.endswith("_call"):
+        if metric.endswith(("_time", "_call")):
             return "seconds"
         if metric.endswith("over_median"):
             return "ratio"

@@ -1,0 +1,62 @@
+"""What exactly was measured? The libraries in a wheel and the packages around it, so that environments can be compared."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from importlib import metadata
+
+import numpy
+import torch
+
+from . import THREADS
+
+ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG", "LD_PRELOAD")
+"""Variables that change where memory comes from; one that is not set is not recorded."""
+
+
+def environment() -> dict:
+    """Versions of torch and of what its wheel holds, of Python, NumPy and every package; None for what is absent.
+
+    `fuses_on_cpu`: whether TorchScript's fuser has a compiler for the CPU in this wheel (LLVM). CUDA is not started.
+    """
+    shown = torch.__config__.show()
+    settings = dict(re.findall(r"(\w+)=([^,\n]*)", shown))
+    return {
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": settings.get("CUDNN_VERSION"),
+        "onednn": _found(r"MKL-DNN v(\S+)|oneDNN v(\S+)", shown),
+        "mkl": _found(r"Math Kernel Library Version ([\d.]+)", shown),
+        "compiler": _found(r"- (GCC \S+|clang \S+)", shown),
+        "cpu_capability": _found(r"CPU capability usage: (.+)", shown),
+        "fuses_on_cpu": _fuses_on_cpu(),
+        "architectures": torch._C._cuda_getArchFlags().split() if hasattr(torch._C, "_cuda_getArchFlags") else [],
+        "threads": THREADS,
+        "allocator": {name: os.environ[name] for name in ALLOCATOR_VARIABLES if name in os.environ},
+        "python": platform.python_version(),
+        "libc": " ".join(platform.libc_ver()),
+        "numpy": numpy.__version__,
+        "packages": _packages(),
+    }
+
+
+def _fuses_on_cpu() -> bool | None:
+    asked = getattr(torch._C, "_llvm_enabled", None)
+    return None if asked is None else bool(asked())
+
+
+def _found(pattern: str, text: str) -> str | None:
+    match = re.search(pattern, text)
+    return next(group for group in match.groups() if group) if match else None
+
+
+def _packages() -> list[str]:
+    """name==version of every package that this interpreter can import, sorted."""
+    found = {
+        (distribution.metadata["Name"] or "").lower().replace("_", "-"): distribution.version
+        for distribution in metadata.distributions(path=[path for path in sys.path if "site-packages" in path])
+    }
+    return sorted(f"{name}=={version}" for name, version in found.items() if name)
