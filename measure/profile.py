@@ -87,7 +87,7 @@ def _recorded(call: Callable[[], object], device: str) -> _Recorded:
 
 
 def _recorded_before_kineto(call: Callable[[], object]) -> _Recorded:
-    """The same from the older profiler, which in torch 1.8 and 1.9 is 40 times faster than the new one and agrees with it."""
+    """The same from the older profiler, which in torch 1.8 and 1.9 is 40 times as fast and agrees."""
     config = torch.autograd.profiler.profile(profile_memory=True).config()
     torch.autograd._enable_profiler_legacy(config)
     try:

@@ -23,7 +23,15 @@ from asv.results import Results
 from asv.runner import BenchmarkResult, fail_benchmark
 
 from torch_history import environments
-from torch_history.launches import Case, Launch, RecordedResults, append_launches, new_session, read_launches
+from torch_history.launches import (
+    Case,
+    Launch,
+    RecordedResults,
+    append_launches,
+    new_session,
+    read_environment,
+    read_launches,
+)
 
 MACHINE = {"machine": "a-machine", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
 ENVIRONMENT = "release-py3.11"
@@ -551,3 +559,25 @@ def test_file_of_launches_is_no_result_to_asv(tmp_path: Path, write_releases: Ca
     assert get_existing_hashes(str(tmp_path)) == ["v2.0.1"]
     conf = Config.from_json({"repo": str(write_releases("2.0.1")), "dvcs": "torch-releases", "project": "PyTorch"})
     assert get_repo(conf).get_hash_from_name("HEAD") == "v2.0.1"
+
+
+def environment_said(torch: str) -> str:
+    return f'{FACTS}\ntorch-history: {{"environment": {{"torch": "{torch}", "packages": ["numpy==1.26.4"]}}}}'
+
+
+def test_environment_that_a_launch_said_is_kept_once_and_named_by_all_its_benchmarks(tmp_path: Path) -> None:
+    for torch in ("2.0.1+cu117", "2.0.1+cu117", "2.0.1+cpu"):
+        recorded = results()
+        add(recorded, TIME, answer([[0.25], [1.0], [0.5], [2.0]], said={0: environment_said(torch)}))
+        add(recorded, BYTES, answer([4.0, 8.0, 4.0, 8.0], said={0: FACTS}))
+        recorded.save(str(tmp_path))
+    names = [launch.facts["environment"] for launch in stored(tmp_path)]
+    assert names[0] == names[1] == names[2] == names[3] != names[4] == names[5]
+    lines = file_of(tmp_path, ending="environments").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [names[0], names[4]]
+    newest = read_environment(tmp_path, MACHINE["machine"], "v2.0.1", ENVIRONMENT)
+    assert newest == {"torch": "2.0.1+cpu", "packages": ["numpy==1.26.4"]}
+
+
+def test_nothing_is_known_of_an_environment_that_was_not_measured(tmp_path: Path) -> None:
+    assert read_environment(tmp_path, "a-machine", "v2.0.1", ENVIRONMENT) == {}

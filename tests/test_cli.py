@@ -1,0 +1,126 @@
+"""Does the command answer in sentences, and do the generated documents say what results/ holds? No release is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from torch_history import cli
+from torch_history.axis import Axis
+from torch_history.cli import main
+from torch_history.coverage import coverage
+from torch_history.launches import Case, Launch, append_environment
+from torch_history.verdicts import Change, Series, Verdict
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True)
+def in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("TORCH_HISTORY_WORKLOAD", raising=False)
+
+
+def command(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "cannot be read: No such file or directory. Give the path of a Python file."),
+        ("def f(:\n", "line 1 of mine.py is no Python: invalid syntax"),
+        ("x = 1\n" * 3 + "  y = 2\n", "line 4 of mine.py is no Python: unexpected indent"),
+    ],
+)
+def test_own_workload_that_is_no_python_is_refused_in_a_sentence(
+    tmp_path: Path, text: str | None, sentence: str
+) -> None:
+    path = tmp_path / "mine.py"
+    if text is not None:
+        path.write_text(text)
+    answer = command("run", "--workload", str(path), "2.15.0")
+    assert answer.exit_code == 1
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.output
+
+
+def stored_environment(results: Path, release: str, **facts: object) -> None:
+    path = results / "a-machine" / f"{release}-release-py3.11.environments"
+    append_environment(path, {"torch": release, "cuda": "11.7", "packages": [], **facts})
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of results that the command takes for the repository's."""
+    loaded = cli.load_suite
+
+    def load(root: Path) -> tuple:
+        conf, axis = loaded(root)
+        conf.results_dir = str(tmp_path / "results")
+        return conf, axis
+
+    monkeypatch.setattr(cli, "load_suite", load)
+    return tmp_path / "results"
+
+
+def test_environments_of_two_releases_are_compared(results: Path) -> None:
+    stored_environment(results, "v2.0.1", packages=["numpy==1.26.4", "triton==2.0.0"], architectures=["sm_37", "sm_90"])
+    stored_environment(results, "v2.1.2", packages=["numpy==1.26.4", "triton==2.1.0"], architectures=["sm_90"])
+    said = command("environment", "2.0.1", "2.1.2", "--machine", "a-machine").output.splitlines()
+    assert "architectures   sm_37, sm_90 -> sm_90" in said
+    assert [line.split() for line in said if "triton" in line] == [["triton", "2.0.0", "->", "2.1.0"]]
+    assert not [line for line in said if line.startswith(("cuda", "  numpy"))]
+
+
+def test_environment_that_is_not_known_is_refused_in_a_sentence(results: Path) -> None:
+    answer = command("environment", "2.0.1", "--machine", "a-machine")
+    assert answer.exit_code == 1
+    assert "Nothing is known of v2.0.1" in answer.stderr
+
+
+def test_case_without_numbers_is_said_once_for_all_its_metrics(capsys: pytest.CaptureFixture) -> None:
+    changes = [
+        Change(Series("e", f"mine.Own.track_{metric}", ("'f'", "''")), Verdict.NEVER_RAN, reason="ValueError: no")
+        for metric in ("time", "peak_memory")
+    ]
+    cli._print_changes(cli.Console(soft_wrap=True), "v2.0.1", "v2.1.0", changes)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "ValueError" in line]
+    assert [line.split() for line in lines] == [
+        ["mine", "f", "NEVER", "RAN", "ValueError:", "no", "(time,", "peak", "memory)"]
+    ]
+
+
+# --- documents
+
+
+def launch(release: str, *cases: Case, benchmark: str = "q.Q.track_time") -> Launch:
+    facts = {"torch": release}
+    return Launch("s", 1, release, release, "release-py3.11", benchmark, "1", "2026-01-01", 1.0, facts, cases)
+
+
+def test_table_says_what_ran_in_part_or_not_and_why() -> None:
+    axis = Axis.load(ROOT / "releases.toml")
+    small, large = ("'f'", "'small'"), ("'f'", "'large'")
+    why = "needs torch >= 2.0"
+    launches = [
+        launch("v2.0.1", Case(small, samples=(1.0,)), Case(large, value=2.0)),
+        launch("v1.13.1", Case(small, unavailable=why), Case(large, unavailable=why)),
+        launch("v2.1.2", Case(small, value=1.0), Case(large, failed="MemoryError: no")),
+        launch("v2.0.1", Case(small, unavailable="counts nothing"), benchmark="q.Q.track_kernels"),
+        launch("v2.5.1", Case(("'g'", "'small'"), value=1.0)),
+    ]
+    text = coverage({"m": launches}, axis)
+    assert "| variant | 1.13.1 | 2.0.1 | 2.1.2 | 2.5.1 |" in text
+    assert "| `f` | (1) | ran | ran (2) |  |" in text
+    assert "| `g` |  |  |  | ran |" in text
+    assert f"1. {why}\n2. MemoryError: no\n" in text
+
+
+def test_committed_documents_are_up_to_date() -> None:
+    answer = command("document", "--check")
+    assert answer.exit_code == 0, answer.output
