@@ -6,7 +6,7 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-.PHONY: help run test test-fast lint bench browser lock document publish clean
+.PHONY: help run test test-fast lint bench bench-asv browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -43,6 +43,10 @@ browser:
 # make bench   what building an environment costs against a plain install, and a switch between two
 bench: .venv/ready
 	$(BIN)/python -m tests.bench_environments
+
+# make bench-asv   what a run costs against asv's own defaults, both from nothing; takes a quarter of an hour
+bench-asv: .venv/ready
+	$(BIN)/python -m tests.bench_asv_defaults
 
 # make publish   builds the site from results/
 publish: .venv/ready
