@@ -28,8 +28,9 @@ CONFIDENCE = 0.95
 NOT_MEASURED = "it was not measured"
 """The reason of a series that nobody asked for in one of the two releases, such as another size."""
 
-VARYING_UNITS = ("seconds", "ratio")
-"""Units of what differs from launch to launch and is compared by an interval; all else is exact."""
+VARYING_UNITS = ("seconds", "ratio", "stalls")
+"""Units of what differs from launch to launch and is measured in each; all else is exact. Stalls are counted, so they are not
+compared by an interval: they changed where all launches agree on that."""
 
 
 class Verdict(enum.Enum):
@@ -83,12 +84,14 @@ class Series:
             return "seconds"
         if metric.endswith("over_median"):
             return "ratio"
+        if metric.endswith("stalls"):
+            return "stalls"
         return "bytes" if metric.endswith(("memory", "retained")) else ""
 
     @property
     def varies(self) -> bool:
         """Whether launches of the same release differ: times do, counts and bytes do not."""
-        return self.unit in VARYING_UNITS
+        return self.unit in ("seconds", "ratio")
 
 
 @dataclass(frozen=True)
@@ -198,6 +201,8 @@ def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[i
         said = f"the count differs between launches: {sorted(set(olds))} and {sorted(set(news))}"
         return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
     more, fewer = (Verdict.HUNGRIER, Verdict.LEANER) if series.unit == "bytes" else (Verdict.MORE, Verdict.FEWER)
+    if series.unit in VARYING_UNITS and min(counts) < 2:
+        return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason="one launch each")
     verdict = Verdict.SAME if new == old else more if new > old else fewer
     return Change(series, verdict, old, new, ratio, ratio, ratio, 0.0, counts)
 

@@ -1,0 +1,150 @@
+"""Do the ways to make one tensor of many rows give the rows, and do the counts agree with arithmetic?
+
+This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
+words (`measure` must be imported before torch, because it fixes the threads).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import measure  # noqa: F401
+
+try:
+    import numpy as np
+    import torch
+except ImportError as _error:
+    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+
+from measure import profile
+from workloads import Unavailable, WrongResult, batching
+
+ONTO_DEVICE = ["rows_to_device", "batch_to_device", "batch_to_device_pinned"]
+JOINED = [name for name in batching.variants if name not in ONTO_DEVICE]
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+
+
+def rows(count: int, columns: int) -> list:
+    """The numbers 1, 2, 3, ... row by row, each row in memory of its own."""
+    return [np.arange(1 + i * columns, 1 + (i + 1) * columns, dtype=np.float32) for i in range(count)]
+
+
+def built(variant: str, arguments: tuple) -> Any:
+    if variant.startswith("cpp_") and not COMPILER:
+        pytest.skip("needs g++ or clang++")
+    return batching.variants[variant](arguments)
+
+
+@pytest.mark.parametrize("variant", JOINED)
+def test_rows_one_below_the_other_in_memory_of_the_result(variant: str) -> None:
+    arguments = rows(3, 2), "cpu"
+    result = built(variant, arguments)()
+    arguments[0][1][:] = -1
+    assert result.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert result.dtype == torch.float32
+    assert result.is_contiguous()
+
+
+@pytest.mark.parametrize("variant", JOINED)
+def test_memory_is_the_result_and_taken_once(variant: str) -> None:
+    call = built(variant, (rows(100, 30), "cpu"))
+    call()
+    got = profile.profile(call, "cpu")
+    seen = 0 if variant == "numpy_stack" else 1  # NumPy's own memory is none of PyTorch's allocator
+    assert (got.peak_memory, got.retained, got.allocations) == (seen * 4 * 100 * 30, seen * 4 * 100 * 30, seen)
+
+
+@pytest.mark.parametrize(
+    ("variant", "per_row"), [("vstack_rows", 1), ("preallocated", 2), ("flat_buffer", 0), ("cpp_flat_buffer", 0)]
+)
+def test_operators_grow_with_the_rows_or_do_not(variant: str, per_row: int) -> None:
+    counts = []
+    for count in (10, 30):
+        call = built(variant, (rows(count, 4), "cpu"))
+        call()
+        counts.append(profile.profile(call, "cpu").operators)
+    assert counts[1] - counts[0] >= per_row * 20
+    assert per_row or counts[0] == counts[1]
+
+
+def test_inputs_are_separate_arrays_without_zeros_the_same_for_a_seed() -> None:
+    (first, device), (again, _), (other, _) = (batching.inputs("4,096 x 64", "cpu", seed) for seed in (1, 1, 2))
+    assert device == "cpu"
+    assert len(first) == 4096
+    assert {(row.shape, row.dtype.name, row.base is None, bool(row.all())) for row in first} == {
+        ((64,), "float32", True, True)
+    }
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def one_changed(result: Any) -> Any:
+    result[-1, -1] += 1
+    return result
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (one_changed, "1 of 20 numbers of the result are not those of the rows"),
+        (lambda result: result.roll(1, 0), "20 of 20 numbers"),
+        (lambda result: result * float("nan"), "20 of 20 numbers"),
+        (lambda result: result.t(), r"float32 \(4, 5\) on cpu, not torch\.float32 \(5, 4\) on cpu"),
+        (lambda result: result.double(), r"the result is torch\.float64 \(5, 4\)"),
+        (lambda result: result.to("meta"), "on meta, not"),
+    ],
+)
+def test_wrong_result_is_refused_in_a_sentence(wrong: Callable[[Any], Any], sentence: str) -> None:
+    arguments = rows(5, 4), "cpu"
+    right = torch.tensor([[float(number) for number in row] for row in arguments[0]])
+    batching.check(arguments, right)
+    with pytest.raises(WrongResult, match=sentence):
+        batching.check(arguments, wrong(right.clone()))
+
+
+@pytest.mark.parametrize("variant", ONTO_DEVICE)
+def test_no_copy_onto_a_device_on_a_cpu(variant: str) -> None:
+    with pytest.raises(Unavailable, match="needs a GPU; on a CPU the rows are there already"):
+        batching.variants[variant]((rows(3, 2), "cpu"))
+
+
+class Gpu:
+    """Plays a GPU: what is copied onto it stays where it is, as a copy, and is noted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.copies: list[tuple[tuple, bool]] = []
+        self.pinned: list[int] = []
+        gpu = self
+
+        def to(tensor: Any, device: str) -> Any:
+            assert device == "cuda"
+            gpu.copies.append((tuple(tensor.shape), tensor.data_ptr() in gpu.pinned))
+            return tensor.clone()
+
+        def pin_memory(tensor: Any) -> Any:
+            gpu.pinned.append(tensor.data_ptr())
+            return tensor
+
+        monkeypatch.setattr(torch.Tensor, "to", to, raising=False)
+        monkeypatch.setattr(torch.Tensor, "pin_memory", pin_memory, raising=False)
+
+
+@pytest.mark.parametrize("variant", batching.variants)
+def test_each_variant_copies_rows_or_one_batch_onto_a_gpu(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = Gpu(monkeypatch)
+    arguments = rows(3, 2), "cuda"
+    call = built(variant, arguments)
+    first = call()
+    assert first.tolist() == [[1, 2], [3, 4], [5, 6]]
+    pinned = variant == "batch_to_device_pinned"
+    assert gpu.copies == ([((2,), False)] * 3 if variant == "rows_to_device" else [((3, 2), pinned)])
+    assert len(gpu.pinned) == pinned
+    if variant != "tensor_of_lists":  # the lists are made before
+        arguments[0][0][:] = 7
+        assert call().tolist() == [[7, 7], [3, 4], [5, 6]]
+        assert first.tolist() == [[1, 2], [3, 4], [5, 6]]
+        assert len(gpu.pinned) == pinned  # pinned when built and not again

@@ -1,0 +1,137 @@
+"""Is C++ built once, anew where it must be, and refused in a sentence where it cannot be? With a compiler that is played,
+and one real build.
+
+This file needs torch and runs in an interpreter that has it; elsewhere it is skipped in words.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import measure  # noqa: F401
+
+try:
+    import torch
+except ImportError as _error:
+    pytest.skip(f"needs torch, and {_error}", allow_module_level=True)
+
+from workloads import Unavailable, cpp
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of C++, in an environment of its own."""
+    monkeypatch.setenv("ASV_ENV_DIR", str(tmp_path))
+    path = tmp_path / "half.cpp"
+    path.write_text("first", encoding="utf-8")
+    return path
+
+
+class Compiler:
+    """A g++ that notes each build and then does what the shell commands `does` say, with the output's path in $out."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = folder / "bin" / "g++"
+        self.path.parent.mkdir()
+        self.builds = folder / "builds"
+        self.does('echo library > "$out"')
+        monkeypatch.setenv("PATH", f"{self.path.parent}{os.pathsep}{os.environ['PATH']}")
+
+    def does(self, commands: str, version: str = "1") -> None:
+        self.path.write_text(
+            f'#!/bin/sh\nif [ "$1" = --version ]; then echo "g++ {version}"; exit 0; fi\n'
+            f'out="$3"; echo build >> "{self.builds}"\n{commands}\n',
+            encoding="utf-8",
+        )
+        self.path.chmod(0o755)
+
+    def count(self) -> int:
+        return len(self.builds.read_text().splitlines()) if self.builds.exists() else 0
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
+    return Compiler(tmp_path, monkeypatch)
+
+
+def test_no_compiler_is_said(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(source.parent))
+    with pytest.raises(Unavailable, match=r"needs a C\+\+ compiler, and neither g\+\+ nor clang\+\+ is installed"):
+        cpp.library(source)
+
+
+def test_built_once_and_anew_for_another_source_or_compiler(source: Path, compiler: Compiler) -> None:
+    first = cpp.library(source)
+    assert first.parent == source.parent / "cpp"
+    assert cpp.library(source) == first
+    assert compiler.count() == 1
+    source.write_text("second", encoding="utf-8")
+    second = cpp.library(source)
+    compiler.does('echo library > "$out"', version="2")
+    assert len({first, second, cpp.library(source)}) == 3
+    assert compiler.count() == 3
+
+
+def test_processes_at_the_same_time_build_once(source: Path, compiler: Compiler) -> None:
+    compiler.does('sleep 0.3; echo library > "$out"')
+    with ThreadPoolExecutor(4) as pool:  # flock holds between open files, so between threads as between processes
+        libraries = set(pool.map(cpp.library, [source] * 4))
+    assert compiler.count() == 1
+    assert [path.read_text() for path in libraries] == ["library\n"]
+
+
+def test_failed_build_is_remembered_with_its_first_error(source: Path, compiler: Compiler) -> None:
+    compiler.does('echo "half.cpp: In function:\nhalf.cpp:3:5: error: no such thing\nmore error" >&2; exit 1')
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match=r"half\.cpp was not built: half\.cpp:3:5: error: no such thing$"):
+            cpp.library(source)
+    assert compiler.count() == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "g++: error: unrecognized command-line option '-std=c++20'; did you mean '-std=c++2a'?",
+        "error: invalid value 'c++20' in '-std=c++20'",
+    ],
+)
+def test_compiler_that_does_not_know_the_standard_is_too_old(source: Path, compiler: Compiler, said: str) -> None:
+    compiler.does(f'echo "{said}" >&2; exit 1')
+    for _ in range(2):
+        with pytest.raises(Unavailable) as refused:
+            cpp.library(source)
+        assert f"needs a compiler that knows {cpp.standard()}" in str(refused.value)
+    assert compiler.count() == 1
+
+
+def test_killed_build_leaves_nothing_that_is_used(source: Path, compiler: Compiler) -> None:
+    compiler.does('echo part > "$out"; kill -9 $$')
+    with pytest.raises(RuntimeError):
+        cpp.library(source)
+    assert list((source.parent / "cpp").glob("*.so")) == []
+    compiler.does('echo library > "$out"')
+    assert cpp.library(source).read_text() == "library\n"
+
+
+def test_standard_is_the_one_the_wheel_was_built_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    major, minor = (int(number) for number in torch.__version__.split(".")[:2])
+    assert cpp.standard() == ("c++14" if major < 2 else "c++17" if minor < 14 else "c++20")
+    monkeypatch.setattr(torch.__config__, "show", lambda: "  - C++ Version: 202302\n")
+    assert cpp.standard() == "c++23"
+
+
+@pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="needs g++ or clang++")
+def test_real_build_runs_in_this_process(source: Path) -> None:
+    source.write_text(
+        "#include <ATen/core/Tensor.h>\n#include <torch/library.h>\n"
+        "double half(const at::Tensor& x, double y) { return x.data_ptr<float>()[1] / 2 + y; }\n"
+        'TORCH_LIBRARY(torch_history_half, m) { m.def("half", half); }\n',
+        encoding="utf-8",
+    )
+    torch.ops.load_library(str(cpp.library(source)))
+    assert torch.ops.torch_history_half.half(torch.tensor([1.0, 5.0]), 1) == 3.5

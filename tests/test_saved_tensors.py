@@ -1,0 +1,486 @@
+"""What do the modes of autograd save? Values and gradients against NumPy in float64, bytes against arithmetic, and child
+processes that die, hang or raise.
+
+This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
+words (as with pytest.importorskip, but `measure` must be imported before torch, because it fixes the threads).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import measure  # noqa: F401
+
+try:
+    import numpy as np
+    import torch
+except ImportError as _error:
+    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+
+from measure import profile
+from workloads import Unavailable, WrongResult, saved_tensors
+from workloads.compilers import release
+
+TINY = {
+    "product": {"side": 6},
+    "loop": {"side": 5, "turns": 7},
+    "chain": {"batch": 3, "width": 4, "layers": 8},
+}
+SIDE, TURNS, BATCH, WIDTH = 128, 20, 48, 32
+SMALL = {
+    "product": {"side": SIDE},
+    "loop": {"side": SIDE, "turns": TURNS},
+    "chain": {"batch": BATCH, "width": WIDTH, "layers": 8},
+}
+SCRIPTS = ["product", "loop", "chain"]
+
+NEEDS_GPU = "save_on_cpu_pinned"
+NO_GRADIENT = ["no_grad", "inference_mode", "subprocess", "numpy"]
+GRADIENT = sorted(set(saved_tensors.variants) - {*NO_GRADIENT, "subprocess_start", NEEDS_GPU})
+
+since_1_13 = pytest.mark.skipif(release() < (1, 13), reason="disable_saved_tensors_hooks needs torch >= 1.13")
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., saved_tensors.Arguments]:
+    """Inputs of a script in sizes of our own."""
+
+    def make(script: str, of: dict = TINY, requires_grad: int = 1, seed: int = 3) -> saved_tensors.Arguments:
+        monkeypatch.setitem(saved_tensors.sizes, script, {**of[script], "requires_grad": requires_grad})
+        return saved_tensors.inputs(script, "cpu", seed)
+
+    return make
+
+
+def built(variant: str, arguments: saved_tensors.Arguments) -> Any:
+    try:
+        return saved_tensors.variants[variant](arguments)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+def value_of(script: str, turns: int, arrays: list) -> float:
+    """The script in float64, written out."""
+    x = arrays[0]
+    if script == "product":
+        return np.dot(x, x).sum()
+    if script == "loop":
+        return turns * (np.dot(x, x) ** 2).sum()
+    h = x
+    for w in arrays[1:]:
+        a = np.dot(h, w)
+        h = a * (0.5 + 0.5 * np.tanh(a / 2))
+    return (h**2).sum()
+
+
+def gradients_of(arguments: saved_tensors.Arguments) -> list:
+    """Every entry's gradient by a central difference in float64."""
+    arrays = [tensor.detach().numpy().astype(np.float64) for tensor in arguments.tensors]
+    found = []
+    for array, tensor in zip(arrays, arguments.tensors, strict=True):
+        if not tensor.requires_grad:
+            continue
+        gradient = np.zeros_like(array)
+        for at in np.ndindex(array.shape):
+            middle, values = array[at], []
+            for step in (1e-5, -1e-5):
+                array[at] = middle + step
+                values.append(value_of(arguments.script, arguments.turns, arrays))
+            array[at] = middle
+            gradient[at] = (values[0] - values[1]) / 2e-5
+        found.append(gradient)
+    return found
+
+
+# --- values and gradients
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("variant", GRADIENT)
+def test_mode_keeps_value_and_gradients(made: Any, variant: str, script: str) -> None:
+    arguments = made(script)
+    call = built(variant, arguments)
+    want = gradients_of(arguments)
+    arrays = [tensor.detach().numpy().astype(np.float64) for tensor in arguments.tensors]
+    for _ in range(2):  # a second call must not add to the first one's gradients
+        result = call()
+        assert float(result.value.detach()) == pytest.approx(value_of(script, arguments.turns, arrays), rel=1e-5)
+        assert call.gradients == len(result.gradients) == len(want)
+        for got, wanted in zip(result.gradients, want, strict=True):
+            off = np.abs(got.numpy() - wanted).max() / np.abs(wanted).max()
+            # float16 has 11 digits; eight layers save two tensors each
+            assert off < (2**-7 if variant == "hooks_half" else 2e-5)
+        saved_tensors.check(arguments, result)
+    assert all(tensor.grad is None for tensor in arguments.tensors)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("variant", NO_GRADIENT)
+def test_mode_without_gradients_keeps_the_value_and_says_none(made: Any, variant: str, script: str) -> None:
+    arguments = made(script)
+    call = built(variant, arguments)
+    result = call()
+    arrays = [tensor.detach().numpy().astype(np.float64) for tensor in arguments.tensors]
+    assert float(result.value) == pytest.approx(value_of(script, arguments.turns, arrays), rel=1e-5)
+    assert (call.gradients, result.gradients, result.value.requires_grad) == (0, (), False)
+    assert not hasattr(call, "forward")
+    assert variant != "inference_mode" or result.value.is_inference()
+    saved_tensors.check(arguments, result)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_inputs_without_gradients_leave_every_mode_without(made: Any, script: str) -> None:
+    arguments = made(script, requires_grad=0)
+    for variant in sorted(set(saved_tensors.variants) - {NEEDS_GPU, "subprocess_start"}):
+        with contextlib.suppress(Unavailable):
+            call = saved_tensors.variants[variant](arguments)
+            result = call()
+            assert (call.gradients, hasattr(call, "forward")) == (0, False), variant
+            saved_tensors.check(arguments, result)
+
+
+def test_half_loses_digits_of_the_gradient_and_not_of_the_value(made: Any) -> None:
+    arguments = made("product", SMALL)
+    plain, half = (built(variant, arguments)() for variant in ("plain", "hooks_half"))
+    assert half.value == plain.value
+    off = float((half.gradients[0] - plain.gradients[0]).abs().max() / plain.gradients[0].abs().max())
+    assert 1e-6 < off < 2**-11
+
+
+# --- the inputs
+
+
+def test_sizes_name_every_script_with_and_without_gradients() -> None:
+    assert list(saved_tensors.sizes) == [
+        "product small",
+        "product paper",
+        "loop",
+        "chain",
+        "product, no gradient small",
+        "product, no gradient paper",
+        "loop, no gradient",
+        "chain, no gradient",
+    ]
+    for size, shapes in {
+        "product small": [(2000, 2000)],
+        "loop": [(100, 100)],
+        "chain": [(256, 256)] * 9,
+        "chain, no gradient": [(256, 256)] * 9,
+    }.items():
+        arguments = saved_tensors.inputs(size, "cpu", 1)
+        assert [tuple(tensor.shape) for tensor in arguments.tensors] == shapes
+        weights = arguments.tensors[1:] or arguments.tensors
+        assert {tensor.requires_grad for tensor in weights} == {"no gradient" not in size}
+    assert saved_tensors.inputs("loop", "cpu", 1).turns == 1000
+
+
+def test_intermediates_stay_near_one(made: Any) -> None:
+    for script, of in (("product", {"product": {"side": 500}}), ("chain", {"chain": TINY["chain"] | {"width": 200}})):
+        arguments = made(script, of)
+        *_, last = built("plain", arguments)().names
+        assert 0.1 < float(last.detach().abs().mean()) < 2, script
+
+
+def test_inputs_are_the_same_for_the_same_seed(made: Any) -> None:
+    first, again, other = (made("chain", seed=seed).tensors for seed in (1, 1, 2))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not torch.equal(first[1], other[1])
+
+
+# --- bytes
+
+MATRIX = 4 * SIDE * SIDE
+LAYER = 4 * BATCH * WIDTH
+WEIGHT = 4 * WIDTH * WIDTH
+VALUE = 4
+
+RETAINED: dict[tuple[str, str], int] = {
+    ("product", "plain"): MATRIX + VALUE,  # y, which only its name holds
+    ("product", "deleted"): VALUE,
+    ("product", "hooks_half"): MATRIX + 2 * MATRIX // 2 + VALUE,  # x twice, as the product's two operands
+    ("product", "checkpoint"): VALUE,
+    ("product", "checkpoint_reentrant"): VALUE,
+    ("loop", "plain"): TURNS * MATRIX + VALUE,
+    ("loop", "deleted"): TURNS * MATRIX + VALUE,
+    ("loop", "hooks_half"): TURNS * 4 * MATRIX // 2 + MATRIX + VALUE,  # x and y twice each
+    ("loop", "checkpoint"): VALUE,
+    ("loop", "checkpoint_reentrant"): VALUE,
+    ("chain", "plain"): 8 * 2 * LAYER + VALUE,  # h @ w and h of every layer
+    ("chain", "deleted"): 8 * 2 * LAYER + VALUE,
+    # operands of 8 products (the first weight's is not needed), 8 of silu, 2 of h * h; the names h @ w and h
+    ("chain", "hooks_half"): (8 + 8 + 2) * LAYER // 2 + 7 * WEIGHT // 2 + 2 * LAYER + VALUE,
+    ("chain", "checkpoint"): 2 * LAYER + VALUE,  # what follows the fourth and the last layer
+    ("chain", "checkpoint_reentrant"): 2 * LAYER + VALUE,
+}
+"""Bytes between forward and backward, by script and mode."""
+
+
+@pytest.mark.parametrize(("script", "variant"), RETAINED)
+def test_bytes_between_forward_and_backward_are_those_counted_by_hand(made: Any, script: str, variant: str) -> None:
+    call = built(variant, made(script, SMALL))
+    call()
+    assert profile.profile(call.forward, "cpu").retained == RETAINED[script, variant]
+
+
+PEAK = {
+    # y; one product's gradient; the second's, and its operand of ones written out; the value and its gradient
+    ("product", "plain"): 4 * MATRIX + 2 * VALUE,
+    ("product", "deleted"): 3 * MATRIX + 2 * VALUE,
+    ("loop, no gradient", "plain"): 5 * MATRIX,  # y and the total, and the next y, y * y and total
+}
+
+
+@pytest.mark.parametrize(("size", "variant"), PEAK)
+def test_peak_is_the_one_counted_by_hand(made: Any, size: str, variant: str) -> None:
+    script, _, rest = size.partition(", ")
+    call = built(variant, made(script, SMALL, requires_grad=not rest))
+    call()
+    assert profile.profile(call, "cpu").peak_memory == PEAK[size, variant]
+
+
+@since_1_13
+@pytest.mark.parametrize("requires_grad", [1, 0])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_disabling_hooks_changes_no_byte_and_no_gradient(made: Any, script: str, requires_grad: int) -> None:
+    arguments = made(script, SMALL, requires_grad)
+    found = []
+    for variant in ("plain", "hooks_disabled"):
+        call = built(variant, arguments)
+        result = call()
+        forward = profile.profile(getattr(call, "forward", call), "cpu")
+        gradients = [gradient.numpy().tobytes() for gradient in result.gradients]
+        found.append((profile.profile(call, "cpu"), forward, call.gradients, gradients))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("variant", sorted(set(saved_tensors.variants) - {NEEDS_GPU}))
+def test_counts_are_the_same_call_after_call(made: Any, variant: str) -> None:
+    call = built(variant, made("chain"))
+    call()
+    assert len({profile.profile(call, "cpu") for _ in range(3)}) == 1
+
+
+# --- what disabling does
+
+
+@since_1_13
+def test_disabled_hooks_refuse_the_modes_that_are_made_of_hooks_and_no_other(made: Any) -> None:
+    arguments = made("chain")
+    disabled = torch.autograd.graph.disable_saved_tensors_hooks
+    for variant in ("hooks_identity", "hooks_half", "save_on_cpu", "checkpoint"):
+        call = built(variant, arguments)
+        with disabled("not in here"), pytest.raises(RuntimeError, match="not in here"):
+            call()
+    for variant in ("plain", "checkpoint_reentrant", "no_grad"):
+        with disabled("not in here"):
+            built(variant, arguments)()
+
+
+@since_1_13
+def test_hooks_are_disabled_while_the_script_runs_and_not_after(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hooked(run: Callable, turns: int, x: Any) -> tuple:
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
+            return (x @ x).sum(), ()
+
+    monkeypatch.setitem(saved_tensors._script_of, "product", hooked)
+    arguments = made("product")
+    with pytest.raises(RuntimeError, match="saved-tensor hooks are disabled here"):
+        built("hooks_disabled", arguments)()
+    built("plain", arguments)()
+
+
+# --- what cannot run here
+
+
+@pytest.mark.parametrize(
+    ("variant", "missing", "sentence"),
+    [
+        ("hooks_disabled", "disable_saved_tensors_hooks", "disable_saved_tensors_hooks needs torch >= 1.13"),
+        ("hooks_identity", "saved_tensors_hooks", "saved_tensors_hooks needs torch >= 1.10"),
+        ("hooks_half", "saved_tensors_hooks", "saved_tensors_hooks needs torch >= 1.10"),
+        ("save_on_cpu", "save_on_cpu", "save_on_cpu needs torch >= 1.10"),
+        ("save_on_cpu_pinned", "save_on_cpu", "save_on_cpu needs torch >= 1.10"),
+    ],
+)
+def test_release_without_a_hook_says_so(
+    made: Any, monkeypatch: pytest.MonkeyPatch, variant: str, missing: str, sentence: str
+) -> None:
+    monkeypatch.delattr(torch.autograd.graph, missing, raising=False)
+    with pytest.raises(Unavailable, match=f"torch.autograd.graph.{sentence}"):
+        saved_tensors.variants[variant](made("product"))
+
+
+def test_release_without_inference_mode_or_the_newer_checkpoint_says_so(
+    made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(torch, "inference_mode", raising=False)
+    monkeypatch.setattr(torch, "__version__", "1.8.1+cu102")
+    for variant, sentence in (("inference_mode", "needs torch >= 1.9"), ("checkpoint", "needs torch >= 1.11")):
+        with pytest.raises(Unavailable, match=sentence):
+            saved_tensors.variants[variant](made("product"))
+
+
+@pytest.mark.parametrize(
+    ("version", "keywords"), [("1.10.2", {}), ("1.11.0", {"use_reentrant": True}), ("2.15.0", {"use_reentrant": True})]
+)
+def test_reentrant_checkpoint_is_asked_for_in_the_releases_own_words(
+    made: Any, monkeypatch: pytest.MonkeyPatch, version: str, keywords: dict
+) -> None:
+    asked: list[dict] = []
+
+    def checkpoint(function: Callable, *tensors: Any, preserve_rng_state: bool, **keywords: Any) -> Any:
+        asked.append(keywords)
+        return function(*tensors)
+
+    monkeypatch.setattr(torch, "__version__", version)
+    monkeypatch.setattr(torch.utils.checkpoint, "checkpoint", checkpoint)
+    saved_tensors.variants["checkpoint_reentrant"](made("product"))()
+    assert asked == [keywords]
+
+
+def test_pinned_memory_needs_a_gpu_and_is_asked_for_where_there_is_one(
+    made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Unavailable, match="save_on_cpu with pinned memory needs a GPU"):
+        saved_tensors.variants["save_on_cpu_pinned"](made("product"))
+    asked: list[dict] = []
+
+    @contextlib.contextmanager
+    def save_on_cpu(**keywords: Any) -> Iterator[None]:
+        asked.append(keywords)
+        yield
+
+    monkeypatch.setattr(torch.autograd.graph, "save_on_cpu", save_on_cpu)
+    monkeypatch.setitem(saved_tensors._script_of, "product", lambda run, turns, x: (x, ()))
+    on_gpu = SimpleNamespace(device=SimpleNamespace(type="cuda"), requires_grad=False)
+    saved_tensors.variants["save_on_cpu_pinned"](saved_tensors.Arguments("product", 1, (on_gpu,)))()
+    assert asked == [{"pin_memory": True}]
+
+
+# --- another process
+
+
+def dies(arguments: Any) -> None:
+    os._exit(3)
+
+
+def raises(arguments: Any) -> None:
+    raise ValueError("planted")
+
+
+def hangs(arguments: Any) -> None:
+    time.sleep(60)
+
+
+def children() -> list[str]:
+    """Processes of this one that have not been waited for, by the system's own list."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as file:
+            if int(file.read().rpartition(")")[2].split()[1]) == os.getpid():
+                found.append(name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("work", "sentence"),
+    [
+        (dies, "the child process ended with exit code 3 and no answer"),
+        (raises, "the child process ended with exit code 1 and no answer"),
+        (hangs, r"the child process gave no answer in 0\.5 seconds and was killed"),
+    ],
+)
+def test_child_that_fails_is_an_error_in_words_and_leaves_no_process(
+    made: Any, monkeypatch: pytest.MonkeyPatch, capfd: Any, work: Callable, sentence: str
+) -> None:
+    arguments = made("product")
+    before = children()
+    if work is hangs:
+        monkeypatch.setattr(saved_tensors, "CHILD_SECONDS", 0.5)
+    began = time.monotonic()
+    with pytest.raises(saved_tensors.ChildFailed, match=sentence):
+        saved_tensors._in_child(work, arguments)
+    assert time.monotonic() - began < 20
+    assert children() == before
+
+
+def test_started_process_is_another_one_and_has_ended(made: Any) -> None:
+    arguments = made("product")
+    before = children()
+    call = built("subprocess_start", arguments)
+    first, second = call(), call()
+    assert len({int(first.process), int(second.process), os.getpid()}) == 3
+    assert children() == before
+    assert call.gradients == 0
+    saved_tensors.check(arguments, first)
+
+
+def test_process_started_anew_as_for_a_gpu_gives_the_same_value(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = made("chain")
+    forked = built("subprocess", arguments)()
+    monkeypatch.setitem(saved_tensors.START_METHOD, "cpu", saved_tensors.START_METHOD["cuda"])
+    before = children()
+    spawned = built("subprocess", arguments)()
+    assert float(spawned.value) == float(forked.value)
+    # multiprocessing keeps one helper that watches what processes share
+    assert len(children()) <= len(before) + 1
+
+
+def test_profile_of_a_child_counts_the_parent_alone(made: Any) -> None:
+    small, large = (built("subprocess", made("loop", {"loop": {"side": 5, "turns": turns}})) for turns in (1, 50))
+    found = [profile.profile(call, "cpu") for call in (small, large)]
+    assert found[0] == found[1]
+    assert (found[0].peak_memory, found[0].allocations) == (VALUE, 1)
+
+
+# --- what check refuses
+
+
+def planted(change: Callable[[Any], dict]) -> Callable[[Any], Any]:
+    """The outcome of plain with some of its parts replaced."""
+    return lambda outcome: outcome._replace(**change(outcome))
+
+
+def off_by(share: float) -> Callable[[Any], dict]:
+    def change(outcome: Any) -> dict:
+        worse = outcome.gradients[0].clone()
+        worse[-1, 0] += share * worse.abs().max()
+        return {"gradients": (worse, *outcome.gradients[1:])}
+
+    return change
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (planted(lambda o: {"value": o.value.detach() * 1.001}), r"the value is off by 0\.001 of itself"),
+        (planted(lambda o: {"value": o.value.detach() * float("nan")}), "the value is off by nan of itself"),
+        (planted(off_by(0.001)), r"gradient 0 is off by 0\.001 of its largest entry"),
+        (planted(lambda o: {**off_by(0.02)(o), "saved_as": torch.float16}), r"gradient 0 is off by 0\.02 of its"),
+        (planted(lambda o: {"gradients": ()}), "0 inputs have a gradient, and [18] should"),
+        (planted(lambda o: {"value": o.value.detach()}), "[18] inputs have a gradient, and 0 should"),
+        (planted(lambda o: {"gradients": tuple(g.double() for g in o.gradients)}), r"gradient 0 is torch\.float64"),
+        (planted(lambda o: {"gradients": tuple(g[:-1] for g in o.gradients)}), r"gradient 0 is .* not float32 \("),
+    ],
+)
+def test_wrong_result_is_refused_in_a_sentence(made: Any, script: str, change: Callable, sentence: str) -> None:
+    arguments = made(script)
+    outcome = built("plain", arguments)()
+    saved_tensors.check(arguments, outcome)
+    with pytest.raises(WrongResult, match=sentence):
+        saved_tensors.check(arguments, change(outcome))
+
+
+def test_process_that_is_this_one_or_still_runs_is_refused(made: Any) -> None:
+    arguments = made("product")
+    for process, sentence in ((os.getpid(), "no other process was started"), (os.getppid(), "outlived its call")):
+        with pytest.raises(WrongResult, match=sentence):
+            saved_tensors.check(arguments, saved_tensors.Started(torch.tensor(process)))

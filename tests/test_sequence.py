@@ -1,0 +1,123 @@
+"""Are the first calls of a process timed one by one, summed up rightly, and with nothing kept from before?
+
+This file needs torch and runs in an interpreter that has it, such as a release's; elsewhere it is skipped in words.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import measure  # noqa: F401
+
+try:
+    import torch
+except ImportError as _error:
+    pytest.skip(f"needs torch, and {_error}", allow_module_level=True)
+
+from measure import sequence
+
+VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
+
+def test_summary_of_a_sequence_that_stalls_at_the_second_and_a_late_call() -> None:
+    seconds = [9.0, 1.0, *[0.5] * 8, *[0.02] * 20, 0.3, *[0.02] * 20]
+    assert sequence.summary(seconds) == {
+        "first_call": 9.0,
+        "second_call": 1.0,
+        "median_call": 0.02,
+        "worst_call": 1.0,
+        "worst_over_median": 50.0,
+        "stalls": 10,
+    }
+
+
+def test_steady_sequence_has_no_stall_whatever_the_first_call_took() -> None:
+    found = sequence.summary([9.0, *[0.25, 0.5, 1.25] * 10])
+    assert (found["worst_call"], found["median_call"], found["worst_over_median"]) == (1.25, 0.5, 2.5)
+    assert found["stalls"] == 0
+
+
+def test_stall_is_more_than_so_many_medians_and_a_late_one_is_the_worst() -> None:
+    limit = sequence.STALL
+    assert sequence.summary([1.0, *[1.0] * 20, limit])["stalls"] == 0
+    found = sequence.summary([1.0, *[1.0] * 20, limit + 0.5])
+    assert (found["stalls"], found["second_call"], found["worst_call"]) == (1, 1.0, limit + 0.5)
+
+
+def test_sequence_that_never_settles_is_refused() -> None:
+    assert sequence.summary([1.0] * (sequence.SETTLED + 1))["median_call"] == 1.0
+    with pytest.raises(ValueError, match="10 calls has no settled call"):
+        sequence.summary([1.0] * sequence.SETTLED)
+
+
+def test_run_times_each_call_from_the_first_on() -> None:
+    def slept(pause: float) -> float:
+        time.sleep(pause)
+        return pause
+
+    seconds, results = sequence.run(slept, iter([0.05, 0.0, 0.1]), "cpu")
+    assert results == [0.05, 0.0, 0.1]
+    assert seconds[0] >= 0.05
+    assert seconds[1] < 0.05
+    assert seconds[2] >= 0.1
+
+
+def test_run_waits_for_the_device_at_both_ends_of_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list = []
+
+    def tick() -> float:
+        done.append("clock")
+        return float(len(done))
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("wait"))
+    monkeypatch.setattr(sequence, "time", SimpleNamespace(perf_counter=tick))
+    seconds, _ = sequence.run(done.append, ["a", "b"], "cuda")
+    assert done == ["wait", "clock", "a", "wait", "clock", "wait", "clock", "b", "wait", "clock"]
+    assert seconds == [3.0, 3.0]
+
+
+def test_caches_are_empty_within_and_as_before_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLES[0], "before")
+    monkeypatch.delenv(VARIABLES[1], raising=False)
+    headers = SimpleNamespace(_HEADER_DIR="built/before", _HEADER_LOCK_DIR="built/before/locks")
+    monkeypatch.setitem(sys.modules, "torch._inductor.codecache", headers)
+    temporary = tempfile.gettempdir()
+
+    def failing() -> None:
+        with sequence.empty_caches() as folder:
+            assert os.listdir(folder) == []
+            inside = [os.environ[name] for name in VARIABLES] + list(vars(headers).values()) + [tempfile.gettempdir()]
+            assert all(Path(folder) in [Path(path), *Path(path).parents] for path in inside)
+            Path(folder, "kept").touch()
+            os.environ["SET_MEANWHILE"] = folder
+            found.append(folder)
+            raise KeyError("a variant that fails")
+
+    found: list[str] = []
+    with pytest.raises(KeyError):
+        failing()
+    assert not os.path.exists(found[0])
+    assert [os.environ.get(name) for name in (*VARIABLES, "SET_MEANWHILE")] == ["before", None, None]
+    assert vars(headers) == {"_HEADER_DIR": "built/before", "_HEADER_LOCK_DIR": "built/before/locks"}
+    assert tempfile.gettempdir() == temporary
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="needs torch.compile")
+def test_torch_reads_the_folder_when_it_first_compiles(root: Path) -> None:
+    program = """
+import measure, torch, torch._dynamo
+from measure import sequence
+with sequence.empty_caches() as folder:
+    from torch._inductor import codecache
+    print(all(path.startswith(folder) for path in (codecache.cache_dir(), getattr(codecache, "_HEADER_DIR", folder))))
+"""
+    answer = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False)
+    assert answer.stdout == "True\n", answer.stderr

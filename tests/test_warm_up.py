@@ -1,0 +1,151 @@
+"""Does every way to run the network give what NumPy says, and does each run as its name says?
+
+This file needs torch and NumPy and runs in an interpreter that has them, such as a release's; elsewhere it is skipped in
+words.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any
+
+import pytest
+
+import measure  # noqa: F401
+
+try:
+    import numpy as np
+    import torch
+except ImportError as _error:
+    pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
+
+from workloads import Unavailable, WrongResult, compilers, warm_up
+
+SCRIPTS = ("scripted", "traced", "frozen")
+
+
+@pytest.fixture
+def calls() -> Any:
+    """Four calls of two small pictures, one of them wider than high."""
+    random = np.random.RandomState(11)
+    shapes = [(1, 3, 9, 9), (1, 3, 6, 11)]
+    pictures = [torch.from_numpy(random.normal(mean, 1, shape).astype(np.float32)) for mean, shape in enumerate(shapes)]
+    return warm_up.Calls(pictures, [0, 1, 0, 1], warm_up.inputs("one shape", "cpu", 3).parameters)
+
+
+@pytest.fixture
+def quick_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.compile without the half minute in which it builds C++."""
+    offered = compilers.compiled
+
+    def compiled(network: Any, device: str) -> Any:
+        offered(network, device)
+        return torch.compile(network, backend="eager")
+
+    monkeypatch.setattr(warm_up, "compiled", compiled)
+
+
+def looped(picture: Any, parameters: list) -> Any:
+    """The network in float64, one output pixel after another."""
+    x = picture.numpy()[0].astype(np.float64)
+    values = [tensor.numpy().astype(np.float64) for tensor in parameters]
+    for layer, stride in enumerate((2, 2, 1)):
+        weight, scale, shift, mean, variance = values[5 * layer :][:5]
+        height, width = x.shape[1:]
+        border = np.zeros((len(x), height + 2, width + 2))
+        border[:, 1:-1, 1:-1] = x
+        y = np.array(
+            [
+                [np.tensordot(weight, border[:, i : i + 3, j : j + 3], 3) for j in range(0, width, stride)]
+                for i in range(0, height, stride)
+            ]
+        )
+        y = (y - mean) / np.sqrt(variance + 1e-5) * scale + shift
+        x = np.maximum(y.transpose(2, 0, 1) + (x if layer == 2 else 0), 0)
+    return values[15] @ x.reshape(len(x), -1).mean(1) + values[16]
+
+
+@pytest.mark.usefixtures("quick_compile")
+@pytest.mark.parametrize("variant", warm_up.variants)
+def test_variant_says_what_a_loop_over_pixels_says(variant: str, calls: Any) -> None:
+    try:
+        call = warm_up.variants[variant](calls)
+        results = [call(picture) for picture in calls]
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    for which, result in zip(calls.order, results, strict=True):
+        want = looped(calls.pictures[which], calls.parameters)
+        assert tuple(result.shape) == (1, 10)
+        assert np.abs(result.numpy()[0] - want).max() < 1e-4 * np.abs(want).max()
+        assert not result.requires_grad
+    warm_up.check(calls, results)
+
+
+@pytest.mark.parametrize("variant", SCRIPTS)
+def test_torchscript_runs_its_own_graph_and_frozen_has_no_normalisation_left(variant: str, calls: Any) -> None:
+    call = warm_up.variants[variant](calls)
+    for picture in calls:
+        call(picture)
+    graph = str(torch.jit.last_executed_optimized_graph())
+    assert "conv" in graph
+    assert ("batch_norm" in graph) == (variant != "frozen")
+
+
+def test_shapes_change_at_every_call_or_never() -> None:
+    for size, sides in (("one shape", 1), ("changing shapes", 5)):
+        calls, again = (warm_up.inputs(size, "cpu", 1) for _ in range(2))
+        shapes = [tuple(picture.shape) for picture in calls]
+        assert len(shapes) == 50
+        assert len(set(shapes)) == sides
+        assert all((shape == after) == (sides == 1) for shape, after in itertools.pairwise(shapes))
+        assert calls.order == again.order
+        for one, other in zip(calls.pictures + calls.parameters, again.pictures + again.parameters, strict=True):
+            assert torch.equal(one, other)
+            assert one.ne(0).all()
+
+
+def test_check_refuses_a_result_of_another_picture_or_none(calls: Any) -> None:
+    right = [torch.from_numpy(looped(picture, calls.parameters)[None].astype(np.float32)) for picture in calls]
+    warm_up.check(calls, right)
+    swapped, late, unnumbered = list(right), list(right), list(right)
+    swapped[0], swapped[1] = right[1], right[0]
+    late[3] = right[3] + 0.02 * right[3].abs().max()
+    unnumbered[2] = right[2] * float("nan")
+    wrong = {
+        "3 results of 4 calls": right[:3],
+        "call 1 is off by": swapped,
+        "call 3 is off by nan": unnumbered,
+        "call 4 is off by 0.02": late,
+        "call 1 is torch.float64": [result.double() for result in right],
+        r"call 1 is torch.float32 \(10,\)": [result[0] for result in right],
+    }
+    for sentence, results in wrong.items():
+        with pytest.raises(WrongResult, match=sentence):
+            warm_up.check(calls, results)
+
+
+def test_drawn_pictures_differ_by_more_than_the_tolerance() -> None:
+    calls = warm_up.inputs("changing shapes", "cpu", 1)
+    parameters = [tensor.numpy() for tensor in calls.parameters]
+    said = [warm_up.expected(picture.numpy(), parameters) for picture in calls.pictures]
+    for i, one in enumerate(said):
+        for other in said[:i]:
+            assert np.abs(one - other).max() > 5 * warm_up.TOLERANCE * np.abs(one).max()
+
+
+def test_variants_say_what_they_need(calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(variant: str, sentence: str) -> None:
+        with pytest.raises(Unavailable, match=sentence):
+            warm_up.variants[variant](calls)
+
+    def operators(name: str) -> None:
+        raise Unavailable(f"{name} needs a compiler")
+
+    monkeypatch.setattr(warm_up, "operators", operators)
+    refused("libtorch", "warm_up needs a compiler")
+    monkeypatch.setattr(compilers, "release", lambda: (1, 13))
+    refused("compiled", "needs torch >= 2.0")
+    monkeypatch.setattr(sys, "version_info", (3, 14, 0))
+    for variant in SCRIPTS:
+        refused(variant, "TorchScript is not supported")
