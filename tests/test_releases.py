@@ -22,7 +22,17 @@ RELEASES = (("v1.8.1", "3.9"), ("v2.0.1", "3.11"), ("v2.15.0", "3.11"))
 RESULT = 30_000 * 500 * 4
 """Bytes of one [N, M] float32 tensor of the size `small`."""
 
-NEEDING_TORCH = ("test_benchmarks.py", "test_measure.py")
+NEEDING_TORCH = (
+    "test_batching.py",
+    "test_benchmarks.py",
+    "test_cpp.py",
+    "test_measure.py",
+    "test_own.py",
+    "test_saved_tensors.py",
+    "test_selection.py",
+    "test_sequence.py",
+    "test_warm_up.py",
+)
 """Tests that are skipped in the tool's environment, which has no torch, and run in the releases' instead."""
 
 pytestmark = pytest.mark.releases

@@ -23,6 +23,9 @@ from . import Unavailable
 
 COMPILERS = ("g++", "clang++")
 
+TEMPORARY = tempfile.gettempdir()
+"""The folder for files of a while as it is at import; one that a measurement sets for a while holds nothing to keep."""
+
 
 @functools.cache
 def operators(name: str):
@@ -99,7 +102,7 @@ def _folder() -> Path:
     if environment and os.access(environment, os.W_OK):
         folder = Path(environment, "cpp")
     else:
-        folder = Path(tempfile.gettempdir(), f"torch-history-cpp-{getpass.getuser()}")
+        folder = Path(TEMPORARY, f"torch-history-cpp-{getpass.getuser()}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
