@@ -19,7 +19,7 @@ BLOCK_SECONDS = 0.02
 
 MOST_SAMPLES = 5
 LEAST_SAMPLES = 2
-SAMPLING_SECONDS = 1.0
+SAMPLING_SECONDS = 0.5
 """Sampling ends after MOST_SAMPLES, or once it has lasted so long and there are LEAST_SAMPLES. A launch gives one number,
 their median, and evidence comes from more launches: samples of one process say little about the next."""
 
