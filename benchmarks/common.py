@@ -11,6 +11,7 @@ A variant that cannot run here is skipped and a wrong result fails, each with a 
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import inspect
 import json
@@ -32,6 +33,11 @@ if hasattr(torch, "compile"):
     # The profiler and every compiled variant load it; once before the fork saves a second in each of hundreds of processes.
     import torch._dynamo
 
+gc.collect()
+gc.freeze()
+"""What importing made is out of the garbage collector's sight in the processes forked from here: it would walk through
+100,000 objects of torch, more in newer releases, in some calls of a variant that makes many tensors and not in others."""
+
 SEED = 20240229
 """Every release draws its inputs from this seed, with NumPy."""
 
@@ -48,10 +54,12 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     workload.check(arguments, result)
     del result
     forward = getattr(call, "forward", None)
-    found: dict[str, Any] = {"time": clock.samples(call, on)}
-    if forward and "forward_time" in workload.METRICS:
-        found["forward_time"] = clock.samples(forward, on)
-    if not device.counts_wanted():
+    found: dict[str, Any] = {}
+    if device.wanted("times"):
+        found["time"] = clock.samples(call, on)
+        if forward and "forward_time" in workload.METRICS:
+            found["forward_time"] = clock.samples(forward, on)
+    if not device.wanted("counts"):
         return found
     counts = profile.profile(call, on)
     found.update(counts._asdict())
@@ -142,7 +150,10 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: _Metric) 
 
 
 def _found(workload: ModuleType, variant: str, size: str, name: str, metric: _Metric) -> dict:
-    """What this launch found for the case. Skips a size nobody asked for; raises CaseFailed where it went wrong before."""
+    """What this launch found for the case. Skips what nobody asked for; raises CaseFailed where it went wrong before."""
+    what = "counts" if metric.source is profile else "times"
+    if not device.wanted(what):
+        _skip("not_asked", f"{what} were not asked for: TORCH_HISTORY_ONLY names something else")
     scale = size.rpartition(" ")[2]
     if scale in device.DEFAULT_SIZES.values() and scale not in device.asked_sizes():
         _skip("not_asked", f"size {size} was not asked for: set TORCH_HISTORY_SIZES={scale}")

@@ -42,9 +42,9 @@ def asked_sizes() -> list:
     return [size.strip() for size in asked.split(",") if size.strip()] or [DEFAULT_SIZES[name()]]
 
 
-def counts_wanted() -> bool:
-    """Whether operators, bytes and kernels are counted beside the times: not where TORCH_HISTORY_COUNTS is 0."""
-    return os.environ.get("TORCH_HISTORY_COUNTS") != "0"
+def wanted(what: str) -> bool:
+    """Whether `times` or `counts` are measured: both, unless TORCH_HISTORY_ONLY names one of them."""
+    return os.environ.get("TORCH_HISTORY_ONLY", "") in ("", what)
 
 
 def ready(device: str) -> None:

@@ -203,7 +203,7 @@ def forked(code, variables):
             try:
                 os.dup2(said.fileno(), 1)
                 os.environ.update(variables)
-                for size in ("tinier", "tiniest", "minute", "one", "two", "three"):
+                for size in ("tinier", "tiniest", "minute", "one", "two", "three", "four"):
                     intersection.sizes[size] = {"boxes": 50, "others": 7}
                 exec(code, globals())
                 sys.stdout.flush()
@@ -240,7 +240,11 @@ CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
     "first metric": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_peak_memory'])", {}),
     "other metrics": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_allocations', 'track_time'])", {}),
     "second time": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_time', 'track_allocations'])", {}),
-    "times alone": (f"{TIMES}{PROFILES}\nturns('minute', ['track_time'])", {"TORCH_HISTORY_COUNTS": "0"}),
+    "times alone": (f"{TIMES}{PROFILES}\nturns('minute', ['track_time'])", {"TORCH_HISTORY_ONLY": "times"}),
+    "counts alone": (
+        f"{TIMES}{PROFILES}\nturns('four', ['track_operators', 'track_time'])",
+        {"TORCH_HISTORY_ONLY": "counts"},
+    ),
     "killed": (
         "intersection.variants['in_place'] = lambda arguments: os._exit(0)\nturns('tiniest', ['track_time'])",
         {},
@@ -306,6 +310,14 @@ def test_metric_that_is_asked_again_is_measured_again(children: SimpleNamespace)
 
 def test_rounds_after_the_first_may_leave_the_counts_out(children: SimpleNamespace) -> None:
     assert children.said["times alone"] == ["timed", "track_time {'samples': [0.25, 0.5], 'number': 1}"]
+
+
+def test_counts_may_be_taken_without_times(children: SimpleNamespace) -> None:
+    said = children.said["counts alone"]
+    assert said[0] == "profiled"
+    assert said[1].startswith("track_operators ")
+    assert said[2:] == ["skipped: times were not asked for: TORCH_HISTORY_ONLY names something else"]
+    assert "not_asked" in children.facts["counts alone"]
 
 
 def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(children: SimpleNamespace) -> None:

@@ -61,6 +61,7 @@ def main() -> None:
     show_default=True,
     help="Rounds, each a fresh process per release.",
 )
+@click.option("--only", type=click.Choice(["times", "counts"]), help="Leave the other out; counts need one launch.")
 @click.option("--budget", type=str, help="Begin no round that would end after this time, such as 6m or 90s.")
 @click.option("--again", is_flag=True, help="Measure anew although the same session is finished.")
 @click.option("--installed", is_flag=True, help="Measure the torch that --python has already; needs no network.")
@@ -74,6 +75,7 @@ def run(
     questions: tuple[str, ...],
     sizes: tuple[str, ...],
     launches: int,
+    only: str | None,
     budget: str | None,
     again: bool,
     installed: bool,
@@ -110,6 +112,7 @@ def run(
         launches=launches,
         budget=_seconds(budget) if budget else None,
         workload=own.digest if own else "",
+        only=only or "",
     )
     session = Session(conf, axis, plan, environment, again, state=own.folder / STATE if own else None)
     if session.finished:

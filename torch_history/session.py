@@ -49,7 +49,8 @@ class SessionError(util.UserError):
 class Plan:
     """What a session measures. `launches` is the number of rounds; counts and bytes are taken in the first round only,
     because they do not vary. `budget` is seconds after which no further round is begun. `workload` is the digest of a
-    user's own file, whose session is not this repository's."""
+    user's own file, whose session is not this repository's. `only` is `times` or `counts` where the other is left out; counts
+    alone are taken in every round."""
 
     releases: tuple[str, ...]
     environment: str
@@ -58,6 +59,7 @@ class Plan:
     launches: int
     budget: float | None = None
     workload: str = ""
+    only: str = ""
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -278,13 +280,17 @@ class Session:
 
     def _of_turn(self, benchmarks: Benchmarks, turn: int) -> Benchmarks:
         on_gpu = self.machine.__dict__.get("device") == "cuda"
+        only = self._only(turn)
         skip = [
             name
             for name, benchmark in benchmarks.items()
-            if (turn > 1 and benchmark["unit"] not in VARYING_UNITS)
+            if only == ("counts" if benchmark["unit"] in VARYING_UNITS else "times")
             or (name.endswith(("track_kernels", "track_host_syncs")) and not on_gpu)
         ]
         return benchmarks.filter_out(skip)
+
+    def _only(self, turn: int) -> str:
+        return self.plan.only or ("times" if turn > 1 else "")
 
     def _launch(self, tag: str, turn: int, benchmarks: Benchmarks, advance: Callable[[], None]) -> None:
         done = {
@@ -298,7 +304,7 @@ class Session:
         if not missing:
             return
         self._select(tag)
-        os.environ["TORCH_HISTORY_COUNTS"] = "1" if turn == 1 else "0"
+        os.environ["TORCH_HISTORY_ONLY"] = self._only(turn)
         session, results_dir = self, self.conf.results_dir
 
         class Reporting(RecordedResults):

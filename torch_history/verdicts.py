@@ -29,8 +29,8 @@ NOT_MEASURED = "it was not measured"
 """The reason of a series that nobody asked for in one of the two releases, such as another size."""
 
 VARYING_UNITS = ("seconds", "ratio", "stalls")
-"""Units of what differs from launch to launch and is measured in each; all else is exact. Stalls are counted, so they are not
-compared by an interval: they changed where all launches agree on that."""
+"""Units of what differs from launch to launch and is measured in each; all else is exact. Stalls are counted, so they are
+not compared by an interval: they changed where all launches agree on that."""
 
 
 class Verdict(enum.Enum):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import functools
-import getpass
 import hashlib
 import os
 import re
@@ -16,6 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 
@@ -57,7 +57,7 @@ def library(source: Path) -> Path:
             answer = subprocess.run(command, capture_output=True, text=True, check=False)
             if answer.returncode:
                 scratch.unlink(missing_ok=True)
-                if answer.returncode > 0 and "Killed" not in answer.stderr:
+                if answer.returncode > 0 and not re.search("Killed|No space left", answer.stderr):
                     failed.write_text(answer.stderr, encoding="utf-8")
                 _refuse(source, answer.stderr)
             scratch.replace(built)
@@ -67,8 +67,7 @@ def library(source: Path) -> Path:
 def standard() -> str:
     """The C++ standard that this wheel was built with and its headers need, such as c++17."""
     found = re.search(r"C\+\+ Version: (\d{4})", torch.__config__.show())
-    year = found[1] if found else "2014"
-    return {"2014": "c++14", "2017": "c++17", "2020": "c++20", "2023": "c++23"}.get(year, "c++20")
+    return {"2014": "c++14", "2017": "c++17", "2023": "c++23"}.get(found[1] if found else "", "c++20")
 
 
 def _flags() -> list[str]:
@@ -102,12 +101,14 @@ def _folder() -> Path:
     if environment and os.access(environment, os.W_OK):
         folder = Path(environment, "cpp")
     else:
-        folder = Path(TEMPORARY, f"torch-history-cpp-{getpass.getuser()}")
+        folder = Path(TEMPORARY, f"torch-history-cpp-{os.getuid()}")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise RuntimeError(f"{folder} belongs to another user, whose libraries are not loaded: remove it or set TMPDIR")
     return folder
 
 
-def _refuse(source: Path, said: str) -> None:
+def _refuse(source: Path, said: str) -> NoReturn:
     errors = [line.strip() for line in said.splitlines() if "error" in line] or [said.strip()[-300:]]
     if re.search(r"(unrecognized|invalid value).*-std=", said):
         raise Unavailable(f"{source.name} needs a compiler that knows {standard()}: {errors[0]}")
