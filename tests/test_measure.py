@@ -24,7 +24,7 @@ try:
 except ImportError as _error:
     pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
 
-from measure import clock, device, profile
+from measure import clock, device, facts, profile
 from workloads import Unavailable, WrongResult, compilers, intersection
 
 UNCOMPILED = sorted(set(intersection.variants) - {"compiled"})
@@ -624,3 +624,29 @@ def test_only_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert waited == []
     device.synchronize("cuda")
     assert waited == ["waited"]
+
+
+# --- what was measured
+
+
+def test_environment_names_the_libraries_of_the_wheel_and_every_package() -> None:
+    from importlib import metadata
+
+    found = facts.environment()
+    assert found["torch"] == torch.__version__
+    assert found["cuda"] == torch.version.cuda
+    assert found["threads"] == 1
+    assert f"numpy=={np.__version__}" in found["packages"]
+    assert f"asv-runner=={metadata.version('asv_runner')}" in found["packages"]
+    if torch.version.cuda:
+        digits = "".join(part.zfill(2) for part in found["cudnn"].split("."))
+        compiled = torch._C._cudnn.getCompileVersion()
+        assert digits == "".join(str(part).zfill(2) for part in compiled)
+        assert all(name.startswith("sm_") for name in found["architectures"])
+    assert found["onednn"][0].isdigit()
+    assert found["fuses_on_cpu"] in (True, False, None)
+
+
+def test_environment_shows_what_reconfigures_the_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    assert facts.environment()["allocator"]["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"

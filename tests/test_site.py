@@ -103,19 +103,23 @@ def page(request: pytest.FixtureRequest) -> Iterator[Any]:
     assert complaints == []
 
 
-def _draw_everything(page: Any) -> None:
-    for figure in page.locator("figure").all():
-        figure.scroll_into_view_if_needed()
-        figure.locator("svg").first.wait_for()
+def _draw(page: Any) -> None:
+    """Opens every question of the first lane and scrolls to its first charts, which draws them."""
+    for question in page.locator("section").first.locator("details.question").all():
+        question.locator("summary").first.click()
+        for figure in question.locator("figure").all()[:6]:
+            figure.scroll_into_view_if_needed()
+            figure.locator("svg").first.wait_for()
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("page", [(1200, 900), (360, 740)], indirect=True)
-def test_every_chart_is_drawn_and_nothing_is_wider_than_the_screen(site: Path, page: Any) -> None:
+def test_charts_are_drawn_and_nothing_is_wider_than_the_screen(site: Path, page: Any) -> None:
     page.goto((site / "index.html").as_uri())
-    _draw_everything(page)
+    _draw(page)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    labels = page.locator("figure").first.locator("svg text").all_text_contents()
+    intersection = page.locator("figure", has_text="intersection time, size small").first
+    labels = intersection.locator("svg text").all_text_contents()
     assert "v2.15.0" in labels
     assert {"eager", "scripted", "compiled"} <= set(labels)
 
@@ -124,6 +128,7 @@ def test_every_chart_is_drawn_and_nothing_is_wider_than_the_screen(site: Path, p
 def test_a_chart_has_the_same_numbers_as_a_table(site: Path, page: Any) -> None:
     page.goto((site / "index.html").as_uri())
     peak = page.locator("figure", has_text="intersection peak memory, size small").first
+    page.locator("details.question", has_text="intersection").first.locator("summary").first.click()
     peak.locator("summary").click()
     header = peak.locator("thead th").all_text_contents()
     row = peak.locator("tbody tr", has_text=re.compile("^eager")).locator("td").all_text_contents()

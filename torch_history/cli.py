@@ -146,16 +146,19 @@ def publish(html_dir: Path | None, results_dir: Path | None) -> None:
 @main.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file is out of date.")
 def document(check: bool) -> None:
-    """Write what the docs take from results/: the README's picture and the table of what ran where."""
+    """Write what the docs take from results/: the README's picture, the claims answered, and what ran where."""
+    from . import claims
     from .coverage import coverage
     from .site import draw_history
 
     conf, axis = load_suite(ROOT)
     results = Path(conf.results_dir)
     machines = sorted(path.parent.name for path in results.glob("*/machine.json"))
+    launches = {machine: list(read_launches(results, machine)) for machine in machines}
     files = {
         "docs/peak-memory.svg": draw_history(conf, axis, *PICTURE),
-        "docs/coverage.md": coverage({machine: read_launches(results, machine) for machine in machines}, axis),
+        "docs/answers.md": claims.document(launches, axis),
+        "docs/coverage.md": coverage(launches, axis),
     }
     console = Console(soft_wrap=True)
     stale = [name for name, text in files.items() if not _holds(Path(name), text)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .axis import Axis
@@ -26,7 +26,7 @@ class _Cell:
     reasons: dict[tuple[str, ...], str] = field(default_factory=dict)
 
 
-def coverage(launches_of: dict[str, Iterable[Launch]], axis: Axis) -> str:
+def coverage(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
     """The document for the launches of each machine: machine, then environment, then question."""
     parts = [HEADER]
     for machine, launches in launches_of.items():

@@ -49,8 +49,8 @@ class SessionError(util.UserError):
 class Plan:
     """What a session measures. `launches` is the number of rounds; counts and bytes are taken in the first round only,
     because they do not vary. `budget` is seconds after which no further round is begun. `workload` is the digest of a
-    user's own file, whose session is not this repository's. `only` is `times` or `counts` where the other is left out; counts
-    alone are taken in every round."""
+    user's own file, whose session is not this repository's. `only` is `times` or `counts` where the other is left out;
+    counts alone are taken in every round."""
 
     releases: tuple[str, ...]
     environment: str

@@ -47,6 +47,10 @@ class Picture:
     releases: list[str]
     rows: list[tuple[str, list[tuple[str, str]]]]
 
+    @property
+    def question(self) -> str:
+        return self.benchmark.partition(".")[0].replace("_", " ")
+
 
 @dataclass(frozen=True)
 class Lane:
@@ -60,6 +64,13 @@ class Lane:
     changes: list[Change]
     tally: list[tuple[str, int]]
     pictures: list[Picture]
+
+    @property
+    def groups(self) -> list[tuple[str, list[Change]]]:
+        """The changes that a reader should see first, then the rest, which is folded away."""
+        first = [change for change in self.changes if change.verdict.kind in ("worse", "better", "changed")]
+        rest = [change for change in self.changes if change not in first]
+        return [("What changed", first), ("What did not, or could not be told", rest)]
 
 
 def publish_site(conf: Config, axis: Axis, html_dir: Path) -> Path:

@@ -1,0 +1,90 @@
+"""Is each claim answered as its numbers say? The numbers are planted here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torch_history import claims
+from torch_history.axis import Axis
+from torch_history.claims import FAILS, HOLDS, UNKNOWN, Numbers
+from torch_history.launches import Case, Launch
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.parametrize(("scripted", "word"), [(60.0, HOLDS), (120.0, FAILS), (240.0, FAILS), (None, UNKNOWN)])
+def test_scripting_holds_where_the_peak_is_the_result_alone(scripted: float | None, word: str) -> None:
+    values = {("peak_memory", "eager", "small"): 240.0}
+    if scripted is not None:
+        values["peak_memory", "scripted", "small"] = scripted
+    answer = claims.intersection(Numbers(values))
+    assert answer.word == word
+    assert (
+        scripted is None
+        or f"Scripted peaks at {scripted:.0f} B, eager at 240 B; the result alone is 60 B" in answer.sentence
+    )
+
+
+@pytest.mark.parametrize("differs", [None, "peak_memory", "retained", "gradients"])
+def test_disabling_hooks_holds_where_any_byte_or_gradient_differs(differs: str | None) -> None:
+    values = {
+        (metric, variant, size): 8.0
+        for metric in ("peak_memory", "retained", "gradients")
+        for variant in ("plain", "hooks_disabled")
+        for size in ("loop", "chain")
+    }
+    if differs:
+        values[differs, "hooks_disabled", "chain"] = 7.0
+    answer = claims.saved_tensors(Numbers(values))
+    assert answer.word == (HOLDS if differs else FAILS)
+    assert ("8.0 and 7.0" if differs else "in all 2 scripts") in answer.sentence
+    assert claims.saved_tensors(Numbers({})).word == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("scripted", "eager", "word"), [(50, 2, HOLDS), (3, 2, FAILS), (7, 2, UNKNOWN), (50, 40, UNKNOWN), (12, 2, HOLDS)]
+)
+def test_torchscript_stalls_where_it_does_and_eager_does_not(scripted: float, eager: float, word: str) -> None:
+    ratios = {"scripted": scripted, "traced": 1.5, "eager": eager}
+    values = {("worst_over_median", variant, "one shape"): ratio for variant, ratio in ratios.items()}
+    assert claims.warm_up(Numbers(values)).word == word
+
+
+@pytest.mark.parametrize(
+    ("ratios", "word"), [((3.0, 9.0), HOLDS), ((1.1, 0.9), FAILS), ((1.1, 9.0), UNKNOWN), ((), UNKNOWN)]
+)
+def test_claim_of_time_needs_a_clear_factor_everywhere(ratios: tuple[float, ...], word: str) -> None:
+    values: dict[tuple[str, str, str], float] = {}
+    for i, ratio in enumerate(ratios):
+        values["time", "vstack_rows", f"size {i}"] = ratio
+        values["time", "flat_buffer", f"size {i}"] = 1.0
+    assert claims.batching(Numbers(values)).word == word
+
+
+def test_selection_is_decided_by_a_hundred_uses_and_shows_the_others() -> None:
+    values = {}
+    for uses, ratio in (("1", 1.0), ("10", 5.0), ("100", 12.0)):
+        values["time", "mask", f"vector 1 % x {uses}"] = ratio
+        values["time", "index_reused", f"vector 1 % x {uses}"] = 1.0
+    answer = claims.selection(Numbers(values))
+    assert answer.word == HOLDS
+    assert "12.0 (vector 1 % x 100), 1.0 (vector 1 % x 1), 5.0 (vector 1 % x 10)" in answer.sentence
+
+
+def test_document_answers_release_by_release_from_the_medians_of_launches() -> None:
+    def launch(release: str, number: int, scripted: float) -> Launch:
+        cases = (Case(("'scripted'", "'small'"), value=scripted), Case(("'eager'", "'small'"), value=240.0))
+        name = "intersection.Intersection.track_peak_memory"
+        return Launch(
+            "s", 1, f"{release}{number}", release, "release-py3.11", name, "1", f"2026-01-0{number}", 1.0, {}, cases
+        )
+
+    launches = [launch("v2.0.1", number, 60.0) for number in (1, 2)] + [launch("v2.1.2", 3, 240.0)]
+    text = claims.document({"m": launches}, Axis.load(ROOT / "releases.toml"))
+    assert "| claim | 2.0.1 | 2.1.2 |" in text
+    assert (
+        "| [Scripting keeps intermediates out of memory](questions/intersection.md) | holds | does not hold |" in text
+    )
+    assert "On v2.1.2:\n\n- **Scripting keeps intermediates out of memory: does not hold.**" in text
