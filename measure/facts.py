@@ -55,8 +55,8 @@ def _found(pattern: str, text: str) -> str | None:
 
 def _packages() -> list[str]:
     """name==version of every package that this interpreter can import, sorted."""
-    found = {
-        (distribution.metadata["Name"] or "").lower().replace("_", "-"): distribution.version
-        for distribution in metadata.distributions(path=[path for path in sys.path if "site-packages" in path])
-    }
+    found: dict[str, str] = {}
+    for distribution in metadata.distributions(path=[path for path in sys.path if "site-packages" in path]):
+        name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
+        found.setdefault(name, distribution.version)
     return sorted(f"{name}=={version}" for name, version in found.items() if name)

@@ -95,10 +95,8 @@ def warm_up(numbers: Numbers) -> Answer:
         worst[variant] = max(known)
     said = ", ".join(f"{variant} {ratio:.1f}" for variant, ratio in worst.items())
     script = max(worst["scripted"], worst["traced"])
-    if script > 2 * STALL and script > 2 * worst["eager"]:
-        word = HOLDS
-    else:
-        word = FAILS if script <= STALL else UNKNOWN
+    stalled = script > 2 * max(STALL, worst["eager"])
+    word = HOLDS if stalled else FAILS if script <= STALL else UNKNOWN
     return Answer(word, f"The slowest call after the first takes so many medians: {said}.")
 
 
