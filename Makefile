@@ -1,8 +1,10 @@
-# make run    measures the newest PyTorch release and the one before it, and says what changed
+# make run    measures two questions on the newest PyTorch release and the one before it, and says what changed
+# make run QUESTIONS="saved_tensors selection"   asks others; `torch-history run` asks all five
 # make test   the whole test suite
 # make help   everything else
 
 PYTHON ?= python3.11
+QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv
 
@@ -20,7 +22,7 @@ help:
 	@touch $@
 
 run: .venv/ready
-	$(BIN)/torch-history run --budget 6m
+	$(BIN)/torch-history run --budget 6m $(QUESTIONS:%=--question %)
 	$(BIN)/torch-history publish
 
 test: lint

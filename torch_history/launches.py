@@ -48,7 +48,7 @@ def new_session() -> str:
 class Case:
     """What one launch found for one set of parameters: samples, or a value, or the reason for neither.
 
-    `samples` are seconds per call; `value` is a count or bytes; `unavailable` says why this release cannot run it,
+    `samples` are seconds per call, to seven digits; `value` is a count or bytes; `unavailable` says why this release cannot run it,
     `failed` how it went wrong.
     """
 
@@ -227,7 +227,7 @@ def _parse(output: str) -> _Said:
 def _case(parameters: tuple[str, ...], i: int, result: Any, said: _Said) -> Case:
     value, samples = result.result[i], result.samples[i]
     if samples is not None:
-        return Case(parameters, samples=tuple(samples))
+        return Case(parameters, samples=tuple(float(f"{seconds:.7g}") for seconds in samples))
     if value is None:
         return Case(parameters, failed=_failure(said.rest, result.errcode))
     if isinstance(value, float) and math.isnan(value):
