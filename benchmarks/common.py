@@ -126,6 +126,10 @@ class _Question:
 
     def __init_subclass__(cls, workload: ModuleType) -> None:
         cls._workload = workload
+        if len({_METRICS[name].measured for name in workload.METRICS}) != 1:
+            raise TypeError(
+                f"the metrics of {workload.__name__} are of steady calls and of sequences: make two workloads"
+            )
         cls.params = [list(workload.variants), list(workload.sizes)]
         for name in workload.METRICS:
             setattr(cls, f"track_{name}", _benchmark(cls.__name__, workload, name, _METRICS[name]))
@@ -135,10 +139,9 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: _Metric) 
     """The method that asv calls for one metric; asv reads its attributes."""
 
     def track(self, variant, size):
-        found = _found(workload, variant, size, name, metric)
-        if name not in found:
-            _skip("unavailable", found.get("unavailable", metric.missing))
-        value = found[name]
+        value = _found(workload, variant, size, name, metric)[name]
+        if isinstance(value, dict):
+            _skip("unavailable", value["unavailable"])
         return {"samples": value, "number": 1} if isinstance(value, list) else value
 
     read_by_asv: Any = track
@@ -150,7 +153,10 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: _Metric) 
 
 
 def _found(workload: ModuleType, variant: str, size: str, name: str, metric: _Metric) -> dict:
-    """What this launch found for the case. Skips what nobody asked for; raises CaseFailed where it went wrong before."""
+    """What this launch found for the case: by metric a number, a list of samples, or {"unavailable": why}.
+
+    Skips what nobody asked for; raises CaseFailed where it went wrong before.
+    """
     what = "counts" if metric.source is profile else "times"
     if not device.wanted(what):
         _skip("not_asked", f"{what} were not asked for: TORCH_HISTORY_ONLY names something else")
@@ -162,10 +168,14 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: _Me
         _say(environment=facts.environment())
 
     def measured() -> dict:
+        reason = ""
         try:
-            return metric.measured(workload, variant, size, _ready())
-        except (Unavailable, device.DeviceUnavailable) as reason:
-            return {"unavailable": str(reason)}
+            numbers = metric.measured(workload, variant, size, _ready())
+        except (Unavailable, device.DeviceUnavailable) as error:
+            numbers, reason = {}, str(error)
+        found = {of: numbers.get(of, {"unavailable": reason or _METRICS[of].missing}) for of in workload.METRICS}
+        _say(found=found)
+        return found
 
     with contextlib.suppress(device.DeviceUnavailable):
         _say(device=device.name())

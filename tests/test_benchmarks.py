@@ -284,11 +284,20 @@ def test_process_forked_after_cuda_was_asked_could_not(children: SimpleNamespace
     assert children.said["bad fork after CUDA was asked"] == ["True"]
 
 
+def intersection_metrics() -> list[str]:
+    return json.loads(
+        python("import json, measure; from workloads import intersection; print(json.dumps(intersection.METRICS))")
+    )
+
+
 def test_process_says_what_it_measures_with_and_the_first_of_a_launch_in_what_environment(
     children: SimpleNamespace,
 ) -> None:
     first, later = children.facts["first metric"], children.facts["other metrics"]
-    assert first.keys() == {"torch", "python", "threads", "device", "environment"}
+    assert first.keys() == {"torch", "python", "threads", "device", "environment", "found"}
+    assert first["found"].keys() == set(intersection_metrics())
+    assert (first["found"]["time"], first["found"]["peak_memory"]) == ([0.25, 0.5], 3 * 50 * 7 * 4)
+    assert first["found"]["kernels"] == {"unavailable": "kernels and waits of the host exist on a GPU only"}
     assert first["environment"]["torch"] == first["torch"]
     assert f"numpy=={first['environment']['numpy']}" in first["environment"]["packages"]
     facts = later

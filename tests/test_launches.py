@@ -29,6 +29,7 @@ from torch_history.launches import (
     RecordedResults,
     append_launches,
     new_session,
+    of_sibling,
     read_environment,
     read_launches,
 )
@@ -581,3 +582,33 @@ def test_environment_that_a_launch_said_is_kept_once_and_named_by_all_its_benchm
 
 def test_nothing_is_known_of_an_environment_that_was_not_measured(tmp_path: Path) -> None:
     assert read_environment(tmp_path, "a-machine", "v2.0.1", ENVIRONMENT) == {}
+
+
+def found_said(**found: Any) -> str:
+    return f"{FACTS}\ntorch-history: {json.dumps({'found': found})}"
+
+
+def test_sibling_is_answered_from_what_the_processes_of_the_first_metric_found(tmp_path: Path) -> None:
+    said = {
+        0: found_said(peak_memory=8, time=[0.25, 0.5]),
+        1: found_said(peak_memory=16, time={"unavailable": "no time here"}),
+        2: f"{FACTS}\n{TRACEBACK}",
+        3: f'{FACTS}\ntorch-history: {{"not_asked": "size paper was not asked for"}}',
+    }
+    given = answer([8, 16, None, math.nan], said=said, status=1)
+    recorded = results()
+    add(recorded, BYTES, given)
+    add(recorded, TIME, of_sibling(BYTES, TIME, given))
+    recorded.save(str(tmp_path))
+    first, sibling = stored(tmp_path)
+    assert [(case.parameters, case.value) for case in first.cases[:2]] == [(CASES[0], 8), (CASES[1], 16)]
+    assert sibling.benchmark == TIME["name"]
+    assert [case.parameters for case in sibling.cases] == CASES[:3]
+    assert sibling.cases[0].samples == (0.25, 0.5)
+    assert sibling.cases[1].unavailable == "no time here"
+    assert (
+        sibling.cases[2].failed == first.cases[2].failed == "WrongResult: an overlap area is off by 3.2 square pixels"
+    )
+    assert first.facts.keys() == sibling.facts.keys()
+    assert "found" not in first.facts
+    assert asvs(tmp_path).get_result_samples(TIME["name"], TIME["params"])[0] == [0.25, 0.5]

@@ -28,6 +28,7 @@ import asv.commands.find
 import asv.commands.run
 from asv.console import log
 from asv.results import Results
+from asv.runner import BenchmarkResult
 from packaging.version import Version
 
 from .environments import refusals
@@ -37,6 +38,9 @@ ENVIRONMENTS = ".environments"
 
 SAID = "torch-history: "
 """What a measuring process prints before each fact about itself; see `_say` in benchmarks/common.py."""
+
+OF_A_CASE = ("unavailable", "not_asked", "found")
+"""Facts of one case; all others are of the whole launch."""
 
 
 def new_session() -> str:
@@ -48,8 +52,8 @@ def new_session() -> str:
 class Case:
     """What one launch found for one set of parameters: samples, or a value, or the reason for neither.
 
-    `samples` are seconds per call, to seven digits; `value` is a count or bytes; `unavailable` says why this release cannot run it,
-    `failed` how it went wrong.
+    `samples` are seconds per call, to seven digits; `value` is a count or bytes; `unavailable` says why this release cannot
+    run it, `failed` how it went wrong.
     """
 
     parameters: tuple[str, ...]
@@ -142,7 +146,7 @@ class RecordedResults(Results):
         chosen = [i for i in chosen if "not_asked" not in said[i].facts]
         facts: dict[str, Any] = {}
         for i in chosen:
-            facts.update({k: v for k, v in said[i].facts.items() if k not in ("unavailable", "not_asked")})
+            facts.update({k: v for k, v in said[i].facts.items() if k not in OF_A_CASE})
         self._environment = facts.pop("environment", self._environment)
         if self._environment:
             facts["environment"] = _digest(self._environment)
@@ -190,6 +194,28 @@ class RecordedResults(Results):
         installed = facts.get("torch")
         if installed and f"v{Version(installed).base_version}" != self._commit_hash:
             log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
+
+
+def of_sibling(benchmark: dict[str, Any], sibling: dict[str, Any], result: BenchmarkResult) -> BenchmarkResult:
+    """The answer that asv would get for `sibling`, another metric of the same question, from what the processes started for
+    `benchmark` said they had found for it; a case that went wrong went wrong for both."""
+    metric = sibling["name"].rpartition(".track_")[2]
+    cases = list(itertools.product(*benchmark["params"]))
+    values: list[Any] = []
+    samples: list[Any] = []
+    printed = []
+    for i, (case, said) in enumerate(zip(cases, _said_per_case(cases, result.stderr), strict=True)):
+        value = said.facts.get("found", {}).get(metric, result.result[i])
+        facts = {name: fact for name, fact in said.facts.items() if name not in OF_A_CASE}
+        if isinstance(value, dict):
+            facts, value = {**facts, **value}, math.nan
+        elif isinstance(value, float) and math.isnan(value):
+            facts.update({name: fact for name, fact in said.facts.items() if name in ("unavailable", "not_asked")})
+        values.append(True if isinstance(value, list) else value)
+        samples.append(value if isinstance(value, list) else None)
+        printed.append(f"For parameters: {', '.join(case)}\n{SAID}{json.dumps(facts)}\n{said.rest}")
+    number = [None if of_case is None else 1 for of_case in samples]
+    return BenchmarkResult(values, samples, number, result.errcode, "\n".join(printed), None)
 
 
 @dataclass(frozen=True)

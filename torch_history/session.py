@@ -13,6 +13,7 @@ import os
 import re
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .axis import Axis, Release
 from .environments import InstallationError, write_atomically
-from .launches import Launch, RecordedResults, new_session, read_launches
+from .launches import Launch, RecordedResults, new_session, of_sibling, read_launches
 from .verdicts import VARYING_UNITS
 
 STATE = "session.json"
@@ -306,12 +307,21 @@ class Session:
         self._select(tag)
         os.environ["TORCH_HISTORY_ONLY"] = self._only(turn)
         session, results_dir = self, self.conf.results_dir
+        questions: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for name in missing:
+            questions[name.rpartition(".")[0]].append(missing[name])
 
         class Reporting(RecordedResults):
-            def add_result(self, *args: Any, **kwargs: Any) -> None:
-                super().add_result(*args, **kwargs)
-                self.save(results_dir)
+            """asv runs the first metric of each question; the processes that it starts find the others' numbers too."""
+
+            def add_result(self, benchmark: dict[str, Any], result: Any, *args: Any, **kwargs: Any) -> None:
+                super().add_result(benchmark, result, *args, **kwargs)
                 advance()
+                for sibling in questions[benchmark["name"].rpartition(".")[0]][1:]:
+                    of_it = {**kwargs, "duration": 0.0}
+                    super().add_result(sibling, of_sibling(benchmark, sibling, result), *args, **of_it)
+                    advance()
+                self.save(results_dir)
 
         Reporting.session, Reporting.round = session.id, turn
         results = Reporting(
@@ -326,7 +336,7 @@ class Session:
         results.load_data(results_dir)
         try:
             run_benchmarks(
-                missing,
+                missing.filter_out([of["name"] for metrics in questions.values() for of in metrics[1:]]),
                 self.environment,
                 results=results,
                 extra_params={"rounds": 1},
