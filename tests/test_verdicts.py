@@ -11,9 +11,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from torch_history.launches import Case, Launch
-from torch_history.verdicts import Change, Series, Verdict, compare, history, human
+from torch_history.verdicts import (
+    ERROR_RATE,
+    MARGIN,
+    PAIRED_FROM,
+    TRIMMED_FROM,
+    Change,
+    Evidence,
+    Series,
+    Verdict,
+    compare,
+    error_rate_of_each,
+    history,
+    human,
+    weigh,
+)
 
 OLD, NEW = "v2.0.1", "v2.1.0"
 TIME = "intersection.Intersection.track_time"
@@ -56,6 +71,13 @@ def counted(release: str, values: Iterable[float], benchmark: str = BYTES, **cha
 def only(launches: Sequence[Launch], old: str = OLD, new: str = NEW) -> Change:
     (change,) = compare(launches, old, new)
     return change
+
+
+def by_round(release: str, seconds: Iterable[float], session: str = "s1") -> list[Launch]:
+    """A launch in each round from 1."""
+    return [
+        one for turn, second in enumerate(seconds, 1) for one in timed(release, [second], session=session, round=turn)
+    ]
 
 
 def noisy(random: np.random.Generator, seconds: float, noise: float, launches: int) -> list[float]:
@@ -173,6 +195,206 @@ def test_time_that_is_tracked_is_judged_by_its_interval(metric: str) -> None:
     assert only(launches).verdict is Verdict.SAME
 
 
+def test_same_is_two_one_sided_tests() -> None:
+    random = np.random.default_rng(3)
+    seen: Counter[bool] = Counter()
+    for _ in range(200):
+        olds, news = noisy(random, 1.0, 0.015, 4), noisy(random, 1.02, 0.015, 4)
+        margin = math.log(1 + MARGIN)
+        tests = [
+            stats.ttest_ind(np.log(news) + sign * margin, np.log(olds), equal_var=False, alternative=side).pvalue
+            for sign, side in ((1, "greater"), (-1, "less"))
+        ]
+        earned = bool(max(tests) <= ERROR_RATE)
+        seen[earned] += 1
+        assert (only(timed(OLD, olds) + timed(NEW, news)).verdict is Verdict.SAME) == earned
+    assert min(seen.values()) > 20
+
+
+def test_verdict_can_be_read_off_its_interval() -> None:
+    random = np.random.default_rng(4)
+    launches = []
+    for i in range(60):
+        size = ("'eager'", f"'{i}'")
+        for release, ratio in ((OLD, 1.0), (NEW, float(random.choice([0.8, 1.0, 1.05, 1.12])))):
+            launches += [
+                launch(release, TIME, Case(size, samples=(second,))) for second in noisy(random, ratio, 0.01, 4)
+            ]
+    kinds: Counter[Verdict] = Counter()
+    for change in compare(launches, OLD, NEW):
+        assert change.low is not None
+        assert change.high is not None
+        kinds[change.verdict] += 1
+        assert (change.verdict is Verdict.SLOWER) == (change.low > 1 + MARGIN)
+        assert (change.verdict is Verdict.FASTER) == (change.high < 1 / (1 + MARGIN))
+        assert change.verdict is not Verdict.SAME or 1 / (1 + MARGIN) <= change.low <= change.high <= 1 + MARGIN
+    assert set(kinds) == {Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.CANT_TELL}
+
+
+def test_false_alarms_of_a_whole_comparison_stay_at_the_error_rate() -> None:
+    # All series lie on the margin itself, the worst case: any SLOWER is false, so a comparison with one is an error.
+    # Of 80 comparisons 2 are expected (one side of 5 %); 8 or more have a probability below 0.2 % at 2.5 %. Without a
+    # correction half of them and more would have one.
+    random = np.random.default_rng(5)
+    wrong = 0
+    for _ in range(80):
+        launches = []
+        for i in range(30):
+            size = ("'eager'", f"'{i}'")
+            for release, seconds in ((OLD, 1.0), (NEW, 1 + MARGIN)):
+                numbers = noisy(random, seconds, 0.01, 3)
+                launches += [launch(release, TIME, Case(size, samples=(second,))) for second in numbers]
+        wrong += any(change.verdict in (Verdict.SLOWER, Verdict.FASTER) for change in compare(launches, OLD, NEW))
+    assert wrong < 8
+
+
+def test_error_rate_of_each_is_that_of_benjamini_and_hochberg() -> None:
+    # The example of their paper (1995, section 4.1): of these 15, four are rejected at 5 %.
+    p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459]
+    p_values += [0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    beyond = [math.log(1 + MARGIN) + stats.norm.isf(p / 2) for p in p_values]
+    evidence = [Evidence(float(shift), 1.0, 1e9) for shift in beyond]
+    assert [item.p_value for item in evidence] == pytest.approx(p_values)
+    assert error_rate_of_each(evidence) == pytest.approx(0.05 * 4 / 15)
+    assert error_rate_of_each(evidence[-3:]) == pytest.approx(0.05 / 3)
+    assert error_rate_of_each([]) == ERROR_RATE
+
+
+def test_more_series_make_a_verdict_harder_and_exact_numbers_do_not() -> None:
+    def beside(benchmark: str) -> list[Launch]:
+        return [
+            launch(release, benchmark, Case((f"'{i}'",), value=value))
+            for i in range(300)
+            for release in (OLD, NEW)
+            for value in (1.0, 1.001, 0.999)
+        ]
+
+    found = timed(OLD, [1.0, 1.01, 0.99]) + timed(NEW, [1.12, 1.13, 1.11])
+    assert only(found).verdict is Verdict.SLOWER
+    (exact,) = [change for change in compare([*found, *beside(COUNT)], OLD, NEW) if change.series.benchmark == TIME]
+    assert exact == only(found)
+    first_call = "latency.Latency.track_first_call"
+    (drowned,) = [
+        change for change in compare([*found, *beside(first_call)], OLD, NEW) if change.series.benchmark == TIME
+    ]
+    assert drowned.verdict is Verdict.CANT_TELL
+    assert drowned.confidence == pytest.approx(1 - ERROR_RATE / 301)
+
+
+def test_change_of_the_detectable_size_is_told_four_times_of_five() -> None:
+    random = np.random.default_rng(6)
+    trials = 300
+    sizes = [
+        only(timed(OLD, noisy(random, 1.0, 0.02, 8)) + timed(NEW, noisy(random, 1.0, 0.02, 8))).detectable
+        for _ in range(trials)
+    ]
+    size = float(np.median([size for size in sizes if size is not None]))
+    told = sum(
+        only(timed(OLD, noisy(random, 1.0, 0.02, 8)) + timed(NEW, noisy(random, size, 0.02, 8))).verdict
+        is Verdict.SLOWER
+        for _ in range(trials)
+    )
+    # three standard deviations of 300 tosses at 80 % are 7 %
+    assert 0.73 <= told / trials <= 0.87
+
+
+# --- rounds
+
+
+def test_many_rounds_are_compared_round_by_round() -> None:
+    random = np.random.default_rng(8)
+    drift = np.exp(random.normal(0, 0.4, PAIRED_FROM))
+    olds = drift * noisy(random, 1.0, 0.01, PAIRED_FROM)
+    news = drift * noisy(random, 1.2, 0.01, PAIRED_FROM)
+    change = only(by_round(OLD, olds) + by_round(NEW, news))
+    expected = stats.ttest_rel(np.log(news), np.log(olds)).confidence_interval(0.95)
+    assert change.verdict is Verdict.SLOWER
+    assert (change.low, change.high) == pytest.approx((math.exp(expected.low), math.exp(expected.high)))
+    assert change.ratio == pytest.approx(1.2, rel=0.02)
+
+
+def test_few_rounds_are_compared_as_launches_of_one_session() -> None:
+    olds, news = [1.0, 1.02, 0.99], [1.3, 1.28, 1.31]
+    change = only(by_round(OLD, olds) + by_round(NEW, news))
+    expected = stats.ttest_ind(np.log(news), np.log(olds), equal_var=False).confidence_interval(0.95)
+    assert (change.low, change.high) == pytest.approx((math.exp(expected.low), math.exp(expected.high)))
+
+
+def test_machine_of_another_speed_on_another_day_is_no_change() -> None:
+    # The second day takes three times as long; the third session holds the new release alone, five times as slow.
+    launches = [
+        *by_round(OLD, [1.00, 1.01, 0.995], "monday"),
+        *by_round(NEW, [1.005, 1.00, 1.00], "monday"),
+        *by_round(OLD, [3.00, 3.01, 2.99], "tuesday"),
+        *by_round(NEW, [2.99, 3.02, 3.00], "tuesday"),
+        *by_round(NEW, [5.0, 5.0, 5.0], "wednesday"),
+    ]
+    change = only(launches)
+    assert (change.verdict, change.launches) == (Verdict.SAME, (6, 6))
+
+
+def test_two_days_say_what_changed_although_their_machines_differ() -> None:
+    launches = [
+        *by_round(OLD, [1.00, 1.01, 0.995], "monday"),
+        *by_round(NEW, [1.205, 1.20, 1.20], "monday"),
+        *by_round(OLD, [3.00, 3.01, 2.99], "tuesday"),
+        *by_round(NEW, [3.59, 3.62, 3.60], "tuesday"),
+    ]
+    assert only(launches).verdict is Verdict.SLOWER
+
+
+def test_round_that_holds_one_release_only_does_not_count() -> None:
+    # The session was stopped in its fourth round, when the machine had become slow.
+    launches = by_round(OLD, [1.0, 1.01, 1.0, 9.0]) + by_round(NEW, [1.0, 1.0, 1.01])
+    change = only(launches)
+    assert (change.verdict, change.launches) == (Verdict.SAME, (3, 3))
+
+
+def test_session_without_a_round_in_common_cannot_tell() -> None:
+    failed = launch(NEW, TIME, MISSING["failed"], round=1)
+    change = only([*by_round(OLD, [1.0]), failed, *timed(NEW, [2.0, 2.0], round=2)])
+    assert (change.verdict, change.reason, change.low) == (Verdict.CANT_TELL, "no round gave both a number", None)
+
+
+@pytest.mark.parametrize("launches", [3, 4, 5, 6, 8, 11])
+def test_one_launch_out_of_line_is_no_change(launches: int) -> None:
+    random = np.random.default_rng(launches)
+    for _ in range(30):
+        olds, news = noisy(random, 1.0, 0.003, launches), noisy(random, 1.0, 0.003, launches)
+        news[1] *= 3
+        assert only(by_round(OLD, olds) + by_round(NEW, news)).verdict is Verdict.CANT_TELL
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.0, Verdict.SAME), (1.1, Verdict.SLOWER)])
+def test_one_launch_out_of_line_among_many_does_not_hide_the_verdict(ratio: float, verdict: Verdict) -> None:
+    random = np.random.default_rng(9)
+    news = noisy(random, ratio, 0.01, TRIMMED_FROM)
+    news[3] *= 3
+    assert only(by_round(OLD, noisy(random, 1.0, 0.01, TRIMMED_FROM)) + by_round(NEW, news)).verdict is verdict
+
+
+def test_trimmed_interval_is_scipys() -> None:
+    random = np.random.default_rng(10)
+    shifts = random.standard_t(3, 16)
+    evidence = weigh({("s", i): ([1.0], [math.exp(shift)]) for i, shift in enumerate(shifts)})
+    assert evidence is not None
+    expected = stats.mstats.trimmed_mean_ci(shifts, limits=(1 / 16, 1 / 16), alpha=0.1)
+    assert evidence.interval(0.9) == pytest.approx(tuple(np.exp(expected)))
+
+
+def test_two_days_of_one_launch_each_know_next_to_nothing_and_say_so() -> None:
+    launches = [
+        *by_round(OLD, [1.0], "monday"),
+        *by_round(NEW, [1.3], "monday"),
+        *by_round(OLD, [1.0], "tuesday"),
+        *by_round(NEW, [2.6], "tuesday"),
+    ]
+    change = only(launches)
+    assert change.verdict is Verdict.CANT_TELL
+    assert change.detectable is not None
+    assert 10 < change.detectable < math.inf
+
+
 # --- bytes and counts
 
 
@@ -203,6 +425,22 @@ def test_count_that_varies_between_launches_cannot_tell_and_shows_the_values() -
     assert change.verdict is Verdict.CANT_TELL
     assert "[53, 54]" in change.reason
     assert "[60]" in change.reason
+
+
+STALLS = "warm_up.WarmUp.track_stalls"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ([1], [9], Verdict.CANT_TELL),
+        ([1, 1], [9, 9], Verdict.MORE),
+        ([1, 1], [1, 1], Verdict.SAME),
+        ([1, 2], [9, 9], Verdict.CANT_TELL),
+    ],
+)
+def test_stalls_changed_where_all_launches_agree(old: list[int], new: list[int], verdict: Verdict) -> None:
+    assert only(counted(OLD, old, STALLS) + counted(NEW, new, STALLS)).verdict is verdict
 
 
 # --- numbers that are missing

@@ -208,6 +208,58 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     console.print(f"{same} of {len(old)} facts are the same in {tags[0]} and {tags[1]}.")
 
 
+@main.command("compare", epilog="Exit code: 0, 1 refused, 2 wrong usage, 3 a series failed by --fail-on.")
+@click.argument("old")
+@click.argument("new")
+@click.option("--machine", help="A folder of results/ [default: this machine's, else the only one].")
+@click.option("--environment", default=f"release-py{DEFAULT_LANE}", show_default=True, help="Lane, as in results/.")
+@click.option("--question", "questions", multiple=True, help="Only this question; may be given again.")
+@click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time; may be given again.")
+@click.option("--json", "as_json", is_flag=True, help="Everything as JSON; docs/verdicts.md lists the keys.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="A table for a pull request or an issue.")
+@click.option("--all", "everything", is_flag=True, help="List what did not change or could not be told, too.")
+@click.option(
+    "--fail-on",
+    metavar="KIND:PER CENT,...",
+    help="Exit code 3 where a series is beyond: slower, faster, hungrier, more, with per cent, or broke without; "
+    "such as slower:5%,hungrier:1%,broke.",
+)
+def compare_stored(
+    old: str,
+    new: str,
+    machine: str | None,
+    environment: str,
+    questions: tuple[str, ...],
+    metrics: tuple[str, ...],
+    as_json: bool,
+    as_markdown: bool,
+    everything: bool,
+    fail_on: str | None,
+) -> None:
+    """Say what an upgrade from OLD to NEW costs, and why, from results/ alone."""
+    from . import compare as said
+    from .machine import describe
+
+    if as_json and as_markdown:
+        raise click.UsageError("--json and --markdown are two ways to print: choose one.")
+    try:
+        limits = said.parse_fail_on(fail_on) if fail_on is not None else {}
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--fail-on") from error
+    conf, axis = load_suite(ROOT)
+    results = Path(conf.results_dir)
+    tags = axis.find(old).tag, axis.find(new).tag
+    machine = said.choose_machine(results, machine, describe()["machine"])
+    comparison = said.find(results, machine, environment, *tags, questions, metrics)
+    failed = said.failing(comparison, limits)
+    if as_json:
+        click.echo(said.as_json(comparison, failed))
+    else:
+        click.echo((said.markdown if as_markdown else said.text)(comparison, everything, failed))
+    if failed:
+        sys.exit(3)
+
+
 @main.command()
 @click.argument("releases", nargs=-1)
 @click.option("--keep", multiple=True, help="A release whose environments stay; may be given again.")

@@ -1,0 +1,343 @@
+"""Does `torch-history compare` say what stored launches hold, and fail where it was asked to? Nothing is installed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from markdown_it import MarkdownIt
+
+from torch_history import cli, machine
+from torch_history import compare as compared
+from torch_history.launches import Case, Launch, append_environment, append_launches
+from torch_history.verdicts import ERROR_RATE, MARGIN, POWER, Change, Series, Verdict
+
+from .test_verdicts import launch
+
+ROOT = Path(__file__).resolve().parents[1]
+OLD, NEW = "v2.0.1", "v2.1.2"
+NASTY = "RuntimeError: expected <Tensor> | got **None** from `f` of @someone, see #12\n[x](http://y)"
+
+
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of results that the command takes for the repository's, on a machine called `here`."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(ROOT)
+    loaded = cli.load_suite
+
+    def load(root: Path) -> tuple:
+        conf, axis = loaded(root)
+        conf.results_dir = str(tmp_path / "results")
+        return conf, axis
+
+    monkeypatch.setattr(cli, "load_suite", load)
+    monkeypatch.setattr(machine, "describe", lambda: {"machine": "here"})
+    return tmp_path / "results"
+
+
+def store(results: Path, *launches: Launch, machine: str = "here") -> None:
+    for one in launches:
+        append_launches(results / machine / f"{one.release}-{one.environment}.jsonl", [one])
+
+
+_Numbers = Sequence[float | str]
+
+
+def series(metric: str, old: _Numbers, new: _Numbers, variant: str = "mask") -> list[Launch]:
+    """Launches of both releases, a round for each number; a string is the reason for none."""
+    return [
+        launch(
+            release,
+            f"selection.Selection.track_{metric}",
+            Case(
+                (f"'{variant}'", "'small'"),
+                value=None if isinstance(number, str) else number,
+                failed=number if isinstance(number, str) else "",
+            ),
+            round=turn,
+        )
+        for release, numbers in ((OLD, old), (NEW, new))
+        for turn, number in enumerate(numbers, 1)
+    ]
+
+
+STEADY = [1.0, 1.001, 0.999]
+
+
+def upgrade(results: Path) -> None:
+    """What an upgrade may bring: each verdict but FASTER and FIXED at least once."""
+    store(
+        results,
+        *series("time", STEADY, [1.09, 1.091, 1.089]),
+        *series("operators", [1], [9]),
+        *series("peak_memory", [100_000], [100_600]),
+        *series("time", STEADY, [2.0, 2.001, 1.999], "nonzero"),
+        *series("operators", [5], [5], "nonzero"),
+        *series("time", STEADY, STEADY, "index"),
+        *series("time", STEADY, [0.5, 1.0, 2.0], "noisy"),
+        *series("time", STEADY, [NASTY], "broken"),
+        *series("time", ["no wheel"], ["no wheel"], "never"),
+    )
+    for tag, onednn in ((OLD, "2.6.0"), (NEW, "3.1.1")):
+        append_environment(results / "here" / f"{tag}-release-py3.11.environments", {"torch": tag, "onednn": onednn})
+
+
+def command(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, ["compare", *arguments])
+
+
+# --- text
+
+
+def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: Path) -> None:
+    upgrade(results)
+    answer = command("2.0.1", "2.1.2")
+    assert answer.exit_code == 0
+    lines = answer.output.splitlines()
+    assert lines[0].startswith("selection time, broken small: BROKE: RuntimeError: expected <Tensor>")
+    assert lines[0].endswith("see #12 [x](http://y).")
+    rest = lines[1:]
+    assert re.fullmatch(
+        r"selection time, nonzero small: SLOWER by a factor of 2 \((1\.9|2) to 2(\.1)?\), "
+        r"perhaps because oneDNN went from 2\.6\.0 to 3\.1\.1\.",
+        rest[0],
+    )
+    assert re.fullmatch(
+        r"selection time, mask small: SLOWER by 9 % \(8(\.\d)? to (9\.\d|10) %\), "
+        r"because the number of operators went from 1 to 9\.",
+        rest[1],
+    )
+    assert rest[2] == "selection peak memory, mask small: HUNGRIER by 0.6 %, from 100,000 B to 100,600 B."
+    assert rest[3] == "selection operators, mask small: MORE, from 1 to 9."
+    assert rest[5] == (
+        "v2.0.1 -> v2.1.2 on here, release-py3.11: "
+        "2 SLOWER, 1 HUNGRIER, 1 MORE, 2 SAME, 1 CAN'T TELL, 1 BROKE, 1 NEVER RAN."
+    )
+    assert "(4 series)" in rest[6]
+    assert rest[-1] == "The environments differ in onednn 2.6.0 -> 3.1.1."
+
+
+def test_all_lists_the_rest_too_and_says_what_could_have_been_seen(results: Path) -> None:
+    upgrade(results)
+    short, everything = command("2.0.1", "2.1.2").output, command("2.0.1", "2.1.2", "--all").output
+    assert "index" not in short
+    assert re.search(r"^selection time, index small: SAME \(-0\.\d to 0\.\d %\)\.$", everything, re.MULTILINE)
+    assert re.search(r"^selection operators, nonzero small: SAME at 5\.$", everything, re.MULTILINE)
+    assert "selection time, never small: NEVER RAN: no wheel." in everything
+    assert re.search(
+        r"^selection time, noisy small: CAN'T TELL, from 1.00s to 1.00s.*: .*(seen|tenfold)", everything, re.M
+    )
+
+
+def test_change_said_the_other_way_round_is_faster(results: Path) -> None:
+    upgrade(results)
+    said = command("2.1.2", "2.0.1").output
+    assert re.search(r"mask small: FASTER by 8\.3 % \((7\.\d|8) to 8\.\d %\), because .* from 9 to 1\.", said)
+    assert re.search(r"nonzero small: FASTER by a factor of 2 \((1\.9|2) to 2(\.1)?\)", said)
+    assert "selection time, broken small: FIXED at 1.00s; before, RuntimeError" in said
+
+
+def test_single_launch_is_no_evidence_and_the_next_command_is_named(results: Path) -> None:
+    store(results, *series("time", [1.0], [5.0]))
+    answer = command("2.0.1", "2.1.2")
+    assert answer.output.startswith("Nothing changed that could be told.\n")
+    assert "1 CAN'T TELL" in answer.output
+    assert "`torch-history run --launches 5 v2.0.1 v2.1.2`" in answer.output
+
+
+def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results: Path) -> None:
+    upgrade(results)
+    store(results, launch(OLD, "batching.Batching.track_time", Case(("'a'",), value=1.0)))
+    said = command("2.0.1", "2.1.2", "--question", "selection", "--metric", "time").output
+    assert "because the number of operators went from 1 to 9" in said
+    assert "MORE" not in said
+    assert "HUNGRIER" not in said
+    assert "in one of the two only" not in said
+    assert "HUNGRIER" in command("2.0.1", "2.1.2", "--metric", "peak memory").output
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["2.0.1", "2.5.1"], "There is no result of v2.5.1 in release-py3.11 on here; there is v2.0.1, v2.1.2."),
+        (["2.0.1", "2.0.1"], "v2.0.1 was named twice: name two releases."),
+        (["2.0.1", "2.99"], "'2.99' is no PyTorch release on the axis."),
+        (["2.0.1", "2.1.2", "--machine", "there"], "There are no results of a machine 'there'; there are here."),
+        (
+            ["2.0.1", "2.1.2", "--question", "gather"],
+            "There is no question gather in v2.0.1 and v2.1.2; there is selection.",
+        ),
+        (["2.0.1", "2.1.2", "--metric", "joy"], "There is no metric joy in v2.0.1 and v2.1.2; there is operators,"),
+        (["2.0.1", "2.1.2", "--environment", "e"], "There is no environment e on here; there is release-py3.11."),
+    ],
+)
+def test_what_is_not_there_is_refused_in_a_sentence_that_names_what_is(
+    results: Path, arguments: list[str], sentence: str
+) -> None:
+    upgrade(results)
+    answer = command(*arguments)
+    assert answer.exit_code == 1
+    assert sentence in answer.stderr.replace("\n", " ")
+
+
+def test_empty_results_are_refused_in_a_sentence(results: Path) -> None:
+    answer = command("2.0.1", "2.1.2")
+    assert answer.exit_code == 1
+    assert "holds no launches: measure first" in answer.stderr
+
+
+def test_releases_with_nothing_in_common_are_refused(results: Path) -> None:
+    store(results, launch(OLD, "batching.Batching.track_time", Case(("'a'",), value=1.0)))
+    store(results, launch(NEW, "selection.Selection.track_time", Case(("'a'",), value=1.0)))
+    answer = command("2.0.1", "2.1.2")
+    assert answer.exit_code == 1
+    assert "nothing in common: of v2.0.1 there is batching, of v2.1.2 selection" in answer.stderr
+
+
+def test_machine_is_this_one_else_the_only_one_else_asked_for(results: Path) -> None:
+    store(results, *series("operators", [1], [2]), machine="there")
+    assert "on there" in command("2.0.1", "2.1.2").output
+    store(results, *series("operators", [1], [2]), machine="elsewhere")
+    answer = command("2.0.1", "2.1.2")
+    assert answer.exit_code == 1
+    assert "no results of this machine, here; name one with --machine: elsewhere, there." in answer.stderr
+    assert "on elsewhere" in command("2.0.1", "2.1.2", "--machine", "elsewhere").output
+    store(results, *series("operators", [1], [2]))
+    assert "on here" in command("2.0.1", "2.1.2").output
+
+
+# --- exit codes
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "failed"),
+    [
+        ("slower:5%", 3, ["nonzero", "mask"]),
+        ("slower:8.9%", 3, ["nonzero", "mask"]),
+        ("slower:9.5%", 3, ["nonzero"]),
+        ("slower:101%", 0, []),
+        ("slower", 3, ["nonzero", "mask"]),
+        ("hungrier:0.59%", 3, ["mask"]),
+        ("hungrier:0.6%", 0, []),
+        ("more:100", 3, ["mask"]),
+        ("faster:0%", 0, []),
+        ("broke", 3, ["broken"]),
+        ("slower:50%, hungrier:0.1%,broke", 3, ["broken", "nonzero", "mask"]),
+    ],
+)
+def test_series_beyond_a_threshold_fails(results: Path, limits: str, code: int, failed: list[str]) -> None:
+    upgrade(results)
+    answer = command("2.0.1", "2.1.2", "--json", "--fail-on", limits)
+    assert answer.exit_code == code
+    document = json.loads(answer.output)
+    assert [change["parameters"][0] for change in document["changes"] if change["failed"]] == failed
+    assert document["failed"] == len(failed)
+
+
+def test_failed_series_are_named_in_text(results: Path) -> None:
+    upgrade(results)
+    answer = command("2.0.1", "2.1.2", "--fail-on", "slower:5%")
+    assert answer.exit_code == 3
+    assert answer.output.endswith("Failed by --fail-on: selection time, nonzero small; selection time, mask small.\n")
+
+
+def test_count_that_came_from_none_is_beyond_every_threshold(results: Path) -> None:
+    store(results, *series("operators", [0], [1]))
+    assert command("2.0.1", "2.1.2", "--fail-on", "more:1000%").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--fail-on", "slowr:5%"], "'slowr' is no kind to fail on"),
+        (["--fail-on", "slower:five"], "'five' is no threshold"),
+        (["--fail-on", "broke:5%"], "'broke' takes no threshold"),
+        (["--fail-on", ""], "'' is no kind"),
+        (["--json", "--markdown"], "choose one"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(results: Path, arguments: list[str], sentence: str) -> None:
+    upgrade(results)
+    answer = command("2.0.1", "2.1.2", *arguments)
+    assert answer.exit_code == 2
+    assert sentence in answer.stderr
+
+
+# --- JSON and Markdown
+
+
+def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
+    upgrade(results)
+    document = json.loads(command("2.0.1", "2.1.2", "--json").output)
+    text = (ROOT / "docs" / "verdicts.md").read_text()
+    tables = [set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) for part in text.split("### ")]
+    (top,) = [table for table in tables if "schema" in table]
+    (change,) = [table for table in tables if "sentence" in table]
+    assert set(document) == top
+    assert all(set(entry) == change for entry in document["changes"])
+    assert (document["schema"], document["looked_at"]) == (1, 4)
+    assert {entry["verdict"] for entry in document["changes"]} >= {"SLOWER", "SAME", "NEVER RAN", "CAN'T TELL"}
+    slower = document["changes"][2]
+    assert slower["parameters"] == ["mask", "small"]
+    assert slower["low"] < 1.09 < slower["high"]
+    assert slower["confidence"] == pytest.approx(1 - ERROR_RATE * 2 / 4)
+    assert slower["why"] == "because the number of operators went from 1 to 9"
+
+
+def test_markdown_is_a_table_with_the_rest_folded_away(results: Path) -> None:
+    upgrade(results)
+    text = command("2.0.1", "2.1.2", "--markdown").output
+    html = MarkdownIt("commonmark").enable("table").render(text)
+    tables = re.findall(r"<table>.*?</table>", html, re.DOTALL)
+    rows = [[len(re.findall("<td", row)) for row in table.split("<tr>")[2:]] for table in tables]
+    assert rows == [[6] * 5, [6] * 4]
+    before, _, folded = html.partition("<details><summary>")
+    assert before.count("<table>") == folded.partition("</details>")[0].count("<table>") == 1
+    assert "9 %" not in before.partition("BROKE")[0]
+    assert "because the number of operators went from 1 to 9" in before
+    assert "<details open>" in command("2.0.1", "2.1.2", "--markdown", "--all").output
+
+
+def test_text_in_markdown_stays_text() -> None:
+    html = MarkdownIt("commonmark").enable("table").render(f"| a |\n|---|\n| {compared.escape(NASTY)} |\n")
+    (cell,) = re.findall(r"<td>(.*)</td>", html)
+    plain = cell.replace("\u2060", "").replace("&lt;", "<").replace("&gt;", ">")
+    assert plain == " ".join(NASTY.split())
+    assert not re.search(r"[@#]\w", cell)
+
+
+# --- sentences
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ratio", "low", "high", "said"),
+    [
+        (Verdict.SLOWER, 1.09, 1.07, 1.11, "SLOWER by 9 % (7 to 11 %)."),
+        (Verdict.SLOWER, 1.4, 1.3, 2.5, "SLOWER by 40 % (30 to 150 %)."),
+        (Verdict.FASTER, 0.8, 0.78, 0.82, "FASTER by 20 % (18 to 22 %)."),
+        (Verdict.SLOWER, 6.04, 5.8, 6.2, "SLOWER by a factor of 6 (5.8 to 6.2)."),
+        (Verdict.FASTER, 0.25, 0.2, 0.5, "FASTER by a factor of 4 (2 to 5)."),
+        (Verdict.SAME, 1.003, 0.988, 1.02, "SAME (-1.2 to 2 %)."),
+    ],
+)
+def test_ratio_of_times_is_said_in_per_cent_or_as_a_factor(
+    verdict: Verdict, ratio: float, low: float, high: float, said: str
+) -> None:
+    change = Change(Series("e", "q.Q.track_time", ("'f'",)), verdict, 1.0, ratio, ratio, low, high, 0.01, (3, 3))
+    assert compared.sentence(change) == f"q time, f: {said}"
+
+
+def test_constants_in_the_page_are_those_of_the_code() -> None:
+    text = (ROOT / "docs" / "verdicts.md").read_text()
+    for name, value in (("MARGIN", f"{MARGIN:.0%}"), ("ERROR_RATE", f"{ERROR_RATE:.0%}"), ("POWER", f"{POWER:.0%}")):
+        assert re.search(rf"^\| `{name}` \| {value.replace('%', ' %')} \|", text, re.MULTILINE), name
+    for name in ("PAIRED_FROM", "TRIMMED_FROM"):
+        assert re.search(rf"^\| `{name}` \| {getattr(compared.verdicts, name)} \|", text, re.MULTILINE), name

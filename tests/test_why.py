@@ -1,0 +1,140 @@
+"""Does a changed time get the cause that was planted, and none where there is none?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from torch_history.verdicts import Change, Series, Verdict
+from torch_history.why import moved, why
+
+CASE = ("'mask'", "'small'")
+OLD: dict[str, Any] = {
+    "torch": "2.0.1",
+    "cuda": "11.7",
+    "onednn": "2.6.0",
+    "mkl": "2022.2",
+    "fuses_on_cpu": True,
+    "python": "3.11.7",
+    "numpy": "1.26.4",
+    "packages": ["triton==2.0.0"],
+}
+
+
+def change(metric: str, old: float | None, new: float | None, verdict: Verdict, case: tuple[str, ...] = CASE) -> Change:
+    ratio = new / old if old and new is not None else None
+    return Change(Series("release-py3.11", f"selection.Selection.track_{metric}", case), verdict, old, new, ratio)
+
+
+SLOWER = change("time", 1.0, 1.09, Verdict.SLOWER)
+FASTER = change("time", 1.0, 0.9, Verdict.FASTER)
+
+
+def said(time: Change, *beside: Change, new: dict[str, Any] | None = None, device: str = "cpu") -> str:
+    return why([*beside, time], OLD, OLD if new is None else new, device)[time.series]
+
+
+@pytest.mark.parametrize(
+    ("time", "beside", "clause"),
+    [
+        (SLOWER, [("kernels", 1, 9)], "because the number of kernels went from 1 to 9"),
+        (SLOWER, [("operators", 1, 9)], "because the number of operators went from 1 to 9"),
+        (FASTER, [("allocations", 9, 1)], "because the number of allocations went from 9 to 1"),
+        (SLOWER, [("peak_memory", 100, 200)], "because its peak memory went from 100 B to 200 B"),
+        (SLOWER, [("retained", 0, 200)], "because its retained memory went from 0 B to 200 B"),
+        (SLOWER, [("fusion_groups", 1, 0)], "because it is no longer fused"),
+        (FASTER, [("fusion_groups", 0, 2)], "because it is fused now"),
+        (SLOWER, [("fusion_groups", 1, 3)], "because the number of fused groups went from 1 to 3"),
+        (
+            SLOWER,
+            [("allocations", 2, 4), ("kernels", 1, 9), ("operators", 3, 5)],
+            "because the number of kernels went from 1 to 9, the number of operators from 3 to 5 "
+            "and the number of allocations from 2 to 4",
+        ),
+        (
+            SLOWER,
+            [("operators", 38, 53), ("fusion_groups", 1, 0)],
+            "because it is no longer fused",
+        ),
+        # What moved the other way cannot have cost time.
+        (SLOWER, [("operators", 9, 1)], "although the number of operators went from 9 to 1: unexplained"),
+        (FASTER, [("fusion_groups", 1, 0)], "although it is no longer fused: unexplained"),
+        (
+            SLOWER,
+            [("operators", 9, 1), ("allocations", 1, 2)],
+            "because the number of allocations went from 1 to 2",
+        ),
+        # One operator more among thousands is no cause of 9 %.
+        (SLOWER, [("operators", 27_000, 27_001)], "unexplained"),
+        (SLOWER, [("gradients", 1, 2)], "unexplained"),
+        (SLOWER, [], "unexplained"),
+    ],
+)
+def test_cause_is_what_moved_in_the_same_case(
+    time: Change, beside: list[tuple[str, float, float]], clause: str
+) -> None:
+    def verdict(metric: str, old: float, new: float) -> Verdict:
+        if metric in ("peak_memory", "retained"):
+            return Verdict.HUNGRIER if new > old else Verdict.LEANER
+        return Verdict.MORE if new > old else Verdict.FEWER
+
+    assert said(time, *(change(*number, verdict(*number)) for number in beside)) == clause
+
+
+def test_number_of_another_case_is_no_cause() -> None:
+    for other in (("'mask'", "'large'"), ("'index'", "'small'")):
+        assert said(SLOWER, change("operators", 1, 9, Verdict.MORE, other)) == "unexplained"
+
+
+def test_number_that_varies_between_launches_is_no_cause() -> None:
+    assert said(SLOWER, change("operators", 1, 9, Verdict.CANT_TELL)) == "unexplained"
+
+
+def test_environment_is_named_with_perhaps_where_no_number_moved() -> None:
+    new = {**OLD, "onednn": "3.1.1", "torch": "2.1.2", "packages": [], "cuda": "12.1", "mkl": "2024.2"}
+    clause = "perhaps because oneDNN went from 2.6.0 to 3.1.1 and MKL from 2022.2 to 2024.2"
+    assert said(SLOWER, new=new) == clause
+    assert said(SLOWER, new=new, device="cuda") == (
+        "perhaps because oneDNN went from 2.6.0 to 3.1.1, MKL from 2022.2 to 2024.2 and CUDA from 11.7 to 12.1"
+    )
+    assert (
+        said(SLOWER, change("kernels", 1, 9, Verdict.MORE), new=new) == "because the number of kernels went from 1 to 9"
+    )
+    fewer = change("kernels", 9, 1, Verdict.FEWER)
+    assert said(SLOWER, fewer, new=new) == f"although the number of kernels went from 9 to 1: {clause}"
+
+
+@pytest.mark.parametrize(
+    ("variant", "clause"),
+    [
+        ("stacked_scripted", "perhaps because the wheel no longer fuses on a CPU"),
+        ("frozen", "perhaps because the wheel no longer fuses on a CPU"),
+        ("eager", "unexplained"),
+    ],
+)
+def test_lost_fuser_is_named_only_where_torchscript_runs(variant: str, clause: str) -> None:
+    time = change("time", 1.0, 1.09, Verdict.SLOWER, (f"'{variant}'", "'small'"))
+    assert said(time, new={**OLD, "fuses_on_cpu": False}) == clause
+
+
+def test_fact_that_is_not_known_in_both_is_no_cause() -> None:
+    assert moved(OLD, {**OLD, "mkl": None, "compiler": "GCC 9.3"}, "cpu") == {}
+
+
+def test_time_without_environments_is_unexplained_and_says_that_they_are_missing() -> None:
+    assert said(SLOWER, new={}) == "unexplained, and the environments are not on record"
+
+
+def test_memory_and_counts_are_explained_by_fusion_alone() -> None:
+    peak = change("peak_memory", 60, 240, Verdict.HUNGRIER)
+    operators = change("operators", 38, 53, Verdict.MORE)
+    fusion = change("fusion_groups", 1, 0, Verdict.FEWER)
+    found = why([peak, operators, fusion], OLD, {**OLD, "onednn": "3.1.1"}, "cpu")
+    assert found == {peak.series: "because it is no longer fused", operators.series: "because it is no longer fused"}
+    assert why([peak, operators], OLD, {}, "cpu") == {}
+
+
+def test_time_that_did_not_change_needs_no_cause() -> None:
+    time = change("time", 1.0, 1.0, Verdict.SAME)
+    assert why([time, change("operators", 1, 9, Verdict.MORE)], OLD, OLD, "cpu") == {}

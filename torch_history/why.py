@@ -1,0 +1,150 @@
+"""Why did a number change? What else moved in the same case, then what moved in the environment; evidence, no proof.
+
+A case is one variant in one size. Its own exact numbers come first, because only code that ran differently moves them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .verdicts import Change, Series, Verdict, human
+
+OWN = {
+    "fusion_groups": "the number of fused groups",
+    "kernels": "the number of kernels",
+    "host_syncs": "the number of waits for the GPU",
+    "operators": "the number of operators",
+    "allocations": "the number of allocations",
+    "peak_memory": "its peak memory",
+    "retained": "its retained memory",
+}
+"""Exact metrics that explain a time -> their words, the most telling first."""
+
+ENVIRONMENT = {
+    "fuses_on_cpu": "",
+    "cpu_capability": "the CPU capability",
+    "onednn": "oneDNN",
+    "mkl": "MKL",
+    "cuda": "CUDA",
+    "cudnn": "cuDNN",
+    "compiler": "the compiler",
+    "threads": "the number of threads",
+    "python": "Python",
+    "numpy": "NumPy",
+}
+"""Facts of an environment that may explain a time -> their words; `fuses_on_cpu` has words of its own."""
+
+BY_TORCHSCRIPT = ("scripted", "traced", "frozen")
+"""Ends of the names of variants that TorchScript runs: a wheel's fuser matters to these alone."""
+
+ON_A_GPU = ("cuda", "cudnn")
+"""Facts that say nothing of a time on a CPU."""
+
+SHARE = 0.1
+"""A number explains a time where its ratio is, in logarithms, at least this share of the time's: one operator more among
+27,000 is no cause of 30 %, and one among 50 is none of a factor of 6, though it may be one of 9 %."""
+
+CHANGED = (Verdict.FASTER, Verdict.SLOWER, Verdict.HUNGRIER, Verdict.LEANER, Verdict.MORE, Verdict.FEWER)
+
+
+def why(changes: Iterable[Change], old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[Series, str]:
+    """Series -> the end of its sentence, for every changed time and for what a fusion explains.
+
+    `old` and `new` are the environments of the releases, empty where not on record; `device` is `cpu` or `cuda`.
+    """
+    beside: dict[tuple[object, ...], dict[str, Change]] = defaultdict(dict)
+    changes = list(changes)
+    for change in changes:
+        beside[_case(change.series)][_metric(change.series)] = change
+    found = {}
+    for change in changes:
+        if change.verdict in CHANGED:
+            of_case = beside[_case(change.series)]
+            if change.series.varies:
+                found[change.series] = _of_time(change, of_case, old, new, device)
+            elif (fusion := of_case.get("fusion_groups")) and fusion is not change and _fused(fusion):
+                found[change.series] = f"because {_fused(fusion)}"
+    return found
+
+
+def moved(old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[str, tuple[Any, Any]]:
+    """The facts of ENVIRONMENT known in both environments that differ, with their old and new value."""
+    names = [name for name in ENVIRONMENT if device != "cpu" or name not in ON_A_GPU]
+    facts = {name: (old.get(name), new.get(name)) for name in names}
+    return {name: values for name, values in facts.items() if None not in values and values[0] != values[1]}
+
+
+def _case(series: Series) -> tuple[object, ...]:
+    return series.environment, series.benchmark.partition(".")[0], series.parameters
+
+
+def _metric(series: Series) -> str:
+    return series.benchmark.rpartition(".")[2].removeprefix("track_")
+
+
+def _of_time(
+    change: Change, beside: Mapping[str, Change], old: Mapping[str, Any], new: Mapping[str, Any], device: str
+) -> str:
+    own = [beside[name] for name in OWN if name in beside and beside[name].verdict in CHANGED]
+    own = [number for number in own if _weighs(number, change)]
+    slower = change.verdict is Verdict.SLOWER
+    causes = [number for number in own if _costs(number) == slower]
+    causes = [number for number in causes if _fused(number)] or causes
+    if causes:
+        return f"because {_listed([_went(number) for number in causes])}"
+    although = f"although {_listed([_went(number) for number in own])}: " if own else ""
+    if not old or not new:
+        return f"{although}unexplained, and the environments are not on record"
+    facts = moved(old, new, device)
+    if not any(parameter.strip("'").endswith(BY_TORCHSCRIPT) for parameter in change.series.parameters[:1]):
+        facts.pop("fuses_on_cpu", None)
+    if not facts:
+        return f"{although}unexplained"
+    return f"{although}perhaps because {_listed([_fact(name, *values) for name, values in facts.items()])}"
+
+
+def _costs(change: Change) -> bool:
+    """Whether this number moved the way that takes time: more of it, or a fusion lost."""
+    if change.old is None or change.new is None:
+        return False
+    more = change.new > change.old
+    return not more if _metric(change.series) == "fusion_groups" and not min(change.old, change.new) else more
+
+
+def _weighs(number: Change, time: Change) -> bool:
+    if not number.ratio or not time.ratio:
+        return True
+    return abs(math.log(number.ratio)) >= SHARE * abs(math.log(time.ratio))
+
+
+def _fused(fusion: Change) -> str:
+    """What became of the fusion of a case, in words; empty where it is as it was or never was one."""
+    if fusion.verdict is Verdict.FEWER and fusion.new == 0:
+        return "it is no longer fused"
+    if fusion.verdict is Verdict.MORE and fusion.old == 0:
+        return "it is fused now"
+    return ""
+
+
+def _went(change: Change) -> str:
+    metric, unit = _metric(change.series), change.series.unit
+    if metric == "fusion_groups" and _fused(change):
+        return _fused(change)
+    return f"{OWN[metric]} went from {human(change.old, unit)} to {human(change.new, unit)}"
+
+
+def _fact(name: str, old: Any, new: Any) -> str:
+    if name == "fuses_on_cpu":
+        return "the wheel fuses on a CPU now" if new else "the wheel no longer fuses on a CPU"
+    return f"{ENVIRONMENT[name]} went from {old} to {new}"
+
+
+def _listed(clauses: list[str]) -> str:
+    """`a went from 1 to 2, b from 3 to 4 and c from 5 to 6`: the verb is said once."""
+    said = [clauses[0], *(clause.replace(" went from ", " from ", 1) for clause in clauses[1:])]
+    if " went from " not in clauses[0]:
+        said = clauses
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
