@@ -1,7 +1,7 @@
 """Does a claim hold on a release? Each question answered from what one lane measured, with the numbers in a sentence.
 
-A claim of bytes or counts is exact. A claim of time asks for a factor that noise seldom makes, `CLEARLY`, between two variants
-in the medians of the launches; where only some sizes show it the claim holds in part.
+A claim of bytes or counts is exact. A claim of time asks for a factor that noise seldom makes, `CLEARLY`, between two
+variants in the medians of the launches; where only some sizes show it the claim holds in part.
 """
 
 from __future__ import annotations
