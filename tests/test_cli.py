@@ -124,3 +124,15 @@ def test_table_says_what_ran_in_part_or_not_and_why() -> None:
 def test_committed_documents_are_up_to_date() -> None:
     answer = command("document", "--check")
     assert answer.exit_code == 0, answer.output
+
+
+def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last() -> None:
+    answer = command("regressions", "--question", "intersection", "--limit", "0")
+    assert answer.exit_code == 0, answer.output
+    *lines, summary = answer.output.splitlines()
+    lost = [line for line in lines if "peak memory, scripted small" in line]
+    assert lost == [
+        "v2.1.2: intersection peak memory, scripted small: HUNGRIER by a factor of 4, from 60,000,000 B to 240,000,000 B, "
+        "because it is no longer fused."
+    ]
+    assert summary.startswith("On amd-epyc-2-cores in release-py3.11: ")

@@ -261,6 +261,37 @@ def compare_stored(
 
 
 @main.command()
+@click.option("--machine", help="A folder of results/ [default: this machine's, else the only one].")
+@click.option("--environment", default=f"release-py{DEFAULT_LANE}", show_default=True, help="Lane, as in results/.")
+@click.option("--question", "questions", multiple=True, help="Only this question; may be given again.")
+@click.option("--limit", default=40, show_default=True, help="Sentences to print; 0 for all.")
+def regressions(machine: str | None, environment: str, questions: tuple[str, ...], limit: int) -> None:
+    """Say what happened on the whole axis: steps, spikes that recovered and slow drifts, newest release first."""
+    from . import compare as said
+    from . import steps
+    from .machine import describe
+
+    conf, axis = load_suite(ROOT)
+    results = Path(conf.results_dir)
+    machine = said.choose_machine(results, machine, describe()["machine"])
+    stored = list(read_launches(results, machine))
+    found = [
+        step
+        for step in steps.regressions(stored, axis, environment)
+        if not questions or step.series.benchmark.partition(".")[0] in questions
+    ]
+    shown = found[: limit or None]
+    for line in said.tell(shown, results, machine):
+        click.echo(line)
+    for line in steps.unconnected(stored, axis, environment):
+        click.echo(line)
+    tally = Counter(step.verdict.words for step in found)
+    words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
+    hidden = f" {len(found) - len(shown)} are not shown: --limit 0." if len(shown) < len(found) else ""
+    click.echo(f"On {machine} in {environment}: {words}.{hidden}")
+
+
+@main.command()
 @click.argument("releases", nargs=-1)
 @click.option("--keep", multiple=True, help="A release whose environments stay; may be given again.")
 def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:

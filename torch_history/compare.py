@@ -18,6 +18,7 @@ from asv import util
 
 from . import verdicts
 from .launches import Launch, read_environment, read_launches
+from .steps import Kind, Step
 from .verdicts import BOUND, ERROR_RATE, MARGIN, NOT_MEASURED, POWER, RANK, Change, Series, Verdict, human
 from .why import moved, why
 
@@ -118,8 +119,7 @@ def find(
             f"{old} and {new} have nothing in common: of {old} there is {had[0] or 'nothing'}, of {new} "
             f"{had[1] or 'nothing'}, and no question in both in the same size and version."
         )
-    record = results_dir / machine / "machine.json"
-    device = str(util.load_json(str(record)).get("device", "cpu")) if record.exists() else "cpu"
+    device = _device(results_dir, machine)
     before, after = (read_environment(results_dir, machine, tag, environment) for tag in (old, new))
     beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
     return Comparison(
@@ -188,6 +188,35 @@ def sentence(change: Change, because: str = "") -> str:
         said += f", {numbers}"
     said = " ".join(said.split()).rstrip(".")
     return f"{said}{f', {because}' if because else ''}."
+
+
+def tell(steps: Iterable[Step], results_dir: Path, machine: str) -> list[str]:
+    """A sentence per step, spike or drift, with its releases first and its cause last."""
+    stored = list(read_launches(results_dir, machine))
+    device = _device(results_dir, machine)
+    beside: dict[tuple[str, str], dict[Series, Change]] = {}
+    told = []
+    for step in steps:
+        pair = step.old, step.new
+        if pair not in beside:
+            beside[pair] = {
+                change.series: change for change in verdicts.compare(stored, *pair) if not change.series.varies
+            }
+        change = Change(step.series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
+        before, after = (read_environment(results_dir, machine, tag, step.series.environment) for tag in pair)
+        because = why({**beside[pair], step.series: change}.values(), before, after, device).get(step.series, "")
+        where = {
+            Kind.STEP: f"{step.new}",
+            Kind.SPIKE: " to ".join(dict.fromkeys((step.new, step.until))) + ", recovered since",
+            Kind.DRIFT: f"slowly from {step.old} to {step.new}",
+        }[step.kind]
+        told.append(f"{where}: {sentence(change, because)}")
+    return told
+
+
+def _device(results_dir: Path, machine: str) -> str:
+    record = results_dir / machine / "machine.json"
+    return str(util.load_json(str(record)).get("device", "cpu")) if record.exists() else "cpu"
 
 
 def _by(ratio: float | None) -> str:

@@ -19,7 +19,7 @@ from scipy import special, stats
 
 from .axis import Axis
 from .launches import Case, Launch
-from .verdicts import CONFIDENCE, MARGIN, VARYING_UNITS, Series, Verdict, history
+from .verdicts import ERROR_RATE, MARGIN, RANK, VARYING_UNITS, Series, Verdict, history
 
 NEWEST_ERROR = 0.01
 """Chance that a series without any change shows a step at its newest release: asked once for each release that comes out."""
@@ -56,6 +56,9 @@ the shapes leave, which were chosen to leave little. Repeated launches, which no
 SESSION_TO_LAUNCH = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Spread between sessions in spreads between launches of one session. What the data say of each weighs the answer it gives;
 0 says that sessions do not matter, 16 that only launches of the same session can be compared."""
+
+CONFIDENCE = 1 - ERROR_RATE
+"""Of the interval of a step's ratio."""
 
 Array = NDArray[np.float64]
 
@@ -94,7 +97,7 @@ class Step:
 
 
 def regressions(launches: Iterable[Launch], axis: Axis, environment: str) -> list[Step]:
-    """Everything that happened to any series of `environment` (`release-py3.11`), newest first, then by series.
+    """Everything that happened to any series of `environment` (`release-py3.11`), newest first, then what costs, most first.
 
     Releases without a number are passed over: what follows is compared with the last one that has any."""
     found = []
@@ -102,7 +105,11 @@ def regressions(launches: Iterable[Launch], axis: Axis, environment: str) -> lis
         if series.environment == environment:
             numbers = _numbers(releases, axis)
             found += find_steps(series, numbers) if series.varies else _exact(series, numbers)
-    return sorted(found, key=lambda step: -axis.position(step.until))
+    return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
+
+
+def _size(step: Step) -> float:
+    return abs(math.log(step.ratio)) if step.ratio else math.inf
 
 
 def unconnected(launches: Iterable[Launch], axis: Axis, environment: str) -> list[str]:
