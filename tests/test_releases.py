@@ -213,7 +213,7 @@ variants = {
 
 
 def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Command, suite: Path) -> None:
-    arguments = ("run", "2.0.1", "2.15.0", "--launches", "2")
+    arguments = ("run", "2.0.1", "2.15.0", "--launches", "2", "--question", "intersection")
     process = subprocess.Popen(
         _words("torch-history", arguments),
         cwd=suite,
@@ -242,6 +242,37 @@ def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Comm
     assert "has measured this already" in again.stdout
 
 
+def test_a_file_of_ones_own_is_measured_over_releases_and_kept_out_of_the_repository(
+    command: Command, suite: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "my_question.py"
+    mine.write_text(OWN, encoding="utf-8")
+    arguments = ("run", "--workload", str(mine), "--releases", "2.0.1", "--releases", "2.15.0", "--launches", "2")
+    said = command("torch-history", *arguments).stdout
+    lines = {line.partition("  ")[0]: line for line in said.splitlines()}
+    assert "SAME" in lines["my question peak memory, doubled"]
+    assert "4,000 B -> 4,000 B" in lines["my question peak memory, doubled"]
+    assert "WrongResult: the result is off by" in lines["my question, halved"]
+    assert "ValueError: no number" in lines["my question, raises"]
+    assert "AttributeError" not in said
+    assert not (suite / "results").exists()
+    assert list((suite / ".cache" / "torch-history").glob("my_question-*/results/test/v2.15.0-release-py3.11.jsonl"))
+
+
+OWN = """
+import numpy as np
+import torch
+
+def inputs(seed):
+    return torch.from_numpy(np.random.RandomState(seed).rand(1000).astype("float32"))
+
+def raises(x):
+    raise ValueError("no number")
+
+functions = {"doubled": lambda x: x + x, "halved": lambda x: x / 2, "raises": raises}
+"""
+
+
 def test_neither_environment_holds_what_only_the_other_needs(environments: Path) -> None:
     old, new = (packages_of(environments / f"{release}-py{lane}") for release, lane in RELEASES[1:])
     names = [{package.partition("==")[0] for package in packages} for packages in (old, new)]
@@ -256,7 +287,7 @@ def test_neither_environment_holds_what_only_the_other_needs(environments: Path)
 def test_the_installed_torch_is_recorded_under_its_release_without_network(command: Command, suite: Path) -> None:
     python = str(suite / "env" / "v2.15.0-py3.11" / "bin" / "python")
     offline = {"UV_OFFLINE": "1", "PIP_NO_INDEX": "1"}
-    arguments = ("run", "--installed", "--python", python, "--launches", "1")
+    arguments = ("run", "--installed", "--python", python, "--launches", "1", "--question", "intersection")
     answer = subprocess.run(
         _words("torch-history", arguments),
         cwd=suite,
@@ -271,7 +302,8 @@ def test_the_installed_torch_is_recorded_under_its_release_without_network(comma
 
 def test_an_installed_torch_recorded_under_another_release_says_so(command: Command, suite: Path) -> None:
     python = str(suite / "env" / "v2.0.1-py3.11" / "bin" / "python")
-    command("torch-history", "run", "--installed", "--python", python, "--as", "2.1.0", "--launches", "1")
+    asked = ("--as", "2.1.0", "--launches", "1", "--question", "intersection")
+    command("torch-history", "run", "--installed", "--python", python, *asked)
     (launch, *_) = launches(suite, "v2.1.0")
     assert launch["facts"]["torch"].startswith("2.0.1")
     assert launch["release"] == "v2.1.0"
