@@ -10,6 +10,7 @@ A variant that cannot run here is skipped and a wrong result fails, each with a 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import hashlib
@@ -37,6 +38,7 @@ gc.collect()
 gc.freeze()
 """What importing made is out of the garbage collector's sight in the processes forked from here: it would walk through
 100,000 objects of torch, more in newer releases, in some calls of a variant that makes many tensors and not in others."""
+atexit.register(gc.unfreeze)
 
 SEED = 20240229
 """Every release draws its inputs from this seed, with NumPy."""
