@@ -106,8 +106,8 @@ def page(request: pytest.FixtureRequest) -> Iterator[Any]:
 def _draw(page: Any) -> None:
     """Opens every question of the first lane and scrolls to its first charts, which draws them."""
     for question in page.locator("section").first.locator("details.question").all():
-        question.locator("summary").first.click()
-        for figure in question.locator("figure").all()[:6]:
+        question.evaluate("details => details.open = true")
+        for figure in question.locator("figure").all()[:3]:
             figure.scroll_into_view_if_needed()
             figure.locator("svg").first.wait_for()
 
@@ -128,7 +128,7 @@ def test_charts_are_drawn_and_nothing_is_wider_than_the_screen(site: Path, page:
 def test_a_chart_has_the_same_numbers_as_a_table(site: Path, page: Any) -> None:
     page.goto((site / "index.html").as_uri())
     peak = page.locator("figure", has_text="intersection peak memory, size small").first
-    page.locator("details.question", has_text="intersection").first.locator("summary").first.click()
+    page.locator("details.question", has_text="intersection").first.evaluate("details => details.open = true")
     peak.locator("summary").click()
     header = peak.locator("thead th").all_text_contents()
     row = peak.locator("tbody tr", has_text=re.compile("^eager")).locator("td").all_text_contents()
