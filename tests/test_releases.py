@@ -252,8 +252,8 @@ def test_a_file_of_ones_own_is_measured_over_releases_and_kept_out_of_the_reposi
     lines = {line.partition("  ")[0]: line for line in said.splitlines()}
     assert "SAME" in lines["my question peak memory, doubled"]
     assert "4,000 B -> 4,000 B" in lines["my question peak memory, doubled"]
-    assert "WrongResult: the result is off by" in lines["my question, halved"]
-    assert "ValueError: no number" in lines["my question, raises"]
+    assert "WrongResult: the result is off by" in lines["my question halved"]
+    assert "ValueError: no number" in lines["my question raises"]
     assert "AttributeError" not in said
     assert not (suite / "results").exists()
     assert list((suite / ".cache" / "torch-history").glob("my_question-*/results/test/v2.15.0-release-py3.11.jsonl"))

@@ -147,7 +147,8 @@ def test_every_link_leads_somewhere(site: Path, page: Any) -> None:
             page.goto((site / link).as_uri())
             page.wait_for_load_state("networkidle")
             page.get_by_role("link", name="torch-history").first.click()
-            assert page.url == (site / "index.html").as_uri()
+            page.wait_for_url((site / "index.html").as_uri())
+            page.locator("footer").wait_for()
 
 
 @pytest.mark.browser
