@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RELEASES = "v2.14.0..v2.15.0"
-BENCHMARKS = r"^batching\.Batching\.track_(time|peak_memory|operators)\('\w+', '64 x 128'\)"
+BENCHMARKS = r"^batching\.Batching\.track_(time|operators)\('\w+', '64 x 128'\)"
 OURS = ("environments", "launches")
 """Plugins that asv's defaults do without."""
 
