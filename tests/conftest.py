@@ -41,3 +41,22 @@ def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(log, "warning", said.append)
     monkeypatch.setattr(log, "error", said.append)
     return said
+
+
+@pytest.fixture
+def results(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of results that the command `torch-history` takes for the repository's, on a machine called `here`."""
+    from torch_history import cli, machine
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(root)
+    loaded = cli.load_suite
+
+    def load(folder: Path) -> tuple:
+        conf, axis = loaded(folder)
+        conf.results_dir = str(tmp_path / "results")
+        return conf, axis
+
+    monkeypatch.setattr(cli, "load_suite", load)
+    monkeypatch.setattr(machine, "describe", lambda: {"machine": "here"})
+    return tmp_path / "results"

@@ -54,20 +54,6 @@ def stored_environment(results: Path, release: str, **facts: object) -> None:
     append_environment(path, {"torch": release, "cuda": "11.7", "packages": [], **facts})
 
 
-@pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of results that the command takes for the repository's."""
-    loaded = cli.load_suite
-
-    def load(root: Path) -> tuple:
-        conf, axis = loaded(root)
-        conf.results_dir = str(tmp_path / "results")
-        return conf, axis
-
-    monkeypatch.setattr(cli, "load_suite", load)
-    return tmp_path / "results"
-
-
 def test_environments_of_two_releases_are_compared(results: Path) -> None:
     stored_environment(results, "v2.0.1", packages=["numpy==1.26.4", "triton==2.0.0"], architectures=["sm_37", "sm_90"])
     stored_environment(results, "v2.1.2", packages=["numpy==1.26.4", "triton==2.1.0"], architectures=["sm_90"])

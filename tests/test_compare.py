@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
-from torch_history import cli, machine
+from torch_history import cli
 from torch_history import compare as compared
 from torch_history.launches import Case, Launch, append_environment, append_launches
 from torch_history.verdicts import ERROR_RATE, MARGIN, POWER, Change, Series, Verdict
@@ -21,23 +21,6 @@ from .test_verdicts import launch
 ROOT = Path(__file__).resolve().parents[1]
 OLD, NEW = "v2.0.1", "v2.1.2"
 NASTY = "RuntimeError: expected <Tensor> | got **None** from `f` of @someone, see #12\n[x](http://y)"
-
-
-@pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of results that the command takes for the repository's, on a machine called `here`."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(ROOT)
-    loaded = cli.load_suite
-
-    def load(root: Path) -> tuple:
-        conf, axis = loaded(root)
-        conf.results_dir = str(tmp_path / "results")
-        return conf, axis
-
-    monkeypatch.setattr(cli, "load_suite", load)
-    monkeypatch.setattr(machine, "describe", lambda: {"machine": "here"})
-    return tmp_path / "results"
 
 
 def store(results: Path, *launches: Launch, machine: str = "here") -> None:
