@@ -154,7 +154,7 @@ def test_benchmarks_of_one_start_share_a_launch_and_another_start_is_another(tmp
 def test_sessions_names_sort_by_their_start_and_differ() -> None:
     names = {new_session() for _ in range(50)}
     assert len(names) == 50
-    assert all(len(name) == len("20261121T043720-2c12") for name in names)
+    assert all(len(name) == len("20261121T043720-2c12ab34") for name in names)
 
 
 def test_skipped_case_keeps_the_reason_it_printed(tmp_path: Path) -> None:
@@ -612,3 +612,16 @@ def test_sibling_is_answered_from_what_the_processes_of_the_first_metric_found(t
     assert first.facts.keys() == sibling.facts.keys()
     assert "found" not in first.facts
     assert asvs(tmp_path).get_result_samples(TIME["name"], TIME["params"])[0] == [0.25, 0.5]
+
+
+@pytest.mark.parametrize("garbage", ['{"id": "ab', "[1]", '{"other": 1}'])
+def test_line_that_is_no_environment_is_left_out_and_named(tmp_path: Path, warned: list[str], garbage: str) -> None:
+    recorded = results()
+    add(recorded, BYTES, answer([1, 2, 3, 4], said={0: environment_said("2.0.1+cpu")}))
+    path = file_of(tmp_path, ending="environments")
+    path.parent.mkdir(parents=True)
+    path.write_text(garbage)
+    recorded.save(str(tmp_path))
+    newest = read_environment(tmp_path, MACHINE["machine"], "v2.0.1", ENVIRONMENT)
+    assert newest["torch"] == "2.0.1+cpu"
+    assert f"{path}, line 1 is left out: it is no environment." in warned

@@ -7,7 +7,6 @@ per launch and benchmark in `results/<machine>/<tag>-<environment>.jsonl` beside
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import fcntl
 import hashlib
@@ -45,7 +44,7 @@ OF_A_CASE = ("unavailable", "not_asked", "found")
 
 def new_session() -> str:
     """A name for a session, readable and sortable: its start in UTC and a random part."""
-    return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+    return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 @dataclass(frozen=True)
@@ -340,9 +339,12 @@ def _digest(environment: dict[str, Any]) -> str:
 
 
 def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        with contextlib.suppress(ValueError):
-            yield json.loads(line)
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        try:
+            record = json.loads(line)
+            yield {name: record[name] for name in ("id", "environment")}
+        except (ValueError, KeyError, TypeError):
+            log.warning(f"{path}, line {number} is left out: it is no environment.")
 
 
 def setup() -> None:
