@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from measure import THREADS, clock, device, facts, profile, sequence
+from measure import THREADS, clock, device, facts, planted, profile, sequence
 from workloads import Unavailable
 
 if hasattr(torch, "compile"):
@@ -55,6 +55,7 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     result = clock.warm_up(call, on, getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
     workload.check(arguments, result)
     del result
+    call = planted.into(call, on)
     forward = getattr(call, "forward", None)
     found: dict[str, Any] = {}
     if device.wanted("times"):
@@ -82,7 +83,7 @@ def _sequence(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     """Metrics of the first calls of a process, a number each; the variant is called with one argument after another."""
     with sequence.empty_caches():
         arguments = workload.inputs(size, on, SEED)
-        call = workload.variants[variant](arguments)
+        call = planted.into_each(workload.variants[variant](arguments))
         seconds, results = sequence.run(call, arguments, on)
     workload.check(arguments, results)
     return sequence.summary(seconds)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -16,7 +18,8 @@ from rich.console import Console
 from . import environments
 from .axis import Axis, Release
 from .launches import read_environment, read_launches
-from .session import STATE, InstalledEnvironment, OwnWorkload, Plan, Session, SessionError, load_suite, measurable
+from .session import SESSIONS, Plan, Session, SessionError, load_suite, measurable, neighbours
+from .subjects import InstalledEnvironment, OwnWorkload
 from .verdicts import Change, Verdict, compare, human
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,10 +62,14 @@ def main() -> None:
     "--launches",
     default=DEFAULT_LAUNCHES,
     show_default=True,
-    help="Rounds, each a fresh process per release.",
+    help="Rounds that measure everything, each in fresh processes.",
 )
 @click.option("--only", type=click.Choice(["times", "counts"]), help="Leave the other out; counts need one launch.")
-@click.option("--budget", type=str, help="Begin no round that would end after this time, such as 6m or 90s.")
+@click.option(
+    "--budget",
+    type=str,
+    help="Time to spend, such as 6m or 2h: what is left after those rounds goes to what cannot be told yet.",
+)
 @click.option("--again", is_flag=True, help="Measure anew although the same session is finished.")
 @click.option("--installed", is_flag=True, help="Measure the torch that --python has already; needs no network.")
 @click.option("--python", "interpreter", default="python3", show_default=True, help="Interpreter for --installed.")
@@ -84,8 +91,8 @@ def run(
 ) -> None:
     """Measure RELEASES interleaved and say what changed from each to the next.
 
-    RELEASES are names (2.5.1) or ranges that exclude their first (2.0.1..2.2.0). Without any, the newest release and the
-    one before it.
+    RELEASES are names (2.5.1) or ranges that exclude their first (2.0.1..2.2.0). One alone brings the one before it along.
+    Without any, the newest release and the one before it. Many are measured in sessions of neighbours that share one.
     """
     own = OwnWorkload.of(workload) if workload else None
     conf, axis = load_suite(ROOT)
@@ -104,27 +111,30 @@ def run(
         chosen = _chosen(axis, releases, lane, console)
         environment = environments.ReleaseEnvironment(conf, lane, {}, {})
     sizes = sizes or _default_sizes()
-    plan = Plan(
-        releases=tuple(release.tag for release in chosen),
-        environment=environment.name,
-        questions="|".join(questions) or r"\w+",
-        sizes=tuple(sizes),
-        launches=launches,
-        budget=_seconds(budget) if budget else None,
-        workload=own.digest if own else "",
-        only=only or "",
-    )
-    session = Session(conf, axis, plan, environment, again, state=own.folder / STATE if own else None)
-    if session.finished:
-        console.print(f"Session {session.id} has measured this already; measure anew with --again.")
-    else:
-        words = "Going on with" if session.resumed else "Starting"
-        console.print(f"{words} session {session.id} on {session.machine.machine}.")
-        session.measure(console)
-    for old, new in zip(plan.releases, plan.releases[1:], strict=False):
-        _print_changes(console, old, new, compare(session.launches(), old, new))
-    if len(plan.releases) == 1:
-        _print_numbers(console, session, plan.releases[0])
+    ends = time.monotonic() + _seconds(budget) if budget else None
+    groups = neighbours(chosen)
+    for number, group in enumerate(groups):
+        plan = Plan(
+            releases=tuple(release.tag for release in group),
+            environment=environment.name,
+            questions="|".join(questions) or r"\w+",
+            sizes=tuple(sizes),
+            launches=launches,
+            budget=(ends - time.monotonic()) / (len(groups) - number) if ends else None,
+            workload=own.digest if own else "",
+            only=only or "",
+        )
+        session = Session(conf, axis, plan, environment, again, folder=own.folder / SESSIONS if own else None)
+        if session.finished:
+            console.print(f"Session {session.id} has measured this already; measure anew with --again.")
+        else:
+            words = "Going on with" if session.resumed else "Starting"
+            console.print(f"{words} session {session.id} on {session.machine.machine}.")
+            session.measure(console)
+        for old, new in pairwise(plan.releases):
+            _print_changes(console, old, new, compare(session.launches(), old, new))
+    if len(chosen) == 1:
+        _print_numbers(console, session, chosen[0].tag)
     console.print(f"Results lie in {Path(conf.results_dir, session.machine.machine)}.")
 
 
@@ -330,6 +340,9 @@ def _chosen(axis: Axis, specs: tuple[str, ...], lane: str, console: Console) -> 
         return able[-2:]
     for sentence in skipped:
         console.print(f"[yellow]{sentence}[/yellow]")
+    if len(able) == 1 and (before := measurable(list(axis.releases[: axis.position(able[0].tag)]), lane)[0]):
+        console.print(f"{before[-1].tag} comes along, so that one session holds what is compared.")
+        return [before[-1], *able]
     return able
 
 

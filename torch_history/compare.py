@@ -19,7 +19,7 @@ from asv import util
 from . import verdicts
 from .launches import Launch, read_environment, read_launches
 from .steps import Kind, Step
-from .verdicts import BOUND, ERROR_RATE, MARGIN, NOT_MEASURED, POWER, RANK, Change, Series, Verdict, human
+from .verdicts import BOUND, ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, RANK, Change, Series, Verdict, human
 from .why import moved, why
 
 SCHEMA = 1
@@ -105,16 +105,17 @@ def find(
     stored = [launch for launch in stored if launch.environment == environment]
     for tag in (old, new):
         _one_of([tag], {launch.release for launch in stored}, "result of", f"in {environment} on {machine}")
-    stored = [launch for launch in stored if launch.release in (old, new)]
+    theirs = [launch for launch in stored if launch.release in (old, new)]
     wanted = [_plain_name(name) for name in questions], [_plain_name(name) for name in metrics]
-    _one_of(wanted[0], {_question(launch) for launch in stored}, "question", f"in {old} and {new}")
+    _one_of(wanted[0], {_question(launch) for launch in theirs}, "question", f"in {old} and {new}")
     stored = [launch for launch in stored if _question(launch) in wanted[0] or not questions]
-    _one_of(wanted[1], {_metric(launch) for launch in stored}, "metric", f"in {old} and {new}")
+    theirs = [launch for launch in theirs if _question(launch) in wanted[0] or not questions]
+    _one_of(wanted[1], {_metric(launch) for launch in theirs}, "metric", f"in {old} and {new}")
     asked = [launch for launch in stored if _metric(launch) in wanted[1] or not metrics]
     every = verdicts.compare(asked, old, new)
     changes = [change for change in every if change.reason != NOT_MEASURED]
     if not changes:
-        had = [", ".join(sorted({_question(each) for each in asked if each.release == tag})) for tag in (old, new)]
+        had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
         raise CannotCompare(
             f"{old} and {new} have nothing in common: of {old} there is {had[0] or 'nothing'}, of {new} "
             f"{had[1] or 'nothing'}, and no question in both in the same size and version."
@@ -274,8 +275,10 @@ def summary(comparison: Comparison) -> list[str]:
     if comparison.looked_at:
         lines.append(
             f"Times are judged at a margin of {100 * MARGIN:.0f} %; of those called changed, at most "
-            f"{100 * ERROR_RATE:.0f} % are expected to lie within it ({comparison.looked_at} series)."
+            f"{100 * FALSE_RATE:.0f} % are expected not to have changed at all ({comparison.looked_at} series)."
         )
+    if disturbed := sum(change.disturbed for change in times):
+        lines.append(f"{disturbed} of their numbers were taken while the machine was disturbed, on all releases alike.")
     if single:
         lines.append(
             f"{len(single)} times have a single launch of one release, which is no evidence: "
@@ -377,6 +380,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "detectable": change.detectable,
             "spread": change.spread,
             "launches": change.launches,
+            "disturbed": change.disturbed,
             "reason": change.reason,
             "why": comparison.why.get(change.series, ""),
             "sentence": sentence(change, comparison.why.get(change.series, "")),
@@ -391,6 +395,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
         "old": comparison.old,
         "new": comparison.new,
         "margin": MARGIN,
+        "false_rate": FALSE_RATE,
         "error_rate": ERROR_RATE,
         "power": POWER,
         "looked_at": comparison.looked_at,

@@ -114,11 +114,14 @@ class Launch:
 class RecordedResults(Results):
     """asv's results of one release in one environment, which also keep each launch and why a case has no number.
 
-    asv makes one such object per start of its fork server, so one object is one launch.
+    asv makes one such object per start of its fork server, so one object is one launch. `conditions` are those of the
+    machine while the next result was measured; `tag` is the release, where the results go by another name.
     """
 
     session = new_session()
     round = 0
+    conditions: dict[str, Any] | None = None
+    tag = ""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -161,7 +164,7 @@ class RecordedResults(Results):
                     version=benchmark["version"],
                     started_at=(started_at or datetime.datetime.now(datetime.UTC)).isoformat(timespec="seconds"),
                     duration=round(duration or 0.0, 2),
-                    facts={**facts, "load": round(os.getloadavg()[0], 2)},
+                    facts={**facts, **self._circumstances()},
                     cases=tuple(_case(cases[i], i, result, said[i]) for i in chosen),
                 )
             )
@@ -189,9 +192,13 @@ class RecordedResults(Results):
             super().save(scratch)
             Path(scratch, self._filename).replace(path)
 
+    def _circumstances(self) -> dict[str, Any]:
+        """What plain asv lets us know of the machine is its load; sessions watch it closely."""
+        return {"conditions": self.conditions} if self.conditions else {"load": round(os.getloadavg()[0], 2)}
+
     def _warn_of_another_torch(self, facts: dict[str, Any]) -> None:
         installed = facts.get("torch")
-        if installed and f"v{Version(installed).base_version}" != self._commit_hash:
+        if installed and f"v{Version(installed).base_version}" != (self.tag or self._commit_hash):
             log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
 
 

@@ -1,45 +1,69 @@
 """How are releases measured so that they can be compared? Interleaved, round by round, in one session that can be resumed.
 
-A round measures every release once, each in a fresh process; the next round goes through them backwards, so that a machine
-that slows down meanwhile slows all of them alike. Every finished benchmark is on disk before the next one starts.
+A round measures every case on every release within seconds, each in a fresh process, and the next round in the opposite
+order, so that a machine that slows down meanwhile slows all of them alike. The first rounds measure everything; with a
+budget, more rounds measure what cannot be told yet.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import json
 import logging
+import math
 import os
-import re
-import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import asv_runner
 from asv import util
 from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.console import log
-from asv.environment import ExistingEnvironment
 from asv.machine import Machine
 from asv.plugin_manager import plugin_manager
 from asv.repo import get_repo
-from asv.runner import run_benchmarks
-from packaging.version import Version
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .axis import Axis, Release
+from .conditions import Watch
+from .effort import MOST_ROUNDS, cost, effort
 from .environments import InstallationError, write_atomically
-from .launches import Launch, RecordedResults, new_session, of_sibling, read_launches
+from .launches import Launch, RecordedResults, new_session, read_launches
+from .servers import Server
 from .verdicts import VARYING_UNITS
 
-STATE = "session.json"
-"""The open session in `env/`: local to this machine, so that a fresh clone measures instead of trusting old results."""
+SESSIONS = "sessions"
+"""Folder in `env/` with a file for each session: local to this machine, so that a fresh clone measures instead of trusting
+old results."""
+
+AT_A_TIME = 30
+"""Cases whose numbers are written together, with the conditions that they were measured in: half a minute on one release."""
+
+REPEATS = 1
+"""How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
+were, and the next round may be quieter."""
+
+AT_ONCE = 5
+"""Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
+
+SCALES = ("small", "paper")
+"""Sizes that are measured when asked for; any other always is."""
+
+_Questions = dict[str, list[dict[str, Any]]]
+"""Question -> asv's benchmarks of it, a metric each."""
+
+_Work = dict[str, dict[int, tuple[str, ...]]]
+"""Question -> index of a case -> the releases that measure it."""
+
+_Part = tuple[str, dict[int, tuple[str, ...]]]
+"""Some cases of one question that are written together."""
 
 
 class SessionError(util.UserError):
@@ -47,11 +71,20 @@ class SessionError(util.UserError):
 
 
 @dataclass(frozen=True)
+class Arm:
+    """What one name in a plan stands for: a release, and a change of measure/planted.py that is put into its cases."""
+
+    tag: str
+    planted: str = ""
+
+
+@dataclass(frozen=True)
 class Plan:
-    """What a session measures. `launches` is the number of rounds; counts and bytes are taken in the first round only,
-    because they do not vary. `budget` is seconds after which no further round is begun. `workload` is the digest of a
-    user's own file, whose session is not this repository's. `only` is `times` or `counts` where the other is left out;
-    counts alone are taken in every round."""
+    """What a session measures. `launches` is the number of rounds that measure everything; counts and bytes are taken in the
+    first only, because they do not vary. `budget` is in seconds: no round is begun that would end after it, and what of it
+    is left after those rounds goes to what is undecided. `workload` is the digest of a user's own file, whose session is not
+    this repository's. `only` is `times` or `counts` where the other is left out; counts alone are taken in every round.
+    `arms` says what names in `releases` stand for that are no releases."""
 
     releases: tuple[str, ...]
     environment: str
@@ -61,94 +94,16 @@ class Plan:
     budget: float | None = None
     workload: str = ""
     only: str = ""
+    arms: Mapping[str, Arm] = field(default_factory=dict)
+
+    def arm(self, name: str) -> Arm:
+        return self.arms.get(name, Arm(name))
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """What must agree for an interrupted session to be gone on with."""
-        return {**json.loads(json.dumps(asdict(self))), "budget": None}
-
-
-@dataclass(frozen=True)
-class OwnWorkload:
-    """A user's file, measured like a question of this suite but kept apart: all that is found lies in `folder`, outside the
-    repository."""
-
-    question: str
-    digest: str
-    folder: Path
-
-    @classmethod
-    def of(cls, path: Path) -> OwnWorkload:
-        """Reads the file and names it to the measuring processes. Raises SessionError where it is no readable Python."""
-        path = path.resolve()
-        try:
-            text = path.read_bytes()
-            compile(text, path.name, "exec", dont_inherit=True)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise SessionError(
-                f"The workload {path} cannot be read: {reason}. Give the path of a Python file."
-            ) from error
-        except SyntaxError as error:
-            raise SessionError(
-                f"The workload cannot be measured: line {error.lineno} of {path.name} is no Python: {error.msg}."
-            ) from error
-        os.environ["TORCH_HISTORY_WORKLOAD"] = str(path)
-        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-        return cls(
-            question=re.sub(r"\W", "_", path.stem),
-            digest=hashlib.sha256(text).hexdigest(),
-            folder=caches / "torch-history" / f"{path.stem}-{place}",
-        )
-
-
-class InstalledEnvironment(ExistingEnvironment):
-    """The torch that an interpreter has already, measured as it is and without network.
-
-    The interpreter needs torch and numpy; asv_runner, which is pure Python, is lent to it where it has none.
-    """
-
-    def __init__(self, conf: Any, executable: str) -> None:
-        super().__init__(conf, executable, {}, {})
-        self._lent = tempfile.TemporaryDirectory(prefix="torch-history-")
-        Path(self._lent.name, "asv_runner").symlink_to(Path(asv_runner.__file__).parent)
-        facts = self._probe()
-        self.torch: str = facts["torch"]
-        self._python: str = facts["python"]
-
-    @property
-    def name(self) -> str:
-        return f"installed-py{self._python}"
-
-    def _probe(self) -> dict[str, str]:
-        facts = "{'torch': torch.__version__, 'python': '%d.%d' % sys.version_info[:2]}"
-        code = f"import json, sys, numpy, torch; print(json.dumps({facts}))"
-        try:
-            answer = util.check_output([self._executable, "-c", code], dots=False, display_error=False)
-        except util.ProcessError as error:
-            last = (error.stderr.strip().splitlines() or ["it ended without a word"])[-1]
-            raise SessionError(
-                f"{self._executable} cannot be measured: {last}. Name an interpreter that has torch and numpy with --python."
-            ) from error
-        return dict(json.loads(answer))
-
-    def run(self, args: list[str], **kwargs: Any) -> Any:
-        env = {**kwargs.pop("env", os.environ)}
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), self._lent.name]))
-        return super().run(args, env=env, **kwargs)
-
-    def release(self, axis: Axis, recorded_as: str | None) -> Release:
-        """The release to record under: the one asked for, else the installed one. Raises SessionError where that is none."""
-        if recorded_as:
-            return axis.find(recorded_as)
-        tag = f"v{Version(self.torch).base_version}"
-        if tag not in axis or Version(self.torch).is_prerelease:
-            raise SessionError(
-                f"torch {self.torch} in {self._executable} is no release on the axis, so there is nowhere to record it. "
-                f"Say under which release it belongs, such as --as {axis.newest.tag}; the result will say so."
-            )
-        return axis.find(tag)
+    def digest(self) -> str:
+        """The same for plans of which one goes on with what an interruption left of the other."""
+        identity = json.dumps({**asdict(self), "budget": self.budget is not None}, sort_keys=True)
+        return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
 def load_suite(root: Path) -> tuple[Config, Axis]:
@@ -171,6 +126,13 @@ def measurable(releases: list[Release], python: str) -> tuple[list[Release], lis
     return able, skipped
 
 
+def neighbours(releases: Sequence[Release]) -> list[Sequence[Release]]:
+    """`releases` in sessions of at most AT_ONCE, each of which begins with the last release of the one before."""
+    sessions = max(1, math.ceil((len(releases) - 1) / (AT_ONCE - 1)))
+    ends = [round(i * (len(releases) - 1) / sessions) for i in range(sessions + 1)]
+    return [releases[first : last + 1] for first, last in itertools.pairwise(ends)]
+
+
 class Session:
     """One interleaved measurement of a plan, begun anew or gone on with."""
 
@@ -181,21 +143,25 @@ class Session:
         plan: Plan,
         environment: Any,
         again: bool = False,
-        state: Path | None = None,
+        folder: Path | None = None,
     ) -> None:
-        """`state` is the file that an interrupted session is gone on with, by default in `env/`."""
+        """`folder` holds what an interrupted session is gone on with, by default one in `env/`."""
         self.conf = conf
         self.plan = plan
         self.machine = Machine.load(machine_name=None, interactive=False)
         self.environment = environment
         self._axis = axis
         self._repo = get_repo(conf)
-        self._state = state or Path(conf.env_dir, STATE)
-        stored = self._stored_state()
-        same = stored.get("plan") == plan.identity and not again
-        self.id: str = stored["id"] if same else new_session()
-        self.finished = bool(same and stored.get("finished"))
-        self.resumed = bool(same and not self.finished and self.launches())
+        self._state = (folder or Path(conf.env_dir, SESSIONS)) / f"{plan.digest}.json"
+        stored = {} if again else self._stored_state()
+        self.id: str = stored.get("id") or new_session()
+        self.finished = bool(stored.get("finished"))
+        self.resumed = bool(stored and not self.finished and self.launches())
+        self._watch = Watch(gpu=self._on_gpu)
+
+    @property
+    def _on_gpu(self) -> bool:
+        return bool(self.machine.__dict__.get("device") == "cuda")
 
     def launches(self) -> list[Launch]:
         """What this session has measured so far."""
@@ -208,37 +174,159 @@ class Session:
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
         self._install(console)
-        benchmarks = self._discover()
+        questions = _by_question(self._discover())
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("benchmarks,"),
+            TextColumn("processes,"),
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=console, refresh_per_second=2) as progress:
             task = progress.add_task("", total=0)
-            turns = {turn: self._of_turn(benchmarks, turn) for turn in range(1, self.plan.launches + 1)}
-            progress.update(task, total=sum(map(len, turns.values())) * len(self.plan.releases))
-            turn_began = began
-            for turn, wanted in turns.items():
-                now = time.monotonic()
-                last_turn, turn_began = now - turn_began, now
-                if turn > 2 and self.plan.budget and now - began + last_turn > self.plan.budget:
+            last_turn = 0.0
+            for turn in itertools.count(1):
+                left = self.plan.budget - (time.monotonic() - began) if self.plan.budget else math.inf
+                work, words = self._work(questions, turn, left)
+                if not work:
+                    console.print(words)
+                    break
+                if turn > 2 and last_turn > left and turn <= self.plan.launches:
                     console.print(f"The budget allows no further round after {turn - 1} of {self.plan.launches}.")
                     break
-                tags = self.plan.releases if turn % 2 else self.plan.releases[::-1]
-                for tag in tags:
-                    step = f"round {turn} of {self.plan.launches}: {tag}"
-                    progress.update(task, description=step)
-                    if not console.is_terminal:
-                        console.print(step)
-                    self._launch(tag, turn, wanted, lambda: progress.advance(task))
+                if not console.is_terminal:
+                    console.print(words)
+                total = sum(len(tags) for cases in work.values() for tags in cases.values())
+                progress.update(task, description=words, completed=0, total=total)
+                turn_began = time.monotonic()
+                self._round(turn, questions, work, lambda: progress.advance(task))
+                last_turn = time.monotonic() - turn_began
         self._save_state(finished=True)
 
+    def _work(self, questions: _Questions, turn: int, left: float) -> tuple[_Work, str]:
+        """What round `turn` measures, and a line that says so: everything at first, then what is undecided and can be
+        decided in the seconds that are `left`. Nothing where all is done."""
+        releases = self.plan.releases
+        if turn <= self.plan.launches:
+            everything = {
+                question: {index: releases for index, case in enumerate(_cases(metrics[0])) if self._asked(case)}
+                for question, metrics in questions.items()
+                if self._of_turn(metrics, turn)
+            }
+            return everything, f"Round {turn} of {self.plan.launches}, every case"
+        if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
+            return {}, ""
+        before = [launch for launch in self.launches() if launch.round < turn]
+        found = effort(before, releases)
+        given_up = f", {found.hopeless} scatter too much to be told in {MOST_ROUNDS} rounds" if found.hopeless else ""
+        told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are decided{given_up}"
+        if not found.undecided:
+            return {}, f"After {turn - 1} rounds {told}."
+        seconds = cost(before)
+        next_round = sum(len(tags) * seconds.get(question, 0.0) for (question, _), (tags, _) in found.cases.items())
+        if next_round > left:
+            return {}, f"The budget is spent after {turn - 1} rounds: {told}, {found.undecided} are not."
+        work: _Work = defaultdict(dict)
+        for (question, parameters), (tags, _) in found.cases.items():
+            work[question][_cases(questions[question][0]).index(parameters)] = tags
+        needed = _minutes(found.seconds(seconds))
+        return dict(work), (
+            f"Round {turn}: {told}, {found.undecided} are not yet, which may take {needed} more; "
+            f"{_minutes(left)} of the budget are left"
+        )
+
+    def _round(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> None:
+        """Measures `work` of one round; a part of it that was disturbed is measured again, in fresh interpreters."""
+        parts = self._missing(turn, questions, work, advance)
+        for _ in range(1 + REPEATS):
+            if not parts:
+                break
+            disturbed = []
+            with contextlib.ExitStack() as stack:
+                tags = {tag for _, cases in parts for of_case in cases.values() for tag in of_case}
+                servers = {
+                    tag: stack.enter_context(self._server(tag, turn)) for tag in self.plan.releases if tag in tags
+                }
+                for question, cases in parts:
+                    metrics = self._of_turn(questions[question], turn)
+                    if self._measure_part(turn, metrics, cases, servers, advance):
+                        disturbed.append((question, cases))
+            parts = disturbed
+
+    def _measure_part(
+        self,
+        turn: int,
+        metrics: list[dict[str, Any]],
+        cases: Mapping[int, tuple[str, ...]],
+        servers: Mapping[str, Server],
+        advance: Callable[[], None],
+    ) -> bool:
+        """Measures some cases of one question, each on one release after the other, and records them; whether they were
+        disturbed."""
+        self._watch.begin()
+        conditions: dict[str, Any] = {}
+        try:
+            for number, (index, tags) in enumerate(cases.items()):
+                for tag in tags if (number + turn) % 2 else tags[::-1]:
+                    servers[tag].ask(metrics[0], index)
+                    advance()
+                self._watch.control()
+        finally:
+            conditions = self._watch.lap()
+            for server in servers.values():
+                server.record(metrics, conditions)
+        return "disturbed" in conditions
+
+    def _server(self, name: str, turn: int) -> Server:
+        arm = self.plan.arm(name)
+        self._select(arm.tag)
+        results = RecordedResults(
+            {**self.machine.__dict__, "python": self.environment.python},
+            {},
+            name,
+            self._repo.get_date(arm.tag),
+            self.environment.python,
+            self.environment.name,
+            {},
+        )
+        results.session, results.round, results.tag = self.id, turn, arm.tag
+        return Server(self.conf, self.environment, results, self._only(turn), arm.planted)
+
+    def _missing(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> list[_Part]:
+        """What of `work` is not stored yet, in parts of AT_A_TIME cases. What a release cannot run is asked once only."""
+        done = {
+            (launch.release, launch.benchmark, launch.version, case.parameters)
+            for launch in self.launches()
+            for case in launch.cases
+            if launch.round == turn or (launch.round == 1 and case.unavailable)
+        }
+        parts = []
+        for question, cases in work.items():
+            metrics = self._of_turn(questions[question], turn)
+            missing = {}
+            for index, tags in cases.items():
+                parameters = _cases(metrics[0])[index]
+                left = tuple(
+                    tag
+                    for tag in tags
+                    if any((tag, of["name"], of["version"], parameters) not in done for of in metrics)
+                )
+                for _ in range(len(tags) - len(left)):
+                    advance()
+                if left:
+                    missing[index] = left
+            parts += [(question, some) for some in _in_parts(missing)]
+        return parts
+
+    def _asked(self, case: tuple[str, ...]) -> bool:
+        """Whether this plan measures that size."""
+        scale = case[-1].strip("'").rpartition(" ")[2] if case else ""
+        return scale not in SCALES or scale in self.plan.sizes
+
     def _install(self, console: Console) -> None:
-        for number, tag in enumerate(self.plan.releases, start=1):
-            step = f"Preparing {tag} ({number} of {len(self.plan.releases)})"
+        tags = list(dict.fromkeys(self.plan.arm(name).tag for name in self.plan.releases))
+        for number, tag in enumerate(tags, start=1):
+            step = f"Preparing {tag} ({number} of {len(tags)})"
             with console.status(step):
                 if not console.is_terminal:
                     console.print(step)
@@ -255,7 +343,7 @@ class Session:
         os.environ["TORCH_HISTORY_SIZES"] = ",".join(self.plan.sizes)
         if self.plan.workload:
             self._try_own_workload()
-        first = self._axis.find(self.plan.releases[-1])
+        first = self._axis.find(self.plan.arm(self.plan.releases[-1]).tag)
         regex = rf"^({self.plan.questions})\."
         benchmarks = Benchmarks.discover(self.conf, self._repo, [self.environment], [first.tag], regex=regex)
         benchmarks.save()
@@ -265,7 +353,8 @@ class Session:
                 f"There is no question '{self.plan.questions}'; there are {', '.join(sorted(questions))}."
             )
         known = {size.strip("'") for benchmark in benchmarks.values() for size in benchmark["params"][-1]}
-        unknown = [size for size in self.plan.sizes if not any(f" {name}".endswith(f" {size}") for name in known)]
+        scales = {*SCALES, *(name.rpartition(" ")[2] for name in known)}
+        unknown = [size for size in self.plan.sizes if size not in scales]
         if unknown and not self.plan.workload:
             raise SessionError(f"Nothing is measured in size '{unknown[0]}'; there are {', '.join(sorted(known))}.")
         return benchmarks
@@ -279,75 +368,18 @@ class Session:
             last = (error.stderr.strip().splitlines() or ["it ended without a word"])[-1]
             raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
 
-    def _of_turn(self, benchmarks: Benchmarks, turn: int) -> Benchmarks:
-        on_gpu = self.machine.__dict__.get("device") == "cuda"
+    def _of_turn(self, metrics: list[dict[str, Any]], turn: int) -> list[dict[str, Any]]:
+        """Those of a question's metrics that round `turn` measures: no counts after the first, no kernels on a CPU."""
         only = self._only(turn)
-        skip = [
-            name
-            for name, benchmark in benchmarks.items()
-            if only == ("counts" if benchmark["unit"] in VARYING_UNITS else "times")
-            or (name.endswith(("track_kernels", "track_host_syncs")) and not on_gpu)
+        return [
+            metric
+            for metric in metrics
+            if only != ("counts" if metric["unit"] in VARYING_UNITS else "times")
+            and (self._on_gpu or not metric["name"].endswith(("track_kernels", "track_host_syncs")))
         ]
-        return benchmarks.filter_out(skip)
 
     def _only(self, turn: int) -> str:
         return self.plan.only or ("times" if turn > 1 else "")
-
-    def _launch(self, tag: str, turn: int, benchmarks: Benchmarks, advance: Callable[[], None]) -> None:
-        done = {
-            launch.benchmark: launch.version
-            for launch in self.launches()
-            if launch.release == tag and launch.round == turn
-        }
-        missing = benchmarks.filter_out([name for name in benchmarks if done.get(name) == benchmarks[name]["version"]])
-        for _ in range(len(benchmarks) - len(missing)):
-            advance()
-        if not missing:
-            return
-        self._select(tag)
-        os.environ["TORCH_HISTORY_ONLY"] = self._only(turn)
-        session, results_dir = self, self.conf.results_dir
-        questions: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for name in missing:
-            questions[name.rpartition(".")[0]].append(missing[name])
-
-        class Reporting(RecordedResults):
-            """asv runs the first metric of each question; the processes that it starts find the others' numbers too."""
-
-            def add_result(self, benchmark: dict[str, Any], result: Any, *args: Any, **kwargs: Any) -> None:
-                super().add_result(benchmark, result, *args, **kwargs)
-                advance()
-                for sibling in questions[benchmark["name"].rpartition(".")[0]][1:]:
-                    of_it = {**kwargs, "duration": 0.0}
-                    super().add_result(sibling, of_sibling(benchmark, sibling, result), *args, **of_it)
-                    advance()
-                self.save(results_dir)
-
-        Reporting.session, Reporting.round = session.id, turn
-        results = Reporting(
-            {**self.machine.__dict__, "python": self.environment.python},
-            {},
-            tag,
-            self._repo.get_date(tag),
-            self.environment.python,
-            self.environment.name,
-            {},
-        )
-        results.load_data(results_dir)
-        try:
-            run_benchmarks(
-                missing.filter_out([of["name"] for metrics in questions.values() for of in metrics[1:]]),
-                self.environment,
-                results=results,
-                extra_params={"rounds": 1},
-                record_samples=True,
-                append_samples=True,
-                launch_method="forkserver",
-            )
-        except util.UserError as error:
-            if str(error) == "Interrupted.":
-                raise KeyboardInterrupt from error
-            raise
 
     def _stored_state(self) -> dict[str, Any]:
         try:
@@ -357,5 +389,25 @@ class Session:
 
     def _save_state(self, finished: bool) -> None:
         self._state.parent.mkdir(parents=True, exist_ok=True)
-        state = {"id": self.id, "plan": self.plan.identity, "finished": finished}
-        write_atomically(self._state, json.dumps(state, indent=1))
+        write_atomically(self._state, json.dumps({"id": self.id, "finished": finished}))
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+def _by_question(benchmarks: Benchmarks) -> _Questions:
+    questions: _Questions = defaultdict(list)
+    for name in sorted(benchmarks):
+        questions[name.rpartition(".")[0]].append(benchmarks[name])
+    return dict(questions)
+
+
+def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
+    return list(itertools.product(*benchmark["params"]))
+
+
+def _in_parts(cases: dict[int, tuple[str, ...]]) -> Iterator[dict[int, tuple[str, ...]]]:
+    items = list(cases.items())
+    for first in range(0, len(items), AT_A_TIME):
+        yield dict(items[first : first + AT_A_TIME])

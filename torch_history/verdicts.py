@@ -1,7 +1,8 @@
 """What does an upgrade from A to B cost? One verdict per series, from the rounds in which both were measured.
 
 A launch is one number, the median of its samples. Counts and bytes do not vary, so any difference is real. Times are
-compared on logarithms of launches, never of samples, and corrected for the number of series looked at: docs/verdicts.md.
+compared on logarithms of launches, never of samples: differences within rounds, noise that series of a kind tell each
+other, and a correction for the number of series looked at. Why so: docs/verdicts.md.
 """
 
 from __future__ import annotations
@@ -10,32 +11,44 @@ import enum
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 from asv import util
-from scipy import stats
+from scipy import optimize, special, stats
 
 from .launches import Case, Launch
 
-MARGIN = 0.05
-"""A time within 5 % is called the same: below it, on a shared machine, the interpreter's own speed wanders."""
+MARGIN = 0.03
+"""A time within 3 % is called the same. Two builds of one source differ by up to 2 % in where code and data lie, and a user
+feels nothing of it; a change of 5 %, which must be found, is clearly beyond."""
+
+FALSE_RATE = 0.01
+"""Of the series of one comparison called FASTER or SLOWER, at most this share is expected not to have changed at all. One in
+a hundred and not in twenty, because a session that goes on with what is undecided looks at it again after every round."""
 
 ERROR_RATE = 0.05
-"""Of the series of one comparison called FASTER or SLOWER, at most this share is expected to lie within the margin; and one
-series that lies on the margin is called SAME this often. One in twenty, as is usual: the margin does the rest, since a
-series that did not change at all lies far inside it."""
+"""A series that lies on the margin is called SAME this often. One in twenty, as is usual."""
 
 POWER = 0.8
 """How often a change of the size `detectable` would have been told: four times of five, as is usual in planning."""
 
-PAIRED_FROM = 6
-"""Rounds of one session from which each is compared with itself. Pairs have half the degrees of freedom: at an error rate of
-0.1 %, 3 pairs ask for a shift of 31.6 standard errors, 3 launches against 3 for 8.6; at 6 it is 6.9 against 4.6, which pays
-where the rounds' own drift makes half of the spread between launches."""
+LENDERS = 10
+"""Series of a kind that must have repeated rounds before they lend each other what they know of noise; fewer say too little
+about how much it differs between series."""
 
-TRIMMED_FROM = 12
-"""Rounds from which the fastest and the slowest are left out: there it costs 8 % of the critical value, at 8 rounds 27 %."""
+MOST_LENT = 20.0
+"""Degrees of freedom at most that others lend: where they look equal by chance, a series' own noise must still be heard."""
+
+LEAST_VARIANCE = 1e-8
+"""Of a launch's logarithm: a clock's own 0.01 %. Two launches that agree to the last digit do so by chance."""
+
+ROBUST_FROM = 6
+"""Degrees of freedom from which a round out of line is pulled in. With fewer nobody can say which one is out of line."""
+
+PULLED_IN = 2.5
+"""Robust standard deviations beyond which a residual is pulled in to there: of normal ones, 1 in 80."""
 
 BOUND = 1e6
 """Ends of an interval beyond this ratio are given as this: they say that nothing is known."""
@@ -85,10 +98,17 @@ class Series:
     parameters: tuple[str, ...]
 
     @property
+    def question(self) -> str:
+        return self.benchmark.partition(".")[0]
+
+    @property
+    def metric(self) -> str:
+        return self.benchmark.rpartition(".")[2].removeprefix("track_")
+
+    @property
     def words(self) -> str:
         """As a person says it: `intersection peak memory, eager small`."""
-        question, _, metric = self.benchmark.partition(".")
-        metric = metric.rpartition(".")[2].removeprefix("track_").replace("_", " ")
+        question, metric = self.question, self.metric.replace("_", " ")
         parameters = " ".join(parameter.strip("'") for parameter in self.parameters)
         return f"{question.replace('_', ' ')} {metric}, {parameters}".rstrip()
 
@@ -113,7 +133,8 @@ class Series:
 class Change:
     """One series from one release to another. `ratio` is new / old with its interval [low, high], which holds the truth with
     `confidence`; `detectable` is the smallest ratio that these launches would have told from SAME; `spread` is the largest
-    coefficient of variation between launches of one release; `reason` stands where a number is missing."""
+    coefficient of variation between launches of one release; `disturbed` counts the launches that were measured although the
+    machine was disturbed; `reason` stands where a number is missing."""
 
     series: Series
     verdict: Verdict
@@ -127,6 +148,7 @@ class Change:
     reason: str = ""
     confidence: float | None = None
     detectable: float | None = None
+    disturbed: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,11 +161,8 @@ class Evidence:
 
     @property
     def p_value(self) -> float:
-        """Of the hypothesis that the ratio lies within the margin: twice the smaller of its two one-sided tests."""
-        distance = abs(self.shift) - math.log1p(MARGIN)
-        if self.error == 0:
-            return float(distance <= 0)
-        return min(1.0, 2 * float(stats.t.sf(distance / self.error, self.freedom)))
+        """Of the hypothesis that nothing changed: Student's two-sided test."""
+        return 2 * float(stats.t.sf(abs(self.shift) / self.error, self.freedom))
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Of the ratio new / old."""
@@ -152,8 +171,8 @@ class Evidence:
 
     def detectable(self, error_rate: float) -> float:
         """The smallest ratio that is called a change at `error_rate` with a probability of POWER, beside such noise."""
-        quantiles = stats.t.ppf([1 - error_rate / 2, POWER], self.freedom)
-        return _bounded(math.log1p(MARGIN) + float(sum(quantiles)) * self.error)
+        certain, often = (float(x) for x in stats.t.ppf([1 - error_rate / 2, POWER], self.freedom))
+        return _bounded(max(math.log1p(MARGIN), certain * self.error) + often * self.error)
 
 
 def _bounded(logarithm: float) -> float:
@@ -164,9 +183,10 @@ def _bounded(logarithm: float) -> float:
 def history(launches: Iterable[Launch]) -> dict[Series, dict[str, list[tuple[Launch, Case]]]]:
     """Series -> release -> its launches in order of time, only those of the series' newest version.
 
-    asv may take several rounds in one start of the interpreter; they are one launch, and their samples are pooled.
+    asv may take several rounds in one start of the interpreter; they are one launch, and their samples are pooled. Of a
+    round that was repeated because it was disturbed, only the last is there.
     """
-    found: dict[Series, dict[str, dict[str, tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(dict))
+    found: dict[Series, dict[str, dict[object, tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(dict))
     launches = sorted(launches, key=lambda launch: launch.started_at)
     newest = {(launch.environment, launch.benchmark): launch.version for launch in launches}
     for launch in launches:
@@ -175,10 +195,11 @@ def history(launches: Iterable[Launch]) -> dict[Series, dict[str, list[tuple[Lau
         for case in launch.cases:
             series = Series(launch.environment, launch.benchmark, case.parameters)
             of_release = found[series][launch.release]
-            _, before = of_release.get(launch.launch, (launch, case))
-            if before is not case and before.samples:
+            key = (launch.session, launch.round) if launch.round else launch.launch
+            before_launch, before = of_release.get(key, (launch, case))
+            if before is not case and before.samples and before_launch.launch == launch.launch:
                 case = replace(before, samples=before.samples + case.samples)
-            of_release[launch.launch] = (launch, case)
+            of_release[key] = (launch, case)
     return {
         series: {release: list(of_release.values()) for release, of_release in found[series].items()}
         for series in sorted(found)
@@ -193,88 +214,166 @@ def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:
 
     All of them are looked at together: each more makes an interval wider, so ask about no more than is wanted.
     """
-    found = [
-        (series, _shared(releases.get(old, []), releases.get(new, [])))
-        for series, releases in history(launches).items()
-        if old in releases or new in releases
-    ]
-    rounds = {series: _rounds(*sides) if series.varies else {} for series, sides in found}
-    evidence = {series: weigh(of_series) for series, of_series in rounds.items()}
-    error_rate = error_rate_of_each([item for item in evidence.values() if item])
+    found = {series: of for series, of in history(launches).items() if old in of or new in of}
+    used = {series: comparable(observations(of), old, new) for series, of in found.items() if series.varies}
+    estimates = {series: estimate(seen, old, new) for series, seen in used.items() if seen}
+    evidence = weigh({series: said for series, said in estimates.items() if said})
+    error_rate = error_rate_of_each(evidence.values())
     changes = [
-        _timed(series, *sides, rounds[series], evidence[series], error_rate)
-        if rounds[series]
-        else _judge(series, *sides)
-        for series, sides in found
+        _timed(series, used[series], old, new, evidence.get(series), error_rate)
+        if used.get(series)
+        else _judge(series, of.get(old, []), of.get(new, []))
+        for series, of in found.items()
     ]
     return sorted(changes, key=lambda change: RANK[change.verdict.kind])
 
 
-def _shared(before: _Pairs, after: _Pairs) -> tuple[_Pairs, _Pairs]:
-    """The launches of the sessions that hold both; all of them where no session does."""
-    shared = {launch.session for launch, _ in before} & {launch.session for launch, _ in after}
-    if not shared:
-        return before, after
-    return [pair for pair in before if pair[0].session in shared], [pair for pair in after if pair[0].session in shared]
+@dataclass(frozen=True)
+class Observation:
+    """One launch's number of one series: where it was taken, its logarithm, and whether that was in disturbed conditions."""
+
+    release: str
+    session: str
+    round: int
+    logarithm: float
+    disturbed: bool = False
 
 
-def _rounds(before: _Pairs, after: _Pairs) -> dict[tuple[str, int], tuple[list[float], list[float]]]:
-    """(session, round) -> the numbers of the old release and of the new, for the rounds that gave both."""
-    rounds: dict[tuple[str, int], tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
-    for side, pairs in enumerate((before, after)):
-        for launch, case in pairs:
-            if case.number is not None:
-                rounds[launch.session, launch.round][side].append(case.number)
-    return {key: sides for key, sides in rounds.items() if all(sides)}
+def observations(releases: Mapping[str, _Pairs]) -> list[Observation]:
+    return [
+        Observation(
+            release,
+            launch.session,
+            launch.round,
+            math.log(case.number),
+            "disturbed" in launch.facts.get("conditions", {}),
+        )
+        for release, pairs in releases.items()
+        for launch, case in pairs
+        if case.number
+    ]
 
 
-def weigh(rounds: dict[tuple[str, int], tuple[list[float], list[float]]]) -> Evidence | None:
-    """What `rounds`, (session, round) -> numbers of the old release and of the new, say; None where one launch is all.
+def comparable(seen: Sequence[Observation], old: str, new: str) -> list[Observation]:
+    """Those of `seen` that compare the two releases: theirs in the rounds that hold both; without such a round those of
+    every release that sessions tie to them; none where nothing does."""
+    rounds: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for one in seen:
+        rounds[one.session, one.round].add(one.release)
+    both = {key for key, releases in rounds.items() if {old, new} <= releases}
+    if both:
+        return [one for one in seen if one.release in (old, new) and (one.session, one.round) in both]
+    tied, tied_before = {old}, set[str]()
+    while tied != tied_before:
+        tied_before = set(tied)
+        tied.update(*(releases for releases in rounds.values() if releases & tied))
+    return [one for one in seen if one.release in tied] if new in tied else []
 
-    Few rounds of one session: Welch's test on the logarithms. Many, or several sessions: one logarithm of a ratio per
-    round and Student's test of these, trimmed where they are many (Tukey and McLaughlin 1963, Yuen 1974).
-    """
-    logs = [[[math.log(number) for number in side] for side in sides] for sides in rounds.values()]
-    if len({session for session, _ in rounds}) == 1 and len(rounds) < PAIRED_FROM:
-        olds, news = ([log for sides in logs for log in sides[side]] for side in (0, 1))
-        if min(len(olds), len(news)) < 2:
-            return None
-        shift = statistics.fmean(news) - statistics.fmean(olds)
-        error = math.sqrt(sum(statistics.variance(side) / len(side) for side in (olds, news)))
-        freedom = float(stats.ttest_ind(news, olds, equal_var=False).df) if error else 1.0
-        return Evidence(shift, error, freedom)
-    shifts = sorted(statistics.fmean(news) - statistics.fmean(olds) for olds, news in logs)
-    if len(shifts) < 2:
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the launches of one series say of log(new / old): the `shift`. Its variance is `factor` times that of one launch,
+    which was seen to be `variance` with so many degrees of freedom."""
+
+    shift: float
+    factor: float
+    variance: float
+    freedom: float
+
+
+def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate | None:
+    """Least squares: a logarithm is the level of its release plus what its round adds (for two releases, Student's paired
+    test); rounds out of line are pulled in by Huber's pseudo-values (1981, 7.8). None where no round is repeated."""
+    releases = sorted({one.release for one in seen} - {old})
+    rounds = sorted({(one.session, one.round) for one in seen})
+    design = np.zeros((len(seen), len(releases) + len(rounds)))
+    for row, one in enumerate(seen):
+        design[row, len(releases) + rounds.index((one.session, one.round))] = 1
+        if one.release != old:
+            design[row, releases.index(one.release)] = 1
+    logarithms = np.array([one.logarithm for one in seen])
+    freedom = len(seen) - int(np.linalg.matrix_rank(design))
+    if freedom < 1:
         return None
-    cut = int(len(shifts) >= TRIMMED_FROM)
-    kept = shifts[cut : len(shifts) - cut]
-    spread = statistics.stdev([*kept[:cut], *kept, *kept[len(kept) - cut :]])
-    error = spread * math.sqrt(len(shifts)) / len(kept)
-    return Evidence(statistics.fmean(kept), error, len(kept) - 1)
+    inverse = np.linalg.pinv(design.T @ design)
+    which = releases.index(new)
+    pulled = logarithms
+    inside = 1.0
+    for _ in range(10 if freedom >= ROBUST_FROM else 1):
+        effects = inverse @ design.T @ pulled
+        residuals = logarithms - design @ effects
+        if freedom >= ROBUST_FROM:
+            limit = PULLED_IN * 1.4826 * float(np.median(np.abs(residuals))) * math.sqrt(len(seen) / freedom)
+            inside = float((np.abs(residuals) <= limit).mean()) or 1.0
+            residuals = np.clip(residuals, -limit, limit)
+            pulled = design @ effects + residuals
+    variance = float(residuals @ residuals) / freedom / inside**2
+    return Estimate(float(effects[which]), float(inverse[which, which]), variance, max(1.0, freedom * inside))
 
 
-def error_rate_of_each(evidence: list[Evidence]) -> float:
-    """The error rate of one series that keeps the false among those called changed to ERROR_RATE of them.
+def weigh(estimates: Mapping[Series, Estimate]) -> dict[Series, Evidence]:
+    """Each series' shift with its standard error, noise moderated by that of all series of the same metric.
 
-    Benjamini and Hochberg (1995): ERROR_RATE x changed / looked at. Intervals at this rate are those of Benjamini and
+    A few rounds tell little of a series' own noise, and hundreds of series tell how much noises differ: the variance is
+    the mean of both, weighted by degrees of freedom (Smyth 2004, the moderated t statistic of limma).
+    """
+    kinds = defaultdict(list)
+    for series, said in estimates.items():
+        kinds[series.metric].append(said)
+    lent = {kind: common_noise(of_kind) for kind, of_kind in kinds.items()}
+    found = {}
+    for series, said in estimates.items():
+        common, weight = lent[series.metric]
+        freedom = weight + said.freedom
+        variance = (weight * common + said.freedom * said.variance) / freedom
+        found[series] = Evidence(said.shift, math.sqrt(max(variance, LEAST_VARIANCE) * said.factor), freedom)
+    return found
+
+
+def common_noise(estimates: Sequence[Estimate]) -> tuple[float, float]:
+    """The variance of a typical one and for how many degrees of freedom it counts beside a series' own; (0, 0) from too few.
+
+    Method of moments on the logarithms of the variances, which scatter by chance as their degrees of freedom say and
+    beyond that as series differ: Smyth (2004), section 6.2.
+    """
+    known = [said for said in estimates if said.variance > 0]
+    if len(known) < LENDERS:
+        return 0.0, 0.0
+    half = np.array([said.freedom for said in known]) / 2
+    logs = np.log([said.variance for said in known]) - special.digamma(half) + np.log(half)
+    differing = float(np.var(logs, ddof=1) - np.mean(special.polygamma(1, half)))
+    most = MOST_LENT / 2
+    if differing <= special.polygamma(1, most):
+        weight = most
+    else:
+        weight = float(optimize.brentq(lambda x: special.polygamma(1, x) - differing, 1e-3, most))
+    common = math.exp(float(np.mean(logs)) + float(special.digamma(weight)) - math.log(weight))
+    return common, 2 * weight
+
+
+def error_rate_of_each(evidence: Iterable[Evidence]) -> float:
+    """The error rate of one series that keeps the false among those called changed to FALSE_RATE of them.
+
+    Benjamini and Hochberg (1995): FALSE_RATE x changed / looked at. Intervals at this rate are those of Benjamini and
     Yekutieli (2005), so a verdict can be read off its interval.
     """
-    if not evidence:
-        return ERROR_RATE
-    adjusted = stats.false_discovery_control([item.p_value for item in evidence])
-    return ERROR_RATE * max(1, int((adjusted <= ERROR_RATE).sum())) / len(evidence)
+    chances = [item.p_value for item in evidence]
+    if not chances:
+        return FALSE_RATE
+    adjusted = stats.false_discovery_control(chances)
+    return FALSE_RATE * max(1, int((adjusted <= FALSE_RATE).sum())) / len(chances)
 
 
 def _timed(
     series: Series,
-    before: _Pairs,
-    after: _Pairs,
-    rounds: dict[tuple[str, int], tuple[list[float], list[float]]],
+    seen: Sequence[Observation],
+    old: str,
+    new: str,
     evidence: Evidence | None,
     error_rate: float,
 ) -> Change:
-    """The verdict on a time from the rounds that gave it in both releases."""
-    olds, news = ([number for sides in rounds.values() for number in sides[side]] for side in (0, 1))
+    """The verdict on a time from the launches that compare the two releases."""
+    olds, news = ([math.exp(one.logarithm) for one in seen if one.release == release] for release in (old, new))
     found = Change(
         series,
         Verdict.CANT_TELL,
@@ -283,13 +382,14 @@ def _timed(
         ratio=math.exp(_mean_log(news) - _mean_log(olds)),
         spread=max((_variation(side) for side in (olds, news) if len(side) > 1), default=None),
         launches=(len(olds), len(news)),
+        disturbed=sum(one.disturbed for one in seen),
     )
     if evidence is None:
         return found
     confidence = 1 - error_rate
     low, high = evidence.interval(confidence)
     verdict = Verdict.CANT_TELL
-    if evidence.p_value <= error_rate:
+    if evidence.p_value <= error_rate and abs(evidence.shift) > math.log1p(MARGIN):
         verdict = Verdict.SLOWER if evidence.shift > 0 else Verdict.FASTER
     else:
         # Two one-sided tests at ERROR_RATE, which is to say that the interval of this confidence lies inside the margin.
@@ -326,8 +426,7 @@ def _judge(series: Series, before: _Pairs, after: _Pairs) -> Change:
         return _exact(series, olds, news, counts)
     old, new = statistics.median(olds), statistics.median(news)
     ratio = math.exp(_mean_log(news) - _mean_log(olds))
-    sessions = [{launch.session for launch, _ in pairs} for pairs in (before, after)]
-    said = "no round gave both a number" if sessions[0] & sessions[1] else "no session measured both"
+    said = "no session measured both, and no chain of sessions that share releases ties them"
     return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
 
 

@@ -1,0 +1,126 @@
+"""Would the suite see it? A change of known size, put into a call to find out how often it is found.
+
+`torch-history calibrate` sets TORCH_HISTORY_PLANTED for the processes of one arm; nothing is planted without it. Time is
+planted on the host: on a GPU, a call that keeps the queue full hides it.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import device
+
+TURNS = 5
+"""Blocks of calls, with and without what is planted, from whose medians its length is set."""
+
+BYTES = 4096
+
+
+class PlantedFailure(RuntimeError):
+    """The failure that was asked for."""
+
+
+class _Planted:
+    """A call that also does what was planted; everything else of it is the call's own."""
+
+    def __init__(self, call: Callable[..., object], beside: Callable[[], object]) -> None:
+        self._call = call
+        self._beside = beside
+
+    def __call__(self, *arguments: object) -> object:
+        kept = self._beside()
+        result = self._call(*arguments)
+        del kept
+        return result
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._call, name)
+
+
+def into(call: Callable[[], object], on: str) -> Any:
+    """`call`, or `call` with what TORCH_HISTORY_PLANTED names: `time:5%` more time, one `operator` more, 4 KiB more at its
+    `peak`, or a `failure`. Raises ValueError where it names something else, PlantedFailure for a failure."""
+    what, _, size = os.environ.get("TORCH_HISTORY_PLANTED", "").partition(":")
+    if not what:
+        return call
+    if what == "time":
+        return _longer(call, float(size.rstrip("%")) / 100, on)
+    if what == "operator":
+        number = torch.zeros((), device=on)
+        return _Planted(call, lambda: number.fill_(1.0))
+    if what == "peak":
+        return _Planted(call, lambda: torch.empty(BYTES, dtype=torch.uint8, device=on))
+    if what == "failure":
+        raise PlantedFailure("this failure was planted")
+    raise ValueError(f"nothing is known of planting '{what}'")
+
+
+def into_each(call: Callable[[object], object]) -> Callable[[object], object]:
+    """As `into`, for a call whose every turn takes another time: each becomes longer by a share of its own."""
+    what, _, size = os.environ.get("TORCH_HISTORY_PLANTED", "").partition(":")
+    if what == "failure":
+        raise PlantedFailure("this failure was planted")
+    if what != "time":
+        return call
+
+    def planted(argument: object) -> object:
+        began = time.perf_counter()
+        result = call(argument)
+        end = began + (time.perf_counter() - began) * (1 + float(size.rstrip("%")) / 100)
+        while time.perf_counter() < end:
+            pass
+        return result
+
+    return planted
+
+
+def _longer(call: Callable[[], object], share: float, on: str) -> Callable[[], object]:
+    """`call`, longer by `share` of what it takes now: the host waits, its own overhead counted in."""
+    waits = _Waits()
+    planted = _Planted(call, waits)
+    bare, longer = [], []
+    for _ in range(TURNS):
+        bare.append(_seconds(call, on))
+        longer.append(_seconds(planted, on))
+    overhead = statistics.median(longer) - statistics.median(bare)
+    waits.each = max(0.0, share * statistics.median(bare) - overhead)
+    return planted
+
+
+class _Waits:
+    """Keeps the host busy for `each` seconds a call; what is too short for the clock is saved up over calls."""
+
+    LEAST = 2e-5
+
+    def __init__(self) -> None:
+        self.each = 0.0
+        self._owed = 0.0
+
+    def __call__(self) -> None:
+        self._owed += self.each
+        if self._owed > self.LEAST:
+            end = time.perf_counter() + self._owed
+            while time.perf_counter() < end:
+                pass
+            self._owed = 0.0
+
+
+def _seconds(call: Callable[[], object], on: str) -> float:
+    """Seconds a call, of as many calls as take a millisecond."""
+    calls, seconds = 1, 0.0
+    while True:
+        device.synchronize(on)
+        began = time.perf_counter()
+        for _ in range(calls):
+            call()
+        device.synchronize(on)
+        seconds = time.perf_counter() - began
+        if seconds > 1e-3 or calls > 10_000:
+            return seconds / calls
+        calls *= 4

@@ -1,0 +1,164 @@
+"""Under which conditions was something measured, and did they disturb it? What the machine says of itself, and a fixed piece
+of work beside it that does not use torch.
+
+What cannot be read on a machine (a temperature in a virtual one) is left out, never guessed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+import subprocess
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+SLOW_CONTROL = 1.3
+"""A control that takes 1.3 times as long as usual says that the machine was not itself: on shared cores the speed of an
+interpreter wanders by 10 to 15 % all day."""
+
+STOLEN = 0.05
+"""More than a twentieth of the processors' time taken away by the host of a virtual machine is more than the usual noise."""
+
+USUAL_OF = 20
+"""Controls before it that say what is usual: a machine that has become slower for good is usual again after so many."""
+
+LEAST_KNOWN = 3
+"""Controls that must be known before one can be called slow."""
+
+CONTROL_STEPS = 100_000
+CONTROL_BYTES = 32 * 2**20
+"""The control: an interpreter's loop of so many steps and a copy of so many bytes, more than a cache holds; some
+milliseconds each. It is taken after every case, and the median over a lap counts."""
+
+GPU_QUESTIONS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw", "clocks_throttle_reasons.active")
+GPU_IDLE_OR_SET = 0x1 | 0x2
+"""Reasons of a GPU's clocks that are no throttling: it is idle, or somebody has set them."""
+
+
+class Watch:
+    """The conditions from one `lap` to the next, judged by what was usual in the laps before."""
+
+    def __init__(self, gpu: bool) -> None:
+        """`gpu` says whether a GPU measures, which is then asked as well."""
+        self._gpu = gpu
+        self._source, self._target = bytes(CONTROL_BYTES), memoryview(bytearray(CONTROL_BYTES))
+        self._usual: deque[dict[str, float]] = deque(maxlen=USUAL_OF)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begins a lap; what was before is forgotten."""
+        self._ticks = processor_ticks()
+        self._controls: list[tuple[float, float]] = []
+
+    def control(self) -> None:
+        """Does the fixed work once: a loop of the interpreter, and a copy in memory."""
+        began = time.perf_counter()
+        total = 0
+        for number in range(CONTROL_STEPS):
+            total += number & 7
+        looped = time.perf_counter()
+        self._target[:] = self._source
+        self._controls.append((looped - began, time.perf_counter() - looped))
+
+    def lap(self) -> dict[str, Any]:
+        """What held since `begin`: `control` in seconds (`interpreter` for the loop, `memory` for the copy), `load`,
+        `stolen` and `busy` as shares of the processors' time, what `readable` finds, and `gpu`. `disturbed` says why that
+        was no fair measurement, and is absent where it was."""
+        if not self._controls:
+            self.control()
+        columns = zip(*self._controls, strict=True)
+        taken = dict(zip(("interpreter", "memory"), map(_median, columns), strict=True))
+        found: dict[str, Any] = {"control": taken, "load": round(os.getloadavg()[0], 2)}
+        before, now = self._ticks, processor_ticks()
+        passed = {name: now[name] - before[name] for name in now if name in before}
+        if total := sum(passed.values()):
+            found["stolen"] = round(passed["steal"] / total, 4)
+            found["busy"] = round(passed["busy"] / total, 3)
+        found.update({name: value for name, value in readable().items() if value is not None})
+        if self._gpu:
+            found["gpu"] = gpu_state()
+        if reason := disturbance(found, self._usual):
+            found["disturbed"] = reason
+        self._usual.append(taken)
+        self.begin()
+        return found
+
+
+def _median(seconds: Iterable[float]) -> float:
+    return float(f"{statistics.median(seconds):.4g}")
+
+
+def disturbance(found: Mapping[str, Any], usual: Sequence[Mapping[str, float]]) -> str:
+    """Why these conditions were no fair ones, in words that follow `disturbed:`; empty where they were."""
+    if found.get("stolen", 0.0) > STOLEN:
+        return f"the host took {found['stolen']:.0%} of the processors' time away"
+    if len(usual) >= LEAST_KNOWN:
+        for name, seconds in found["control"].items():
+            ratio = seconds / statistics.median(of[name] for of in usual)
+            if ratio > SLOW_CONTROL:
+                return f"work without torch ({name}) took {ratio:.2f} times as long as usual"
+    if found.get("gpu", {}).get("throttled"):
+        return f"the GPU held its clocks back ({found['gpu']['throttled']})"
+    return ""
+
+
+def processor_ticks() -> dict[str, int]:
+    """Ticks of all processors together since the start, as Linux counts them; empty elsewhere. `idle` holds waiting too."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:9]
+    except OSError:
+        return {}
+    user, nice, system, idle, waiting, hard, soft, steal = (int(field) for field in fields)
+    return {"busy": user + nice + system + hard + soft, "idle": idle + waiting, "steal": steal}
+
+
+def readable() -> dict[str, float | None]:
+    """`megahertz` of the fastest core, `celsius` of the hottest zone; None for what this machine does not tell."""
+    clocks = [float(text) / 1000 for text in _texts("/sys/devices/system/cpu", "cpu[0-9]*/cpufreq/scaling_cur_freq")]
+    if not clocks:
+        said = "".join(_texts("/proc", "cpuinfo"))
+        clocks = [float(clock) for clock in re.findall(r"^cpu MHz\s*: ([\d.]+)", said, re.MULTILINE)]
+    heat = [float(text) / 1000 for text in _texts("/sys/class/thermal", "thermal_zone*/temp")]
+    return {
+        "megahertz": round(max(clocks)) if clocks else None,
+        "celsius": round(max(heat), 1) if heat else None,
+    }
+
+
+def _texts(folder: str, pattern: str) -> list[str]:
+    found = []
+    for path in sorted(Path(folder).glob(pattern)):
+        try:
+            found.append(path.read_text(encoding="utf-8"))
+        except OSError:
+            continue
+    return found
+
+
+def gpu_state() -> dict[str, Any]:
+    """Clocks (MHz), temperature (degrees Celsius) and power (W) of the first GPU, and `throttled`, the driver's bits of why
+    it is slower than it could be; empty where its driver's tool does not answer."""
+    command = ["nvidia-smi", f"--query-gpu={','.join(GPU_QUESTIONS)}", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    fields = [field.strip() for field in answer.splitlines()[0].split(",")] if answer.strip() else []
+    if len(fields) != len(GPU_QUESTIONS):
+        return {}
+    names = ("sm_megahertz", "memory_megahertz", "celsius", "watts")
+    found: dict[str, Any] = {}
+    for name, field in zip(names, fields, strict=False):
+        try:
+            found[name] = float(field)
+        except ValueError:
+            continue
+    try:
+        reasons = int(fields[-1], 16) & ~GPU_IDLE_OR_SET
+    except ValueError:
+        reasons = 0
+    return {**found, "throttled": f"{reasons:#x}"} if reasons else found

@@ -1,0 +1,96 @@
+"""Which cases are worth another round, and how long will it take until all is told?
+
+Rounds go on for series whose verdict is CAN'T TELL. What a session looks at again and again is also tested again and again;
+how often that goes wrong is measured with the rest: `torch-history calibrate`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from .launches import Launch
+from .verdicts import MARGIN, Change, Verdict, compare
+
+MOST_ROUNDS = 40
+"""A series that is forecast to need more rounds is given up: it scatters so much, or lies so near the margin, that it would
+take the time of all others."""
+
+FORECAST_FROM = 5
+"""Rounds from which the forecast is believed; it rests on the noise seen in them."""
+
+NARROWER = 0.5
+"""The interval that must lie inside the margin for SAME is about half as wide as the one that must exclude no change, which
+is corrected for the number of series: with ten degrees of freedom 1.8 standard errors, and 4 to 5."""
+
+Case = tuple[str, tuple[str, ...]]
+"""A question (`selection.Selection`) and its parameters."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What is left to do after some rounds: `cases` -> the releases that should measure them again and how many rounds that
+    is forecast to take; of `series` times looked at, `undecided` are worth it and `hopeless` are not."""
+
+    cases: Mapping[Case, tuple[tuple[str, ...], float]]
+    series: int
+    undecided: int
+    hopeless: int
+
+    def seconds(self, cost: Mapping[str, float]) -> float:
+        """How long deciding them takes; `cost` is seconds of one process by question."""
+        return sum(
+            len(releases) * rounds * cost.get(question, 0.0) for (question, _), (releases, rounds) in self.cases.items()
+        )
+
+
+def effort(launches: Iterable[Launch], releases: Sequence[str]) -> Effort:
+    """What is left to tell of each of `releases` and the one after it."""
+    launches = list(launches)
+    rounds: dict[Case, float] = defaultdict(float)
+    wanted: dict[Case, set[str]] = defaultdict(set)
+    series = undecided = hopeless = 0
+    for old, new in pairwise(releases):
+        for change in compare(launches, old, new):
+            if not change.series.varies or change.old is None or change.new is None:
+                continue
+            series += 1
+            if change.verdict is not Verdict.CANT_TELL:
+                continue
+            taken = min(change.launches)
+            needed = forecast(change)
+            if taken >= FORECAST_FROM and needed > MOST_ROUNDS:
+                hopeless += 1
+                continue
+            undecided += 1
+            case = change.series.benchmark.rpartition(".")[0], change.series.parameters
+            wanted[case] |= {old, new}
+            rounds[case] = max(rounds[case], min(max(needed, taken + 1), MOST_ROUNDS) - taken)
+    cases = {case: (tuple(tag for tag in releases if tag in tags), rounds[case]) for case, tags in wanted.items()}
+    return Effort(cases, series, undecided, hopeless)
+
+
+def forecast(change: Change) -> float:
+    """About how many rounds in all will decide it, if its ratio stays and its interval narrows with their square root."""
+    taken = min(change.launches)
+    if change.ratio is None or change.low is None or change.high is None:
+        return taken + 1
+    shift, margin = abs(math.log(change.ratio)), math.log1p(MARGIN)
+    half = math.log(change.high / change.low) / 2
+    distance = half / shift if shift > margin else NARROWER * half / max(margin - shift, 1e-9)
+    return taken * distance**2
+
+
+def cost(launches: Iterable[Launch]) -> dict[str, float]:
+    """Seconds that one process takes, by question: of `launches`, the duration per case of those that were asked."""
+    seconds: dict[str, float] = defaultdict(float)
+    cases: dict[str, int] = defaultdict(int)
+    for launch in launches:
+        if launch.duration:
+            question = launch.benchmark.rpartition(".")[0]
+            seconds[question] += launch.duration
+            cases[question] += len(launch.cases)
+    return {question: seconds[question] / cases[question] for question in seconds if cases[question]}
