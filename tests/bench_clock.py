@@ -1,13 +1,14 @@
 """Does our clock agree with PyTorch's own, `torch.utils.benchmark.Timer`? `make bench-clock` prints a table of ratios.
 
-Both time the same calls in the same process, in turn; a launch's ratio is of the medians of its readings, and a row shows
-the median over launches. --write puts what is printed into docs/measurement.md.
+Both time the same calls in the same process, in turn. A launch's ratio is the median over its pairs of neighbouring
+readings, and a row shows the median over launches. --write puts what is printed into docs/measurement.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import operator
 import re
 import statistics
 import sys
@@ -54,8 +55,8 @@ def launched(names: list[str], lane: str, launches: int) -> dict[str, list[Launc
 
 
 def ratios(launches: list[Launch], call: str) -> list[float]:
-    """Ours / theirs, a number per launch."""
-    return [statistics.median(ours) / statistics.median(theirs) for ours, theirs in (of[call] for of in launches)]
+    """Ours / theirs, a number per launch: readings that are neighbours share what the machine does meanwhile."""
+    return [statistics.median(map(operator.truediv, *of[call])) for of in launches]
 
 
 def table(found: dict[str, list[Launch]]) -> Iterator[str]:
