@@ -8,7 +8,7 @@ QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-.PHONY: help run test test-fast lint bench bench-asv browser lock document publish clean
+.PHONY: help run test test-fast lint bench bench-asv bench-clock browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -49,6 +49,10 @@ bench: .venv/ready
 # make bench-asv   what a run costs against asv's own defaults, both from nothing; takes a quarter of an hour
 bench-asv: .venv/ready
 	$(BIN)/python -m tests.bench_asv_defaults
+
+# make bench-clock   whether our clock agrees with torch.utils.benchmark; takes three minutes
+bench-clock: .venv/ready
+	$(BIN)/python -m tests.bench_clock
 
 # make publish   builds the site from results/
 publish: .venv/ready

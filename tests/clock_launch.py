@@ -1,0 +1,78 @@
+"""One launch of `tests/bench_clock.py`, inside a release's environment: how long calls take by each of two clocks.
+
+Prints JSON: call -> seconds by our clock and by a Timer, a number per reading. Importing `benchmarks.common` makes this
+process like one that asv measures in: threads are fixed, and what imports made is out of the garbage collector's sight.
+"""
+
+from __future__ import annotations
+
+from benchmarks.common import SEED  # before torch is loaded
+
+# isort: split
+
+import json
+import statistics
+from collections.abc import Callable
+from types import ModuleType
+
+import torch
+from torch.utils.benchmark import Timer
+
+from measure import THREADS, clock, device
+from workloads import batching, saved_tensors, selection
+
+TURNS = 2
+"""Each reads ours, theirs, theirs, ours, so that a machine that slows down steadily slows both alike."""
+
+CASES = (
+    (batching, "stack_rows", "64 x 128"),
+    (selection, "index_reused", "vector 50 % x 10"),
+    (saved_tensors, "plain", "chain"),
+    (saved_tensors, "plain", "loop"),
+)
+"""Workload, variant and size: about 40 us, 1.5 ms, 10 ms and 100 ms. The suite has no call of 1 us."""
+
+MANY_TENSORS = (batching, "stack_rows", "65,536 x 16")
+"""A tensor per row, all alive at once, so that the garbage collector runs many times in a call. A Timer switches it off,
+unless its setup switches it on again."""
+
+
+def readings(call: Callable[[], object], setup: str = "pass") -> tuple[list[float], list[float]]:
+    """Seconds a call by our clock and by a Timer that runs `setup` before a block; a reading is the median of its blocks."""
+    timer = Timer("call()", setup, globals={"call": call}, num_threads=THREADS)
+
+    def ours() -> float:
+        return statistics.median(clock.samples(call, "cpu"))
+
+    def theirs() -> float:
+        return float(timer.blocked_autorange().median)
+
+    clock.warm_up(call, "cpu")
+    found: dict[Callable, list[float]] = {ours: [], theirs: []}
+    for read in (ours, theirs, theirs, ours) * TURNS:
+        found[read].append(read())
+    return found[ours], found[theirs]
+
+
+def built(workload: ModuleType, variant: str, size: str) -> Callable[[], object]:
+    return workload.variants[variant](workload.inputs(size, "cpu", SEED))
+
+
+def words(workload: ModuleType, variant: str, size: str) -> str:
+    return f"{workload.__name__.rpartition('.')[2]} {variant} {size}"
+
+
+def main() -> None:
+    device.ready("cpu")
+    a, b = torch.ones(4), torch.ones(4)
+    found = {"a sum of 4 numbers": readings(lambda: torch.add(a, b))}
+    for case in CASES:
+        found[words(*case)] = readings(built(*case))
+    call = built(*MANY_TENSORS)
+    found[words(*MANY_TENSORS) + ", collector on"] = readings(call, "import gc; gc.enable()")
+    found[words(*MANY_TENSORS) + ", collector off in Timer"] = readings(call)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
