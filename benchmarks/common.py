@@ -55,7 +55,7 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     result = clock.warm_up(call, on, getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
     workload.check(arguments, result)
     del result
-    call = planted.into(call, on)
+    call = planted.into(call, f"{variant} {size}", on)
     forward = getattr(call, "forward", None)
     found: dict[str, Any] = {}
     if device.wanted("times"):
@@ -83,7 +83,7 @@ def _sequence(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     """Metrics of the first calls of a process, a number each; the variant is called with one argument after another."""
     with sequence.empty_caches():
         arguments = workload.inputs(size, on, SEED)
-        call = planted.into_each(workload.variants[variant](arguments))
+        call = planted.into_each(workload.variants[variant](arguments), f"{variant} {size}")
         seconds, results = sequence.run(call, arguments, on)
     workload.check(arguments, results)
     return sequence.summary(seconds)

@@ -1,11 +1,13 @@
 """How long does one call take, in steady state?
 
-A sample is a block of calls long enough to be timed, with the device idle at both ends: its seconds / its calls.
+A block is some calls between two readings of the clock, the device idle at both ends: its seconds / its calls. A sample is
+the median of the blocks of a fiftieth of a second.
 """
 
 from __future__ import annotations
 
 import itertools
+import statistics
 import time
 from collections.abc import Callable
 
@@ -14,14 +16,22 @@ from . import device
 WARM_UP_CALLS = 3
 """Calls before anything is measured: TorchScript profiles the first, compiles at the second and has settled at the third."""
 
-BLOCK_SECONDS = 0.02
-"""Least length of a block of calls: 20 ms makes the clock's own reads and one scheduler tick small beside it."""
+BLOCK_SECONDS = {"cpu": 0.001, "cuda": 0.02}
+"""Least length of a block. On a CPU a millisecond: the clock's own reads are a ten-thousandth of it, and it is shorter than
+the turn that a scheduler gives to somebody else, so that a median leaves such blocks out; blocks of 20 ms all held one. On a
+GPU each end waits for the queue to run empty, which must be small beside the block."""
+
+SAMPLE_SECONDS = 0.02
+"""A sample takes blocks for so long, at least one."""
 
 MOST_SAMPLES = 5
 LEAST_SAMPLES = 2
 SAMPLING_SECONDS = 0.5
 """Sampling ends after MOST_SAMPLES, or once it has lasted so long and there are LEAST_SAMPLES. A launch gives one number,
 their median, and evidence comes from more launches: samples of one process say little about the next."""
+
+LONG_CALL = 0.1
+"""A single call that takes so many seconds is long; a shorter one may only have been interrupted, and is tried again."""
 
 
 def warm_up(call: Callable[[], object], on: str, calls: int = WARM_UP_CALLS) -> object:
@@ -35,19 +45,33 @@ def warm_up(call: Callable[[], object], on: str, calls: int = WARM_UP_CALLS) -> 
 
 
 def samples(call: Callable[[], object], on: str) -> list[float]:
-    """Seconds per call of an already warm `call`, one number per block; all blocks have the same number of calls."""
-    calls = 1
+    """Seconds per call of an already warm `call`, one number per sample; all blocks have the same number of calls."""
+    calls = _calls_of_a_block(call, on)
     found: list[float] = []
     began = time.perf_counter()
     while len(found) < MOST_SAMPLES:
-        seconds = _block(call, calls, on)
-        if not found and seconds < BLOCK_SECONDS:
-            calls = max(calls + 1, int(calls * min(10.0, 1.2 * BLOCK_SECONDS / max(seconds, 1e-9))))
-            continue
-        found.append(seconds / calls)
+        found.append(_sample(call, calls, on))
         if len(found) >= LEAST_SAMPLES and time.perf_counter() - began > SAMPLING_SECONDS:
             break
     return found
+
+
+def _calls_of_a_block(call: Callable[[], object], on: str) -> int:
+    calls = 1
+    while True:
+        seconds = _block(call, calls, on)
+        if BLOCK_SECONDS[on] <= seconds < LONG_CALL:
+            seconds = min(seconds, _block(call, calls, on))
+        if seconds >= BLOCK_SECONDS[on]:
+            return calls
+        calls = max(calls + 1, int(calls * min(10.0, 1.2 * BLOCK_SECONDS[on] / max(seconds, 1e-9))))
+
+
+def _sample(call: Callable[[], object], calls: int, on: str) -> float:
+    blocks = [_block(call, calls, on)]
+    while sum(blocks) < SAMPLE_SECONDS:
+        blocks.append(_block(call, calls, on))
+    return statistics.median(blocks) / calls
 
 
 def _block(call: Callable[[], object], calls: int, on: str) -> float:

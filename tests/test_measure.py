@@ -7,6 +7,7 @@ words (as with pytest.importorskip, but `measure` must be imported before torch,
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -273,8 +274,8 @@ def busy(seconds: float) -> None:
 
 
 def test_busy_milliseconds_are_timed_within_ten_percent() -> None:
-    # Read beside it: how long the block took by the wall, and how often it called. On a shared machine a busy millisecond
-    # may be interrupted, so it lasts one millisecond or longer, and both readings see that alike.
+    # Read beside it: how long all calls took by the wall. On a shared machine a busy millisecond may be interrupted, so it
+    # lasts one millisecond or longer, which the wall sees in full and the median leaves out.
     calls = 0
 
     def call() -> None:
@@ -287,7 +288,7 @@ def test_busy_milliseconds_are_timed_within_ten_percent() -> None:
     wall = time.perf_counter() - wall
     assert len(found) == 5
     assert min(found) >= 0.001
-    assert sum(found) / len(found) == pytest.approx(wall / calls, rel=0.1)
+    assert statistics.median(found) < 1.1 * wall / calls
 
 
 class Time:
@@ -319,7 +320,34 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> Time:
 def test_samples_are_seconds_a_call_and_end_after_five_or_a_second(ticking: Time, seconds: float, samples: int) -> None:
     found = clock.samples(ticking.call(seconds), "cpu")
     assert found == pytest.approx([seconds] * samples, rel=1e-6)
-    assert ticking.now <= max(0.8, 2 * seconds) * (1 + 1e-6)
+    assert ticking.now <= max(0.8, 3 * seconds) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 1e-4, 2e-3])
+def test_blocks_that_were_interrupted_are_left_out(ticking: Time, seconds: float) -> None:
+    # A scheduler gives the core to somebody else for 4 ms after every 10 ms
+    turns = 0
+
+    def call() -> None:
+        nonlocal turns
+        ticking.now += seconds
+        if ticking.now - turns * 0.014 > 0.01:
+            turns += 1
+            ticking.now += 0.004
+
+    assert clock.samples(call, "cpu") == pytest.approx([seconds] * 5, rel=1e-6)
+
+
+def test_an_interrupted_first_call_does_not_make_blocks_of_one(ticking: Time) -> None:
+    calls = 0
+
+    def call() -> None:
+        nonlocal calls
+        calls += 1
+        ticking.now += 0.004 if calls == 1 else 1e-6
+
+    clock.samples(call, "cpu")
+    assert calls > 50_000
 
 
 def test_call_that_takes_no_time_at_all_is_calibrated_nevertheless(ticking: Time) -> None:

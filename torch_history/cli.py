@@ -157,6 +157,7 @@ def publish(html_dir: Path | None, results_dir: Path | None) -> None:
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file is out of date.")
 def document(check: bool) -> None:
     """Write what the docs take from results/: the README's picture, the claims answered, and what ran where."""
+    from . import calibrate as calibrations
     from . import claims
     from .coverage import coverage
     from .site import draw_history
@@ -169,6 +170,7 @@ def document(check: bool) -> None:
         "docs/peak-memory.svg": draw_history(conf, axis, *PICTURE),
         "docs/answers.md": claims.document(launches, axis),
         "docs/coverage.md": coverage(launches, axis),
+        "docs/calibration.md": calibrations.document(results),
     }
     console = Console(soft_wrap=True)
     stale = [name for name, text in files.items() if not _holds(Path(name), text)]
@@ -299,6 +301,34 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
     hidden = f" {len(found) - len(shown)} are not shown: --limit 0." if len(shown) < len(found) else ""
     click.echo(f"On {machine} in {environment}: {words}.{hidden}")
+
+
+@main.command()
+@click.argument("release", required=False)
+@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environment.")
+@click.option("--question", "questions", multiple=True, help="Only this question; may be given again.")
+@click.option("--launches", default=DEFAULT_LAUNCHES, show_default=True, help="Rounds that measure everything.")
+@click.option("--budget", default="60m", show_default=True, help="Time for the times, as in `run`.")
+@click.option("--again", is_flag=True, help="Measure anew although it is finished.")
+def calibrate(
+    release: str | None, lane: str, questions: tuple[str, ...], launches: int, budget: str, again: bool
+) -> None:
+    """Measure how often verdicts are right on this machine: RELEASE against itself, and changes planted in it.
+
+    Without RELEASE the newest of the lane. Exit code 3 where an aim of docs/calibration.md is missed.
+    """
+    from . import calibrate as said
+
+    conf, axis = load_suite(ROOT)
+    console = Console(soft_wrap=True)
+    chosen = axis.find(release) if release else measurable(list(axis.releases), lane)[0][-1]
+    environment = environments.ReleaseEnvironment(conf, lane, {}, {})
+    path = said.measure(conf, axis, chosen, environment, questions, launches, _seconds(budget), again, console)
+    calibration = said.read(path)
+    click.echo(said.text(calibration))
+    console.print(f"What was measured lies in {path}.")
+    if calibration.missed:
+        sys.exit(3)
 
 
 @main.command()

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 from .launches import Launch
 from .verdicts import MARGIN, Change, Verdict, compare
@@ -47,13 +46,13 @@ class Effort:
         )
 
 
-def effort(launches: Iterable[Launch], releases: Sequence[str]) -> Effort:
-    """What is left to tell of each of `releases` and the one after it."""
+def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]]) -> Effort:
+    """What is left to tell of `pairs` of releases, an old one and a new."""
     launches = list(launches)
     rounds: dict[Case, float] = defaultdict(float)
-    wanted: dict[Case, set[str]] = defaultdict(set)
+    wanted: dict[Case, dict[str, None]] = defaultdict(dict)
     series = undecided = hopeless = 0
-    for old, new in pairwise(releases):
+    for old, new in pairs:
         for change in compare(launches, old, new):
             if not change.series.varies or change.old is None or change.new is None:
                 continue
@@ -67,9 +66,9 @@ def effort(launches: Iterable[Launch], releases: Sequence[str]) -> Effort:
                 continue
             undecided += 1
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
-            wanted[case] |= {old, new}
+            wanted[case] |= {old: None, new: None}
             rounds[case] = max(rounds[case], min(max(needed, taken + 1), MOST_ROUNDS) - taken)
-    cases = {case: (tuple(tag for tag in releases if tag in tags), rounds[case]) for case, tags in wanted.items()}
+    cases = {case: (tuple(releases), rounds[case]) for case, releases in wanted.items()}
     return Effort(cases, series, undecided, hopeless)
 
 

@@ -318,13 +318,18 @@ def read_launches(results_dir: Path, machine: str) -> Iterator[Launch]:
     """Every launch stored for `machine`, file by file. A line that is none, such as the torn last one of a killed run, is
     left out with a warning that names it."""
     for path in sorted(Path(results_dir, machine).glob("*.jsonl")):
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
-            if not line.strip():
-                continue
-            try:
-                yield Launch.from_json(line)
-            except ValueError as error:
-                log.warning(f"{path}, line {number} is left out: {error}.")
+        yield from read_file(path)
+
+
+def read_file(path: Path) -> Iterator[Launch]:
+    """The launches of one file, as `read_launches` reads them."""
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield Launch.from_json(line)
+        except ValueError as error:
+            log.warning(f"{path}, line {number} is left out: {error}.")
 
 
 def append_environment(path: Path, environment: dict[str, Any]) -> None:

@@ -100,6 +100,12 @@ class Plan:
         return self.arms.get(name, Arm(name))
 
     @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """What is compared: each release with the one after it; arms with the first."""
+        first, *others = self.releases
+        return [(first, other) for other in others] if self.arms else list(itertools.pairwise(self.releases))
+
+    @property
     def digest(self) -> str:
         """The same for plans of which one goes on with what an interruption left of the other."""
         identity = json.dumps({**asdict(self), "budget": self.budget is not None}, sort_keys=True)
@@ -217,7 +223,7 @@ class Session:
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
-        found = effort(before, releases)
+        found = effort(before, self.plan.pairs)
         given_up = f", {found.hopeless} scatter too much to be told in {MOST_ROUNDS} rounds" if found.hopeless else ""
         told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are decided{given_up}"
         if not found.undecided:

@@ -1,0 +1,136 @@
+"""Does the report of a calibration count what is there: false alarms, what was found, what is exact?"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from torch_history import calibrate, cli
+from torch_history.launches import Case, Launch
+from torch_history.session import SessionError
+
+VARIANTS = [f"variant {i}" for i in range(60)]
+ROUNDS = 8
+
+
+def time_planted_in(variant: str) -> float:
+    from torch_history.verdicts import Series
+
+    return calibrate.share(Series("e", "selection.Selection.track_time", (f"'{variant}'", "'small'")))
+
+
+def launch(arm: str, turn: int, metric: str, values: dict[str, float | str], **facts: object) -> Launch:
+    """One launch; a string is why a case failed."""
+    timed = metric == "time"
+    cases = tuple(
+        Case((f"'{variant}'", "'small'"), failed=value)
+        if isinstance(value, str)
+        else Case((f"'{variant}'", "'small'"), **({"samples": (value,)} if timed else {"value": value}))
+        for variant, value in values.items()
+    )
+    return Launch(
+        "s", turn, f"{arm} {turn} {timed}", arm, "release-py3.11", f"selection.Selection.track_{metric}", "1",
+        f"2026-01-{turn:02}T00:00:00+00:00", 60.0, dict(facts), cases,
+    )  # fmt: skip
+
+
+Keep = Callable[..., Path]
+
+
+@pytest.fixture
+def keep(tmp_path: Path) -> Keep:
+    """Writes a calibration with 0.5 % noise in which all is well, except for what is given."""
+
+    def keep(false: str = "", missed: str = "", operators: int = 1, more: list[Launch] | None = None) -> Path:
+        random = np.random.default_rng(5)
+        launches = []
+        for turn in range(1, ROUNDS + 1):
+            for arm in (calibrate.FIRST, calibrate.SECOND, calibrate.LONGER):
+                seconds: dict[str, float | str] = {}
+                for variant in VARIANTS:
+                    level = 1.2 if (arm, variant) == (calibrate.SECOND, false) else 1.0
+                    if arm == calibrate.LONGER and variant != missed:
+                        level *= 1 + time_planted_in(variant)
+                    seconds[variant] = level * math.exp(random.normal(0, 0.005))
+                launches.append(launch(arm, turn, "time", seconds, conditions={"load": 0.1}))
+        for arm, planted in calibrate.COUNTS.items():
+            failed = planted == "failure"
+            peak = 1000 + 4096 * (planted == "peak")
+            count = 5 + operators * (planted == "operator")
+            launches.append(launch(arm, 1, "peak_memory", dict.fromkeys(VARIANTS, "planted" if failed else peak)))
+            launches.append(launch(arm, 1, "operators", dict.fromkeys(VARIANTS, "planted" if failed else count)))
+        path = tmp_path / "results" / "here" / calibrate.FOLDER / "v2.15.0-release-py3.11.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(each.to_json() + "\n" for each in [*launches, *(more or [])]))
+        return path
+
+    return keep
+
+
+def test_a_good_machine_misses_no_aim(keep: Keep) -> None:
+    found = calibrate.read(keep())
+    assert found.missed == []
+    assert (found.release, found.environment) == ("v2.15.0", "release-py3.11")
+    assert len(found.same) == len(VARIANTS)
+    assert (found.false_share, found.untold, found.false_counts) == (0.0, 0.0, [])
+    planted = {of.words: (of.series, of.found) for of in found.times}
+    for size, words in ((0.05, "+5% time"), (0.1, "+10% time"), (0.2, "+20% time")):
+        number = sum(time_planted_in(variant) == size for variant in VARIANTS)
+        assert number > 0
+        assert planted[words] == planted[f"{words}: steady calls"] == (number, number)
+    assert [(of.series, of.found) for of in found.counts] == [(60, 60), (60, 60), (120, 120)]
+
+
+def test_a_false_alarm_is_counted_and_named(keep: Keep) -> None:
+    found = calibrate.read(keep(false="variant 7"))
+    assert [change.series.words for change in found.false_times] == ["selection time, variant 7 small"]
+    assert found.false_share == pytest.approx(1 / (60 + len(found.beside)))
+    assert "false: selection time, variant 7 small: SLOWER, 1.2" in calibrate.text(found)
+
+
+def test_a_change_that_is_not_found_is_counted(keep: Keep) -> None:
+    variant = next(variant for variant in VARIANTS if time_planted_in(variant) == 0.2)
+    found = calibrate.read(keep(missed=variant))
+    planted = next(of for of in found.times if of.words == "+20% time")
+    assert planted.found == planted.series - 1
+    assert found.missed == [f"+20% time found in {100 * planted.share:.1f} %"]
+
+
+def test_a_count_that_is_not_exact_is_missed(keep: Keep) -> None:
+    found = calibrate.read(keep(operators=2))
+    assert found.counts[0].found == 0
+    assert any("one operator more found in 0.0 %" in missed for missed in found.missed)
+
+
+def test_a_file_without_both_parts_is_refused(keep: Keep) -> None:
+    path = keep()
+    path.write_text(
+        "".join(line for line in path.read_text().splitlines(True) if json.loads(line)["benchmark"][-4:] == "time")
+    )
+    with pytest.raises(SessionError, match="holds no calibration"):
+        calibrate.read(path)
+
+
+def test_the_page_has_every_machine(keep: Keep, tmp_path: Path) -> None:
+    keep()
+    page = calibrate.document(tmp_path / "results")
+    assert "## here" in page
+    assert "| +10% time | " in page
+    assert "No machine is calibrated yet." in calibrate.document(tmp_path / "nowhere")
+
+
+def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(
+    keep: Keep, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for more, code in (({}, 0), ({"operators": 2}, 3)):
+        path = keep(**more)
+        monkeypatch.setattr(calibrate, "measure", lambda *_, path=path: path)
+        answer = CliRunner().invoke(cli.main, ["calibrate", "2.15.0"])
+        assert answer.exit_code == code, answer.output
+        assert "The same release under two names" in answer.output

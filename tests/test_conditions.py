@@ -1,0 +1,118 @@
+"""Is a disturbed measurement known as one, and a quiet one never?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from torch_history import conditions
+from torch_history.conditions import STOLEN, USUAL_OF, Watch, disturbance, gpu_state, processor_ticks, readable
+
+USUAL = [{"interpreter": 0.003, "memory": 0.002}] * 5
+
+
+def found(interpreter: float = 0.003, memory: float = 0.002, **more: Any) -> dict[str, Any]:
+    return {"control": {"interpreter": interpreter, "memory": memory}, **more}
+
+
+def test_what_is_as_usual_is_no_disturbance() -> None:
+    assert disturbance(found(interpreter=0.0035, stolen=0.01), USUAL) == ""
+
+
+@pytest.mark.parametrize("name", ["interpreter", "memory"])
+def test_slow_control_is_a_disturbance_in_words(name: str) -> None:
+    assert disturbance(found(**{name: 0.005}), USUAL).startswith(f"work without torch ({name}) took ")
+
+
+def test_nothing_is_slow_before_anything_is_usual() -> None:
+    assert disturbance(found(interpreter=1.0), USUAL[:2]) == ""
+
+
+def test_time_taken_by_the_host_is_a_disturbance() -> None:
+    assert disturbance(found(stolen=2 * STOLEN), []) == "the host took 10% of the processors' time away"
+
+
+def test_gpu_that_holds_its_clocks_back_is_a_disturbance() -> None:
+    assert disturbance(found(gpu={"throttled": "0x40"}), USUAL) == "the GPU held its clocks back (0x40)"
+    assert disturbance(found(gpu={"celsius": 60.0}), USUAL) == ""
+
+
+def test_a_lap_has_the_median_of_its_controls_and_the_next_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([(100, 100, 0), (190, 108, 2), (190, 108, 2)])
+    monkeypatch.setattr(
+        conditions, "processor_ticks", lambda: dict(zip(("busy", "idle", "steal"), next(ticks), strict=True))
+    )
+    watch = Watch(gpu=False)
+    watch._controls = [(0.003, 0.002), (0.004, 0.001), (0.9, 0.003)]
+    lap = watch.lap()
+    assert lap["control"] == {"interpreter": 0.004, "memory": 0.002}
+    assert (lap["busy"], lap["stolen"]) == (0.9, 0.02)
+    assert watch._controls == []
+
+
+def test_a_machine_that_became_slower_for_good_is_usual_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conditions, "processor_ticks", dict)
+    watch = Watch(gpu=False)
+    said = []
+    for seconds in [0.003] * 5 + [0.006] * USUAL_OF:
+        watch._controls = [(seconds, 0.002)]
+        said.append("disturbed" in watch.lap())
+    assert said[5]
+    assert not any(said[:5])
+    assert not said[-1]
+
+
+def test_a_real_lap_measures_its_own_control() -> None:
+    watch = Watch(gpu=False)
+    watch.control()
+    lap = watch.lap()
+    assert 0 < lap["control"]["interpreter"] < 1
+    assert 0 < lap["control"]["memory"] < 1
+    assert "disturbed" not in lap or lap["stolen"] > STOLEN
+
+
+def test_what_linux_says_is_read_and_what_is_missing_is_left_out(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert processor_ticks().keys() == {"busy", "idle", "steal"}
+    texts = {
+        "/sys/devices/system/cpu": [],
+        "/proc": ["cpu MHz\t: 2596.1\ncpu MHz\t: 3000.4\n"],
+        "/sys/class/thermal": [],
+    }
+    monkeypatch.setattr(conditions, "_texts", lambda folder, pattern: texts[folder])
+    assert readable() == {"megahertz": 3000, "celsius": None}
+    texts["/sys/devices/system/cpu"] = ["2400000\n"]
+    texts["/sys/class/thermal"] = ["41000\n", "52500\n"]
+    assert readable() == {"megahertz": 2400, "celsius": 52.5}
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (
+            "1980, 2619, 55, 310.12, 0x0000000000000001\n",
+            {"sm_megahertz": 1980, "memory_megahertz": 2619, "celsius": 55, "watts": 310.12},
+        ),
+        (
+            "1200, 2619, [N/A], 90, 0x0000000000000040\n",
+            {"sm_megahertz": 1200, "memory_megahertz": 2619, "watts": 90, "throttled": "0x40"},
+        ),
+        ("", {}),
+        ("not what was asked\n", {}),
+    ],
+)
+def test_gpu_state_is_what_its_driver_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, answer: str, expected: dict[str, Any]
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\nprintf '%s' '{answer}'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert gpu_state() == expected
+
+
+def test_no_gpu_has_no_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpu_state() == {}

@@ -1,0 +1,82 @@
+"""Do rounds go on for what cannot be told, for nothing else, and is what that takes foretold?"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from torch_history.effort import FORECAST_FROM, MOST_ROUNDS, cost, effort, forecast
+from torch_history.launches import Case, Launch
+from torch_history.verdicts import Change, Series, Verdict
+
+QUESTION = "selection.Selection"
+
+
+def launches(levels: dict[str, dict[str, float]], noise: dict[str, float], rounds: int) -> list[Launch]:
+    """Rounds of one session: release -> variant -> seconds, and the spread of a variant's launches."""
+    random = np.random.default_rng(7)
+    found = []
+    for turn in range(1, rounds + 1):
+        for release, variants in levels.items():
+            cases = tuple(
+                Case((f"'{name}'", "'small'"), samples=(seconds * math.exp(random.normal(0, noise[name])),))
+                for name, seconds in variants.items()
+            )
+            found.append(
+                Launch(
+                    "s", turn, f"{release}{turn}", release, "release-py3.11", f"{QUESTION}.track_time", "1",
+                    f"2026-01-01T00:{turn:02}:00+00:00", 2.0 * len(cases), {}, cases,
+                )
+            )  # fmt: skip
+    return found
+
+
+def test_only_what_cannot_be_told_is_gone_on_with() -> None:
+    quiet = {f"quiet {i}": 1.0 for i in range(12)}
+    old, new = {**quiet, "slower": 1.0, "noisy": 1.0}, {**quiet, "slower": 1.5, "noisy": 1.0}
+    noise = {**dict.fromkeys(quiet, 0.002), "slower": 0.005, "noisy": 0.04}
+    found = effort(launches({"a": old, "b": new}, noise, rounds=6), [("a", "b")])
+    assert found.series == 14
+    assert [parameters[0] for _, parameters in found.cases] == ["'noisy'"]
+    ((releases, rounds),) = found.cases.values()
+    assert releases == ("a", "b")
+    assert 1 <= rounds <= MOST_ROUNDS
+
+
+def test_only_the_releases_of_an_undecided_pair_are_measured_again() -> None:
+    levels = {name: {"one": 1.0, "two": 1.0} for name in "abc"}
+    found = effort(launches(levels, {"one": 0.03, "two": 0.03}, rounds=1), [("a", "b")])
+    assert {releases for releases, _ in found.cases.values()} == {("a", "b")}
+    everything = effort(launches(levels, {"one": 0.03, "two": 0.03}, rounds=1), [("a", "b"), ("b", "c")])
+    assert {releases for releases, _ in everything.cases.values()} == {("a", "b", "c")}
+    assert everything.undecided == 4
+
+
+def test_what_scatters_too_much_is_given_up_and_counted() -> None:
+    found = effort(
+        launches({"a": {"wild": 1.0}, "b": {"wild": 1.0}}, {"wild": 1.0}, rounds=FORECAST_FROM), [("a", "b")]
+    )
+    assert (found.series, found.undecided, found.hopeless, found.cases) == (1, 0, 1, {})
+
+
+def test_forecast_grows_with_the_square_of_the_interval() -> None:
+    def change(ratio: float, half: float) -> Change:
+        low, high = ratio * math.exp(-half), ratio * math.exp(half)
+        series = Series("e", f"{QUESTION}.track_time", ())
+        return Change(series, Verdict.CANT_TELL, 1.0, ratio, ratio, low, high, launches=(4, 4))
+
+    assert forecast(change(1.1, 2 * math.log(1.1))) == pytest.approx(16)
+    assert forecast(change(1.1, 4 * math.log(1.1))) == pytest.approx(64)
+    assert forecast(change(1.0, 4 * math.log(1.03))) == pytest.approx(16)
+    assert forecast(change(1.0299, 0.1)) > 1000
+    assert forecast(Change(Series("e", "q.Q.track_time", ()), Verdict.CANT_TELL, 1.0, 1.0, launches=(1, 1))) == 2
+
+
+def test_cost_is_seconds_of_one_process() -> None:
+    measured = launches({"a": {"one": 1.0, "two": 1.0}}, {"one": 0.0, "two": 0.0}, rounds=3)
+    assert cost(measured) == {QUESTION: 2.0}
+    found = effort(launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, rounds=1), [("a", "b")])
+    ((_, rounds),) = found.cases.values()
+    assert found.seconds({QUESTION: 2.0}) == pytest.approx(2 * 2.0 * rounds)

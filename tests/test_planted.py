@@ -1,0 +1,127 @@
+"""Is what calibration plants exactly as large as it says? Runs inside a release."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from measure import planted, profile  # noqa: E402
+from measure.planted import PlantedFailure, into, into_each, share  # noqa: E402
+
+CASES = {size: next(f"case {i}" for i in range(1000) if share(f"case {i}") == size) for size in (0.0, 0.05, 0.1, 0.2)}
+
+
+@pytest.fixture
+def work() -> object:
+    values = torch.arange(1000.0)
+    return lambda: values * 2
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_PLANTED", what)
+
+
+def test_nothing_is_planted_unless_asked_for(monkeypatch: pytest.MonkeyPatch, work: object) -> None:
+    monkeypatch.delenv("TORCH_HISTORY_PLANTED", raising=False)
+    assert into(work, "a case", "cpu") is work
+    assert into_each(work, "a case") is work
+
+
+def test_one_operator_more_is_one(monkeypatch: pytest.MonkeyPatch, work: object) -> None:
+    bare = profile.profile(work, "cpu")
+    plant(monkeypatch, "operator")
+    more = profile.profile(into(work, "a case", "cpu"), "cpu")
+    assert more._replace(operators=more.operators - 1) == bare
+
+
+def test_four_kibibytes_more_at_the_peak_are_4096_bytes(monkeypatch: pytest.MonkeyPatch, work: object) -> None:
+    bare = profile.profile(work, "cpu")
+    plant(monkeypatch, "peak")
+    more = profile.profile(into(work, "a case", "cpu"), "cpu")
+    assert more.peak_memory == bare.peak_memory + 4096
+    assert more.retained == bare.retained
+
+
+@pytest.mark.parametrize("put", [lambda work: into(work, "a case", "cpu"), lambda work: into_each(work, "a case")])
+def test_a_failure_is_raised(monkeypatch: pytest.MonkeyPatch, work: object, put: object) -> None:
+    plant(monkeypatch, "failure")
+    with pytest.raises(PlantedFailure):
+        put(work)
+
+
+def test_a_mistaken_name_is_refused(monkeypatch: pytest.MonkeyPatch, work: object) -> None:
+    plant(monkeypatch, "tiem")
+    with pytest.raises(ValueError, match="tiem"):
+        into(work, "a case", "cpu")
+
+
+def test_a_half_of_the_cases_get_time() -> None:
+    sizes = [share(f"case {i}") for i in range(6000)]
+    assert sizes.count(0.0) == pytest.approx(3000, rel=0.1)
+    for size in (0.05, 0.1, 0.2):
+        assert sizes.count(size) == pytest.approx(1000, rel=0.1)
+
+
+class _Clock:
+    """A clock that work moves on, so that planted time can be checked to the nanosecond."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(planted.time, "perf_counter", self.read)
+
+    def read(self) -> float:
+        self.now += 1e-8
+        return self.now
+
+    def work(self, *arguments: object) -> None:
+        self.now += 1e-4
+
+
+@pytest.mark.parametrize("size", [0.05, 0.1, 0.2])
+def test_planted_time_is_that_share_of_a_call(monkeypatch: pytest.MonkeyPatch, size: float) -> None:
+    clock = _Clock(monkeypatch)
+    plant(monkeypatch, "time")
+    call = into(clock.work, CASES[size], "cpu")
+    began = clock.now
+    for _ in range(100):
+        call()
+    assert (clock.now - began) / 100 == pytest.approx(1e-4 * (1 + size), rel=0.003)
+    each = into_each(clock.work, CASES[size])
+    began = clock.now
+    each(None)
+    assert clock.now - began == pytest.approx(1e-4 * (1 + size), rel=0.003)
+
+
+def test_a_case_without_time_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, work: object) -> None:
+    plant(monkeypatch, "time")
+    assert into(work, CASES[0.0], "cpu") is work
+
+
+def test_what_else_a_call_offers_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call() -> None: ...
+
+    call.gradients = 7
+    plant(monkeypatch, "operator")
+    assert into(call, "a case", "cpu").gradients == 7
+
+
+def test_planted_time_is_there_on_a_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work() -> None:
+        end = time.perf_counter() + 5e-4
+        while time.perf_counter() < end:
+            pass
+
+    plant(monkeypatch, "time")
+    longer = into(work, CASES[0.2], "cpu")
+    ratios = []
+    for _ in range(40):
+        began = time.perf_counter()
+        work()
+        between = time.perf_counter()
+        longer()
+        ratios.append((time.perf_counter() - between) / (between - began))
+    assert 1.1 < statistics.median(ratios) < 1.3

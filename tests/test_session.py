@@ -1,0 +1,277 @@
+"""Does a session measure each case on all releases in turn, go on where it pays, and lose nothing?
+
+Processes of releases are played here: they answer at once, with what `World` says. All else is the real thing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from asv.benchmarks import Benchmarks
+from asv.machine import Machine
+from asv.runner import BenchmarkResult
+from rich.console import Console
+
+from torch_history import servers
+from torch_history.launches import Launch
+from torch_history.session import AT_ONCE, Arm, Plan, Session, load_suite, neighbours
+from torch_history.verdicts import Verdict, compare
+
+TIME = {
+    "name": "selection.Selection.track_time",
+    "version": "1",
+    "type": "track",
+    "unit": "seconds",
+    "params": [["'even'", "'noisy'", "'slower'", "'absent'"], ["'small'", "'paper'"]],
+    "timeout": None,
+}
+BYTES = {**TIME, "name": "selection.Selection.track_peak_memory", "unit": "bytes"}
+CASES = list(itertools.product(*TIME["params"]))
+OLD, NEW = "v2.14.1", "v2.15.0"
+
+
+class World:
+    """What the releases' processes answer, and in which order they were asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.selected = ""
+        self.started: list[tuple[str, str, str]] = []
+        self.disturbed_laps: set[int] = set()
+        self.laps = 0
+        self.stop_after = math.inf
+        self.random = random.Random(3)
+
+    def seconds(self, release: str, variant: str) -> float:
+        spread = 0.04 if variant == "noisy" else 0.001
+        level = 1.2 if (release, variant) == (NEW, "slower") else 1.0
+        return level * math.exp(self.random.gauss(0, spread))
+
+    def run_benchmark(
+        self, benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **_: Any
+    ) -> BenchmarkResult:
+        (index,) = selected_idx
+        variant = CASES[index][0].strip("'")
+        if len(self.asked) >= self.stop_after:
+            raise KeyboardInterrupt
+        self.asked.append((spawner.release, variant))
+        if variant == "absent":
+            said = {"unavailable": "it needs something else"}
+            value, samples = math.nan, None
+        else:
+            said = {"found": {"time": [self.seconds(spawner.release, variant)], "peak_memory": 4096}}
+            first = benchmark["name"].endswith("time")
+            value, samples = (True, said["found"]["time"]) if first else (4096, None)
+        columns: dict[str, list[Any]] = {"result": [math.nan] * 8, "samples": [None] * 8, "number": [None] * 8}
+        columns["result"][index], columns["samples"][index] = value, samples
+        columns["number"][index] = 1 if samples else None
+        printed = f"For parameters: {', '.join(CASES[index])}\ntorch-history: {json.dumps(said)}"
+        return BenchmarkResult(**columns, errcode=0, stderr=printed, profile=None)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World()
+
+    def spawner(environment: Any, *_: Any, **__: Any) -> Any:
+        import os
+
+        world.started.append((world.selected, os.environ["TORCH_HISTORY_ONLY"], os.environ["TORCH_HISTORY_PLANTED"]))
+        return SimpleNamespace(
+            release=world.selected, preimport=lambda: (True, ""), interrupt=lambda: None, close=lambda: None
+        )
+
+    def lap(self: Any) -> dict[str, Any]:
+        world.laps += 1
+        return {"load": 0.1, **({"disturbed": "it was loud"} if world.laps in world.disturbed_laps else {})}
+
+    monkeypatch.setattr(servers, "get_spawner", spawner)
+    monkeypatch.setattr(servers, "run_benchmark", world.run_benchmark)
+    monkeypatch.setattr("torch_history.session.Watch.lap", lap)
+    monkeypatch.setattr("torch_history.session.Watch.control", lambda self: None)
+    return world
+
+
+Make = Callable[..., Session]
+
+
+@pytest.fixture
+def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> Make:
+    """A session of two releases and one question, its results and state in a folder of the test."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(root)
+    conf, axis = load_suite(root)
+    conf.results_dir, conf.env_dir = str(tmp_path / "results"), str(tmp_path / "env")
+    machine = {"machine": "here", "os": "Linux", "arch": "x", "cpu": "a cpu", "num_cpu": "2", "ram": "8 GiB"}
+    loaded = Machine.load(machine_name=None, interactive=False)
+    loaded.__dict__.clear()
+    loaded.__dict__.update(machine)
+    monkeypatch.setattr(Machine, "load", classmethod(lambda *_, **__: loaded))
+    monkeypatch.setattr(Session, "_discover", lambda self: Benchmarks(conf, [TIME, BYTES]))
+
+    def install(conf: Any, repo: Any, tag: str) -> None:
+        world.selected = tag
+
+    environment = SimpleNamespace(install_project=install, python="3.11", name="release-py3.11")
+
+    def make(releases: tuple[str, ...] = (OLD, NEW), again: bool = False, **more: Any) -> Session:
+        plan = {"environment": "release-py3.11", "questions": r"\w+", "sizes": ("small",), "launches": 2, **more}
+        return Session(conf, axis, Plan(releases=releases, **plan), environment, again)
+
+    return make
+
+
+@pytest.fixture
+def said() -> Console:
+    return Console(record=True, width=200, force_terminal=False)
+
+
+def rounds_of(launches: list[Launch], variant: str, metric: str = "track_time") -> int:
+    return max(
+        launch.round
+        for launch in launches
+        if launch.benchmark.endswith(metric)
+        and any(case.parameters[0] == f"'{variant}'" and case.number is not None for case in launch.cases)
+    )
+
+
+def test_a_case_is_measured_on_all_releases_before_the_next_and_the_order_alternates(
+    make: Make, world: World, said: Console
+) -> None:
+    make().measure(said)
+    assert world.asked[:8] == [
+        (OLD, "even"), (NEW, "even"), (NEW, "noisy"), (OLD, "noisy"),
+        (OLD, "slower"), (NEW, "slower"), (NEW, "absent"), (OLD, "absent"),
+    ]  # fmt: skip
+    assert world.asked[8:10] == [(NEW, "even"), (OLD, "even")]
+
+
+def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make: Make, world: World, said: Console) -> None:
+    session = make()
+    session.measure(said)
+    assert world.started == [(OLD, "", ""), (NEW, "", ""), (OLD, "times", ""), (NEW, "times", "")]
+    launches = session.launches()
+    assert len({launch.launch for launch in launches}) == 4
+    assert {launch.round for launch in launches if launch.benchmark == BYTES["name"]} == {1}
+    assert {launch.round for launch in launches if launch.benchmark == TIME["name"]} == {1, 2}
+    assert all(launch.facts["conditions"] == {"load": 0.1} for launch in launches)
+
+
+def test_sizes_that_were_not_asked_for_start_no_process(make: Make, world: World, said: Console) -> None:
+    make().measure(said)
+    assert len(world.asked) == 2 * (4 + 3)
+
+
+def test_what_a_release_cannot_run_is_asked_once(make: Make, world: World, said: Console) -> None:
+    session = make()
+    session.measure(said)
+    assert world.asked.count((OLD, "absent")) == 1
+    (change,) = [c for c in compare(session.launches(), OLD, NEW) if "absent" in c.series.words and c.series.varies]
+    assert (change.verdict, change.reason) == (Verdict.NEVER_RAN, "it needs something else")
+
+
+def test_without_a_budget_there_are_as_many_rounds_as_asked_for(make: Make, world: World, said: Console) -> None:
+    session = make(launches=3)
+    session.measure(said)
+    assert {launch.round for launch in session.launches()} == {1, 2, 3}
+
+
+def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: World, said: Console) -> None:
+    session = make(launches=3, budget=3600.0)
+    session.measure(said)
+    launches = session.launches()
+    assert rounds_of(launches, "slower") < rounds_of(launches, "noisy")
+    verdicts = {
+        change.series.parameters[0]: change.verdict for change in compare(launches, OLD, NEW) if change.series.varies
+    }
+    assert verdicts["'slower'"] is Verdict.SLOWER
+    assert verdicts["'even'"] is Verdict.SAME
+    text = said.export_text()
+    assert "times are decided" in text
+    assert "of the budget are left" in text
+
+
+def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: Console) -> None:
+    session = make(launches=5, budget=1e-9)
+    session.measure(said)
+    assert {launch.round for launch in session.launches()} == {1, 2}
+    assert "The budget allows no further round after 2 of 5." in said.export_text()
+
+
+def test_what_was_disturbed_is_measured_again_and_both_are_kept(make: Make, world: World, said: Console) -> None:
+    world.disturbed_laps = {2}
+    session = make()
+    session.measure(said)
+    times = [launch for launch in session.launches() if launch.benchmark == TIME["name"] and launch.round == 2]
+    assert [launch.facts["conditions"].get("disturbed") for launch in times if launch.release == OLD] == [
+        "it was loud",
+        None,
+    ]
+    assert len({launch.launch for launch in times}) == 4
+    assert all(change.disturbed == 0 for change in compare(session.launches(), OLD, NEW))
+
+
+def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said: Console) -> None:
+    world.disturbed_laps = set(range(100))
+    session = make()
+    session.measure(said)
+    times = [change for change in compare(session.launches(), OLD, NEW) if change.series.varies and change.old]
+    assert all(change.launches == (2, 2) and change.disturbed == 4 for change in times)
+    assert len(world.started) == 2 * 2 * 2
+
+
+@pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])
+def test_an_interrupted_session_goes_on_and_measures_nothing_twice(
+    make: Make, world: World, said: Console, stop: int
+) -> None:
+    world.stop_after = stop
+    first = make()
+    with pytest.raises(KeyboardInterrupt):
+        first.measure(said)
+    world.stop_after = math.inf
+    second = make()
+    assert (second.id, second.finished) == (first.id, False)
+    second.measure(said)
+    assert len(world.asked) == 14
+    done = [
+        (launch.release, launch.round, launch.benchmark, case.parameters)
+        for launch in second.launches()
+        for case in launch.cases
+    ]
+    assert len(done) == len(set(done))
+    third = make()
+    assert third.finished
+    assert make(again=True).id != first.id
+
+
+def test_arms_are_measured_under_their_names_with_what_is_planted(make: Make, world: World, said: Console) -> None:
+    arms = {"first": Arm(NEW), "longer": Arm(NEW, "time")}
+    session = make(("first", "longer"), arms=arms, only="times", launches=1)
+    session.measure(said)
+    assert world.started == [(NEW, "times", ""), (NEW, "times", "time")]
+    assert {launch.release for launch in session.launches()} == {"first", "longer"}
+    assert session.plan.pairs == [("first", "longer")]
+
+
+def test_many_cases_are_written_in_parts(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch_history.session.AT_A_TIME", 3)
+    work = {"selection.Selection": dict.fromkeys(range(8), (OLD, NEW))}
+    parts = make()._missing(1, {"selection.Selection": [TIME, BYTES]}, work, lambda: None)
+    assert [list(cases) for _, cases in parts] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+@pytest.mark.parametrize("number", [1, 2, AT_ONCE, AT_ONCE + 1, 9, 24, 40])
+def test_neighbours_share_a_release_and_are_few(number: int) -> None:
+    releases: list[Any] = list(range(number))
+    groups = [list(group) for group in neighbours(releases)]
+    assert max(map(len, groups)) <= AT_ONCE
+    assert [group[-1] for group in groups[:-1]] == [group[0] for group in groups[1:]]
+    assert [*dict.fromkeys(release for group in groups for release in group)] == releases

@@ -1,0 +1,313 @@
+"""How often are the verdicts right on this machine? One release under two names, and changes of known size planted in it.
+
+What was measured is kept in `results/<machine>/calibration/`, a line per launch as everywhere; the report is made from it.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import statistics
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from asv.config import Config
+from rich.console import Console
+
+from .axis import Axis, Release
+from .compare import escape
+from .environments import write_atomically
+from .launches import Launch, read_file
+from .session import Arm, Plan, Session, SessionError
+from .verdicts import FALSE_RATE, MARGIN, Change, Series, Verdict, compare, human
+
+FOLDER = "calibration"
+"""Folder beside a machine's results, which neither asv nor `read_launches` of the machine looks into."""
+
+FIRST, SECOND, LONGER = "first", "second", "longer"
+TIMES = {FIRST: "", SECOND: "", LONGER: "time"}
+COUNTS = {FIRST: "", SECOND: "", "operator": "operator", "peak": "peak", "failure": "failure"}
+"""Name of an arm -> what measure/planted.py puts into its cases. Each is compared with the first."""
+
+SHARES = (0.05, 0.1, 0.2)
+LEAST_FOUND = {0.05: 0.8, 0.1: 0.95, 0.2: 0.95}
+MOST_FALSE = 0.01
+MOST_UNTOLD = 0.25
+"""What is aimed at: shares of times called changed where time was planted and where none was, and of CAN'T TELL."""
+
+STEADY = ("time",)
+CALLS = ("first_call", "second_call", "median_call", "worst_call")
+"""Metrics into which time is planted: steady calls, and single calls of a sequence."""
+
+
+def measure(
+    conf: Config,
+    axis: Axis,
+    release: Release,
+    environment: Any,
+    questions: Sequence[str],
+    launches: int,
+    budget: float,
+    again: bool,
+    console: Console,
+) -> Path:
+    """Measures both sessions, times and counts, or goes on with them; returns the file that keeps their launches."""
+    conf = copy.copy(conf)
+    kept = Path(conf.results_dir)
+    scratch = Path(conf.env_dir, FOLDER)
+    conf.results_dir = str(scratch / "results")
+    sessions = []
+    for only, planted in (("counts", COUNTS), ("times", TIMES)):
+        plan = Plan(
+            releases=tuple(planted),
+            environment=environment.name,
+            questions="|".join(questions) or r"\w+",
+            sizes=("small",),
+            launches=1 if only == "counts" else launches,
+            budget=budget if only == "times" else None,
+            only=only,
+            arms={name: Arm(release.tag, what) for name, what in planted.items()},
+        )
+        session = Session(conf, axis, plan, environment, again, folder=scratch / "sessions")
+        if not session.finished:
+            console.print(f"Calibrating {only} with {release.tag} on {session.machine.machine}.")
+            session.measure(console)
+        sessions.append(session)
+    found = sorted(
+        (launch for session in sessions for launch in session.launches()), key=lambda launch: launch.started_at
+    )
+    path = kept / sessions[0].machine.machine / FOLDER / f"{release.tag}-{environment.name}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, "".join(launch.to_json() + "\n" for launch in found))
+    return path
+
+
+@dataclass(frozen=True)
+class Planted:
+    """How one planted change fared: of `series` that got it, `found` were called changed in its direction, and in `covered`
+    the interval of the ratio holds what was planted. `aim` is the least share to be found."""
+
+    words: str
+    series: int
+    found: int
+    aim: float | None = None
+    covered: int | None = None
+
+    @property
+    def share(self) -> float:
+        return self.found / self.series if self.series else math.nan
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the launches of one calibration say. `same` are the verdicts on the release against itself, `beside` those on
+    times without a change in the arm where others have one."""
+
+    release: str
+    environment: str
+    launches: Sequence[Launch]
+    same: Sequence[Change]
+    beside: Sequence[Change]
+    times: Sequence[Planted]
+    counts: Sequence[Planted]
+    false_counts: Sequence[str]
+
+    @property
+    def false_times(self) -> list[Change]:
+        return [change for change in [*self.same, *self.beside] if change.verdict in (Verdict.SLOWER, Verdict.FASTER)]
+
+    @property
+    def false_share(self) -> float:
+        return len(self.false_times) / max(1, len(self.same) + len(self.beside))
+
+    @property
+    def missed(self) -> list[str]:
+        """The aims that this machine misses, in words; none is good."""
+        missed = [
+            f"{of.words} found in {_per_cent(of.share)}" for of in self._planted if of.aim and not of.share >= of.aim
+        ]
+        if self.false_share > MOST_FALSE:
+            missed.append(f"{_per_cent(self.false_share)} of unchanged times called changed")
+        if self.untold > MOST_UNTOLD:
+            missed.append(f"{_per_cent(self.untold)} of unchanged times CAN'T TELL")
+        return missed + [f"an unchanged count called changed: {words}" for words in self.false_counts]
+
+    @property
+    def _planted(self) -> list[Planted]:
+        return [*self.times, *self.counts]
+
+    @property
+    def untold(self) -> float:
+        """Share of CAN'T TELL among the times of the release against itself."""
+        return sum(change.verdict is Verdict.CANT_TELL for change in self.same) / max(1, len(self.same))
+
+
+def read(path: Path) -> Calibration:
+    """The calibration kept in `path`. Raises SessionError where that holds none."""
+    launches = list(read_file(path))
+    counts = [launch for launch in launches if _only_counts(launch)]
+    times = [launch for launch in launches if not _only_counts(launch)]
+    if not counts or not times:
+        raise SessionError(f"{path} holds no calibration: run `torch-history calibrate`.")
+    tag, _, environment = path.stem.partition("-")
+    against_itself = _times(compare(times, FIRST, SECOND))
+    longer = _times(compare(times, FIRST, LONGER))
+    planted = [(change, share(change.series)) for change in longer]
+    return Calibration(
+        release=tag,
+        environment=environment,
+        launches=launches,
+        same=against_itself,
+        beside=[change for change, size in planted if not size and change.series.metric in (*STEADY, *CALLS)],
+        times=[
+            _found(words.format(size), size, [change for change, of in planted if of == size], metrics)
+            for words, metrics in (
+                ("{:+.0%} time", (*STEADY, *CALLS)),
+                ("{:+.0%} time: steady calls", STEADY),
+                ("{:+.0%} time: single calls of a sequence", CALLS),
+            )
+            for size in SHARES
+        ],
+        counts=_planted_counts(counts),
+        false_counts=_false_counts(counts),
+    )
+
+
+def share(series: Series) -> float:
+    """What measure/planted.py plants in this case of the arm LONGER: the same checksum of its name."""
+    if series.metric not in (*STEADY, *CALLS):
+        return 0.0
+    case = " ".join(parameter.strip("'") for parameter in series.parameters)
+    return (*SHARES, 0.0, 0.0, 0.0)[zlib.crc32(case.encode()) % 6]
+
+
+def _only_counts(launch: Launch) -> bool:
+    return not Series(launch.environment, launch.benchmark, ()).varies and not launch.benchmark.endswith("stalls")
+
+
+def _times(changes: Iterable[Change]) -> list[Change]:
+    return [change for change in changes if change.series.varies and change.old is not None and change.new is not None]
+
+
+def _found(words: str, size: float, changes: Sequence[Change], metrics: Sequence[str]) -> Planted:
+    changes = [change for change in changes if change.series.metric in metrics]
+    holding = [change for change in changes if (change.low or 0) <= 1 + size <= (change.high or 0)]
+    found = [change for change in changes if change.verdict is Verdict.SLOWER]
+    aim = LEAST_FOUND[size] if metrics != CALLS and metrics != STEADY else None
+    return Planted(words, len(changes), len(found), aim, len(holding))
+
+
+def _planted_counts(launches: Sequence[Launch]) -> list[Planted]:
+    operators = [change for change in compare(launches, FIRST, "operator") if change.series.metric == "operators"]
+    peaks = [change for change in compare(launches, FIRST, "peak") if change.series.metric == "peak_memory"]
+    failures = [change for change in compare(launches, FIRST, "failure") if change.old is not None]
+    return [
+        _exactly("one operator more", operators, Verdict.MORE, 1),
+        _exactly("4 KiB more at the peak", peaks, Verdict.HUNGRIER, 4096),
+        Planted("a failure", len(failures), sum(change.verdict is Verdict.BROKE for change in failures), 1.0),
+    ]
+
+
+def _exactly(words: str, changes: Sequence[Change], verdict: Verdict, more: float) -> Planted:
+    known = [change for change in changes if change.old is not None]
+    found = [
+        change
+        for change in known
+        if change.verdict is verdict and change.new is not None and change.new - (change.old or 0) == more
+    ]
+    return Planted(words, len(known), len(found), 1.0)
+
+
+def _false_counts(launches: Sequence[Launch]) -> list[str]:
+    """Counts that are called changed although nothing was planted in them, in words."""
+    changes = compare(launches, FIRST, SECOND)
+    return [
+        f"{change.series.words}: {human(change.old, change.series.unit)} and {human(change.new, change.series.unit)}"
+        for change in changes
+        if change.verdict not in (Verdict.SAME, Verdict.NEVER_RAN)
+    ]
+
+
+def files(results: Path) -> list[Path]:
+    """Every kept calibration, machine by machine."""
+    return sorted(results.glob(f"*/{FOLDER}/*.jsonl"))
+
+
+def text(calibration: Calibration) -> str:
+    """The report, in Markdown that reads well in a terminal too."""
+    found = calibration
+    times = [launch for launch in found.launches if not _only_counts(launch)]
+    processes = sum(len(launch.cases) for launch in found.launches if launch.duration)
+    minutes = sum(launch.duration for launch in found.launches) / 60
+    rounds = statistics.median(min(change.launches) for change in found.same)
+    most = max(min(change.launches) for change in found.same)
+    tally = Counter(change.verdict.words for change in found.same)
+    looked_at = len(found.same) + len(found.beside)
+    blocks = {(launch.launch, launch.started_at) for launch in times}
+    disturbed = {
+        (launch.launch, launch.started_at) for launch in times if "disturbed" in launch.facts.get("conditions", {})
+    }
+    lines = [
+        f"{found.release} in {found.environment}, begun {found.launches[0].started_at[:10]}. It took {processes:,} "
+        f"processes and {minutes:.0f} minutes; a time was measured in {rounds:.0f} rounds (median), in at most {most}. "
+        f"{len(disturbed)} of {len(blocks)} parts of launches were disturbed.",
+        "",
+        f"**The same release under two names.** {len(found.same)} times: "
+        + ", ".join(f"{count} {words}" for words, count in tally.most_common())
+        + f". CAN'T TELL is {_per_cent(found.untold)} (aim: under {MOST_UNTOLD:.0%}). With the {len(found.beside)} times "
+        f"of the other arm in which nothing was planted, {len(found.false_times)} of {looked_at} were called changed, "
+        f"{_per_cent(found.false_share)} (aim: at most {MOST_FALSE:.0%}). "
+        f"Of the counts and bytes, {len(found.false_counts)} were called changed (aim: none).",
+        "",
+        *[f"- false: {escape(_in_words(change))}" for change in found.false_times],
+        *[f"- false: {escape(words)}" for words in found.false_counts],
+        "",
+        "| planted | series | found | | aim | interval holds it |",
+        "|---|---:|---:|---:|---:|---:|",
+        *[_row(planted) for planted in [*found.times, *found.counts]],
+        "",
+        f"Aims missed: {'; '.join(found.missed) or 'none'}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _in_words(change: Change) -> str:
+    return (
+        f"{change.series.words}: {change.verdict.words}, {change.ratio or 0:.3f} times "
+        f"({change.low or 0:.3f} to {change.high or 0:.3f}) in {min(change.launches)} rounds"
+    )
+
+
+def _row(planted: Planted) -> str:
+    share = _per_cent(planted.share) if planted.series else ""
+    aim = "" if planted.aim is None else f"{planted.aim:.0%}"
+    covered = "" if planted.covered is None or not planted.series else _per_cent(planted.covered / planted.series)
+    return f"| {planted.words} | {planted.series} | {planted.found} | {share} | {aim} | {covered} |"
+
+
+def _per_cent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def document(results: Path) -> str:
+    """docs/calibration.md: what each machine's calibration showed."""
+    parts = [
+        "# How often the verdicts are right",
+        "",
+        "`torch-history calibrate` measures one release under two names, where nothing may be called changed, and a third "
+        "time with time planted in half of the cases: the host waits 5, 10 or 20 % of what the call takes, a sixth of the "
+        "cases each. Counts are measured with one operator more, with 4 KiB more at the peak and with a failure in every "
+        "case. All goes the way that results go: the same sessions, the same rounds, which go on for what cannot be told, "
+        f"the same verdicts (margin {MARGIN:.0%}; of what is called changed, at most {FALSE_RATE:.0%} may be unchanged). "
+        f"What was measured is kept in `results/<machine>/{FOLDER}/`, and `torch-history document` writes this page.",
+        "",
+    ]
+    for path in files(results):
+        parts += [f"## {path.parent.parent.name}", "", text(read(path))]
+    if not files(results):
+        parts += ["No machine is calibrated yet.", ""]
+    return "\n".join(parts)
