@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from asv import util
 from scipy import stats
 
-from .launches import Case, Launch
+from .launches import Case, Launch, unit_of
 
 MARGIN = 0.05
 """A time within 5 % is called the same: below it, on a shared machine, the interpreter's own speed wanders."""
@@ -94,14 +94,7 @@ class Series:
 
     @property
     def unit(self) -> str:
-        metric = self.benchmark.rpartition(".")[2]
-        if metric.endswith(("_time", "_call")):
-            return "seconds"
-        if metric.endswith("over_median"):
-            return "ratio"
-        if metric.endswith("stalls"):
-            return "stalls"
-        return "bytes" if metric.endswith(("memory", "retained")) else ""
+        return unit_of(self.benchmark)
 
     @property
     def varies(self) -> bool:
