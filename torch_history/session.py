@@ -6,6 +6,8 @@ that slows down meanwhile slows all of them alike. Every finished benchmark is o
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import logging
@@ -14,7 +16,7 @@ import re
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -36,10 +38,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .axis import Axis, Release
 from .environments import InstallationError, write_atomically
 from .launches import Launch, RecordedResults, new_session, of_sibling, read_launches
+from .stored import is_text, read_object
 from .verdicts import VARYING_UNITS
 
 STATE = "session.json"
 """The open session in `env/`: local to this machine, so that a fresh clone measures instead of trusting old results."""
+
+
+RUNNING = "running"
+"""The file in `env/` that whoever measures holds locked; it names the process."""
 
 
 class SessionError(util.UserError):
@@ -171,6 +178,26 @@ def measurable(releases: list[Release], python: str) -> tuple[list[Release], lis
     return able, skipped
 
 
+@contextlib.contextmanager
+def alone(env_dir: Path) -> Iterator[None]:
+    """Keeps others from measuring beside this process, or from removing what it measures; the system frees the lock of a
+    dead one. Raises SessionError where another process was first."""
+    env_dir.mkdir(parents=True, exist_ok=True)
+    with (env_dir / RUNNING).open("a+", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            stream.seek(0)
+            raise SessionError(
+                f"Another torch-history, process {stream.read().strip() or 'unknown'}, is at work in {env_dir.resolve()}: "
+                "two at once would disturb each other's times. Wait until it ends, or interrupt it; it goes on later."
+            ) from error
+        stream.truncate(0)
+        stream.write(str(os.getpid()))
+        stream.flush()
+        yield
+
+
 class Session:
     """One interleaved measurement of a plan, begun anew or gone on with."""
 
@@ -194,8 +221,9 @@ class Session:
         stored = self._stored_state()
         same = stored.get("plan") == plan.identity and not again
         self.id: str = stored["id"] if same else new_session()
-        self.finished = bool(same and stored.get("finished"))
-        self.resumed = bool(same and not self.finished and self.launches())
+        begun = bool(same and self.launches())
+        self.finished = begun and bool(stored.get("finished"))
+        self.resumed = begun and not self.finished
 
     def launches(self) -> list[Launch]:
         """What this session has measured so far."""
@@ -351,9 +379,13 @@ class Session:
 
     def _stored_state(self) -> dict[str, Any]:
         try:
-            return dict(json.loads(self._state.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+            state = read_object(self._state) if self._state.exists() else {}
+            if state and not is_text(state.get("id")):
+                raise ValueError("it names no session")
+        except ValueError as error:
+            log.warning(f"{self._state}: {error}, so a new session begins; what the last one measured is kept.")
             return {}
+        return state
 
     def _save_state(self, finished: bool) -> None:
         self._state.parent.mkdir(parents=True, exist_ok=True)
