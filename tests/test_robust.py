@@ -27,6 +27,7 @@ from asv.machine import Machine, MachineCollection
 from click.testing import CliRunner, Result
 
 from torch_history import cli, environments, machine, stored
+from torch_history.axis import Axis
 from torch_history.launches import (
     Case,
     Launch,
@@ -375,13 +376,21 @@ def test_environment_with_a_damaged_mark_is_not_used_and_can_be_pruned(tmp_path:
     assert environments.prune(tmp_path, lambda tag: True)[0] == ["v2.0.1-py3.11"]
 
 
+@pytest.mark.parametrize("damage", [damage for damage in DAMAGE if damage != "empty"])
+def test_damaged_lock_is_refused_in_a_sentence(root: Path, tmp_path: Path, damage: str) -> None:
+    lock = tmp_path / "releases.lock"
+    lock.write_bytes(DAMAGE[damage]((root / "releases.lock").read_bytes()))
+    with pytest.raises(util.UserError, match=r"releases.lock is not valid TOML: .* Restore it"):
+        environments.locked_packages(Axis.load(root / "releases.toml").newest, "3.11", lock)
+
+
 class Here:
     """Stands for an environment where none is asked to measure."""
 
     name = ENVIRONMENT
 
 
-PLAN = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=("small",), launches=3)
+PLAN = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=("small",), launches=6)
 
 
 @pytest.mark.parametrize("damage", [*DAMAGE, "without a session", "session that is a number"])
@@ -454,12 +463,13 @@ def _with(conf: Any, **changed: Any) -> Any:
 
 
 FORK = multiprocessing.get_context("fork")
-WRITERS, APPENDS, LINES, SAVES = 4, 100, 10, 50
+WRITERS, APPENDS, LINES, SAVES = 4, 50, 20, 50
 
 
 def append_many(path: Path, name: str) -> None:
+    long = (Case(("'eager'", "'small'"), samples=tuple(0.1 + i for i in range(200))),)
     for i in range(APPENDS):
-        append_launches(path, [some_launch(f"{name}{i}-{j}") for j in range(LINES)])
+        append_launches(path, [some_launch(f"{name}{i}-{j}", cases=long) for j in range(LINES)])
 
 
 def save_many(results: Path, name: str) -> None:
@@ -608,7 +618,7 @@ def test_session_that_is_killed_again_and_again_measures_everything_once(
     chance = random.Random(20261121)
     finished: list[str] = []
     sessions: set[str] = set()
-    for after in (chance.uniform(0, 3), chance.uniform(1, 6), chance.uniform(1, 6), None):
+    for after in (*(chance.uniform(1, 2.2) for _ in range(4)), None):
         said = killed(MEASURE, str(tmp_path), after=after, cwd=root, stderr=subprocess.DEVNULL)
         sessions.add(said[0].split()[1])
         finished += [line for line in said if line.startswith("finished")]

@@ -177,10 +177,14 @@ def packages_of(folder: Path) -> list[str]:
 
 
 def locked_packages(release: Release, python: str, path: Path = Path(LOCK_FILE)) -> list[str]:
-    """The exact versions of everything that `release` needs on `python`, from `releases.lock`; none without an entry."""
+    """The exact versions of everything that `release` needs on `python`, from `releases.lock`; none without an entry.
+    Raises UserError where the file is damaged."""
     if not path.exists():
         return []
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise util.UserError(f"{path} is not valid TOML: {error}. Restore it: git checkout {path}.") from error
     return list(table.get(f"{release.tag} py{python}", []))
 
 
