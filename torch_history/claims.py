@@ -145,7 +145,7 @@ def answers(launches: Iterable[Launch], environment: str) -> dict[str, dict[str,
     """Question -> release -> its answer, for the releases that `environment` measured."""
     values: dict[tuple[str, str], dict[tuple[str, str, str], float]] = {}
     for series, releases in history(launches).items():
-        if series.environment != environment:
+        if series.environment != environment or len(series.parameters) != 2:
             continue
         question, _, metric = series.benchmark.partition(".")
         variant, size = (parameter.strip("'") for parameter in series.parameters)
@@ -171,6 +171,8 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
         for environment in sorted({launch.environment for launch in launches}):
             found = answers(launches, environment)
             releases = sorted({r for of in found.values() for r in of if r in axis}, key=axis.position)
+            if not releases:
+                continue
             parts.append(f"\n## {machine}, {environment}\n\n")
             parts.append("| claim | " + " | ".join(release.removeprefix("v") for release in releases) + " |\n")
             parts.append("|---" * (len(releases) + 1) + "|\n")

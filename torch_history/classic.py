@@ -12,15 +12,22 @@ import hashlib
 import html
 import json
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+from asv.benchmarks import Benchmarks
 from asv.commands.publish import Publish
 from asv.config import Config
-from asv.util import UserError, sanitize_filename
+from asv.machine import Machine
+from asv.util import UserError, sanitize_filename, write_json
+
+from .launches import load_asvs
+from .machine import RECORD, record_of
+from .stored import warn
 
 VENDOR = Path(__file__).parent / "vendor"
 ASV_VERSION = "0.6.6"
@@ -127,11 +134,14 @@ def publish_classic(conf: Config, html_dir: Path) -> None:
 
     It needs no other host, neither from a web server nor opened as a file. `conf` stays as it is. Raises
     UserError where asv's dashboard is not the one this is written for, or a vendored file not the one that
-    dashboard names.
+    dashboard names, or asv's list of benchmarks is missing or damaged.
     """
     own = copy.copy(conf)
     own.html_dir = str(html_dir)
-    Publish.run(own)
+    with tempfile.TemporaryDirectory() as scratch:
+        own.results_dir = scratch
+        _link_readable(conf, Path(scratch))
+        Publish.run(own)
     for edit in _EDITS:
         _apply(edit, html_dir)
     for page in sorted(html_dir.glob("*.html")):
@@ -146,6 +156,31 @@ def publish_classic(conf: Config, html_dir: Path) -> None:
     for data in sorted(html_dir.rglob("*.json")):
         _write_json_twin(data)
     _write_twin(html_dir / "swallow.ico", '""')
+
+
+def _link_readable(conf: Config, folder: Path) -> None:
+    """Links what asv can read of the results into `folder`: its publish ends at the first file that it cannot. Raises
+    UserError where its list of benchmarks is missing or damaged."""
+    results = Path(conf.results_dir).resolve()
+    listed = results / "benchmarks.json"
+    try:
+        Benchmarks.load(conf)
+    except Exception as error:
+        # A file of another shape may make asv raise anything.
+        raise UserError(
+            f"{listed} is missing or damaged, so asv's dashboard cannot be built: "
+            "`torch-history run` or `asv run --bench just-discover` writes it anew."
+        ) from error
+    (folder / listed.name).symlink_to(listed)
+    for machine in sorted({path.parent for path in results.glob("*/*.json")}):
+        write_json(folder / machine.name / RECORD, record_of(machine), Machine.api_version)
+        for path in sorted(set(machine.glob("*.json")) - {machine / RECORD}):
+            try:
+                load_asvs(path)
+            except ValueError as error:
+                warn(f"{path} is not in asv's dashboard: {error}.")
+            else:
+                (folder / machine.name / path.name).symlink_to(path)
 
 
 def _leave_out_unmeasured(html_dir: Path) -> None:

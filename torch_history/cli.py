@@ -17,8 +17,8 @@ from rich.console import Console
 
 from . import environments
 from .axis import Axis, Release
-from .launches import read_environment, read_launches
-from .session import SESSIONS, Plan, Session, SessionError, load_suite, measurable, neighbours
+from .launches import machines_in, read_environment, read_on_axis
+from .session import SESSIONS, Plan, Session, SessionError, alone, load_suite, measurable, neighbours
 from .subjects import InstalledEnvironment, OwnWorkload
 from .verdicts import Change, Verdict, compare, human
 
@@ -40,6 +40,12 @@ class _Sentences(click.Group):
             return super().invoke(context)
         except (util.UserError, EnvironmentUnavailable) as error:
             Console(stderr=True, soft_wrap=True).print(f"[red]torch-history:[/red] {_plain(str(error))}")
+            sys.exit(1)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            words = f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}."
+            Console(stderr=True, soft_wrap=True).print(f"[red]torch-history:[/red] {_plain(words)}")
             sys.exit(1)
         except KeyboardInterrupt:
             Console(stderr=True).print("\nStopped. What was finished is kept; the same command goes on from here.")
@@ -111,6 +117,7 @@ def run(
         chosen = _chosen(axis, releases, lane, console)
         environment = environments.ReleaseEnvironment(conf, lane, {}, {})
     sizes = sizes or _default_sizes()
+    click.get_current_context().with_resource(alone(Path(conf.env_dir)))
     ends = time.monotonic() + _seconds(budget) if budget else None
     groups = neighbours(chosen)
     for number, group in enumerate(groups):
@@ -164,8 +171,7 @@ def document(check: bool) -> None:
 
     conf, axis = load_suite(ROOT)
     results = Path(conf.results_dir)
-    machines = sorted(path.parent.name for path in results.glob("*/machine.json"))
-    launches = {machine: list(read_launches(results, machine)) for machine in machines}
+    launches = {machine: list(read_on_axis(results, machine, axis)) for machine in machines_in(results)}
     files = {
         "docs/peak-memory.svg": draw_history(conf, axis, *PICTURE),
         "docs/answers.md": claims.document(launches, axis),
@@ -211,7 +217,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
             console.print(
                 f"{name:<15} {_plain(_listed(old.get(name)))} -> {_plain(_listed(new.get(name)))}", highlight=False
             )
-    packages = [dict(package.split("==", 1) for package in facts["packages"]) for facts in found]
+    packages = [dict(package.split("==", 1) for package in facts.get("packages", [])) for facts in found]
     for name in sorted({*packages[0], *packages[1]}):
         versions = [of.get(name, "none") for of in packages]
         if versions[0] != versions[1]:
@@ -286,7 +292,7 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     conf, axis = load_suite(ROOT)
     results = Path(conf.results_dir)
     machine = said.choose_machine(results, machine, describe()["machine"])
-    stored = list(read_launches(results, machine))
+    stored = list(read_on_axis(results, machine, axis))
     found = [
         step
         for step in steps.regressions(stored, axis, environment)
@@ -323,6 +329,7 @@ def calibrate(
     console = Console(soft_wrap=True)
     chosen = axis.find(release) if release else measurable(list(axis.releases), lane)[0][-1]
     environment = environments.ReleaseEnvironment(conf, lane, {}, {})
+    click.get_current_context().with_resource(alone(Path(conf.env_dir)))
     path = said.measure(conf, axis, chosen, environment, questions, launches, _seconds(budget), again, console)
     calibration = said.read(path)
     click.echo(said.text(calibration))
@@ -339,6 +346,7 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
     conf, axis = load_suite(ROOT)
     kept = {axis.find(name).tag for name in keep}
     asked = {release.tag for spec in releases for release in axis.select(spec)}
+    click.get_current_context().with_resource(alone(Path(conf.env_dir)))
     removed, freed = environments.prune(Path(conf.env_dir), lambda tag: tag not in kept and (not asked or tag in asked))
     names = ", ".join(removed) or "no environment"
     Console(soft_wrap=True).print(f"Removed {names}; freed {freed / 2**30:.2f} GiB.")

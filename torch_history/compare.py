@@ -17,7 +17,8 @@ from typing import Any
 from asv import util
 
 from . import verdicts
-from .launches import Launch, read_environment, read_launches
+from .launches import Launch, machines_in, read_environment, read_launches
+from .machine import record_of
 from .steps import Kind, Step
 from .verdicts import BOUND, ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, RANK, Change, Series, Verdict, human
 from .why import moved, why
@@ -74,7 +75,7 @@ class Comparison:
 
 def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
     """The machine asked for, else this one where results are there, else the only one. Raises CannotCompare."""
-    machines = sorted({path.parent.name for path in results_dir.glob("*/*.jsonl")})
+    machines = machines_in(results_dir)
     if not machines:
         raise CannotCompare(f"{results_dir} holds no launches: measure first with `torch-history run`.")
     if asked and asked not in machines:
@@ -161,7 +162,7 @@ def _metric(launch: Launch) -> str:
 def _place(change: Change) -> tuple[int, bool, float]:
     """Worst first: what is missing, then from none, then by how far the ratio lies from 1."""
     missing = change.old is None or change.new is None
-    far = abs(math.log(change.ratio)) if change.ratio else math.inf
+    far = abs(math.log(change.ratio)) if change.ratio and change.ratio > 0 else math.inf
     return RANK[change.verdict.kind], not missing, -far
 
 
@@ -183,7 +184,7 @@ def sentence(change: Change, because: str = "") -> str:
         said += f", {numbers}{_untold(change)}"
     elif series.varies:
         said += f" {_by(change.ratio)} ({_interval(change)})"
-    elif unit == "bytes" and change.ratio:
+    elif unit == "bytes" and change.ratio and change.ratio > 0:
         said += f" {_by(change.ratio)}, {numbers}"
     else:
         said += f", {numbers}"
@@ -216,8 +217,7 @@ def tell(steps: Iterable[Step], results_dir: Path, machine: str) -> list[str]:
 
 
 def _device(results_dir: Path, machine: str) -> str:
-    record = results_dir / machine / "machine.json"
-    return str(util.load_json(str(record)).get("device", "cpu")) if record.exists() else "cpu"
+    return str(record_of(results_dir / machine).get("device", "cpu"))
 
 
 def _by(ratio: float | None) -> str:

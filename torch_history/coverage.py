@@ -35,7 +35,7 @@ def coverage(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
         )
         for series, releases in history(launches).items():
             rows = tables[series.environment, series.benchmark.partition(".")[0]]
-            variant, *rest = series.parameters
+            variant, *rest = series.parameters or ("",)
             for release, pairs in releases.items():
                 cell, size = rows[variant.strip("'")][release], tuple(rest)
                 case = pairs[-1][1]

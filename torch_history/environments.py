@@ -24,6 +24,7 @@ from asv.plugins.virtualenv import Virtualenv
 from uv import find_uv_bin
 
 from .axis import Axis, Release
+from .stored import is_list_of, is_text, read_object
 
 HARNESS = ("asv_runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3")
 """Beside torch, the same on every release, so that a difference is PyTorch's: what asv runs benchmarks with; the last
@@ -161,22 +162,29 @@ def _remove(folder: Path) -> None:
 def is_ready(folder: Path, requirements: list[str]) -> bool:
     """Whether `folder` is a finished environment of exactly `requirements`."""
     try:
-        mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        mark = read_object(folder / MARK)
+    except ValueError:
         return False
     return mark.get("requirements") == requirements and (folder / "bin" / "python").exists()
 
 
 def packages_of(folder: Path) -> list[str]:
-    """Every package installed in a finished environment, as name==version."""
-    return list(json.loads((folder / MARK).read_text(encoding="utf-8"))["packages"])
+    """Every package installed in a finished environment, as name==version. Raises ValueError where its mark is damaged."""
+    packages: list[str] = read_object(folder / MARK).get("packages", [])
+    if not is_list_of(is_text)(packages):
+        raise ValueError("its packages are no list of names")
+    return packages
 
 
 def locked_packages(release: Release, python: str, path: Path = Path(LOCK_FILE)) -> list[str]:
-    """The exact versions of everything that `release` needs on `python`, from `releases.lock`; none without an entry."""
+    """The exact versions of everything that `release` needs on `python`, from `releases.lock`; none without an entry.
+    Raises UserError where the file is damaged."""
     if not path.exists():
         return []
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise util.UserError(f"{path} is not valid TOML: {error}. Restore it: git checkout {path}.") from error
     return list(table.get(f"{release.tag} py{python}", []))
 
 
@@ -220,11 +228,14 @@ def run_uv(arguments: list[str], stdin: str | None = None) -> str:
 def write_atomically(path: Path, text: str) -> None:
     """Writes `text` so that a reader, or whoever finds the file after a crash, sees all of it or none."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    with scratch.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(path)
+    try:
+        with scratch.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -285,7 +296,7 @@ def prune(root: Path, wanted: Callable[[str], bool]) -> tuple[list[str], int]:
         with _locked(folder):
             if not folder.exists():
                 continue
-            with contextlib.suppress(OSError, ValueError):
+            with contextlib.suppress(ValueError):
                 packages.update(package.partition("==")[0] for package in packages_of(folder))
             _remove(folder)
         removed.append(folder.name)

@@ -25,12 +25,15 @@ from typing import Any
 
 import asv.commands.find
 import asv.commands.run
+from asv._stats import get_weight
 from asv.console import log
-from asv.results import Results
+from asv.results import Results, get_filename
 from asv.runner import BenchmarkResult
 from packaging.version import Version
 
-from .environments import refusals
+from .axis import Axis
+from .environments import refusals, write_atomically
+from .stored import Check, fields_of, is_list_of, is_number, is_positive, is_text, parse, read_lines, set_aside, warn
 
 ENVIRONMENTS = ".environments"
 """Ending of the file beside a release's launches that says what was measured; asv would load one that ends in .json."""
@@ -41,10 +44,41 @@ SAID = "torch-history: "
 OF_A_CASE = ("unavailable", "not_asked", "found")
 """Facts of one case; all others are of the whole launch."""
 
+ABOVE_ZERO = ("seconds", "ratio")
+"""Units of numbers that are above zero; what is not is no measurement, and has no logarithm."""
+
+IN_A_CASE: dict[str, Check] = {
+    "parameters": is_list_of(is_text),
+    "samples": is_list_of(is_positive),
+    "value": is_number,
+    "unavailable": is_text,
+    "failed": is_text,
+}
+IN_A_LAUNCH: dict[str, Check] = {
+    **dict.fromkeys(("session", "launch", "release", "environment", "benchmark", "version", "started_at"), is_text),
+    "round": lambda value: type(value) is int,
+    "duration": is_number,
+    "facts": lambda value: isinstance(value, dict),
+    "cases": lambda value: isinstance(value, list),
+}
+"""What each key of a line must hold; it may come from another version, or from anywhere."""
+
 
 def new_session() -> str:
     """A name for a session, readable and sortable: its start in UTC and a random part."""
     return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def unit_of(benchmark: str) -> str:
+    """What a benchmark counts, by the name of its metric; a count has no unit."""
+    metric = benchmark.rpartition(".")[2]
+    if metric.endswith(("_time", "_call")):
+        return "seconds"
+    if metric.endswith("over_median"):
+        return "ratio"
+    if metric.endswith("stalls"):
+        return "stalls"
+    return "bytes" if metric.endswith(("memory", "retained")) else ""
 
 
 @dataclass(frozen=True)
@@ -60,6 +94,15 @@ class Case:
     value: float | None = None
     unavailable: str = ""
     failed: str = ""
+
+    @classmethod
+    def of(cls, data: Any) -> Case:
+        """From an object in a line of a file. Raises ValueError where it is no case."""
+        found = fields_of(cls, data, IN_A_CASE)
+        if len(found) < 2:
+            raise ValueError("a case has neither a number nor a reason")
+        found["samples"] = tuple(found.get("samples", ()))
+        return cls(**{**found, "parameters": tuple(found["parameters"])})
 
     @property
     def number(self) -> float | None:
@@ -92,23 +135,14 @@ class Launch:
         return json.dumps({**vars(self), "cases": cases}, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, line: str) -> Launch:
-        """Raises ValueError where `line` is not one launch."""
-        try:
-            data = json.loads(line)
-            cases = tuple(
-                Case(
-                    **{
-                        **case,
-                        "parameters": tuple(case["parameters"]),
-                        "samples": tuple(case.get("samples", ())),
-                    }
-                )
-                for case in data["cases"]
-            )
-            return cls(**{**data, "cases": cases})
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"not a launch: {error}") from error
+    def from_json(cls, line: str | bytes) -> Launch:
+        """Raises ValueError where `line` is not one launch. A key that is not known is a newer version's and passed over."""
+        found = fields_of(cls, parse(line), IN_A_LAUNCH)
+        cases = tuple(Case.of(case) for case in found["cases"])
+        values = [case.value for case in cases if case.value is not None]
+        if unit_of(found["benchmark"]) in ABOVE_ZERO and not all(map(is_positive, values)):
+            raise ValueError("a time of zero or less is none")
+        return cls(**{**found, "cases": cases})
 
 
 class RecordedResults(Results):
@@ -188,9 +222,19 @@ class RecordedResults(Results):
         self._recorded = []
         if self._environment:
             append_environment(path.with_suffix(ENVIRONMENTS), self._environment)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".saving-") as scratch:
+        with tempfile.TemporaryDirectory() as scratch:
             super().save(scratch)
-            Path(scratch, self._filename).replace(path)
+            write_atomically(path, Path(scratch, self._filename).read_text(encoding="utf-8"))
+
+    def load_data(self, result_dir: str) -> None:
+        """As asv's, except that a file that asv could not go on with is kept under another name and begun anew."""
+        path = Path(result_dir, self._filename)
+        try:
+            if path.exists():
+                load_asvs(path)
+        except ValueError as error:
+            log.warning(f"{path} is kept as {set_aside(path)} and begun anew: {error}. Its launches are in the .jsonl.")
+        super().load_data(result_dir)
 
     def _circumstances(self) -> dict[str, Any]:
         """What plain asv lets us know of the machine is its load; sessions watch it closely."""
@@ -200,6 +244,27 @@ class RecordedResults(Results):
         installed = facts.get("torch")
         if installed and f"v{Version(installed).base_version}" != (self.tag or self._commit_hash):
             log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
+
+
+def load_asvs(path: Path) -> Results:
+    """asv's own results in `path`. Raises ValueError where asv would stumble over them, or they belong elsewhere."""
+    try:
+        found = Results.load(str(path), machine_name=path.parent.name)
+        hash((found.commit_hash, found.env_name, *found.params.values(), *found.env_vars.values()))
+        for name in found.get_all_result_keys():
+            params = found.get_result_params(name)
+            math.fsum(number for number in found.get_result_value(name, params) if number is not None)
+            for samples in found.get_result_samples(name, params):
+                math.fsum(samples or [])
+            for stats in found.get_result_stats(name, params):
+                get_weight(stats)
+        named = Path(get_filename("", found.commit_hash, found.env_name)).name
+    except Exception as error:
+        # A file of another shape may make asv raise anything.
+        raise ValueError("it is no whole result file of asv for this machine") from error
+    if path.name != named:
+        raise ValueError(f"it holds results of {found.commit_hash} in {found.env_name}")
+    return found
 
 
 def of_sibling(benchmark: dict[str, Any], sibling: dict[str, Any], result: BenchmarkResult) -> BenchmarkResult:
@@ -264,6 +329,8 @@ def _case(parameters: tuple[str, ...], i: int, result: Any, said: _Said) -> Case
         return Case(parameters, failed=_failure(said.rest, result.errcode))
     if isinstance(value, float) and math.isnan(value):
         return Case(parameters, unavailable=said.facts.get("unavailable", "skipped without a reason"))
+    if not is_number(value):
+        return Case(parameters, failed=f"its answer, {value}, is no number")
     return Case(parameters, value=value)
 
 
@@ -314,6 +381,11 @@ def append_lines(path: Path, lines: list[str]) -> None:
         os.fsync(stream.fileno())
 
 
+def machines_in(results_dir: Path) -> list[str]:
+    """The machines of which there are launches, each the name of its folder."""
+    return sorted({path.parent.name for path in results_dir.glob("*/*.jsonl")})
+
+
 def read_launches(results_dir: Path, machine: str) -> Iterator[Launch]:
     """Every launch stored for `machine`, file by file. A line that is none, such as the torn last one of a killed run, is
     left out with a warning that names it."""
@@ -323,18 +395,25 @@ def read_launches(results_dir: Path, machine: str) -> Iterator[Launch]:
 
 def read_file(path: Path) -> Iterator[Launch]:
     """The launches of one file, as `read_launches` reads them."""
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            yield Launch.from_json(line)
-        except ValueError as error:
-            log.warning(f"{path}, line {number} is left out: {error}.")
+    yield from read_lines(path, Launch.from_json)
+
+
+def read_on_axis(results_dir: Path, machine: str, axis: Axis) -> Iterator[Launch]:
+    """Those of `read_launches` whose release is on the axis; where others are left out a warning names their releases."""
+    others = set()
+    for launch in read_launches(results_dir, machine):
+        if launch.release in axis:
+            yield launch
+        else:
+            others.add(launch.release)
+    if others:
+        folder = Path(results_dir, machine)
+        warn(f"{folder}: launches of {', '.join(sorted(others))} are left out: there is no such release on the axis.")
 
 
 def append_environment(path: Path, environment: dict[str, Any]) -> None:
     """Adds `environment` to the file of a release unless it is there; a line is {"id": ..., "environment": {...}}."""
-    known = {line["id"] for line in _json_lines(path)} if path.exists() else set()
+    known = {line["id"] for line in read_lines(path, _environment)} if path.exists() else set()
     if (digest := _digest(environment)) not in known:
         append_lines(path, [json.dumps({"id": digest, "environment": environment}, separators=(",", ":"))])
 
@@ -342,7 +421,7 @@ def append_environment(path: Path, environment: dict[str, Any]) -> None:
 def read_environment(results_dir: Path, machine: str, release: str, environment: str) -> dict[str, Any]:
     """What was measured last for `release` in `environment` (`release-py3.11`); empty where nothing is known."""
     path = Path(results_dir, machine, f"{release}-{environment}{ENVIRONMENTS}")
-    lines = list(_json_lines(path)) if path.exists() else []
+    lines = list(read_lines(path, _environment)) if path.exists() else []
     return dict(lines[-1]["environment"]) if lines else {}
 
 
@@ -350,13 +429,17 @@ def _digest(environment: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
-        try:
-            record = json.loads(line)
-            yield {name: record[name] for name in ("id", "environment")}
-        except (ValueError, KeyError, TypeError):
-            log.warning(f"{path}, line {number} is left out: it is no environment.")
+def _environment(line: bytes) -> dict[str, Any]:
+    """Raises ValueError where `line` is no environment, or names packages in another form than name==version."""
+    try:
+        record = parse(line)
+        environment = record["environment"]
+        if not is_text(record["id"]):
+            raise TypeError
+        dict(package.split("==", 1) for package in environment.get("packages", []))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError("it is no environment") from error
+    return dict(record)
 
 
 def setup() -> None:

@@ -8,6 +8,7 @@ budget, more rounds measure what cannot be told yet.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import itertools
 import json
@@ -37,6 +38,7 @@ from .effort import MOST_ROUNDS, cost, effort
 from .environments import InstallationError, write_atomically
 from .launches import Launch, RecordedResults, new_session, read_launches
 from .servers import Server
+from .stored import is_text, read_object
 from .verdicts import VARYING_UNITS
 
 SESSIONS = "sessions"
@@ -64,6 +66,10 @@ _Work = dict[str, dict[int, tuple[str, ...]]]
 
 _Part = tuple[str, dict[int, tuple[str, ...]]]
 """Some cases of one question that are written together."""
+
+
+RUNNING = "running"
+"""The file in `env/` that whoever measures holds locked; it names the process."""
 
 
 class SessionError(util.UserError):
@@ -139,6 +145,26 @@ def neighbours(releases: Sequence[Release]) -> list[Sequence[Release]]:
     return [releases[first : last + 1] for first, last in itertools.pairwise(ends)]
 
 
+@contextlib.contextmanager
+def alone(env_dir: Path) -> Iterator[None]:
+    """Keeps others from measuring beside this process, or from removing what it measures; the system frees the lock of a
+    dead one. Raises SessionError where another process was first."""
+    env_dir.mkdir(parents=True, exist_ok=True)
+    with (env_dir / RUNNING).open("a+", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            stream.seek(0)
+            raise SessionError(
+                f"Another torch-history, process {stream.read().strip() or 'unknown'}, is at work in {env_dir.resolve()}: "
+                "two at once would disturb each other's times. Wait until it ends, or interrupt it; it goes on later."
+            ) from error
+        stream.truncate(0)
+        stream.write(str(os.getpid()))
+        stream.flush()
+        yield
+
+
 class Session:
     """One interleaved measurement of a plan, begun anew or gone on with."""
 
@@ -161,8 +187,9 @@ class Session:
         self._state = (folder or Path(conf.env_dir, SESSIONS)) / f"{plan.digest}.json"
         stored = {} if again else self._stored_state()
         self.id: str = stored.get("id") or new_session()
-        self.finished = bool(stored.get("finished"))
-        self.resumed = bool(stored and not self.finished and self.launches())
+        begun = bool(stored and self.launches())
+        self.finished = begun and bool(stored.get("finished"))
+        self.resumed = begun and not self.finished
         self._watch = Watch(gpu=self._on_gpu)
 
     @property
@@ -389,9 +416,13 @@ class Session:
 
     def _stored_state(self) -> dict[str, Any]:
         try:
-            return dict(json.loads(self._state.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
+            state = read_object(self._state) if self._state.exists() else {}
+            if state and not is_text(state.get("id")):
+                raise ValueError("it names no session")
+        except ValueError as error:
+            log.warning(f"{self._state}: {error}, so a new session begins; what the last one measured is kept.")
             return {}
+        return state
 
     def _save_state(self, finished: bool) -> None:
         self._state.parent.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,8 @@ from markupsafe import Markup
 
 from .axis import Axis
 from .classic import publish_classic
-from .launches import Launch, read_launches
+from .launches import Launch, machines_in, read_on_axis
+from .machine import record_of
 from .verdicts import NOT_MEASURED, RANK, Change, Series, compare, history, human
 
 VEGA_LITE = "6.4"
@@ -127,12 +128,11 @@ def _swap(new: Path, html_dir: Path) -> None:
 
 
 def _lanes(results_dir: Path, axis: Axis) -> Iterator[Lane]:
-    for record in sorted(results_dir.glob("*/machine.json")):
-        machine = util.load_json(str(record))
+    for name in machines_in(results_dir):
+        machine = record_of(results_dir / name)
         by_environment: dict[str, list[Launch]] = defaultdict(list)
-        for launch in read_launches(results_dir, record.parent.name):
-            if launch.release in axis:
-                by_environment[launch.environment].append(launch)
+        for launch in read_on_axis(results_dir, name, axis):
+            by_environment[launch.environment].append(launch)
         lanes = [
             _lane(machine, environment, launches, axis) for environment, launches in sorted(by_environment.items())
         ]
@@ -185,7 +185,7 @@ def _picture(
 ) -> Picture | None:
     points, rows = [], []
     for series, releases in members.items():
-        variant = series.parameters[0].strip("'")
+        variant = "".join(series.parameters[:1]).strip("'")
         cells: dict[str, tuple[str, str]] = {}
         for release in measured:
             pairs = releases.get(release, [])

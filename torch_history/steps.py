@@ -109,7 +109,7 @@ def regressions(launches: Iterable[Launch], axis: Axis, environment: str) -> lis
 
 
 def _size(step: Step) -> float:
-    return abs(math.log(step.ratio)) if step.ratio else math.inf
+    return abs(math.log(step.ratio)) if step.ratio and step.ratio > 0 else math.inf
 
 
 def unconnected(launches: Iterable[Launch], axis: Axis, environment: str) -> list[str]:

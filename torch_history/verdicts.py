@@ -18,7 +18,7 @@ import numpy as np
 from asv import util
 from scipy import optimize, special, stats
 
-from .launches import Case, Launch
+from .launches import Case, Launch, unit_of
 
 MARGIN = 0.03
 """A time within 3 % is called the same. Two builds of one source differ by up to 2 % in where code and data lie, and a user
@@ -114,14 +114,7 @@ class Series:
 
     @property
     def unit(self) -> str:
-        metric = self.benchmark.rpartition(".")[2]
-        if metric.endswith(("_time", "_call")):
-            return "seconds"
-        if metric.endswith("over_median"):
-            return "ratio"
-        if metric.endswith("stalls"):
-            return "stalls"
-        return "bytes" if metric.endswith(("memory", "retained")) else ""
+        return unit_of(self.benchmark)
 
     @property
     def varies(self) -> bool:

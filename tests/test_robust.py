@@ -1,0 +1,637 @@
+"""Is nothing lost or taken for true when a file is damaged, foreign or written by two, or a run is killed at any moment?
+
+No release is installed: sessions measure a suite of two questions in the tool's own interpreter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import math
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv import util
+from asv.machine import Machine, MachineCollection
+from click.testing import CliRunner, Result
+
+from torch_history import cli, environments, machine, stored
+from torch_history.axis import Axis
+from torch_history.launches import (
+    Case,
+    Launch,
+    RecordedResults,
+    append_launches,
+    load_asvs,
+    read_environment,
+    read_launches,
+)
+from torch_history.session import Plan, Session, SessionError, alone
+
+from .test_launches import BYTES, ENVIRONMENT, TIME, add, answer, environment_said, some_launch
+
+RELEASES = ("v2.0.1", "v2.15.0")
+SAMPLES = [[0.25, 0.5], [2.5, 2.25], [0.125, 0.5], [0.25, 0.5]]
+RECORD = {"machine": "here", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda whole: b"",
+    "cut": lambda whole: whole[:-20],
+    "junk": lambda whole: random.Random(5).randbytes(300),
+    "a list": lambda whole: b'[["a", 1]]',
+    "a number": lambda whole: b"5",
+    "null": lambda whole: b"null",
+    "another object": lambda whole: b'{"version": 1, "a": {}}',
+    "nested": lambda whole: b"[" * 100_000,
+    "NaN": lambda whole: b"NaN",
+    "half a character": lambda whole: b'{"machine": "\\ud800", "id": "\\ud800"}',
+}
+
+
+@pytest.fixture(autouse=True)
+def heard_anew() -> Iterator[None]:
+    """A warning is said once per process; each test is one."""
+    stored.warn.cache_clear()
+    yield
+    stored.warn.cache_clear()
+
+
+@pytest.fixture
+def here(results: Path) -> Path:
+    """The folder of a machine `here` that has measured two releases, among results that the command reads."""
+    for release in RELEASES:
+        save(results, release)
+    util.write_json(results / "here" / "machine.json", RECORD, api_version=1)
+    names = {"param_names": ["variant", "size"], "pretty_name": "", "code": "", "timeout": 60, "type": "track"}
+    util.write_json(results / "benchmarks.json", {of["name"]: {**of, **names} for of in (TIME, BYTES)}, api_version=2)
+    return results / "here"
+
+
+def save(results: Path, release: str, **more: Any) -> None:
+    recorded = RecordedResults({**RECORD, "python": "3.11"}, {}, release, 0, "3.11", ENVIRONMENT, {})
+    recorded.load_data(str(results))
+    add(recorded, TIME, answer(SAMPLES, said={0: environment_said(release)}), **more)
+    add(recorded, BYTES, answer([4, 8, 4, 8]), **more)
+    recorded.save(str(results))
+
+
+def file_of(folder: Path, ending: str, release: str = RELEASES[0]) -> Path:
+    return folder / f"{release}-{ENVIRONMENT}.{ending}"
+
+
+def command(*arguments: str) -> Result:
+    """Runs the command and sees to it that it ends in sentences."""
+    found = CliRunner().invoke(cli.main, arguments)
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.exc_info
+    assert found.exit_code in (0, 1)
+    assert found.exit_code == 0 or "torch-history: " in found.stderr
+    return found
+
+
+# --- files that are read
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("name", ["jsonl", "environments", "json", "machine.json"])
+def test_damaged_file_is_named_once_and_the_rest_is_used(here: Path, warned: list[str], name: str, damage: str) -> None:
+    path = here / name if name == "machine.json" else file_of(here, name)
+    whole = path.read_bytes()
+    path.write_bytes(DAMAGE[damage](whole))
+    compared = command("compare", *RELEASES, "--machine", "here")
+    assert compared.exit_code == (name == "jsonl" and damage != "cut")
+    assert command("regressions", "--machine", "here").exit_code == 0
+    assert command("environment", RELEASES[1], "--machine", "here").exit_code == 0
+    asked = command("environment", RELEASES[0], "--machine", "here")
+    assert asked.exit_code == (name == "environments")
+    silent = name == "json" or (damage == "empty" and name != "machine.json")
+    assert [str(path) in sentence for sentence in warned] == ([] if silent else [True])
+
+
+def each(key: str, *values: Any) -> list[dict[str, Any]]:
+    return [{key: value} for value in values]
+
+
+def each_case(key: str, *values: Any) -> list[dict[str, Any]]:
+    return each("cases", *([{"parameters": [], key: value}] for value in values))
+
+
+NO_NAMES: tuple[Any, ...] = (None, "ab", 5, {}, [5])
+NO_NUMBERS: tuple[Any, ...] = ("1", True, [], math.nan, math.inf, 10**400)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *itertools.chain(*(each(key, None, 5, [], {}) for key in ("session", "release", "benchmark", "started_at"))),
+        *each("round", None, "1", 1.5, True),
+        *each("duration", None, *NO_NUMBERS),
+        *each("facts", None, "", []),
+        *each("cases", None, {}, "", [None], [5], [[]], [{}], [{"parameters": []}], [{"value": 1}]),
+        *each("cases", *([{"parameters": value, "value": 1}] for value in NO_NAMES)),
+        *each_case("samples", None, 5, "12", [[1]], [0], [-1.0], *([value] for value in NO_NUMBERS)),
+        *each_case("value", 0, -1, *NO_NUMBERS),
+        *each_case("failed", None, 5, [], "half a character: \ud800"),
+        *each_case("unavailable", None, 5, []),
+    ],
+    ids=str,
+)
+def test_launch_that_cannot_be_is_left_out_and_named(here: Path, warned: list[str], changed: dict[str, Any]) -> None:
+    path = file_of(here, "jsonl")
+    with path.open("a") as stream:
+        stream.write(json.dumps({**json.loads(some_launch().to_json()), **changed}) + "\n")
+    assert len(list(read_launches(here.parent, "here"))) == 4
+    assert [sentence.startswith(f"{path}, line 3 is left out: ") for sentence in warned] == [True]
+
+
+@pytest.mark.parametrize("key", ["session", "launch", "release", "facts", "cases", "version"])
+def test_launch_of_a_version_that_lacks_a_key_is_left_out_with_that_key(
+    tmp_path: Path, warned: list[str], key: str
+) -> None:
+    line = json.loads(some_launch().to_json())
+    del line[key]
+    path = file_of(tmp_path / "here", "jsonl")
+    path.parent.mkdir()
+    path.write_text(json.dumps(line))
+    assert list(read_launches(tmp_path, "here")) == []
+    assert warned == [f"{path}, line 1 is left out: it has no '{key}'."]
+
+
+def test_keys_of_a_newer_version_are_passed_over() -> None:
+    line = json.loads(some_launch().to_json())
+    line["cases"][0]["unheard"] = {"of": [1]}
+    assert Launch.from_json(json.dumps({**line, "unheard": "of"})) == some_launch()
+
+
+def test_thousand_bad_lines_are_one_sentence(here: Path, warned: list[str]) -> None:
+    path = file_of(here, "jsonl")
+    path.write_bytes(b"{}\n" * 1000 + path.read_bytes())
+    for _ in range(3):
+        assert len(list(read_launches(here.parent, "here"))) == 4
+    assert warned == [f"{path}, line 1 is left out: it has no 'session'. 999 more of its lines are none either."]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "environments"])
+def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here: Path, warned: list[str], ending: str) -> None:
+    save(here.parent, RELEASES[0])
+    path = file_of(here, ending)
+    whole = path.read_bytes()
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        if ending == "jsonl":
+            found = [launch for launch in read_launches(here.parent, "here") if launch.release == RELEASES[0]]
+            # A line that lacks nothing but its end is whole.
+            assert len(found) == whole[: end + 1].count(b"\n")
+        else:
+            known = read_environment(here.parent, "here", RELEASES[0], ENVIRONMENT)
+            assert bool(known) == (whole[: end + 1].count(b"\n") > 0)
+    assert all(f"{path}, line " in sentence for sentence in warned)
+
+
+def test_releases_that_are_not_on_the_axis_are_named_once(here: Path, warned: list[str]) -> None:
+    append_launches(here / "mine.jsonl", [some_launch(release="v99.0.0"), some_launch(release="nightly")])
+    assert command("regressions", "--machine", "here").exit_code == 0
+    said = f"{here}: launches of nightly, v99.0.0 are left out: there is no such release on the axis."
+    assert warned == [said]
+
+
+def test_file_that_cannot_be_read_or_written_is_named(here: Path, warned: list[str]) -> None:
+    (here / "folder.jsonl").mkdir()
+    assert command("compare", *RELEASES, "--machine", "here").exit_code == 0
+    assert warned == [f"{here / 'folder.jsonl'} is left out: it cannot be read (Is a directory)."]
+    (here.parent / "file").touch()
+    answered = command("publish", "--html-dir", str(here.parent / "file" / "html"), "--results-dir", str(here.parent))
+    assert answered.exit_code == 1
+    assert f"{here.parent / 'file'} cannot be read or written: File exists." in answered.stderr
+
+
+# --- asv's own file
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_file_of_asvs_is_kept_and_begun_anew(here: Path, warned: list[str], damage: str) -> None:
+    path = file_of(here, "json")
+    broken = DAMAGE[damage](path.read_bytes())
+    for number in (1, 2):
+        path.write_bytes(broken)
+        save(here.parent, RELEASES[0])
+        assert path.with_name(f"{path.name}.damaged-{number}").read_bytes() == broken
+        assert load_asvs(path).get_result_samples(TIME["name"], TIME["params"]) == SAMPLES
+        assert f"{path} is kept as {path.name}.damaged-{number} and begun anew: " in warned[-1]
+    assert len(list(read_launches(here.parent, "here"))) == 8
+    assert len(warned) == 2
+
+
+def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path: Path) -> None:
+    recorded = RecordedResults({**RECORD, "python": "3.11"}, {}, RELEASES[0], 0, "3.11", ENVIRONMENT, {})
+    add(recorded, BYTES, answer([4, math.inf, 8, -math.inf]))
+    recorded.save(str(tmp_path))
+    (launch,) = read_launches(tmp_path, "here")
+    assert [case.number for case in launch.cases] == [4, None, 8, None]
+    assert launch.cases[1].failed == "its answer, inf, is no number"
+
+
+def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda whole: {**whole, **changed}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        asvs(commit_hash="v2.1.0"),
+        asvs(commit_hash=None),
+        asvs(env_name="release-py3.9"),
+        asvs(params=None),
+        asvs(params={**RECORD, "machine": "elsewhere"}),
+        asvs(params={**RECORD, "ram": []}),
+        asvs(version=1),
+        asvs(version="2"),
+        asvs(results=[]),
+        asvs(results={"a": "b"}),
+        asvs(results={"a": [["x"], [["1"]]]}),
+        asvs(results={"a": [[1], 5]}),
+        asvs(result_columns=[]),
+        lambda whole: {key: value for key, value in whole.items() if key != "results"},
+    ],
+)
+def test_file_that_asv_would_stumble_over_is_none_of_asvs(here: Path, change: Callable) -> None:
+    path = file_of(here, "json")
+    assert load_asvs(path).commit_hash == RELEASES[0]
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(ValueError, match=r"it (is no whole result file|holds results of)"):
+        load_asvs(path)
+
+
+def test_file_of_asvs_that_was_cut_at_any_byte_is_none(here: Path) -> None:
+    path = file_of(here, "json")
+    whole = path.read_bytes().rstrip()
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(ValueError, match="no whole result file"):
+            load_asvs(path)
+
+
+def test_site_and_documents_are_made_without_what_cannot_be_read(
+    here: Path, tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = file_of(here, "json").read_bytes()
+    for damage, of in DAMAGE.items():
+        (here / f"{damage}.json").write_bytes(of(whole))
+    (here / "copy.json").write_bytes(whole)
+    (here / "machine.json").unlink()
+    named: tuple[tuple[str, ...], ...] = ((), ("'a'",), ("'a'", "'b'", "'c'"))
+    other = [some_launch(benchmark="other.track_it", cases=(Case(names, value=0),)) for names in named]
+    append_launches(here / "other.jsonl", other)
+    published = command("publish", "--html-dir", str(tmp_path / "html"), "--results-dir", str(here.parent))
+    assert published.exit_code == 0, published.output
+    assert len(warned) == len(set(warned)) == len(DAMAGE) + 2
+    dashboard = tmp_path / "html" / "asv"
+    assert json.loads((dashboard / "index.json").read_text())["machines"].keys() == {"here"}
+    assert (dashboard / "graphs" / "summary" / f"{TIME['name']}.json").is_file()
+    assert "here, release-py3.11" in (tmp_path / "html" / "index.html").read_text()
+    monkeypatch.setattr(cli, "PICTURE", ("here", ENVIRONMENT, BYTES["name"], "small"))
+    assert "differ from what results/ holds" in command("document", "--check").stderr
+
+
+@pytest.mark.parametrize("damage", [damage for damage in DAMAGE if damage != "half a character"])
+def test_list_of_benchmarks_that_is_damaged_is_refused_and_the_old_site_stays(
+    here: Path, tmp_path: Path, damage: str
+) -> None:
+    (tmp_path / "html").mkdir()
+    (tmp_path / "html" / "index.html").write_text("old")
+    path = here.parent / "benchmarks.json"
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    published = command("publish", "--html-dir", str(tmp_path / "html"), "--results-dir", str(here.parent))
+    assert published.exit_code == 1
+    assert f"{path} is missing or damaged" in published.stderr
+    assert (tmp_path / "html" / "index.html").read_text() == "old"
+
+
+# --- machines
+
+
+def test_folder_names_its_machine_whatever_its_record_says(here: Path, tmp_path: Path, warned: list[str]) -> None:
+    here.rename(here.parent / "renamed")
+    record = here.parent / "renamed" / "machine.json"
+    assert machine.record_of(record.parent) == {**RECORD, "machine": "renamed", "version": 1}
+    assert warned == [f"{record} is the record of another machine, here: the folder's name is what counts."]
+    published = command("publish", "--html-dir", str(tmp_path / "html"), "--results-dir", str(here.parent))
+    assert published.exit_code == 0, published.output
+    assert "renamed, release-py3.11" in (tmp_path / "html" / "index.html").read_text()
+
+
+def test_results_of_another_machine_are_not_mixed_with_this_ones(here: Path) -> None:
+    this = Machine()
+    this.__dict__.update(RECORD)
+    machine.save_record(this, str(here.parent))
+    (here / "machine.json").write_text(json.dumps({**RECORD, "machine": "elsewhere", "version": 1}))
+    with pytest.raises(util.UserError, match="is the record of another machine, elsewhere: rename that folder"):
+        machine.save_record(this, str(here.parent))
+    (here / "machine.json").write_text("{ half")
+    machine.save_record(this, str(here.parent))
+    assert machine.record_of(here)["cpu"] == "a cpu"
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_collection_of_machines_is_kept_beside(
+    tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / ".asv-machine.json"
+    machine.remember("of another suite", RECORD)
+    machine.remember("here", RECORD)
+    assert MachineCollection.load("of another suite") == RECORD
+    broken = DAMAGE[damage](path.read_bytes())
+    path.write_bytes(broken)
+    machine.remember("here", RECORD)
+    assert MachineCollection.load("here") == RECORD
+    if damage != "another object":
+        assert (tmp_path / ".asv-machine.json.damaged-1").read_bytes() == broken
+        assert [str(path) in sentence for sentence in warned] == [True]
+
+
+# --- environments and the state of a session
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_environment_with_a_damaged_mark_is_not_used_and_can_be_pruned(tmp_path: Path, damage: str) -> None:
+    folder = tmp_path / "v2.0.1-py3.11"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").touch()
+    mark = folder / environments.MARK
+    mark.write_text(json.dumps({"requirements": ["torch==2.0.1"], "packages": ["numpy==1.26.4"]}))
+    assert environments.is_ready(folder, ["torch==2.0.1"])
+    mark.write_bytes(DAMAGE[damage](mark.read_bytes()))
+    assert not environments.is_ready(folder, ["torch==2.0.1"])
+    assert environments.prune(tmp_path, lambda tag: True)[0] == ["v2.0.1-py3.11"]
+
+
+@pytest.mark.parametrize("damage", [damage for damage in DAMAGE if damage != "empty"])
+def test_damaged_lock_is_refused_in_a_sentence(root: Path, tmp_path: Path, damage: str) -> None:
+    lock = tmp_path / "releases.lock"
+    lock.write_bytes(DAMAGE[damage]((root / "releases.lock").read_bytes()))
+    with pytest.raises(util.UserError, match=r"releases.lock is not valid TOML: .* Restore it"):
+        environments.locked_packages(Axis.load(root / "releases.toml").newest, "3.11", lock)
+
+
+class Here:
+    """Stands for an environment where none is asked to measure."""
+
+    name = ENVIRONMENT
+
+
+PLAN = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=("small",), launches=6)
+
+
+@pytest.mark.parametrize("damage", [*DAMAGE, "without a session", "session that is a number"])
+def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
+    here: Path, warned: list[str], tmp_path: Path, damage: str
+) -> None:
+    conf, axis = cli.load_suite(cli.ROOT)
+    state = tmp_path / "session.json"
+    whole = {"id": "an-interrupted-one", "plan": PLAN.identity, "finished": False}
+    append_launches(file_of(here, "jsonl"), [some_launch(session=whole["id"])])
+    state.write_text(json.dumps(whole))
+    assert Session(conf, axis, PLAN, Here(), state=state).resumed
+    if damage in DAMAGE:
+        state.write_bytes(DAMAGE[damage](state.read_bytes()))
+    else:
+        state.write_text(json.dumps({**whole, "id": 5} if "number" in damage else {"plan": PLAN.identity}))
+    session = Session(conf, axis, PLAN, Here(), state=state)
+    assert not session.resumed
+    assert not session.finished
+    assert session.id != whole["id"]
+    assert [str(state) in sentence for sentence in warned] == [True]
+
+
+def test_session_whose_results_are_gone_is_not_called_finished(results: Path, tmp_path: Path) -> None:
+    conf, axis = cli.load_suite(cli.ROOT)
+    state = tmp_path / "session.json"
+    state.write_text(json.dumps({"id": "a-session", "plan": PLAN.identity, "finished": True}))
+    assert not Session(conf, axis, PLAN, Here(), state=state).finished
+
+
+# --- two at once
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from torch_history.session import alone
+with alone(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = tmp_path / "env"
+    loaded = cli.load_suite
+    monkeypatch.setattr(cli, "load_suite", lambda root: (_with(loaded(root)[0], env_dir=str(env)), loaded(root)[1]))
+    hold = [sys.executable, "-c", HOLD, str(env)]
+    with subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        for arguments in (("run", *RELEASES, "--size", "small"), ("prune",)):
+            answered = command(*arguments)
+            assert answered.exit_code == 1
+            assert f"Another torch-history, process {holder.pid}, is at work in {env}: " in answered.stderr
+        holder.kill()
+    with alone(env):
+        assert (env / "running").read_text() == str(os.getpid())
+    with ExitStack() as both:
+        both.enter_context(alone(env))
+        with pytest.raises(SessionError, match=f"process {os.getpid()}"):
+            both.enter_context(alone(env))
+
+
+def _with(conf: Any, **changed: Any) -> Any:
+    conf.__dict__.update(changed)
+    return conf
+
+
+FORK = multiprocessing.get_context("fork")
+WRITERS, APPENDS, LINES, SAVES = 4, 50, 20, 50
+
+
+def append_many(path: Path, name: str) -> None:
+    long = (Case(("'eager'", "'small'"), samples=tuple(0.1 + i for i in range(200))),)
+    for i in range(APPENDS):
+        append_launches(path, [some_launch(f"{name}{i}-{j}", cases=long) for j in range(LINES)])
+
+
+def save_many(results: Path, name: str) -> None:
+    for _ in range(SAVES):
+        save(results, RELEASES[0])
+
+
+def while_many(write: Callable[..., None], target: Path) -> Iterator[None]:
+    """Goes on while several processes `write` to `target`."""
+    processes = [FORK.Process(target=write, args=(target, name)) for name in "abcd"[:WRITERS]]
+    for process in processes:
+        process.start()
+    while any(process.is_alive() for process in processes):
+        time.sleep(0.05)
+        yield
+    assert [process.exitcode for process in processes] == [0] * WRITERS
+
+
+def test_thousands_of_lines_that_many_processes_append_at_once_are_all_there(tmp_path: Path, warned: list[str]) -> None:
+    path = file_of(tmp_path / "here", "jsonl")
+    for _ in while_many(append_many, path):
+        assert len(list(read_launches(tmp_path, "here"))) % LINES == 0
+    launches = [launch.launch for launch in read_launches(tmp_path, "here")]
+    assert len(launches) == len(set(launches)) == WRITERS * APPENDS * LINES
+    assert warned == []
+
+
+def test_asvs_file_that_many_processes_replace_at_once_is_always_whole(tmp_path: Path, warned: list[str]) -> None:
+    path = file_of(tmp_path / "here", "json")
+    for _ in while_many(save_many, tmp_path):
+        if path.exists():
+            load_asvs(path)
+    assert len(list(read_launches(tmp_path, "here"))) == WRITERS * SAVES * 2
+    assert warned == []
+    names = [file_of(path.parent, ending).name for ending in ("environments", "json", "jsonl")]
+    assert sorted(of.name for of in path.parent.iterdir()) == names
+
+
+# --- killed at any moment
+
+
+def save_on_and_on(results: Path, sessions: Iterator[int], finished: Connection) -> None:
+    for session in sessions:
+        RecordedResults.session = str(session)
+        save(results, RELEASES[0])
+        finished.send(str(session))
+
+
+def test_what_was_saved_before_a_kill_is_there_and_the_next_save_goes_on(
+    tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RecordedResults, "session", "")
+    chance = random.Random(20261121)
+    finished: set[str] = set()
+    for kill in range(1, 41):
+        receiver, sender = FORK.Pipe(duplex=False)
+        process = FORK.Process(target=save_on_and_on, args=(tmp_path, itertools.count(1000 * kill), sender))
+        process.start()
+        sender.close()
+        time.sleep(chance.uniform(0, 0.15))
+        process.kill()
+        process.join()
+        with contextlib.suppress(EOFError):
+            while True:
+                finished.add(receiver.recv())
+        whole = [launch.session for launch in read_launches(tmp_path, "here")]
+        assert finished <= set(whole)
+        assert all(whole.count(session) == 2 for session in finished)
+        if finished:
+            load_asvs(file_of(tmp_path / "here", "json"))
+        torn = file_of(tmp_path / "here", "jsonl").read_bytes().count(b"\n") - len(whole) if whole else 0
+        assert torn <= kill
+    assert len(finished) > 40
+    assert not [sentence for sentence in warned if ".damaged-" in sentence]
+
+
+SUITE = """
+import time
+
+class {name}:
+    params = (["eager"], ["small"])
+    param_names = ["variant", "size"]
+
+    def track_time(self, variant, size):
+        time.sleep(0.01)
+        return 0.5
+
+    track_time.unit = "seconds"
+"""
+
+MEASURE = """
+import sys
+from pathlib import Path
+from asv.environment import ExistingEnvironment
+from rich.console import Console
+from tests.test_robust import PLAN
+from torch_history.launches import RecordedResults
+from torch_history.session import Session, alone, load_suite
+
+class Here(ExistingEnvironment):
+    name = PLAN.environment
+    install_project = lambda *arguments: None
+
+folder = Path(sys.argv[1])
+conf, axis = load_suite(Path.cwd())
+conf.results_dir, conf.env_dir, conf.benchmark_dir = (str(folder / name) for name in ("results", "env", "suite"))
+save = RecordedResults.save
+
+def report(self, results_dir):
+    saved = [(launch.round, launch.release, launch.benchmark) for launch in self._recorded]
+    save(self, results_dir)
+    for launch in saved:
+        print("finished", *launch, flush=True)
+
+RecordedResults.save = report
+with alone(Path(conf.env_dir)):
+    session = Session(conf, axis, PLAN, Here(conf, sys.executable, {}, {}))
+    print("session", session.id, session.resumed, flush=True)
+    session.measure(Console(file=sys.stderr))
+print("done", flush=True)
+"""
+
+
+def killed(code: str, *arguments: str, after: float | None, **more: Any) -> list[str]:
+    """The lines that a process has printed when it is killed, so many seconds after its first, or has ended by itself."""
+    with subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True, **more) as child:
+        assert child.stdout is not None
+        said = [child.stdout.readline()]
+        if after is not None:
+            time.sleep(after)
+            child.kill()
+        said += child.stdout.readlines()
+    return [line.strip() for line in said]
+
+
+def test_session_that_is_killed_again_and_again_measures_everything_once(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warned: list[str]
+) -> None:
+    suite = tmp_path / "suite"
+    suite.mkdir()
+    (suite / "__init__.py").touch()
+    for name in ("First", "Second"):
+        (suite / f"{name.lower()}.py").write_text(SUITE.format(name=name))
+    for name, value in {"HOME": str(tmp_path), "TORCH_HISTORY_MACHINE": "here", "TORCH_HISTORY_DEVICE": "cpu"}.items():
+        monkeypatch.setenv(name, value)
+    chance = random.Random(20261121)
+    finished: list[str] = []
+    sessions: set[str] = set()
+    for after in (*(chance.uniform(1, 2.2) for _ in range(4)), None):
+        said = killed(MEASURE, str(tmp_path), after=after, cwd=root, stderr=subprocess.DEVNULL)
+        sessions.add(said[0].split()[1])
+        finished += [line for line in said if line.startswith("finished")]
+        found = [
+            f"finished {launch.round} {launch.release} {launch.benchmark}"
+            for launch in read_launches(tmp_path / "results", "here")
+        ]
+        assert set(finished) <= set(found)
+        assert len(found) == len(set(found))
+        for path in (tmp_path / "results" / "here").glob("v*.json"):
+            load_asvs(path)
+    assert said[-1] == "done"
+    assert len(sessions) == 1
+    assert len(finished) > len(said) - 2
+    assert len(found) == PLAN.launches * len(PLAN.releases) * 2
+    assert warned == []
