@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,11 +14,12 @@ torch = pytest.importorskip("torch")
 from measure import planted, profile  # noqa: E402
 from measure.planted import PlantedFailure, into, into_each, share  # noqa: E402
 
+Work = Callable[[], object]
 CASES = {size: next(f"case {i}" for i in range(1000) if share(f"case {i}") == size) for size in (0.0, 0.05, 0.1, 0.2)}
 
 
 @pytest.fixture
-def work() -> object:
+def work() -> Work:
     values = torch.arange(1000.0)
     return lambda: values * 2
 
@@ -25,20 +28,20 @@ def plant(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     monkeypatch.setenv("TORCH_HISTORY_PLANTED", what)
 
 
-def test_nothing_is_planted_unless_asked_for(monkeypatch: pytest.MonkeyPatch, work: object) -> None:
+def test_nothing_is_planted_unless_asked_for(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     monkeypatch.delenv("TORCH_HISTORY_PLANTED", raising=False)
     assert into(work, "a case", "cpu") is work
     assert into_each(work, "a case") is work
 
 
-def test_one_operator_more_is_one(monkeypatch: pytest.MonkeyPatch, work: object) -> None:
+def test_one_operator_more_is_one(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     bare = profile.profile(work, "cpu")
     plant(monkeypatch, "operator")
     more = profile.profile(into(work, "a case", "cpu"), "cpu")
     assert more._replace(operators=more.operators - 1) == bare
 
 
-def test_four_kibibytes_more_at_the_peak_are_4096_bytes(monkeypatch: pytest.MonkeyPatch, work: object) -> None:
+def test_four_kibibytes_more_at_the_peak_are_4096_bytes(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     bare = profile.profile(work, "cpu")
     plant(monkeypatch, "peak")
     more = profile.profile(into(work, "a case", "cpu"), "cpu")
@@ -47,13 +50,13 @@ def test_four_kibibytes_more_at_the_peak_are_4096_bytes(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("put", [lambda work: into(work, "a case", "cpu"), lambda work: into_each(work, "a case")])
-def test_a_failure_is_raised(monkeypatch: pytest.MonkeyPatch, work: object, put: object) -> None:
+def test_a_failure_is_raised(monkeypatch: pytest.MonkeyPatch, work: Work, put: Callable[[Work], object]) -> None:
     plant(monkeypatch, "failure")
     with pytest.raises(PlantedFailure):
         put(work)
 
 
-def test_a_mistaken_name_is_refused(monkeypatch: pytest.MonkeyPatch, work: object) -> None:
+def test_a_mistaken_name_is_refused(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     plant(monkeypatch, "tiem")
     with pytest.raises(ValueError, match="tiem"):
         into(work, "a case", "cpu")
@@ -96,17 +99,17 @@ def test_planted_time_is_that_share_of_a_call(monkeypatch: pytest.MonkeyPatch, s
     assert clock.now - began == pytest.approx(1e-4 * (1 + size), rel=0.003)
 
 
-def test_a_case_without_time_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, work: object) -> None:
+def test_a_case_without_time_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     plant(monkeypatch, "time")
     assert into(work, CASES[0.0], "cpu") is work
 
 
 def test_what_else_a_call_offers_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    def call() -> None: ...
+    class Call(SimpleNamespace):
+        def __call__(self) -> None: ...
 
-    call.gradients = 7
     plant(monkeypatch, "operator")
-    assert into(call, "a case", "cpu").gradients == 7
+    assert into(Call(gradients=7), "a case", "cpu").gradients == 7
 
 
 def test_planted_time_is_there_on_a_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from torch_history.launches import Launch
 from torch_history.session import AT_ONCE, Arm, Plan, Session, load_suite, neighbours
 from torch_history.verdicts import Verdict, compare
 
-TIME = {
+TIME: dict[str, Any] = {
     "name": "selection.Selection.track_time",
     "version": "1",
     "type": "track",
@@ -64,12 +64,13 @@ class World:
             raise KeyboardInterrupt
         self.asked.append((spawner.release, variant))
         if variant == "absent":
-            said = {"unavailable": "it needs something else"}
+            said: dict[str, Any] = {"unavailable": "it needs something else"}
             value, samples = math.nan, None
         else:
-            said = {"found": {"time": [self.seconds(spawner.release, variant)], "peak_memory": 4096}}
+            seconds = [self.seconds(spawner.release, variant)]
+            said = {"found": {"time": seconds, "peak_memory": 4096}}
             first = benchmark["name"].endswith("time")
-            value, samples = (True, said["found"]["time"]) if first else (4096, None)
+            value, samples = (True, seconds) if first else (4096, None)
         columns: dict[str, list[Any]] = {"result": [math.nan] * 8, "samples": [None] * 8, "number": [None] * 8}
         columns["result"][index], columns["samples"][index] = value, samples
         columns["number"][index] = 1 if samples else None
@@ -263,7 +264,7 @@ def test_arms_are_measured_under_their_names_with_what_is_planted(make: Make, wo
 
 def test_many_cases_are_written_in_parts(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch_history.session.AT_A_TIME", 3)
-    work = {"selection.Selection": dict.fromkeys(range(8), (OLD, NEW))}
+    work: dict[str, dict[int, tuple[str, ...]]] = {"selection.Selection": dict.fromkeys(range(8), (OLD, NEW))}
     parts = make()._missing(1, {"selection.Selection": [TIME, BYTES]}, work, lambda: None)
     assert [list(cases) for _, cases in parts] == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
