@@ -7,7 +7,6 @@ planted on the host: on a GPU, a call that keeps the queue full hides it.
 from __future__ import annotations
 
 import os
-import statistics
 import time
 import zlib
 from collections.abc import Callable
@@ -18,7 +17,7 @@ import torch
 from . import device
 
 TURNS = 5
-"""Blocks of calls, with and without what is planted, from whose medians its length is set."""
+"""Blocks of calls, of which the quickest sets the length of what is planted: it was not interrupted."""
 
 BYTES = 4096
 
@@ -90,16 +89,15 @@ def share(case: str) -> float:
 
 
 def _longer(call: Callable[[], object], share: float, on: str) -> Callable[[], object]:
-    """`call`, longer by `share` of what it takes now: the host waits, its own overhead counted in."""
+    """`call`, longer by `share` of what it takes now: the host waits, what the waiting itself costs counted in."""
     waits = _Waits()
-    planted = _Planted(call, waits)
-    bare, longer = [], []
-    for _ in range(TURNS):
-        bare.append(_seconds(call, on))
-        longer.append(_seconds(planted, on))
-    overhead = statistics.median(longer) - statistics.median(bare)
-    waits.each = max(0.0, share * statistics.median(bare) - overhead)
-    return planted
+
+    def nothing() -> None: ...
+
+    beside_nothing = _Planted(nothing, waits)
+    overhead = min(_seconds(beside_nothing, on) - _seconds(nothing, on) for _ in range(TURNS))
+    waits.each = max(0.0, share * min(_seconds(call, on) for _ in range(TURNS)) - overhead)
+    return _Planted(call, waits)
 
 
 class _Waits:
@@ -114,10 +112,11 @@ class _Waits:
     def __call__(self) -> None:
         self._owed += self.each
         if self._owed > self.LEAST:
-            end = time.perf_counter() + self._owed
-            while time.perf_counter() < end:
-                pass
-            self._owed = 0.0
+            began = time.perf_counter()
+            waited = 0.0
+            while waited < self._owed:
+                waited = time.perf_counter() - began
+            self._owed -= waited
 
 
 def _seconds(call: Callable[[], object], on: str) -> float:

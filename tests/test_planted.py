@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -110,21 +108,3 @@ def test_what_else_a_call_offers_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
     plant(monkeypatch, "operator")
     assert into(Call(gradients=7), "a case", "cpu").gradients == 7
-
-
-def test_planted_time_is_there_on_a_real_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    def work() -> None:
-        end = time.perf_counter() + 5e-4
-        while time.perf_counter() < end:
-            pass
-
-    plant(monkeypatch, "time")
-    longer = into(work, CASES[0.2], "cpu")
-    ratios = []
-    for _ in range(40):
-        began = time.perf_counter()
-        work()
-        between = time.perf_counter()
-        longer()
-        ratios.append((time.perf_counter() - between) / (between - began))
-    assert 1.1 < statistics.median(ratios) < 1.3
