@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from torch_history import cli
 from torch_history.axis import Axis
 from torch_history.cli import main
 from torch_history.coverage import coverage
 from torch_history.launches import Case, Launch, append_environment
-from torch_history.verdicts import Change, Series, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -67,18 +65,6 @@ def test_environment_that_is_not_known_is_refused_in_a_sentence(results: Path) -
     answer = command("environment", "2.0.1", "--machine", "a-machine")
     assert answer.exit_code == 1
     assert "Nothing is known of v2.0.1" in answer.stderr
-
-
-def test_case_without_numbers_is_said_once_for_all_its_metrics(capsys: pytest.CaptureFixture) -> None:
-    changes = [
-        Change(Series("e", f"mine.Own.track_{metric}", ("'f'", "''")), Verdict.NEVER_RAN, reason="ValueError: no")
-        for metric in ("time", "peak_memory")
-    ]
-    cli._print_changes(cli.Console(soft_wrap=True), "v2.0.1", "v2.1.0", changes)
-    lines = [line for line in capsys.readouterr().out.splitlines() if "ValueError" in line]
-    assert [line.split() for line in lines] == [
-        ["mine", "f", "NEVER", "RAN", "ValueError:", "no", "(time,", "peak", "memory)"]
-    ]
 
 
 # --- documents

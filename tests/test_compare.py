@@ -324,3 +324,18 @@ def test_constants_in_the_page_are_those_of_the_code() -> None:
         assert re.search(rf"^\| `{name}` \| {value.replace('%', ' %')} \|", text, re.MULTILINE), name
     for name in ("PAIRED_FROM", "TRIMMED_FROM"):
         assert re.search(rf"^\| `{name}` \| {getattr(compared.verdicts, name)} \|", text, re.MULTILINE), name
+
+
+def test_a_case_that_lacks_all_its_metrics_is_said_once() -> None:
+    changes = [
+        Change(Series("e", f"mine.Own.track_{metric}", ("'f'", "''")), Verdict.BROKE, old=1.0, reason="ValueError: no")
+        for metric in ("time", "peak_memory")
+    ]
+    fixed = Change(Series("e", "mine.Own.track_time", ("'g'", "''")), Verdict.FIXED, new=1.0, reason="it failed")
+    said = compared.text(
+        compared.Comparison("m", "e", "v1", "v2", [*changes, fixed], {}, {}, 0), everything=False
+    ).splitlines()
+    assert said[:2] == [
+        "mine f: BROKE: ValueError: no (time, peak memory).",
+        "mine time, g: FIXED at 1.00s; before, it failed.",
+    ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
+import statistics
 import sys
 import time
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
 import click
@@ -20,7 +20,7 @@ from .axis import Axis, Release
 from .launches import machines_in, read_environment, read_on_axis
 from .session import SESSIONS, Plan, Session, SessionError, alone, load_suite, measurable, neighbours
 from .subjects import InstalledEnvironment, OwnWorkload
-from .verdicts import Change, Verdict, compare, human
+from .verdicts import history, human
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_LANE = "3.11"
@@ -28,8 +28,6 @@ DEFAULT_LAUNCHES = 3
 
 PICTURE = ("amd-epyc-2-cores", "release-py3.11", "intersection.Intersection.track_peak_memory", "small")
 """Machine, environment, benchmark and size of the README's picture."""
-
-COLOURS = {"better": "green", "worse": "red", "same": "default", "can't tell": "yellow", "changed": "cyan"}
 
 
 class _Sentences(click.Group):
@@ -100,6 +98,8 @@ def run(
     RELEASES are names (2.5.1) or ranges that exclude their first (2.0.1..2.2.0). One alone brings the one before it along.
     Without any, the newest release and the one before it. Many are measured in sessions of neighbours that share one.
     """
+    from . import compare as said
+
     own = OwnWorkload.of(workload) if workload else None
     conf, axis = load_suite(ROOT)
     console = Console(soft_wrap=True)
@@ -138,10 +138,12 @@ def run(
             words = "Going on with" if session.resumed else "Starting"
             console.print(f"{words} session {session.id} on {session.machine.machine}.")
             session.measure(console)
-        for old, new in pairwise(plan.releases):
-            _print_changes(console, old, new, compare(session.launches(), old, new))
+        for old, new in plan.pairs:
+            found = said.find(Path(conf.results_dir), session.machine.machine, plan.environment, old, new, questions)
+            console.print(f"\n[bold]{old} -> {new}[/bold]")
+            click.echo(said.text(found, everything=own is not None))
     if len(chosen) == 1:
-        _print_numbers(console, session, chosen[0].tag)
+        _print_numbers(console, session)
     console.print(f"Results lie in {Path(conf.results_dir, session.machine.machine)}.")
 
 
@@ -404,45 +406,6 @@ def _interpreter(name: str) -> str:
     return path
 
 
-def _print_changes(console: Console, old: str, new: str, changes: list[Change]) -> None:
-    console.print(f"\n[bold]{old} -> {new}[/bold]: new / old, its interval, and the spread between launches")
-    width = max((len(change.series.words) for change in changes), default=0)
-    without: dict[tuple[str, Verdict, str], list[str]] = {}
-    for change in changes:
-        if change.old is None and change.new is None:
-            metric, _, case = change.series.words.partition(", ")
-            question = change.series.benchmark.partition(".")[0].replace("_", " ")
-            key = f"{question} {case}", change.verdict, change.reason
-            without.setdefault(key, []).append(metric.removeprefix(f"{question} "))
-            continue
-        console.print(
-            f"{change.series.words:<{width}}  {_coloured(change.verdict)}  {_figures(change)}", highlight=False
-        )
-    for (case, verdict, reason), metrics in without.items():
-        console.print(
-            f"{case:<{width}}  {_coloured(verdict)}  {_plain(reason)} ({', '.join(metrics)})", highlight=False
-        )
-    tally = Counter(change.verdict.kind for change in changes)
-    console.print(", ".join(f"{count} {kind}" for kind, count in tally.most_common()) + ".")
-
-
-def _coloured(verdict: Verdict) -> str:
-    colour = COLOURS.get(verdict.kind, "default")
-    return f"[{colour}]{verdict.words:<10}[/{colour}]"
-
-
-def _figures(change: Change) -> str:
-    if change.old is None or change.new is None:
-        return _plain(change.reason)
-    unit = change.series.unit
-    figures = ["from none" if change.ratio is None else f"{change.ratio:6.3f}x"]
-    if change.series.varies:
-        figures.append("one launch each" if change.low is None else f"{change.low:.3f} to {change.high:.3f}")
-        figures.append("" if change.spread is None else f"spread {change.spread:.1%}")
-    figures.append(f"{human(change.old, unit)} -> {human(change.new, unit)}")
-    return "  ".join(filter(None, [*figures, _plain(change.reason)]))
-
-
 def _holds(file: Path, text: str) -> bool:
     return file.exists() and file.read_text(encoding="utf-8") == text
 
@@ -455,12 +418,15 @@ def _listed(value: object) -> str:
     return "unknown" if value is None else str(value)
 
 
-def _print_numbers(console: Console, session: Session, tag: str) -> None:
-    changes = compare(session.launches(), tag, tag)
-    width = max((len(change.series.words) for change in changes), default=0)
-    for change in changes:
-        number = human(change.new, change.series.unit) or _plain(change.reason)
-        console.print(f"{change.series.words:<{width}}  {number}", highlight=False)
+def _print_numbers(console: Console, session: Session) -> None:
+    numbers = history(session.launches())
+    width = max((len(series.words) for series in numbers), default=0)
+    for series, releases in numbers.items():
+        cases = [case for pairs in releases.values() for _, case in pairs]
+        known = [case.number for case in cases if case.number is not None]
+        reason = cases[-1].failed or cases[-1].unavailable
+        number = human(statistics.median(known), series.unit) if known else _plain(reason)
+        console.print(f"{series.words:<{width}}  {number}", highlight=False)
 
 
 def _plain(text: str) -> str:

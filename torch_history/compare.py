@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,6 +192,30 @@ def sentence(change: Change, because: str = "") -> str:
     return f"{said}{f', {because}' if because else ''}."
 
 
+def _by_case(changes: Iterable[Change]) -> list[list[Change]]:
+    """`changes` one by one, but the metrics of a case that a new release lacks for the same reason together."""
+    found: dict[object, list[Change]] = {}
+    for change in changes:
+        series = change.series
+        missing = change.new is None
+        key = (series.question, series.parameters, change.verdict, change.reason) if missing else series
+        found.setdefault(key, []).append(change)
+    return list(found.values())
+
+
+def _of_case(changes: Sequence[Change], why: Mapping[Series, str]) -> str:
+    """The sentence of one change, or of all metrics that a case lacks."""
+    first = changes[0]
+    said = sentence(first, why.get(first.series, ""))
+    if len(changes) == 1:
+        return said
+    metrics = ", ".join(change.series.metric.replace("_", " ") for change in changes)
+    question = first.series.question.replace("_", " ")
+    parameters = first.series.words.partition(", ")[2]
+    reason = " ".join(first.reason.split()).rstrip(".")
+    return f"{question} {parameters}: {first.verdict.words}: {reason} ({metrics})."
+
+
 def tell(steps: Iterable[Step], results_dir: Path, machine: str) -> list[str]:
     """A sentence per step, spike or drift, with its releases first and its cause last."""
     stored = list(read_launches(results_dir, machine))
@@ -295,7 +319,7 @@ def summary(comparison: Comparison) -> list[str]:
 def text(comparison: Comparison, everything: bool, failed: Sequence[Change] = ()) -> str:
     """A sentence per changed series, of all others too where `everything` is asked for, and the summary last."""
     shown = comparison.changes if everything else comparison.changed
-    lines = [sentence(change, comparison.why.get(change.series, "")) for change in shown]
+    lines = [_of_case(changes, comparison.why) for changes in _by_case(shown)]
     lines = lines or ["Nothing changed that could be told."]
     return "\n".join([*lines, "", *summary(comparison), *_failure(failed)])
 
