@@ -67,6 +67,23 @@ def test_environment_that_is_not_known_is_refused_in_a_sentence(results: Path) -
     assert "Nothing is known of v2.0.1" in answer.stderr
 
 
+# --- what is measured together
+
+
+def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixture) -> None:
+    axis = Axis.load(ROOT / "releases.toml")
+
+    def chosen(*specs: str, lane: str = "3.11") -> list[str]:
+        return [release.tag for release in cli._chosen(axis, specs, lane, cli.Console(soft_wrap=True))]
+
+    assert chosen() == [release.tag for release in axis.releases[-2:]]
+    assert chosen("2.15.0")[-1] == "v2.15.0"
+    assert len(chosen("2.15.0")) == 2
+    assert f"{chosen('2.15.0')[0]} comes along" in capsys.readouterr().out
+    assert chosen("2.0.1", "2.15.0") == ["v2.0.1", "v2.15.0"]
+    assert chosen("1.8.0", lane="3.9") == ["v1.8.0"]
+
+
 # --- documents
 
 

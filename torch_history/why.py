@@ -43,9 +43,9 @@ BY_TORCHSCRIPT = ("scripted", "traced", "frozen")
 ON_A_GPU = ("cuda", "cudnn")
 """Facts that say nothing of a time on a CPU."""
 
-SHARE = 0.1
-"""A number explains a time where its ratio is, in logarithms, at least this share of the time's: one operator more among
-27,000 is no cause of 30 %, and one among 50 is none of a factor of 6, though it may be one of 9 %."""
+SHARE = 0.5
+"""A number explains a time where its ratio is, in logarithms, at least this share of the time's. Time grows at most in
+proportion to what is done, so one allocation less of eight is no cause of a factor of 2.5, nor one operator more of 50 of 9 %."""
 
 CHANGED = (Verdict.FASTER, Verdict.SLOWER, Verdict.HUNGRIER, Verdict.LEANER, Verdict.MORE, Verdict.FEWER)
 
