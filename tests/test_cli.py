@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from torch_history import cli
 from torch_history.axis import Axis
 from torch_history.cli import main
 from torch_history.coverage import coverage

@@ -45,7 +45,7 @@ ON_A_GPU = ("cuda", "cudnn")
 
 SHARE = 0.5
 """A number explains a time where its ratio is, in logarithms, at least this share of the time's. Time grows at most in
-proportion to what is done, so one allocation less of eight is no cause of a factor of 2.5, nor one operator more of 50 of 9 %."""
+proportion to what is done: one allocation less of eight is no cause of a factor of 2.5, nor one operator of 50 of 9 %."""
 
 CHANGED = (Verdict.FASTER, Verdict.SLOWER, Verdict.HUNGRIER, Verdict.LEANER, Verdict.MORE, Verdict.FEWER)
 
