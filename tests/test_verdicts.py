@@ -426,7 +426,7 @@ def chained(random: np.random.Generator, rounds: int) -> list[Launch]:
 
 
 def test_releases_that_sessions_tie_by_another_are_compared_by_least_squares() -> None:
-    launches = chained(np.random.default_rng(11), 3)
+    launches = chained(np.random.default_rng(11), 4)
     change = only(launches)
     # By NumPy: a column per release but the first, one per round.
     blocks = sorted({(one.session, one.round) for one in launches})
@@ -437,9 +437,9 @@ def test_releases_that_sessions_tie_by_another_are_compared_by_least_squares() -
     design = np.array(columns, dtype=float)
     logs = np.log([one.cases[0].number or 0 for one in launches])
     solution, (squares,), rank, _ = np.linalg.lstsq(design, logs)
-    error = math.sqrt(squares / (12 - rank) * np.linalg.inv(design.T @ design)[0, 0])
-    half = stats.t.ppf(1 - FALSE_RATE / 2, 12 - rank) * error
-    assert rank == 8
+    error = math.sqrt(squares / (16 - rank) * np.linalg.inv(design.T @ design)[0, 0])
+    half = stats.t.ppf(1 - FALSE_RATE / 2, 16 - rank) * error
+    assert rank == 10
     assert change.verdict is Verdict.FASTER
     assert change.ratio == pytest.approx(math.exp(solution[0]))
     assert change.ratio == pytest.approx(0.9, rel=0.03)

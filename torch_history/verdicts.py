@@ -292,7 +292,8 @@ class Estimate:
 
 def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate:
     """Least squares on what is `comparable`: a logarithm is the level of its release plus what its round adds, so for two
-    releases this is Student's paired test. Launches out of line are pulled in by Huber's pseudo-values (1981, 7.8)."""
+    releases this is Student's paired test. There rounds out of line are pulled in by Huber's pseudo-values (1981, 7.8); what
+    more releases leave says too little of which launch it was."""
     releases = sorted({one.release for one in seen} - {old})
     rounds = sorted({(one.session, one.round) for one in seen})
     design = np.zeros((len(seen), len(releases) + len(rounds)))
@@ -302,24 +303,20 @@ def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate:
             design[row, releases.index(one.release)] = 1
     logarithms = np.log([one.number for one in seen])
     solution = np.linalg.pinv(design)
-    # The share of its own noise that each residual shows: of the only launch in a round or of a release, none.
-    share = np.maximum(1 - np.sum(design * solution.T, axis=1), 0)
-    freedom = round(float(share.sum()))
-    shown = share > 1e-9
+    freedom = len(seen) - design.shape[1]
     effects = solution @ logarithms
     residuals = logarithms - design @ effects
-    limits = np.full(len(seen), math.inf)
-    if freedom >= ROBUST_FROM:
+    inside = 1.0
+    if freedom >= ROBUST_FROM and len(releases) == 1 and len(seen) == 2 * len(rounds):
         for turn in range(2 * TURNS):
             # First the farther half, which leads to the middle of most: what is usual is seen there, and pulls in the rest.
             if turn < TURNS:
-                usual = float(np.median(np.abs(residuals[shown]) / np.sqrt(share[shown])))
-            beyond = max(usual, math.sqrt(LEAST_VARIANCE)) * (1 if turn < TURNS else PULLED_IN * 1.4826)
-            limits = beyond * np.sqrt(share)
-            effects = effects + solution @ np.clip(residuals, -limits, limits)
+                usual = max(float(np.median(np.abs(residuals))), math.sqrt(LEAST_VARIANCE))
+            limit = usual if turn < TURNS else PULLED_IN * 1.4826 * usual
+            effects = effects + solution @ np.clip(residuals, -limit, limit)
             residuals = logarithms - design @ effects
-    inside = float((np.abs(residuals) <= limits)[shown].mean()) if freedom else 1.0
-    residuals = np.clip(residuals, -limits, limits)
+        inside = float((np.abs(residuals) <= limit).mean())
+        residuals = np.clip(residuals, -limit, limit)
     which = releases.index(new)
     variance = float(residuals @ residuals) / max(freedom, 1) / inside**2
     return Estimate(float(effects[which]), float(solution[which] @ solution[which]), variance, freedom * inside)
