@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
-from torch_history import cli
+from torch_history import cli, verdicts
 from torch_history import compare as compared
 from torch_history.launches import Case, Launch, append_environment, append_launches
-from torch_history.verdicts import ERROR_RATE, MARGIN, POWER, Change, Series, Verdict
+from torch_history.verdicts import FALSE_RATE, Change, Evidence, Series, Verdict
 
 from .test_verdicts import launch
 
@@ -56,12 +57,12 @@ def upgrade(results: Path) -> None:
     """What an upgrade may bring: each verdict but FASTER and FIXED at least once."""
     store(
         results,
-        *series("time", STEADY, [1.09, 1.091, 1.089]),
+        *series("time", STEADY, [1.09, 1.092, 1.088]),
         *series("operators", [1], [9]),
         *series("peak_memory", [100_000], [100_600]),
         *series("time", STEADY, [2.0, 2.001, 1.999], "nonzero"),
         *series("operators", [5], [5], "nonzero"),
-        *series("time", STEADY, STEADY, "index"),
+        *series("time", STEADY, STEADY[::-1], "index"),
         *series("time", STEADY, [0.5, 1.0, 2.0], "noisy"),
         *series("time", STEADY, [NASTY], "broken"),
         *series("time", ["no wheel"], ["no wheel"], "never"),
@@ -266,12 +267,13 @@ def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
     (change,) = [table for table in tables if "sentence" in table]
     assert set(document) == top
     assert all(set(entry) == change for entry in document["changes"])
-    assert (document["schema"], document["looked_at"]) == (1, 4)
+    assert (document["schema"], document["looked_at"]) == (2, 4)
     assert {entry["verdict"] for entry in document["changes"]} >= {"SLOWER", "SAME", "NEVER RAN", "CAN'T TELL"}
     slower = document["changes"][2]
     assert slower["parameters"] == ["mask", "small"]
     assert slower["low"] < 1.09 < slower["high"]
-    assert slower["confidence"] == pytest.approx(1 - ERROR_RATE * 2 / 4)
+    assert slower["confidence"] == pytest.approx(1 - FALSE_RATE * 2 / 4)
+    assert slower["disturbed"] == 0
     assert slower["why"] == "because the number of operators went from 1 to 9"
 
 
@@ -318,12 +320,37 @@ def test_ratio_of_times_is_said_in_per_cent_or_as_a_factor(
     assert compared.sentence(change) == f"q time, f: {said}"
 
 
-def test_constants_in_the_page_are_those_of_the_code() -> None:
-    text = (ROOT / "docs" / "verdicts.md").read_text()
-    for name, value in (("MARGIN", f"{MARGIN:.0%}"), ("ERROR_RATE", f"{ERROR_RATE:.0%}"), ("POWER", f"{POWER:.0%}")):
-        assert re.search(rf"^\| `{name}` \| {value.replace('%', ' %')} \|", text, re.MULTILINE), name
-    for name in ("PAIRED_FROM", "TRIMMED_FROM"):
-        assert re.search(rf"^\| `{name}` \| {getattr(compared.verdicts, name)} \|", text, re.MULTILINE), name
+PAGE = (ROOT / "docs" / "verdicts.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["MARGIN", "FALSE_RATE", "ERROR_RATE", "POWER"])
+def test_shares_in_the_page_are_those_of_the_code(name: str) -> None:
+    value = getattr(verdicts, name)
+    assert re.search(rf"^\| `{name}` \| {100 * value:.0f} % \|", PAGE, re.MULTILINE)
+    assert f"| `{name.lower()}` | `{name}`, {value} |" in PAGE
+
+
+@pytest.mark.parametrize("name", ["ROBUST_FROM", "PULLED_IN", "TURNS", "LENDERS", "MOST_LENT", "LEAST_VARIANCE"])
+def test_numbers_in_the_page_are_those_of_the_code(name: str) -> None:
+    (said,) = re.findall(rf"^\| `{name}` \| (\S+) \|", PAGE, re.MULTILINE)
+    assert float(said) == getattr(verdicts, name)
+
+
+def test_smallest_changes_in_the_page_are_those_of_the_code() -> None:
+    rows = re.findall(r"^\| (\d+) \| ([\d, %]+) \| ([\d, %]+) \|$", PAGE, re.MULTILINE)
+    assert [int(rounds) for rounds, _, _ in rows] == [3, 5, 8, 12, 20]
+    for rounds, *cells in rows:
+        for noise, cell in zip((0.01, 0.03), cells, strict=True):
+            assert cell == ", ".join(f"{100 * size:.0f} %" for size in smallest(int(rounds), noise)), rounds
+
+
+def smallest(rounds: int, noise: float) -> list[float]:
+    """What is told of a series alone, and of one among 20 and 350 that lend it 4 degrees of freedom."""
+    error = noise * math.sqrt(2 / rounds)
+    return [
+        Evidence(0.0, error, rounds - 1 + (4 if series > 1 else 0)).detectable(FALSE_RATE / series) - 1
+        for series in (1, 20, 350)
+    ]
 
 
 def test_a_case_that_lacks_all_its_metrics_is_said_once() -> None:

@@ -23,7 +23,7 @@ from .steps import Kind, Step
 from .verdicts import BOUND, ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, RANK, Change, Series, Verdict, human
 from .why import moved, why
 
-SCHEMA = 1
+SCHEMA = 2
 """Of the JSON; it grows by one when a key goes or changes its meaning, not when one is added."""
 
 FOLD = 2.0
