@@ -19,7 +19,7 @@ from scipy import special, stats
 
 from .axis import Axis
 from .launches import Case, Launch
-from .verdicts import ERROR_RATE, MARGIN, RANK, VARYING_UNITS, Series, Verdict, history
+from .verdicts import ERROR_RATE, RANK, VARYING_UNITS, Series, Verdict, history
 
 NEWEST_ERROR = 0.01
 """Chance that a series without any change shows a step at its newest release: asked once for each release that comes out."""
@@ -29,14 +29,14 @@ HISTORY_ERROR = 0.05
 drifts; Bonferroni's correction divides each by the number of places that are tried."""
 
 SMALLEST = 0.02
-"""A step or spike below 2 % is not shown: two builds of the same source differ by that much."""
+"""A change below 2 % is not shown: two builds of the same source differ by that much. It is the same for every kind: a step
+that noise makes look like a drift must not be hidden for it."""
 
 SPIKE = 2
 """Releases that a spike lasts at most: a minor release and its patch; what lasts longer was a step, and its end another."""
 
 DRIFT = 8
-"""Releases that a drift takes at least, about a year of PyTorch; what is faster is told as steps. It is shown if its total
-exceeds MARGIN, which no single step of it does."""
+"""Releases that a drift takes at least, about a year of PyTorch; what is faster is told as steps."""
 
 DRIFT_GRID = 4
 """Drifts are tried from and to every fourth release: where a slow change begins cannot be told to the release."""
@@ -176,7 +176,7 @@ def find_steps(series: Series, numbers: Numbers) -> list[Step]:
         for shape in shapes:
             fit = cells.fit([other for other in shapes if other != shape], [shape])
             effect, half = float(fit.effect[0]), float(fit.half[0])
-            if abs(effect) < math.log1p(MARGIN if shape.kind is Kind.DRIFT else SMALLEST):
+            if abs(effect) < math.log1p(SMALLEST):
                 continue
             old, new, until = (part[i] for i in shape.ends)
             before, after = (math.exp(level[i]) for i in shape.ends[:2])
