@@ -14,7 +14,17 @@ from scipy import stats
 from tests.test_verdicts import BYTES, COUNT, EAGER, TIME, counted, launch, timed
 from torch_history.axis import Axis
 from torch_history.launches import Case, Launch
-from torch_history.steps import HISTORY_ERROR, NEWEST_ERROR, Kind, Step, regressions, unconnected
+from torch_history.steps import (
+    ALIKE,
+    HISTORY_ERROR,
+    NEWEST_ERROR,
+    Kind,
+    Step,
+    _Cells,
+    all_shapes,
+    regressions,
+    unconnected,
+)
 from torch_history.verdicts import Verdict
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
@@ -143,6 +153,18 @@ def test_false_alarms_are_no_more_than_the_stated_rate(sessions: list[Sequence[s
     quiet = [told(measured(lambda i: 1.0, sessions, 0.03, 0.02, launches, seed=seed)) == [] for seed in range(series)]
     allowed = stats.binom.ppf(0.999, series, HISTORY_ERROR + NEWEST_ERROR)
     assert quiet.count(False) <= allowed
+
+
+@pytest.mark.parametrize("releases", [25, 40])
+def test_drifts_that_are_tried_err_together_no_more_often_than_they_may(releases: int) -> None:
+    series = 400
+    drifts = [shape for shape in all_shapes(releases) if shape.kind is Kind.DRIFT]
+    random = np.random.default_rng(20261121)
+    found = 0
+    for _ in range(series):
+        cells = [{f"s{i // 4}": np.exp(random.normal(0, 0.03, 5)).tolist()} for i in range(releases)]
+        found += bool(_Cells.of(cells).fit([], drifts).chance.min() <= ALIKE * HISTORY_ERROR / 4 / len(drifts))
+    assert found <= stats.binom.ppf(0.999, series, HISTORY_ERROR / 4)
 
 
 def test_second_of_two_values_that_every_fifth_launch_has_is_no_outlier() -> None:

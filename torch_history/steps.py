@@ -26,7 +26,7 @@ NEWEST_ERROR = 0.01
 
 HISTORY_ERROR = 0.05
 """The same for all the rest of the axis. Half of it goes to steps, which are asked for most, a quarter each to spikes and
-drifts; Bonferroni's correction divides each by the number of places that are tried."""
+drifts; Bonferroni's correction divides each by the number of places that are tried, of drifts by that number / ALIKE."""
 
 SMALLEST = 0.02
 """A change below 2 % is not shown: two builds of the same source differ by that much. It is the same for every kind: a step
@@ -40,6 +40,10 @@ DRIFT = 8
 
 DRIFT_GRID = 4
 """Drifts are tried from and to every fourth release: where a slow change begins cannot be told to the release."""
+
+ALIKE = 2
+"""Drifts that count as one place: they overlap so much that 15 of them err as seldom as 6 independent ones at most, and 44
+as 13. Not three, since sessions that differ as much as launches do make drifts out of little."""
 
 OUTLYING = 0.1
 """Share of launches that are moved closer to the median of their release and session where some lie far out. With a larger
@@ -348,7 +352,7 @@ def find_shapes(cells: _Cells) -> list[Shape]:
     if not candidates:
         return []
     kinds = [shape.kind for shape in candidates]
-    share = {Kind.STEP: 0.5, Kind.SPIKE: 0.25, Kind.DRIFT: 0.25}
+    share = {Kind.STEP: 0.5, Kind.SPIKE: 0.25, Kind.DRIFT: 0.25 * ALIKE}
     allowed = np.array([HISTORY_ERROR * share[kind] / kinds.count(kind) for kind in kinds])
     allowed[0] = NEWEST_ERROR
 
