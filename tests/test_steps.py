@@ -157,7 +157,7 @@ def test_false_alarms_are_no_more_than_the_stated_rate(sessions: list[Sequence[s
 
 @pytest.mark.parametrize("releases", [25, 40])
 def test_drifts_that_are_tried_err_together_no_more_often_than_they_may(releases: int) -> None:
-    series = 400
+    series = 200
     drifts = [shape for shape in all_shapes(releases) if shape.kind is Kind.DRIFT]
     random = np.random.default_rng(20261121)
     found = 0
