@@ -1,7 +1,8 @@
 """Does `torch_history/steps.py` find what is planted, and nothing else? One table beside asv's detector and Apache Otava.
 
 `python -m tests.bench_detector --otava PYTHON --write`; PYTHON has apache-otava. All three read the same series: ours every
-launch with its session, the others the median of each release. --write puts what is printed into docs/steps.md.
+launch with its session, the others the median of each release. Noise is drawn, or replayed from the launches in results/.
+--write puts what is printed into docs/steps.md.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import math
 import re
 import statistics
 import subprocess
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -23,11 +25,13 @@ import numpy as np
 from asv.step_detect import detect_regressions, detect_steps
 from rich.progress import track
 
-from torch_history.steps import Kind, find_steps
-from torch_history.verdicts import Series
+from torch_history.launches import read_launches
+from torch_history.steps import HISTORY_ERROR, NEWEST_ERROR, SMALLEST, Kind, find_steps
+from torch_history.verdicts import Series, history
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "steps.md"
+RESULTS = ROOT / "results"
 BEGIN, END = "<!-- what follows is written by `python -m tests.bench_detector --write` -->\n", "<!-- end -->\n"
 
 LAUNCHES = 5
@@ -37,30 +41,83 @@ DRIFTS = (0.0, 0.01, 0.03)
 ASV_THRESHOLD = 0.05
 """What asv's regressions page uses where asv.conf.json says nothing."""
 
-NOISES: dict[str, Callable[[np.random.Generator], float]] = {
-    "1 %": lambda random: random.normal(0, 0.01),
-    "3 %": lambda random: random.normal(0, 0.03),
-    "two values 4 % apart": lambda random: 0.04 * random.integers(2) + random.normal(0, 0.005),
-    "1 %, every 20th launch 20 % slow": lambda random: random.normal(0, 0.01) + 0.2 * (random.random() < 0.05),
-}
-"""What one launch adds to the logarithm."""
+REPEATED = 3
+"""Launches of a release in a session from which noise is replayed; where fewer are stored, samples of one stand for them."""
 
-OTAVA = """
+ENOUGH = 20
+"""Numbers of a stored time from which noise is replayed; fewer do not show its tails."""
+
+Array = np.ndarray
+
+
+@functools.cache
+def stored() -> list[Array]:
+    """Of each time in results/: how far launches lie from the mean of their release and session, widened by what that mean
+    took from them."""
+    machines = [path.parent.name for path in sorted(RESULTS.glob("*/machine.json"))]
+    launches = [each for machine in machines for each in read_launches(RESULTS, machine)]
+    found = []
+    for series, releases in history(launches).items():
+        sessions: defaultdict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
+        for launch, case in itertools.chain.from_iterable(releases.values()):
+            if case.samples:
+                sessions[launch.release, launch.session].append(case.samples)
+        cells = [[*map(statistics.median, of)] if len(of) >= REPEATED else of[0] for of in sessions.values()]
+        logs = [np.log(cell) for cell in cells if len(cell) >= REPEATED]
+        if series.unit == "seconds" and sum(map(len, logs)) >= ENOUGH:
+            found.append(np.concatenate([(log - log.mean()) * math.sqrt(len(log) / (len(log) - 1)) for log in logs]))
+    return found
+
+
+def replayed(random: np.random.Generator, shape: tuple[int, int]) -> Array:
+    """Of one stored time."""
+    return random.choice(stored()[random.integers(len(stored()))], shape)
+
+
+NOISES: dict[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
+    "1 %": lambda random, shape: random.normal(0, 0.01, shape),
+    "3 %": lambda random, shape: random.normal(0, 0.03, shape),
+    "two values 4 % apart": lambda random, shape: (
+        0.04 * random.integers(2, size=shape) + random.normal(0, 0.005, shape)
+    ),
+    "1 %, every 20th launch 20 % slow": lambda random, shape: (
+        random.normal(0, 0.01, shape) + 0.2 * (random.random(shape) < 0.05)
+    ),
+    "replayed": replayed,
+}
+"""What launches add to the logarithm: a row for each release and session of a series, in it its launches."""
+
+STRICTNESS = tuple(10 ** -(half / 2) for half in range(2, 17))
+"""Significances that Otava is tried with, from 0.1 to 10⁻⁸, to find the one that errs no more often than ours may."""
+
+OTAVA_DEFAULT = 0.001
+LIKE = "Otava, as strict as ours"
+ERRS = NEWEST_ERROR + HISTORY_ERROR
+"""False alarms that ours may show per quiet series."""
+
+OTAVA = f"""
 import json, sys
 from otava.analysis import compute_change_points
+def found(values, max_pvalue, min_magnitude):
+    points, _ = compute_change_points(values, max_pvalue=max_pvalue, min_magnitude=min_magnitude)
+    return [int(point.index) for point in points]
 for line in sys.stdin:
-    print(json.dumps([int(found.index) for found in compute_change_points(json.loads(line))[0]]), flush=True)
+    values = json.loads(line)
+    asked = [({OTAVA_DEFAULT}, 0.0), *((strictness, {SMALLEST}) for strictness in {STRICTNESS})]
+    print(json.dumps([found(values, *each) for each in asked]), flush=True)
 """
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A change of level by a ratio of 1 + `size`; `kind` None plants nothing, `newest` plants it at the newest release."""
+    """A change of level by a ratio of 1 + `size`; `kind` None plants nothing, `newest` plants it at the newest release;
+    one that is not `named` may be told as another kind."""
 
     words: str
     kind: Kind | None = None
     size: float = 0.0
     newest: bool = False
+    named: bool = True
 
     def place(self, releases: int, random: np.random.Generator) -> tuple[int, int]:
         """The first release that it changes, and the one after the last."""
@@ -72,7 +129,7 @@ class Planted:
         first = int(random.integers(releases // 3, 2 * releases // 3))
         return first, first + int(random.integers(1, 3)) if self.kind is Kind.SPIKE else releases
 
-    def level(self, first: int, last: int, releases: int) -> np.ndarray:
+    def level(self, first: int, last: int, releases: int) -> Array:
         position = np.arange(releases)
         if self.kind is Kind.DRIFT:
             return math.log1p(self.size) * np.clip((position - first + 1) / (last - first), 0, 1)
@@ -84,22 +141,23 @@ CHANGES = (
     *(Planted(f"step of {size} %", Kind.STEP, size / 100) for size in (3, 5, 10)),
     *(Planted(f"step of {size} % at the newest", Kind.STEP, size / 100, newest=True) for size in (3, 5, 10)),
     Planted("spike of 10 %", Kind.SPIKE, 0.1),
-    Planted("drift of 10 % over 20", Kind.DRIFT, 0.1),
+    Planted("drift of 10 % over 20", Kind.DRIFT, 0.1, named=False),
+    Planted("drift of 10 % over 20, called a drift", Kind.DRIFT, 0.1),
 )
 
 Numbers = dict[str, dict[str, list[float]]]
 
 
-def numbers(level: np.ndarray, noise: Callable[..., float], drift: float, random: np.random.Generator) -> Numbers:
+def numbers(level: Array, noise: str, drift: float, random: np.random.Generator) -> Numbers:
     """Launches in sessions of 3 to 6 neighbours, each of which begins with the last release of the one before."""
     found: Numbers = {f"r{i:02}": {} for i in range(len(level))}
+    launches = iter(NOISES[noise](random, (2 * len(level), LAUNCHES)))
     first = 0
     for session in itertools.count():
         last = min(first + int(random.integers(3, 7)), len(level))
         added = random.normal(0, drift) if drift else 0.0
         for i in range(first, last):
-            logs = [level[i] + added + noise(random) for _ in range(LAUNCHES)]
-            found[f"r{i:02}"][f"s{session}"] = [math.exp(log) for log in logs]
+            found[f"r{i:02}"][f"s{session}"] = np.exp(level[i] + added + next(launches)).tolist()
         if last == len(level):
             return found
         first = last - 1
@@ -135,13 +193,13 @@ def asv_page(values: list[float]) -> list[Change]:
 def judge(found: list[Change], planted: Planted, first: int, last: int) -> tuple[bool, int]:
     """Whether the change was found, within one release of where it is, the newest exactly; and the number of false alarms.
 
-    A detector that has names must say drift; of one that has none, any change inside the drift is an answer."""
+    Inside a drift any place is an answer; where kinds are asked for, a detector that has none need not tell them."""
     if planted.kind is None:
         return False, len(found)
     inside = [change for change in found if first - 2 <= change[1] and change[0] <= last + 1]
     near = 0 if planted.newest else 1
     if planted.kind is Kind.DRIFT:
-        hits = [change for change in inside if change[2] in (Kind.DRIFT, None)]
+        hits = [change for change in inside if change[2] in (Kind.DRIFT, None) or not planted.named]
         return bool(hits), len(found) - len(inside)
     hits = [change for change in found if abs(change[0] - first) <= near and change[2] in (planted.kind, None)]
     ends = [change for change in found if planted.kind is Kind.SPIKE and abs(change[0] - last) <= near]
@@ -153,13 +211,18 @@ def otava(python: str) -> subprocess.Popen[str]:
     return subprocess.Popen([python, "-c", OTAVA], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def ask_otava(python: str, values: list[float]) -> list[Change]:
+def ask_otava(python: str, values: list[float]) -> dict[str, list[Change]]:
+    """With its defaults, and with each of STRICTNESS where a change below SMALLEST is not told, as ours does not."""
     process = otava(python)
     assert process.stdin
     assert process.stdout
     process.stdin.write(json.dumps(values) + "\n")
     process.stdin.flush()
-    return [(i, i, None) for i in json.loads(process.stdout.readline())]
+    answers = json.loads(process.stdout.readline())
+    return {
+        name: [(i, i, None) for i in places]
+        for name, places in zip(["Otava", *map(str, STRICTNESS)], answers, strict=True)
+    }
 
 
 Setting = tuple[Planted, str, float]
@@ -172,11 +235,11 @@ def score(setting: Setting, seed: int, python: str | None) -> Score:
     random = np.random.default_rng([seed, CHANGES.index(planted), list(NOISES).index(noise), DRIFTS.index(drift)])
     releases = int(random.integers(25, 41))
     first, last = planted.place(releases, random)
-    series = numbers(planted.level(first, last, releases), NOISES[noise], drift, random)
+    series = numbers(planted.level(first, last, releases), noise, drift, random)
     values = medians(series)
     found = {"ours": ours(series), "asv's steps": asv_steps(values), "asv's page": asv_page(values)}
     if python:
-        found["Otava"] = ask_otava(python, values)
+        found |= ask_otava(python, values)
     return {name: judge(changes, planted, first, last) for name, changes in found.items()}
 
 
@@ -195,9 +258,24 @@ def _score(task: tuple[Setting, int], python: str | None) -> Score:
     return score(*task, python)
 
 
+def like(found: dict[Setting, list[Score]], noise: str, drift: float) -> str:
+    """The least strict Otava that shows no more false alarms in quiet series of this noise than ours may; the strictest if
+    all show more."""
+    quiet = found[CHANGES[0], noise, drift]
+    names = map(str, STRICTNESS)
+    return next(
+        (name for name in names if statistics.fmean(one[name][1] for one in quiet) <= ERRS), str(STRICTNESS[-1])
+    )
+
+
 def table(found: dict[Setting, list[Score]]) -> Iterator[str]:
     """Lines of Markdown: in each cell the three drifts between sessions."""
-    names = list(next(iter(found.values()))[0])
+    names = ["ours", "asv's steps", "asv's page"]
+    if "Otava" in next(iter(found.values()))[0]:
+        names += ["Otava", LIKE]
+        for (_, noise, drift), of in found.items():
+            for one in of:
+                one[LIKE] = one[like(found, noise, drift)]
     yield "| planted | noise of a launch | " + " | ".join(names) + " |"
     yield "|---|---|" + "---|" * len(names)
     for planted, noise in itertools.product(CHANGES, NOISES):
@@ -230,7 +308,8 @@ def main() -> None:
     if asked.otava:
         version = [asked.otava, "-c", "from importlib.metadata import version; print(version('apache-otava'))"]
         said = "with apache-otava " + subprocess.run(version, capture_output=True, text=True, check=True).stdout.strip()
-    text = f"{asked.series} series per cell and drift, {4 * asked.series} where nothing is planted, {said}.\n\n"
+    text = f"{asked.series} series per cell and drift, {4 * asked.series} where nothing is planted, {said}; "
+    text += f"noise replayed from {len(stored())} stored times.\n\n"
     text += "\n".join(table(found)) + "\n"
     print(text)
     if asked.write:

@@ -14,7 +14,17 @@ from scipy import stats
 from tests.test_verdicts import BYTES, COUNT, EAGER, TIME, counted, launch, timed
 from torch_history.axis import Axis
 from torch_history.launches import Case, Launch
-from torch_history.steps import HISTORY_ERROR, NEWEST_ERROR, Kind, Step, regressions, unconnected
+from torch_history.steps import (
+    ALIKE,
+    HISTORY_ERROR,
+    NEWEST_ERROR,
+    Kind,
+    Step,
+    _Cells,
+    all_shapes,
+    regressions,
+    unconnected,
+)
 from torch_history.verdicts import Verdict
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
@@ -44,6 +54,12 @@ def measured(
             logs = math.log(level(TAGS.index(tag))) + added + random.normal(0, noise, launches)
             found += timed(tag, np.exp(logs), session=f"s{number}")
     return found
+
+
+def slowed(each: Launch) -> Launch:
+    """The same launch, a fifth slower."""
+    case = Case(EAGER, samples=(1.2 * (each.cases[0].number or 0),))
+    return launch(each.release, TIME, case, session=each.session)
 
 
 def told(launches: Sequence[Launch]) -> list[Step]:
@@ -76,7 +92,8 @@ def test_step_is_told_where_it_lies_and_its_interval_holds_it(
 
 
 def test_evidence_for_a_step_at_the_newest_of_two_releases_is_students_t_test() -> None:
-    launches = measured(lambda i: 1.0 if i else 0.8, [TAGS[:2]], noise=0.02)
+    # none of these ten lies far out
+    launches = measured(lambda i: 1.0 if i else 0.8, [TAGS[:2]], noise=0.02, seed=1)
     logs = [[math.log(x.cases[0].number or 0) for x in launches if x.release == tag] for tag in TAGS[:2]]
     expected = stats.ttest_ind(logs[1], logs[0]).confidence_interval(0.95)
     (step,) = told(launches)
@@ -121,13 +138,9 @@ def test_slow_drift_is_told_as_one_with_its_total() -> None:
     assert TAGS.index(drift.until) == pytest.approx(25, abs=4)
 
 
-def test_drift_within_the_margin_is_not_told() -> None:
-    tags = TAGS[:30]
-    assert told(measured(lambda i: 1.03 ** (i / 30), in_sessions(tags, 5), 0.005)) == []
-
-
-def test_change_below_two_percent_is_not_told() -> None:
-    assert told(measured(lambda i: 1.012 if i >= 10 else 1.0, in_sessions(TAGS[:20], 5), 0.002)) == []
+@pytest.mark.parametrize("level", [lambda i: 1.012 if i >= 10 else 1.0, lambda i: 1.015 ** (i / 20)])
+def test_change_below_two_percent_is_not_told(level: Callable[[int], float]) -> None:
+    assert told(measured(level, in_sessions(TAGS[:20], 5), 0.002)) == []
 
 
 @pytest.mark.parametrize(
@@ -142,14 +155,49 @@ def test_false_alarms_are_no_more_than_the_stated_rate(sessions: list[Sequence[s
     assert quiet.count(False) <= allowed
 
 
+@pytest.mark.parametrize("releases", [25, 40])
+def test_drifts_that_are_tried_err_together_no_more_often_than_they_may(releases: int) -> None:
+    series = 200
+    drifts = [shape for shape in all_shapes(releases) if shape.kind is Kind.DRIFT]
+    random = np.random.default_rng(20261121)
+    found = 0
+    for _ in range(series):
+        cells = [{f"s{i // 4}": np.exp(random.normal(0, 0.03, 5)).tolist()} for i in range(releases)]
+        found += bool(_Cells.of(cells).fit([], drifts).chance.min() <= ALIKE * HISTORY_ERROR / 4 / len(drifts))
+    assert found <= stats.binom.ppf(0.999, series, HISTORY_ERROR / 4)
+
+
+def test_second_of_two_values_that_every_fifth_launch_has_is_no_outlier() -> None:
+    series = 60
+    random = np.random.default_rng(20261121)
+    quiet = 0
+    for seed in range(series):
+        launches = measured(lambda i: 1.0, in_sessions(TAGS[:30], 5), 0.005, seed=seed)
+        quiet += told([slowed(x) if random.random() < 0.2 else x for x in launches]) == []
+    assert series - quiet <= stats.binom.ppf(0.999, series, HISTORY_ERROR + NEWEST_ERROR)
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.03])
+def test_launches_far_out_hide_no_step_at_the_newest_and_make_none(drift: float) -> None:
+    tags, series = TAGS[:30], 20
+    random = np.random.default_rng(20261121)
+    found = []
+    for seed in range(series):
+        launches = measured(lambda i: 1.04 if i == 29 else 1.0, in_sessions(tags, 5), 0.01, drift, seed=seed)
+        found += told([slowed(x) if random.random() < 0.05 else x for x in launches])
+    assert where(found).count((Kind.STEP, tags[29], tags[29])) >= 0.8 * series
+    assert len(found) <= series + 1
+
+
 def test_two_disturbed_launches_of_one_release_are_no_spike() -> None:
     launches = measured(lambda i: 1.0, in_sessions(TAGS[:20], 5))
     disturbed = [x for x in launches if x.release == TAGS[10]][:2]
-    slow = [
-        launch(x.release, TIME, Case(EAGER, samples=(1.2 * (x.cases[0].number or 0),)), session=x.session)
-        for x in disturbed
-    ]
-    assert told([x for x in launches if x not in disturbed] + slow) == []
+    assert told([x for x in launches if x not in disturbed] + [slowed(x) for x in disturbed]) == []
+
+
+def test_launches_that_agree_to_the_last_digit_are_judged_beside_those_that_do_not() -> None:
+    agreeing = [each for tag in TAGS[:12] for each in timed(tag, [1.0] * 5)]
+    assert told([*agreeing, *timed(TAGS[12], [1.0, 1.0, 1.0, 1.1, 1.1])]) == []
 
 
 def test_one_disturbed_launch_does_not_hide_the_step_at_the_newest() -> None:

@@ -19,35 +19,46 @@ from scipy import special, stats
 
 from .axis import Axis
 from .launches import Case, Launch
-from .verdicts import ERROR_RATE, MARGIN, RANK, VARYING_UNITS, Series, Verdict, history
+from .verdicts import ERROR_RATE, RANK, VARYING_UNITS, Series, Verdict, history
 
 NEWEST_ERROR = 0.01
 """Chance that a series without any change shows a step at its newest release: asked once for each release that comes out."""
 
 HISTORY_ERROR = 0.05
 """The same for all the rest of the axis. Half of it goes to steps, which are asked for most, a quarter each to spikes and
-drifts; Bonferroni's correction divides each by the number of places that are tried."""
+drifts; Bonferroni's correction divides each by the number of places that are tried, of drifts by that number / ALIKE."""
 
 SMALLEST = 0.02
-"""A step or spike below 2 % is not shown: two builds of the same source differ by that much."""
+"""A change below 2 % is not shown: two builds of the same source differ by that much. It is the same for every kind: a step
+that noise makes look like a drift must not be hidden for it."""
 
 SPIKE = 2
 """Releases that a spike lasts at most: a minor release and its patch; what lasts longer was a step, and its end another."""
 
 DRIFT = 8
-"""Releases that a drift takes at least, about a year of PyTorch; what is faster is told as steps. It is shown if its total
-exceeds MARGIN, which no single step of it does."""
+"""Releases that a drift takes at least, about a year of PyTorch; what is faster is told as steps."""
 
 DRIFT_GRID = 4
 """Drifts are tried from and to every fourth release: where a slow change begins cannot be told to the release."""
 
-OUTLIER = 4.5
-"""A launch further than this many standard deviations from the median of its release and session is moved to that distance.
-With a smaller number the second of two values, where every fifth launch has it, would be an outlier."""
+ALIKE = 2
+"""Drifts that count as one place: they overlap so much that 15 of them err as seldom as 6 independent ones at most, and 44
+as 13. Not three, since sessions that differ as much as launches do make drifts out of little."""
+
+OUTLYING = 0.1
+"""Share of launches that are moved closer to the median of their release and session where some lie far out. With a larger
+share the second of two values, where every fifth launch has it, would be an outlier."""
+
+FAR = 2.0
+"""Some lie far out where moving them makes the variance of a release's level this many times smaller. Of normal noise it
+makes it larger by a twentieth, and that of only ten launches this much smaller in 2 series of 100."""
 
 SCATTERED = 2.0
-"""A release whose launches in a session scatter more than twice as much as usual, which five launches do in 3 of 1,000
-cases, was disturbed more than once: its mean counts for as much less as its own variance is larger."""
+"""A release whose launches in a session scatter more than twice as much as usual even without the farthest of them was
+disturbed more than once, and none of them says which are right: it counts for as much less as its own variance is larger."""
+
+EXACT = 1e-12
+"""Least variance of a launch's logarithm: seven digits are stored."""
 
 SINGLE = 1 / 3
 """Degrees of freedom that a further release of a session adds where no launch is repeated: noise is then only seen as what
@@ -169,7 +180,7 @@ def find_steps(series: Series, numbers: Numbers) -> list[Step]:
         for shape in shapes:
             fit = cells.fit([other for other in shapes if other != shape], [shape])
             effect, half = float(fit.effect[0]), float(fit.half[0])
-            if abs(effect) < math.log1p(MARGIN if shape.kind is Kind.DRIFT else SMALLEST):
+            if abs(effect) < math.log1p(SMALLEST):
                 continue
             old, new, until = (part[i] for i in shape.ends)
             before, after = (math.exp(level[i]) for i in shape.ends[:2])
@@ -250,14 +261,14 @@ class _Cells:
     def of(cls, releases: Sequence[Mapping[str, Sequence[float]]]) -> _Cells:
         """`releases` in their order, each session -> seconds of its launches; all positive."""
         keys = [(i, session) for i, sessions in enumerate(releases) for session in sessions]
-        logs, worth = _clipped([np.log(releases[i][session]) for i, session in keys])
+        logs, worth = _robust([np.log(releases[i][session]) for i, session in keys])
         same = np.equal.outer([session for _, session in keys], [session for _, session in keys])
         spread = []
         for ratio in SESSION_TO_LAUNCH:
             triangle = np.linalg.cholesky(np.diag([1 / launches for launches in worth]) + ratio**2 * same)
             spread.append((np.linalg.inv(triangle), 2 * float(np.log(np.diag(triangle)).sum())))
         release, mean = np.array([i for i, _ in keys]), np.array([values.mean() for values in logs])
-        within = sum(float(((values - values.mean()) ** 2).sum()) for values in logs)
+        within = sum(n * float(values.var()) for values, n in zip(logs, worth, strict=True))
         launches = sum(len(values) for values in logs)
         sessions = len({session for _, session in keys})
         freedom = max(launches - len(releases) - sessions + 1, SINGLE * (len(keys) - sessions), 1e-9)
@@ -282,7 +293,7 @@ class _Cells:
             rest, columns = (x - basis @ (basis.T @ x) for x in (independent @ self.mean, independent @ tried))
             length = np.maximum((columns**2).sum(axis=0), 1e-9)
             effect = columns.T @ rest / length
-            squares = np.maximum(rest @ rest - effect**2 * length, 0.0) + self.within + 1e-12 * self.launches
+            squares = np.maximum(rest @ rest - effect**2 * length, 0.0) + self.within + EXACT * self.launches
             effects.append(effect)
             errors.append(np.sqrt(squares / free / length))
             full.append(-(self.launches * np.log(squares) + determinant) / 2)
@@ -304,21 +315,34 @@ class _Cells:
         return change + statistics.fmean(self.mean - change[self.release])
 
 
-def _clipped(cells: Sequence[Array]) -> tuple[list[Array], list[float]]:
-    """`cells` with outlying launches moved to OUTLIER standard deviations from their median, and how many launches each is
-    worth. The deviation is from the mean of absolute ones, which two-valued noise does not make zero; a cell that scatters
-    SCATTERED times as much as usual is worth what its own variance leaves."""
-    apart = [values - np.median(values) for values in cells]
-    repeated = np.concatenate([far for far in apart if len(far) > 1] or [np.zeros(1)])
-    limit = OUTLIER * math.sqrt(math.pi / 2) * float(np.abs(repeated).mean())
-    variances = np.array([values.var(ddof=1) if len(values) > 1 else 0.0 for values in cells])
-    freedom = np.array([len(values) - 1 for values in cells])
-    usual = float(freedom @ variances) / max(int(freedom.sum()), 1)
-    worth = [
-        len(values) * (usual / variance if variance > SCATTERED**2 * usual else 1.0)
-        for values, variance in zip(cells, variances, strict=True)
+def _robust(cells: Sequence[Array]) -> tuple[list[Array], list[float]]:
+    """`cells` with OUTLYING launches moved closer where some lie far out, and how many launches each is worth.
+
+    The moved are pseudo-observations (Bickel 1976): their mean is Huber's estimate, in one step from the median, and their
+    variance says how much it varies. A cell that was disturbed more than once stays as it is, with its own variance."""
+    medians = [np.median(values) for values in cells]
+    far = [values - median for values, median in zip(cells, medians, strict=True)]
+    limit = np.quantile(np.abs(np.concatenate(far)), 1 - OUTLYING)
+    moved = [median + np.clip(each, -limit, limit) / (1 - OUTLYING) for median, each in zip(medians, far, strict=True)]
+    if not 0 < FAR * _variance(moved) <= _variance(cells):
+        moved = list(cells)
+    nearest = [
+        values[np.argsort(np.abs(each))[: max(2, len(each) - 1)]] for values, each in zip(cells, far, strict=True)
     ]
-    return [np.median(values) + np.clip(far, -limit, limit) for values, far in zip(cells, apart, strict=True)], worth
+    most = SCATTERED**2 * _variance(moved)
+    scattered = [_variance([values]) > most for values in nearest]
+    usual = max(_variance([values for values, disturbed in zip(moved, scattered, strict=True) if not disturbed]), EXACT)
+    worth = [float(len(values)) for values in cells]
+    for i, values in enumerate(cells):
+        if scattered[i]:
+            moved[i], worth[i] = values, len(values) * usual / _variance([values])
+    return moved, worth
+
+
+def _variance(cells: Sequence[Array]) -> float:
+    """Of launches around the mean of their cell."""
+    freedom = sum(len(values) - 1 for values in cells)
+    return sum(float(((values - values.mean()) ** 2).sum()) for values in cells) / max(freedom, 1)
 
 
 def find_shapes(cells: _Cells) -> list[Shape]:
@@ -328,7 +352,8 @@ def find_shapes(cells: _Cells) -> list[Shape]:
     if not candidates:
         return []
     kinds = [shape.kind for shape in candidates]
-    allowed = np.array([HISTORY_ERROR * (0.5 if kind is Kind.STEP else 0.25) / kinds.count(kind) for kind in kinds])
+    share = {Kind.STEP: 0.5, Kind.SPIKE: 0.25, Kind.DRIFT: 0.25 * ALIKE}
+    allowed = np.array([HISTORY_ERROR * share[kind] / kinds.count(kind) for kind in kinds])
     allowed[0] = NEWEST_ERROR
 
     def likeliest(beside: list[Shape]) -> list[Shape]:
