@@ -120,7 +120,7 @@ def test_launch_keeps_samples_case_by_case(tmp_path: Path) -> None:
     (launch,) = stored(tmp_path)
     assert [case.parameters for case in launch.cases] == CASES
     assert [list(case.samples) for case in launch.cases] == SAMPLES
-    assert [case.number for case in launch.cases] == [0.31, 2.5, 0.04, 0.3]
+    assert [case.number for case in launch.cases] == [0.30, 2.4, 0.03, 0.3]
     assert (launch.release, launch.environment, launch.benchmark, launch.version) == (
         "v2.0.1",
         ENVIRONMENT,

@@ -9,8 +9,8 @@ import copy
 import math
 import statistics
 import zlib
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -232,6 +232,18 @@ def _false_counts(launches: Sequence[Launch]) -> list[str]:
     ]
 
 
+def scatter(launches: Iterable[Launch], number: Callable[[Sequence[float]], float]) -> float:
+    """By how much two launches of the release in one round differ, as a share: the median over rounds and steady times,
+    where `number` makes one number of a launch's samples."""
+    found: dict[object, dict[str, float]] = defaultdict(dict)
+    for launch in launches:
+        for case in launch.cases:
+            if case.samples and launch.release in (FIRST, SECOND):
+                found[launch.benchmark, case.parameters, launch.round][launch.release] = number(case.samples)
+    pairs = [of for of in found.values() if len(of) == 2]
+    return statistics.median(abs(math.log(of[SECOND] / of[FIRST])) for of in pairs) if pairs else math.nan
+
+
 def files(results: Path) -> list[Path]:
     """Every kept calibration, machine by machine."""
     return sorted(results.glob(f"*/{FOLDER}/*.jsonl"))
@@ -255,6 +267,9 @@ def text(calibration: Calibration) -> str:
         f"{found.release} in {found.environment}, begun {found.launches[0].started_at[:10]}. It took {processes:,} "
         f"processes and {minutes:.0f} minutes; a time was measured in {rounds:.0f} rounds (median), in at most {most}. "
         f"{len(disturbed)} of {len(blocks)} parts of launches were disturbed.",
+        f"Two launches of one round differ by {_per_cent(scatter(times, min))} in their quickest sample, which is the "
+        f"number that counts, and by {_per_cent(scatter(times, statistics.median))} in their median sample (steady times; "
+        "half of them by more).",
         "",
         f"**The same release under two names.** {len(found.same)} times: "
         + ", ".join(f"{count} {words}" for words, count in tally.most_common())
