@@ -1,12 +1,14 @@
 """How long does each of a process's first calls take?
 
 The calls are timed one by one from the very first on, with the device idle at both ends of each. What earlier processes
-compiled and kept on disk is out of reach meanwhile, so that a process pays for what it compiles.
+compiled and kept on disk is out of reach meanwhile, so that a process pays for what it compiles. A call that is made once
+takes what the machine does at that moment, so on a CPU several processes make it, and each gives a sample.
 """
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import shutil
 import statistics
@@ -24,6 +26,50 @@ SETTLED = 10
 STALL = 5.0
 """A call that takes longer than so many medians is a stall; the note's took 50. Calls whose shapes differ by a factor of two
 in pixels stay below, and so does a call of 4 ms from which the scheduler takes a busy core for one or two turns."""
+
+
+MOST_PROCESSES = 7
+SECONDS_OF_PROCESSES = 1.0
+"""Processes that repeat a sequence: so many, or as begin within so long. What compiles for seconds does so once."""
+
+
+def in_fresh_processes(measure: Callable[[], dict], on: str) -> list[dict]:
+    """What `measure` returns in processes that are forked from this one, which has called nothing yet, one after another. A
+    process that has started a GPU cannot be forked: there it is measured once, in this one.
+
+    Raises what `measure` raises, and RuntimeError where a process is ended before it answers.
+    """
+    if on == "cuda":
+        return [measure()]
+    found: list[dict] = []
+    began = time.perf_counter()
+    while len(found) < MOST_PROCESSES and (not found or time.perf_counter() - began < SECONDS_OF_PROCESSES):
+        found.append(_in_a_fork(measure))
+    return found
+
+
+def _in_a_fork(measure: Callable[[], dict]) -> dict:
+    forked = multiprocessing.get_context("fork")
+    receiver, sender = forked.Pipe(duplex=False)
+
+    def answer() -> None:
+        try:
+            sender.send(measure())
+        except Exception as error:
+            sender.send(error)
+
+    process = forked.Process(target=answer)
+    process.start()
+    sender.close()
+    try:
+        found = receiver.recv()
+    except EOFError:
+        process.join()
+        raise RuntimeError(f"the process that made the calls ended with status {process.exitcode}") from None
+    process.join()
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def run(call: Callable, arguments: Iterable, on: str) -> tuple[list[float], list]:

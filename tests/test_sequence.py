@@ -121,3 +121,47 @@ with sequence.empty_caches() as folder:
 """
     answer = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False)
     assert answer.stdout == "True\n", answer.stderr
+
+
+# --- the processes that repeat it
+
+
+def test_every_sequence_has_a_process_of_its_own_and_leaves_this_one_as_it_was() -> None:
+    kept: list[int] = []
+
+    def calls() -> dict:
+        kept.append(1)
+        return {"process": os.getpid(), "calls": len(kept)}
+
+    found = sequence.in_fresh_processes(calls, "cpu")
+    assert len({each["process"] for each in found} | {os.getpid()}) == sequence.MOST_PROCESSES + 1
+    assert {each["calls"] for each in found} == {1}
+    assert kept == []
+
+
+def test_what_takes_long_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence, "SECONDS_OF_PROCESSES", 0.05)
+
+    def calls() -> dict:
+        time.sleep(0.1)
+        return {"done": 1}
+
+    assert sequence.in_fresh_processes(calls, "cpu") == [{"done": 1}]
+
+
+def test_what_goes_wrong_there_goes_wrong_here() -> None:
+    def wrong() -> dict:
+        raise ValueError("no such layer")
+
+    def ended() -> dict:
+        os.kill(os.getpid(), 9)
+        return {}
+
+    with pytest.raises(ValueError, match="no such layer"):
+        sequence.in_fresh_processes(wrong, "cpu")
+    with pytest.raises(RuntimeError, match="ended with status -9"):
+        sequence.in_fresh_processes(ended, "cpu")
+
+
+def test_a_process_that_has_started_a_gpu_is_not_forked() -> None:
+    assert sequence.in_fresh_processes(lambda: {"process": os.getpid()}, "cuda") == [{"process": os.getpid()}]
