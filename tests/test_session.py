@@ -23,7 +23,7 @@ from rich.console import Console
 from torch_history import servers
 from torch_history.launches import Launch
 from torch_history.session import AT_ONCE, Arm, Plan, Session, load_suite, neighbours
-from torch_history.verdicts import Verdict, compare
+from torch_history.verdicts import Verdict, compare, history
 
 TIME: dict[str, Any] = {
     "name": "selection.Selection.track_time",
@@ -198,6 +198,21 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: W
     text = said.export_text()
     assert "times are decided" in text
     assert "of the budget are left" in text
+
+
+def test_what_is_undecided_is_measured_twice_in_a_round_and_the_quickest_counts(
+    make: Make, world: World, said: Console
+) -> None:
+    session = make(launches=3, budget=3600.0)
+    session.measure(said)
+    fourth = [launch for launch in session.launches() if launch.round == 4 and launch.benchmark == TIME["name"]]
+    of_old = [launch for launch in fourth if launch.release == OLD]
+    assert len(of_old) == 2
+    assert len({launch.launch for launch in of_old}) == 1
+    noisy = [case for launch in of_old for case in launch.cases if "noisy" in case.parameters[0]]
+    ((_, releases),) = [item for item in history(fourth).items() if "noisy" in item[0].words]
+    ((_, case),) = releases[OLD]
+    assert case.number == min(min(each.samples) for each in noisy)
 
 
 def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: Console) -> None:

@@ -52,6 +52,10 @@ REPEATS = 1
 """How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
 were, and the next round may be quieter."""
 
+PASSES = 2
+"""How often a round that goes on with what is undecided measures each case, with all others of its part between: what
+disturbs for some seconds does not meet a case twice, and the quickest sample of a launch counts."""
+
 AT_ONCE = 5
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
 
@@ -229,7 +233,7 @@ class Session:
                     break
                 if not console.is_terminal:
                     console.print(words)
-                total = sum(len(tags) for cases in work.values() for tags in cases.values())
+                total = self._passes(turn) * sum(len(tags) for cases in work.values() for tags in cases.values())
                 progress.update(task, description=words, completed=0, total=total)
                 turn_began = time.monotonic()
                 self._round(turn, questions, work, lambda: progress.advance(task))
@@ -256,6 +260,7 @@ class Session:
         if not found.undecided:
             return {}, f"After {turn - 1} rounds {told}."
         seconds = cost(before)
+        seconds = {question: self._passes(turn) * of_process for question, of_process in seconds.items()}
         next_round = sum(len(tags) * seconds.get(question, 0.0) for (question, _), (tags, _) in found.cases.items())
         if next_round > left:
             return {}, f"The budget is spent after {turn - 1} rounds: {told}, {found.undecided} are not."
@@ -282,7 +287,11 @@ class Session:
                 }
                 for question, cases in parts:
                     metrics = self._of_turn(questions[question], turn)
-                    if self._measure_part(turn, metrics, cases, servers, advance):
+                    passes = [
+                        self._measure_part(turn + i, metrics, cases, servers, advance)
+                        for i in range(self._passes(turn))
+                    ]
+                    if any(passes):
                         disturbed.append((question, cases))
             parts = disturbed
 
@@ -294,8 +303,8 @@ class Session:
         servers: Mapping[str, Server],
         advance: Callable[[], None],
     ) -> bool:
-        """Measures some cases of one question, each on one release after the other, and records them; whether they were
-        disturbed."""
+        """Measures some cases of one question, each on one release after the other, in the opposite order at every other
+        `turn`, and records them; whether they were disturbed."""
         self._watch.begin()
         conditions: dict[str, Any] = {}
         try:
@@ -344,7 +353,7 @@ class Session:
                     for tag in tags
                     if any((tag, of["name"], of["version"], parameters) not in done for of in metrics)
                 )
-                for _ in range(len(tags) - len(left)):
+                for _ in range(self._passes(turn) * (len(tags) - len(left))):
                     advance()
                 if left:
                     missing[index] = left
@@ -410,6 +419,9 @@ class Session:
             if only != ("counts" if metric["unit"] in VARYING_UNITS else "times")
             and (self._on_gpu or not metric["name"].endswith(("track_kernels", "track_host_syncs")))
         ]
+
+    def _passes(self, turn: int) -> int:
+        return 1 if turn <= self.plan.launches else PASSES
 
     def _only(self, turn: int) -> str:
         return self.plan.only or ("times" if turn > 1 else "")
