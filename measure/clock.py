@@ -26,9 +26,10 @@ SAMPLE_SECONDS = 0.02
 
 MOST_SAMPLES = 5
 LEAST_SAMPLES = 2
-SAMPLING_SECONDS = 0.5
+SAMPLING_SECONDS = 0.15
 """Sampling ends after MOST_SAMPLES, or once it has lasted so long and there are LEAST_SAMPLES. A launch gives one number,
-their median, and evidence comes from more launches: samples of one process say little about the next."""
+the quickest of them, and evidence comes from more launches: what disturbs lasts for seconds, so samples of one process
+say little about the next."""
 
 LONG_CALL = 0.1
 """A single call that takes so many seconds is long; a shorter one may only have been interrupted, and is tried again."""

@@ -315,7 +315,7 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "samples"), [(2e-7, 5), (1e-6, 5), (1e-3, 5), (0.019, 5), (0.02, 5), (0.15, 4), (0.3, 2), (3.0, 2)]
+    ("seconds", "samples"), [(2e-7, 5), (1e-6, 5), (1e-3, 5), (0.019, 4), (0.02, 5), (0.04, 4), (0.3, 2), (3.0, 2)]
 )
 def test_samples_are_seconds_a_call_and_end_after_five_or_a_second(ticking: Time, seconds: float, samples: int) -> None:
     found = clock.samples(ticking.call(seconds), "cpu")

@@ -186,7 +186,7 @@ def test_launches_far_out_hide_no_step_at_the_newest_and_make_none(drift: float)
         launches = measured(lambda i: 1.04 if i == 29 else 1.0, in_sessions(tags, 5), 0.01, drift, seed=seed)
         found += told([slowed(x) if random.random() < 0.05 else x for x in launches])
     assert where(found).count((Kind.STEP, tags[29], tags[29])) >= 0.8 * series
-    assert len(found) <= series + 1
+    assert len(found) <= 1.1 * series
 
 
 def test_two_disturbed_launches_of_one_release_are_no_spike() -> None:

@@ -190,7 +190,7 @@ def test_same_is_two_one_sided_tests() -> None:
     random = np.random.default_rng(3)
     seen: Counter[bool] = Counter()
     for _ in range(200):
-        olds, news = noisy(random, 1.0, 0.01, 5), noisy(random, 1.01, 0.01, 5)
+        olds, news = noisy(random, 1.0, 0.02, 5), noisy(random, 1.01, 0.02, 5)
         margin = math.log(1 + MARGIN)
         tests = [
             stats.ttest_rel(np.log(news) + sign * margin, np.log(olds), alternative=side).pvalue

@@ -20,9 +20,9 @@ from scipy import optimize, special, stats
 
 from .launches import Case, Launch, unit_of
 
-MARGIN = 0.03
-"""A time within 3 % is called the same. Two builds of one source differ by up to 2 % in where code and data lie, and a user
-feels nothing of it; a change of 5 %, which must be found, is clearly beyond."""
+MARGIN = 0.04
+"""A time within 4 % is called the same. Two builds of one source differ by up to 2 % in where code and data lie, and a user
+feels nothing of it; a change of 5 %, which must be found, lies beyond. Half of it would take four times the rounds."""
 
 FALSE_RATE = 0.01
 """Of the series of one comparison called FASTER or SLOWER, at most this share is expected not to have changed at all. One in
