@@ -22,7 +22,7 @@ from rich.console import Console
 
 from torch_history import servers
 from torch_history.launches import Launch
-from torch_history.session import AT_ONCE, Arm, Plan, Session, load_suite, neighbours
+from torch_history.session import AGAIN, AT_ONCE, Arm, Plan, Session, load_suite, neighbours
 from torch_history.verdicts import Verdict, compare, history
 
 TIME: dict[str, Any] = {
@@ -48,11 +48,15 @@ class World:
         self.disturbed_laps: set[int] = set()
         self.laps = 0
         self.stop_after = math.inf
+        self.noise = 0.04
+        self.slow_asks: dict[tuple[str, str], list[int]] = {}
         self.random = random.Random(3)
 
     def seconds(self, release: str, variant: str) -> float:
-        spread = 0.04 if variant == "noisy" else 0.001
+        spread = self.noise if variant == "noisy" else 0.001
         level = 1.2 if (release, variant) == (NEW, "slower") else 1.0
+        if self.asked.count((release, variant)) in self.slow_asks.get((release, variant), []):
+            level *= 1.5
         return level * math.exp(self.random.gauss(0, spread))
 
     def run_benchmark(
@@ -167,6 +171,7 @@ def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make: Mak
 
 
 def test_sizes_that_were_not_asked_for_start_no_process(make: Make, world: World, said: Console) -> None:
+    world.noise = 0.001
     make().measure(said)
     assert len(world.asked) == 2 * (4 + 3)
 
@@ -200,19 +205,33 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: W
     assert "of the budget are left" in text
 
 
-def test_what_is_undecided_is_measured_twice_in_a_round_and_the_quickest_counts(
+def test_a_case_slower_than_lately_is_asked_again_on_all_releases_and_the_quickest_counts(
     make: Make, world: World, said: Console
 ) -> None:
-    session = make(launches=3, budget=3600.0)
+    world.slow_asks = {(NEW, "even"): [2]}
+    session = make(launches=3)
     session.measure(said)
-    fourth = [launch for launch in session.launches() if launch.round == 4 and launch.benchmark == TIME["name"]]
-    of_old = [launch for launch in fourth if launch.release == OLD]
-    assert len(of_old) == 2
-    assert len({launch.launch for launch in of_old}) == 1
-    noisy = [case for launch in of_old for case in launch.cases if "noisy" in case.parameters[0]]
-    ((_, releases),) = [item for item in history(fourth).items() if "noisy" in item[0].words]
-    ((_, case),) = releases[OLD]
-    assert case.number == min(min(each.samples) for each in noisy)
+    times = [launch for launch in session.launches() if launch.benchmark == TIME["name"]]
+    asked = {
+        (release, turn): sum(
+            "'even'" in case.parameters
+            for launch in times
+            if (launch.release, launch.round) == (release, turn)
+            for case in launch.cases
+        )
+        for release in (OLD, NEW)
+        for turn in (1, 2, 3)
+    }
+    assert asked == {(OLD, 1): 1, (NEW, 1): 1, (OLD, 2): 2, (NEW, 2): 2, (OLD, 3): 1, (NEW, 3): 1}
+    ((_, releases),) = [item for item in history(times).items() if "even" in item[0].words]
+    assert max(case.number or 0 for pairs in releases.values() for _, case in pairs) < 1.1
+
+
+def test_what_stays_slow_is_asked_a_few_times_only(make: Make, world: World, said: Console) -> None:
+    world.slow_asks = {(NEW, "even"): list(range(2, 100))}
+    session = make(launches=2)
+    session.measure(said)
+    assert world.asked.count((NEW, "even")) == world.asked.count((OLD, "even")) == 2 + AGAIN
 
 
 def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: Console) -> None:
@@ -248,7 +267,7 @@ def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said
 def test_an_interrupted_session_goes_on_and_measures_nothing_twice(
     make: Make, world: World, said: Console, stop: int
 ) -> None:
-    world.stop_after = stop
+    world.stop_after, world.noise = stop, 0.001
     first = make()
     with pytest.raises(KeyboardInterrupt):
         first.measure(said)

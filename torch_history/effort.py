@@ -40,7 +40,7 @@ class Effort:
     hopeless: int
 
     def seconds(self, cost: Mapping[str, float]) -> float:
-        """How long deciding them takes; `cost` is seconds of one process by question."""
+        """How long deciding them takes; `cost` is seconds of one case by question."""
         return sum(
             len(releases) * rounds * cost.get(question, 0.0) for (question, _), (releases, rounds) in self.cases.items()
         )
@@ -84,12 +84,12 @@ def forecast(change: Change) -> float:
 
 
 def cost(launches: Iterable[Launch]) -> dict[str, float]:
-    """Seconds that one process takes, by question: of `launches`, the duration per case of those that were asked."""
+    """Seconds that one case takes on one release in one round, by question, what was asked again counted in."""
     seconds: dict[str, float] = defaultdict(float)
-    cases: dict[str, int] = defaultdict(int)
+    cases: dict[str, set[object]] = defaultdict(set)
     for launch in launches:
         if launch.duration:
             question = launch.benchmark.rpartition(".")[0]
             seconds[question] += launch.duration
-            cases[question] += len(launch.cases)
-    return {question: seconds[question] / cases[question] for question in seconds if cases[question]}
+            cases[question].update((launch.release, launch.round, case.parameters) for case in launch.cases)
+    return {question: seconds[question] / len(cases[question]) for question in seconds if cases[question]}

@@ -67,19 +67,22 @@ class Server:
             raise
         self._seconds += (datetime.datetime.now(datetime.UTC) - began).total_seconds()
 
-    def record(self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any]) -> None:
+    def record(self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any]) -> dict[tuple[str, int], float]:
         """Puts what was asked since the last record on disk: the first of `metrics` was asked, and the processes started
-        for it found the numbers of the others too. Nothing where nothing was asked."""
+        for it found the numbers of the others too. Returns the quickest sample by metric's name and case's index."""
+        quickest: dict[tuple[str, int], float] = {}
         if not self._answers:
-            return
+            return quickest
         asked, selected = metrics[0], sorted(self._answers)
         result = _joined(asked, self._answers)
         self._answers = {}
         self.results.conditions = dict(conditions)
         for metric in metrics:
+            found = result if metric is asked else of_sibling(asked, metric, result)
+            quickest.update({(metric["name"], i): min(found.samples[i]) for i in selected if found.samples[i]})
             self.results.add_result(
                 metric,
-                result if metric is asked else of_sibling(asked, metric, result),
+                found,
                 selected_idx=selected,
                 started_at=self._began,
                 duration=self._seconds if metric is asked else 0.0,
@@ -87,6 +90,7 @@ class Server:
                 append_samples=True,
             )
         self.results.save(self._conf.results_dir)
+        return quickest
 
 
 def _joined(benchmark: dict[str, Any], answers: Mapping[int, BenchmarkResult]) -> BenchmarkResult:

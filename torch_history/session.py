@@ -16,7 +16,7 @@ import logging
 import math
 import os
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -52,9 +52,12 @@ REPEATS = 1
 """How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
 were, and the next round may be quieter."""
 
-PASSES = 2
-"""How often a round that goes on with what is undecided measures each case, with all others of its part between: what
-disturbs for some seconds does not meet a case twice, and the quickest sample of a launch counts."""
+SLOW = 0.03
+AGAIN = 2
+RECENT = 5
+"""A case that took 3 % longer than the quickest of its release in the last five rounds is asked again on all releases of its
+round, after the others of its part, at most twice: what disturbs lasts for some seconds and only adds to a time, and the
+quickest sample of a launch counts. All releases go through the same, so none is favoured."""
 
 AT_ONCE = 5
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
@@ -65,10 +68,13 @@ SCALES = ("small", "paper")
 _Questions = dict[str, list[dict[str, Any]]]
 """Question -> asv's benchmarks of it, a metric each."""
 
-_Work = dict[str, dict[int, tuple[str, ...]]]
-"""Question -> index of a case -> the releases that measure it."""
+_Cases = dict[int, tuple[str, ...]]
+"""Index of a case -> the releases that measure it."""
 
-_Part = tuple[str, dict[int, tuple[str, ...]]]
+_Work = dict[str, _Cases]
+"""Question -> its cases that are measured."""
+
+_Part = tuple[str, _Cases]
 """Some cases of one question that are written together."""
 
 
@@ -195,6 +201,7 @@ class Session:
         self.finished = begun and bool(stored.get("finished"))
         self.resumed = begun and not self.finished
         self._watch = Watch(gpu=self._on_gpu)
+        self._recent: dict[tuple[str, str, int], deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
 
     @property
     def _on_gpu(self) -> bool:
@@ -216,7 +223,7 @@ class Session:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("processes,"),
+            TextColumn("cases,"),
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=console, refresh_per_second=2) as progress:
@@ -233,7 +240,7 @@ class Session:
                     break
                 if not console.is_terminal:
                     console.print(words)
-                total = self._passes(turn) * sum(len(tags) for cases in work.values() for tags in cases.values())
+                total = sum(len(tags) for cases in work.values() for tags in cases.values())
                 progress.update(task, description=words, completed=0, total=total)
                 turn_began = time.monotonic()
                 self._round(turn, questions, work, lambda: progress.advance(task))
@@ -260,7 +267,6 @@ class Session:
         if not found.undecided:
             return {}, f"After {turn - 1} rounds {told}."
         seconds = cost(before)
-        seconds = {question: self._passes(turn) * of_process for question, of_process in seconds.items()}
         next_round = sum(len(tags) * seconds.get(question, 0.0) for (question, _), (tags, _) in found.cases.items())
         if next_round > left:
             return {}, f"The budget is spent after {turn - 1} rounds: {told}, {found.undecided} are not."
@@ -287,11 +293,12 @@ class Session:
                 }
                 for question, cases in parts:
                     metrics = self._of_turn(questions[question], turn)
-                    passes = [
-                        self._measure_part(turn + i, metrics, cases, servers, advance)
-                        for i in range(self._passes(turn))
-                    ]
-                    if any(passes):
+                    again: _Cases | None = cases
+                    for attempt in range(1 + AGAIN):
+                        if not again:
+                            break
+                        again = self._measure_part(turn + attempt, metrics, again, servers, advance)
+                    if again is None:
                         disturbed.append((question, cases))
             parts = disturbed
 
@@ -299,12 +306,12 @@ class Session:
         self,
         turn: int,
         metrics: list[dict[str, Any]],
-        cases: Mapping[int, tuple[str, ...]],
+        cases: _Cases,
         servers: Mapping[str, Server],
         advance: Callable[[], None],
-    ) -> bool:
+    ) -> _Cases | None:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
-        `turn`, and records them; whether they were disturbed."""
+        `turn`, and records them. Returns those that should be asked again, or None where all of them were disturbed."""
         self._watch.begin()
         conditions: dict[str, Any] = {}
         try:
@@ -315,9 +322,20 @@ class Session:
                 self._watch.control()
         finally:
             conditions = self._watch.lap()
-            for server in servers.values():
-                server.record(metrics, conditions)
-        return "disturbed" in conditions
+            numbers = {tag: server.record(metrics, conditions) for tag, server in servers.items()}
+        slow = {index for tag, of_tag in numbers.items() for index in self._slow(tag, of_tag)}
+        return None if "disturbed" in conditions else {index: cases[index] for index in cases if index in slow}
+
+    def _slow(self, tag: str, numbers: Mapping[tuple[str, int], float]) -> set[int]:
+        """The cases that took clearly longer than lately; steady calls only, since others are made once."""
+        slow = set()
+        for (metric, index), seconds in numbers.items():
+            if metric.endswith("_time"):
+                recent = self._recent[tag, metric, index]
+                if recent and seconds > (1 + SLOW) * min(recent):
+                    slow.add(index)
+                recent.append(seconds)
+        return slow
 
     def _server(self, name: str, turn: int) -> Server:
         arm = self.plan.arm(name)
@@ -353,7 +371,7 @@ class Session:
                     for tag in tags
                     if any((tag, of["name"], of["version"], parameters) not in done for of in metrics)
                 )
-                for _ in range(self._passes(turn) * (len(tags) - len(left))):
+                for _ in range(len(tags) - len(left)):
                     advance()
                 if left:
                     missing[index] = left
@@ -420,9 +438,6 @@ class Session:
             and (self._on_gpu or not metric["name"].endswith(("track_kernels", "track_host_syncs")))
         ]
 
-    def _passes(self, turn: int) -> int:
-        return 1 if turn <= self.plan.launches else PASSES
-
     def _only(self, turn: int) -> str:
         return self.plan.only or ("times" if turn > 1 else "")
 
@@ -456,7 +471,7 @@ def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
     return list(itertools.product(*benchmark["params"]))
 
 
-def _in_parts(cases: dict[int, tuple[str, ...]]) -> Iterator[dict[int, tuple[str, ...]]]:
+def _in_parts(cases: _Cases) -> Iterator[_Cases]:
     items = list(cases.items())
     for first in range(0, len(items), AT_A_TIME):
         yield dict(items[first : first + AT_A_TIME])
