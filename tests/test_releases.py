@@ -234,14 +234,13 @@ def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Comm
     assert "Going on with session" in answer.stdout
     assert stored.read_text(encoding="utf-8").startswith(kept)
     for release in ("v2.0.1", "v2.15.0"):
-        done = [
-            (launch["round"], launch["benchmark"], *case["parameters"])
+        first = [
+            (launch["benchmark"], *case["parameters"])
             for launch in launches(suite, release)
-            if "disturbed" not in launch["facts"]["conditions"]
+            if launch["round"] == 1 and "disturbed" not in launch["facts"]["conditions"]
             for case in launch["cases"]
-        ]
-        assert len(done) == len(set(done))
-        assert {turn for turn, *_ in done} <= {1, 2}
+        ]  # later rounds ask again what was slower than in these
+        assert len(first) == len(set(first))
         assert {launch["round"] for launch in launches(suite, release)} == {1, 2}
     assert "v2.0.1 -> v2.15.0" in answer.stdout
     assert "intersection peak memory, scripted small: HUNGRIER by a factor of 4" in answer.stdout
