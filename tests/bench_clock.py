@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import operator
-import re
 import statistics
 import sys
 from collections.abc import Iterator
@@ -25,9 +24,10 @@ from torch_history.machine import describe
 from torch_history.session import load_suite
 from torch_history.verdicts import human
 
+from .page import write_into
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "measurement.md"
-BEGIN, END = "<!-- what follows is written by `python -m tests.bench_clock --write` -->\n", "<!-- end -->\n"
 
 LOWEST, HIGHEST = 0.97, 1.03
 """Ratios ours / theirs that count as agreement."""
@@ -102,11 +102,7 @@ def main() -> None:
     text += f"{asked.launches} launches of each release on {describe()['machine']}. {verdict}\n"
     print(text)
     if asked.write:
-        page = PAGE.read_text(encoding="utf-8")
-        page = re.sub(
-            f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: f"{BEGIN}\n{text}\n{END}", page, flags=re.DOTALL
-        )
-        PAGE.write_text(page, encoding="utf-8")
+        write_into(PAGE, "python -m tests.bench_clock --write", text)
     sys.exit(bool(apart))
 
 

@@ -12,7 +12,6 @@ import functools
 import itertools
 import json
 import math
-import re
 import statistics
 import subprocess
 from collections import defaultdict
@@ -29,10 +28,11 @@ from torch_history.launches import read_launches
 from torch_history.steps import HISTORY_ERROR, NEWEST_ERROR, SMALLEST, Kind, find_steps
 from torch_history.verdicts import Series, history
 
+from .page import write_into
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "steps.md"
 RESULTS = ROOT / "results"
-BEGIN, END = "<!-- what follows is written by `python -m tests.bench_detector --write` -->\n", "<!-- end -->\n"
 
 LAUNCHES = 5
 DRIFTS = (0.0, 0.01, 0.03)
@@ -313,11 +313,7 @@ def main() -> None:
     text += "\n".join(table(found)) + "\n"
     print(text)
     if asked.write:
-        page = PAGE.read_text(encoding="utf-8")
-        page = re.sub(
-            f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: f"{BEGIN}\n{text}\n{END}", page, flags=re.DOTALL
-        )
-        PAGE.write_text(page, encoding="utf-8")
+        write_into(PAGE, "python -m tests.bench_detector --write", text)
 
 
 if __name__ == "__main__":
