@@ -14,14 +14,13 @@ from click.testing import CliRunner
 from torch_history import calibrate, cli
 from torch_history.launches import Case, Launch
 from torch_history.session import SessionError
+from torch_history.verdicts import Series
 
 VARIANTS = [f"variant {i}" for i in range(60)]
 ROUNDS = 8
 
 
 def time_planted_in(variant: str) -> float:
-    from torch_history.verdicts import Series
-
     return calibrate.share(Series("e", "selection.Selection.track_time", (f"'{variant}'", "'small'")))
 
 
@@ -134,3 +133,18 @@ def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(
         answer = CliRunner().invoke(cli.main, ["calibrate", "2.15.0"])
         assert answer.exit_code == code, answer.output
         assert "The same release under two names" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("parameters", "size"),
+    [
+        (("'eager'", "'small'"), 0.2),
+        (("'mask'", "'vector 1 % x 1'"), 0.1),
+        (("'plain'", "'chain'"), 0.1),
+        (("'vstack_rows'", "'64 x 128'"), 0.0),
+    ],
+)
+def test_the_report_takes_a_case_to_get_what_is_planted_in_it(parameters: tuple[str, ...], size: float) -> None:
+    # tests/test_planted.py asks what is planted in the same cases
+    assert calibrate.share(Series("e", "q.Q.track_time", parameters)) == size
+    assert calibrate.share(Series("e", "q.Q.track_forward_time", parameters)) == 0.0

@@ -108,3 +108,12 @@ def test_what_else_a_call_offers_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
     plant(monkeypatch, "operator")
     assert into(Call(gradients=7), "a case", "cpu").gradients == 7
+
+
+@pytest.mark.parametrize(
+    ("case", "size"),
+    [("eager small", 0.2), ("mask vector 1 % x 1", 0.1), ("plain chain", 0.1), ("vstack_rows 64 x 128", 0.0)],
+)
+def test_a_case_gets_what_the_report_of_a_calibration_takes_it_to_get(case: str, size: float) -> None:
+    # tests/test_calibrate.py asks the report for the same cases: the two share no code, since only one of them has torch
+    assert share(case) == size
