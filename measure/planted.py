@@ -21,6 +21,9 @@ TURNS = 5
 
 BYTES = 4096
 
+IN_CALLS = 10
+"""Calls that are made once get so many times what steady ones get, 50 to 200 %: they are judged at a margin of 25 %."""
+
 
 class PlantedFailure(RuntimeError):
     """The failure that was asked for."""
@@ -64,7 +67,7 @@ def into(call: Callable[[], object], case: str, on: str) -> Any:
 
 
 def into_each(call: Callable[[object], object], case: str) -> Callable[[object], object]:
-    """As `into`, for a call whose every turn takes another time: each becomes longer by a share of its own."""
+    """As `into`, for a call whose every turn takes another time: each becomes longer by IN_CALLS times the share."""
     what = os.environ.get("TORCH_HISTORY_PLANTED", "")
     if what == "failure":
         raise PlantedFailure("this failure was planted")
@@ -74,7 +77,7 @@ def into_each(call: Callable[[object], object], case: str) -> Callable[[object],
     def planted(argument: object) -> object:
         began = time.perf_counter()
         result = call(argument)
-        end = began + (time.perf_counter() - began) * (1 + share(case))
+        end = began + (time.perf_counter() - began) * (1 + IN_CALLS * share(case))
         while time.perf_counter() < end:
             pass
         return result

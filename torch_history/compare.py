@@ -20,7 +20,20 @@ from . import verdicts
 from .launches import Launch, machines_in, read_environment, read_launches
 from .machine import record_of
 from .steps import Kind, Step
-from .verdicts import BOUND, ERROR_RATE, FALSE_RATE, MARGIN, NOT_MEASURED, POWER, RANK, Change, Series, Verdict, human
+from .verdicts import (
+    BOUND,
+    CALL_MARGIN,
+    ERROR_RATE,
+    FALSE_RATE,
+    MARGIN,
+    NOT_MEASURED,
+    POWER,
+    RANK,
+    Change,
+    Series,
+    Verdict,
+    human,
+)
 from .why import moved, why
 
 SCHEMA = 2
@@ -298,7 +311,8 @@ def summary(comparison: Comparison) -> list[str]:
     single = [change for change in times if change.confidence is None and not change.reason]
     if comparison.looked_at:
         lines.append(
-            f"Times are judged at a margin of {100 * MARGIN:.0f} %; of those called changed, at most "
+            f"Times are judged at a margin of {100 * MARGIN:.0f} %, calls that are made once at one of "
+            f"{100 * CALL_MARGIN:.0f} %; of those called changed, at most "
             f"{100 * FALSE_RATE:.0f} % are expected not to have changed at all ({comparison.looked_at} series)."
         )
     if disturbed := sum(change.disturbed for change in times):
@@ -400,6 +414,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "ratio": change.ratio,
             "low": change.low,
             "high": change.high,
+            "margin": change.series.margin if change.series.varies else None,
             "confidence": change.confidence,
             "detectable": change.detectable,
             "spread": change.spread,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .launches import Launch
-from .verdicts import MARGIN, Change, Verdict, compare
+from .verdicts import Change, Verdict, compare
 
 MOST_ROUNDS = 40
 """A series that is forecast to need more rounds is given up: it scatters so much, or lies so near the margin, that it would
@@ -77,7 +77,7 @@ def forecast(change: Change) -> float:
     taken = min(change.launches)
     if change.ratio is None or change.low is None or change.high is None:
         return taken + 1
-    shift, margin = abs(math.log(change.ratio)), math.log1p(MARGIN)
+    shift, margin = abs(math.log(change.ratio)), math.log1p(change.series.margin)
     half = math.log(change.high / change.low) / 2
     distance = half / shift if shift > margin else NARROWER * half / max(margin - shift, 1e-9)
     return taken * distance**2

@@ -15,6 +15,7 @@ import json
 import logging
 import math
 import os
+import random
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,12 +53,13 @@ REPEATS = 1
 """How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
 were, and the next round may be quieter."""
 
-SLOW = 0.03
-AGAIN = 2
+AGREE = 0.03
+AGAIN = 3
 RECENT = 5
-"""A case that took 3 % longer than the quickest of its release in the last five rounds is asked again on all releases of its
-round, after the others of its part, at most twice: what disturbs lasts for some seconds and only adds to a time, and the
-quickest sample of a launch counts. All releases go through the same, so none is favoured."""
+"""A steady case is asked in its round until its quickest asking agrees with another within 3 % and none of its release in
+the last five rounds was quicker by more, at most three times again, after the others of its part. On shared processors a
+neighbour makes a process 1.6 times slower for a tenth of a second or for several seconds; that only adds, and the quickest
+sample of a launch counts. All releases of the round are asked again, so none is favoured."""
 
 AT_ONCE = 5
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
@@ -73,6 +75,9 @@ _Cases = dict[int, tuple[str, ...]]
 
 _Work = dict[str, _Cases]
 """Question -> its cases that are measured."""
+
+_Key = tuple[str, str, int]
+"""A release, the name of a benchmark and the index of a case."""
 
 _Part = tuple[str, _Cases]
 """Some cases of one question that are written together."""
@@ -201,7 +206,8 @@ class Session:
         self.finished = begun and bool(stored.get("finished"))
         self.resumed = begun and not self.finished
         self._watch = Watch(gpu=self._on_gpu)
-        self._recent: dict[tuple[str, str, int], deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
+        self._recent: dict[_Key, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
+        self._askings: dict[_Key, list[float]] = defaultdict(list)
 
     @property
     def _on_gpu(self) -> bool:
@@ -280,26 +286,30 @@ class Session:
         )
 
     def _round(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> None:
-        """Measures `work` of one round; a part of it that was disturbed is measured again, in fresh interpreters."""
+        """Measures `work` of one round; a part of it that was disturbed is measured again, in fresh interpreters. Those are
+        started in an order of chance: what is forked from the first differs for good from what is forked from the last."""
         parts = self._missing(turn, questions, work, advance)
-        for _ in range(1 + REPEATS):
+        for repeat in range(1 + REPEATS):
             if not parts:
                 break
             disturbed = []
             with contextlib.ExitStack() as stack:
                 tags = {tag for _, cases in parts for of_case in cases.values() for tag in of_case}
-                servers = {
-                    tag: stack.enter_context(self._server(tag, turn)) for tag in self.plan.releases if tag in tags
-                }
+                order = sorted(tags)
+                random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
+                servers = {tag: stack.enter_context(self._server(tag, turn)) for tag in order}
                 for question, cases in parts:
                     metrics = self._of_turn(questions[question], turn)
-                    again: _Cases | None = cases
+                    self._askings.clear()
+                    again = cases
                     for attempt in range(1 + AGAIN):
+                        again, fair = self._measure_part(turn + attempt, metrics, again, servers, advance)
+                        if not fair and repeat < REPEATS:
+                            disturbed.append((question, cases))
+                            break
                         if not again:
                             break
-                        again = self._measure_part(turn + attempt, metrics, again, servers, advance)
-                    if again is None:
-                        disturbed.append((question, cases))
+                    self._remember()
             parts = disturbed
 
     def _measure_part(
@@ -309,9 +319,9 @@ class Session:
         cases: _Cases,
         servers: Mapping[str, Server],
         advance: Callable[[], None],
-    ) -> _Cases | None:
+    ) -> tuple[_Cases, bool]:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
-        `turn`, and records them. Returns those that should be asked again, or None where all of them were disturbed."""
+        `turn`, and records them. Returns those that should be asked again, and whether none was disturbed."""
         self._watch.begin()
         conditions: dict[str, Any] = {}
         try:
@@ -323,19 +333,24 @@ class Session:
         finally:
             conditions = self._watch.lap()
             numbers = {tag: server.record(metrics, conditions) for tag, server in servers.items()}
-        slow = {index for tag, of_tag in numbers.items() for index in self._slow(tag, of_tag)}
-        return None if "disturbed" in conditions else {index: cases[index] for index in cases if index in slow}
+        for tag, of_tag in numbers.items():
+            for (metric, index), seconds in of_tag.items():
+                self._askings[tag, metric, index].append(seconds)
+        unsettled = {key[2] for key in self._askings if not self._settled(key)}
+        return {index: cases[index] for index in cases if index in unsettled}, "disturbed" not in conditions
 
-    def _slow(self, tag: str, numbers: Mapping[tuple[str, int], float]) -> set[int]:
-        """The cases that took clearly longer than lately; steady calls only, since others are made once."""
-        slow = set()
-        for (metric, index), seconds in numbers.items():
-            if metric.endswith("_time"):
-                recent = self._recent[tag, metric, index]
-                if recent and seconds > (1 + SLOW) * min(recent):
-                    slow.add(index)
-                recent.append(seconds)
-        return slow
+    def _settled(self, key: _Key) -> bool:
+        """Whether the round's quickest asking of a steady case has another beside it, and none before it was quicker. What
+        is made once in a process is not asked again."""
+        if not key[1].endswith("_time"):
+            return True
+        quickest = min(self._askings[key])
+        known = sorted([*self._askings[key], *self._recent[key]])
+        return len(known) > 1 and known[1] <= (1 + AGREE) * known[0] and quickest <= (1 + AGREE) * known[0]
+
+    def _remember(self) -> None:
+        for key, asked in self._askings.items():
+            self._recent[key].append(min(asked))
 
     def _server(self, name: str, turn: int) -> Server:
         arm = self.plan.arm(name)

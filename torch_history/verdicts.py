@@ -24,6 +24,11 @@ MARGIN = 0.04
 """A time within 4 % is called the same. Two builds of one source differ by up to 2 % in where code and data lie, and a user
 feels nothing of it; a change of 5 %, which must be found, lies beyond. Half of it would take four times the rounds."""
 
+CALL_MARGIN = 0.25
+CALLS = ("first_call", "second_call", "median_call", "worst_call", "worst_over_median")
+"""Metrics of calls that a fresh process makes once, and their margin. Two processes of one release differ by 10 % there and
+often by a quarter, since nothing can be repeated within one; what is asked of them is whether they stall: a factor."""
+
 FALSE_RATE = 0.01
 """Of the series of one comparison called FASTER or SLOWER, at most this share is expected not to have changed at all. One in
 a hundred and not in twenty, because a session that goes on with what is undecided looks at it again after every round."""
@@ -125,6 +130,11 @@ class Series:
         """Whether launches of the same release differ: times do, counts and bytes do not."""
         return self.unit in ("seconds", "ratio")
 
+    @property
+    def margin(self) -> float:
+        """Within which a time is called the same."""
+        return CALL_MARGIN if self.metric in CALLS else MARGIN
+
 
 @dataclass(frozen=True)
 class Change:
@@ -150,11 +160,13 @@ class Change:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What launches say about log(new / old): an estimate, its standard error, and Student's degrees of freedom."""
+    """What launches say about log(new / old): an estimate, its standard error, Student's degrees of freedom, and the margin
+    of its series."""
 
     shift: float
     error: float
     freedom: float
+    margin: float = MARGIN
 
     @property
     def p_value(self) -> float:
@@ -163,8 +175,14 @@ class Evidence:
 
     @property
     def beyond(self) -> bool:
-        """Whether the estimate lies beyond MARGIN."""
-        return abs(self.shift) > math.log1p(MARGIN)
+        """Whether the estimate lies beyond the margin."""
+        return abs(self.shift) > math.log1p(self.margin)
+
+    @property
+    def inside(self) -> bool:
+        """Whether it is the same by two one-sided tests at ERROR_RATE, which is an interval inside the margin."""
+        low, high = self.interval(1 - 2 * ERROR_RATE)
+        return low >= 1 / (1 + self.margin) and high <= 1 + self.margin
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Of the ratio new / old."""
@@ -174,7 +192,7 @@ class Evidence:
     def detectable(self, error_rate: float) -> float:
         """The smallest ratio that is called a change at `error_rate` with a probability of POWER, beside such noise."""
         certain, often = (float(x) for x in stats.t.ppf([1 - error_rate / 2, POWER], self.freedom))
-        return _bounded(max(math.log1p(MARGIN), certain * self.error) + often * self.error)
+        return _bounded(max(math.log1p(self.margin), certain * self.error) + often * self.error)
 
 
 def _bounded(logarithm: float) -> float:
@@ -330,7 +348,8 @@ def weigh(estimates: Mapping[Series, Estimate]) -> dict[Series, Evidence]:
         common, weight = lent[series.metric]
         freedom = weight + said.freedom
         variance = (weight * common + said.freedom * said.variance) / freedom
-        found[series] = Evidence(said.shift, math.sqrt(max(variance, LEAST_VARIANCE) * said.factor), freedom)
+        error = math.sqrt(max(variance, LEAST_VARIANCE) * said.factor)
+        found[series] = Evidence(said.shift, error, freedom, series.margin)
     return found
 
 
@@ -393,11 +412,9 @@ def _timed(
     verdict = Verdict.CANT_TELL
     if evidence.beyond and evidence.p_value <= error_rate:
         verdict = Verdict.SLOWER if shift > 0 else Verdict.FASTER
-    else:
-        # Two one-sided tests at ERROR_RATE, which is to say that the interval of this confidence lies inside the margin.
-        inner = evidence.interval(1 - 2 * ERROR_RATE)
-        if inner[0] >= 1 / (1 + MARGIN) and inner[1] <= 1 + MARGIN:
-            verdict, confidence, (low, high) = Verdict.SAME, 1 - 2 * ERROR_RATE, inner
+    elif evidence.inside:
+        verdict, confidence = Verdict.SAME, 1 - 2 * ERROR_RATE
+        low, high = evidence.interval(confidence)
     return replace(
         found,
         verdict=verdict,
