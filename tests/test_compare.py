@@ -330,6 +330,10 @@ def test_shares_in_the_page_are_those_of_the_code(name: str) -> None:
     assert f"| `{name.lower()}` | `{name}`, {value} |" in PAGE
 
 
+def test_margin_of_single_calls_in_the_page_is_that_of_the_code() -> None:
+    assert f"| `CALL_MARGIN` | {100 * verdicts.CALL_MARGIN:.0f} % |" in PAGE
+
+
 @pytest.mark.parametrize("name", ["ROBUST_FROM", "PULLED_IN", "TURNS", "LENDERS", "MOST_LENT", "LEAST_VARIANCE"])
 def test_numbers_in_the_page_are_those_of_the_code(name: str) -> None:
     (said,) = re.findall(rf"^\| `{name}` \| (\S+) \|", PAGE, re.MULTILINE)

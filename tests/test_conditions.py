@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from torch_history import conditions
-from torch_history.conditions import STOLEN, USUAL_OF, Watch, disturbance, gpu_state, processor_ticks, readable
+from torch_history.conditions import OTHERS, STOLEN, USUAL_OF, Watch, disturbance, gpu_state, processor_ticks, readable
 
 USUAL = [{"interpreter": 0.003, "memory": 0.002}] * 5
 
@@ -31,6 +31,19 @@ def test_nothing_is_slow_before_anything_is_usual() -> None:
 
 def test_time_taken_by_the_host_is_a_disturbance() -> None:
     assert disturbance(found(stolen=2 * STOLEN), []) == "the host took 10% of the processors' time away"
+
+
+def test_work_of_others_is_a_disturbance(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert disturbance(found(others=OTHERS), []) == ""
+    assert disturbance(found(others=0.25), []) == "other processes kept 25% of the processors busy"
+    monkeypatch.setattr(conditions.os, "cpu_count", lambda: 4)
+    ticks = iter([(0, 0, 0), (200, 200, 0), (400, 400, 0)])
+    monkeypatch.setattr(
+        conditions, "processor_ticks", lambda: dict(zip(("busy", "idle", "steal"), next(ticks), strict=True))
+    )
+    watch = Watch(gpu=False, threads=1)
+    watch._controls = [(0.003, 0.002)]
+    assert watch.lap()["others"] == 0.25
 
 
 def test_gpu_that_holds_its_clocks_back_is_a_disturbance() -> None:
@@ -69,7 +82,7 @@ def test_a_real_lap_measures_its_own_control() -> None:
     lap = watch.lap()
     assert 0 < lap["control"]["interpreter"] < 1
     assert 0 < lap["control"]["memory"] < 1
-    assert "disturbed" not in lap or lap["stolen"] > STOLEN
+    assert "disturbed" not in lap or lap["stolen"] > STOLEN or lap["others"] > OTHERS
 
 
 def test_what_linux_says_is_read_and_what_is_missing_is_left_out(

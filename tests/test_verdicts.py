@@ -123,6 +123,24 @@ def test_verdict_on_a_time_is_the_planted_one(ratio: float, noise: float, verdic
     assert change.launches == (6, 6)
 
 
+@pytest.mark.parametrize(
+    ("metric", "ratio", "verdict"),
+    [
+        ("time", 1.15, Verdict.SLOWER),
+        ("worst_call", 1.15, Verdict.SAME),
+        ("worst_over_median", 1.15, Verdict.SAME),
+        ("first_call", 1.22, Verdict.CANT_TELL),
+        ("median_call", 1.6, Verdict.SLOWER),
+        ("second_call", 0.6, Verdict.FASTER),
+    ],
+)
+def test_calls_that_are_made_once_have_a_wider_margin(metric: str, ratio: float, verdict: Verdict) -> None:
+    random = np.random.default_rng(3)
+    launches = timed(OLD, noisy(random, 1.0, 0.02, 6)) + timed(NEW, noisy(random, ratio, 0.02, 6))
+    change = only([replace(one, benchmark=f"warm_up.WarmUp.track_{metric}") for one in launches])
+    assert change.verdict is verdict
+
+
 @pytest.mark.parametrize("rounds", [4, 8])
 def test_interval_holds_the_planted_ratio_as_often_as_it_promises(rounds: int) -> None:
     random = np.random.default_rng(1)

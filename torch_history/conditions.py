@@ -23,6 +23,10 @@ interpreter wanders by 10 to 15 % all day."""
 STOLEN = 0.05
 """More than a twentieth of the processors' time taken away by the host of a virtual machine is more than the usual noise."""
 
+OTHERS = 0.1
+"""Share of the processors that others may keep busy, beyond the threads that are measured with: two of these processors are
+halves of one core, and a tenth of both is a fifth of what the measured one has beside it."""
+
 USUAL_OF = 20
 """Controls before it that say what is usual: a machine that has become slower for good is usual again after so many."""
 
@@ -42,9 +46,10 @@ GPU_IDLE_OR_SET = 0x1 | 0x2
 class Watch:
     """The conditions from one `lap` to the next, judged by what was usual in the laps before."""
 
-    def __init__(self, gpu: bool) -> None:
-        """`gpu` says whether a GPU measures, which is then asked as well."""
+    def __init__(self, gpu: bool, threads: int = 1) -> None:
+        """`gpu` says whether a GPU measures, which is then asked as well; `threads` are those that measure."""
         self._gpu = gpu
+        self._own = threads / (os.cpu_count() or 1)
         self._source, self._target = bytes(CONTROL_BYTES), memoryview(bytearray(CONTROL_BYTES))
         self._usual: deque[dict[str, float]] = deque(maxlen=USUAL_OF)
         self.begin()
@@ -66,8 +71,8 @@ class Watch:
 
     def lap(self) -> dict[str, Any]:
         """What held since `begin`: `control` in seconds (`interpreter` for the loop, `memory` for the copy), `load`,
-        `stolen` and `busy` as shares of the processors' time, what `readable` finds, and `gpu`. `disturbed` says why that
-        was no fair measurement, and is absent where it was."""
+        `stolen`, `busy` and, by `others` than what is measured, as shares of the processors' time, what `readable` finds,
+        and `gpu`. `disturbed` says why that was no fair measurement, and is absent where it was."""
         if not self._controls:
             self.control()
         columns = zip(*self._controls, strict=True)
@@ -78,6 +83,7 @@ class Watch:
         if total := sum(passed.values()):
             found["stolen"] = round(passed["steal"] / total, 4)
             found["busy"] = round(passed["busy"] / total, 3)
+            found["others"] = round(max(0.0, found["busy"] - self._own), 3)
         found.update({name: value for name, value in readable().items() if value is not None})
         if self._gpu:
             found["gpu"] = gpu_state()
@@ -96,6 +102,8 @@ def disturbance(found: Mapping[str, Any], usual: Sequence[Mapping[str, float]]) 
     """Why these conditions were no fair ones, in words that follow `disturbed:`; empty where they were."""
     if found.get("stolen", 0.0) > STOLEN:
         return f"the host took {found['stolen']:.0%} of the processors' time away"
+    if found.get("others", 0.0) > OTHERS:
+        return f"other processes kept {found['others']:.0%} of the processors busy"
     if len(usual) >= LEAST_KNOWN:
         for name, seconds in found["control"].items():
             ratio = seconds / statistics.median(of[name] for of in usual)

@@ -205,7 +205,7 @@ class Session:
         begun = bool(stored and self.launches())
         self.finished = begun and bool(stored.get("finished"))
         self.resumed = begun and not self.finished
-        self._watch = Watch(gpu=self._on_gpu)
+        self._watch = Watch(gpu=self._on_gpu, threads=int(self.machine.__dict__.get("threads", 1)))
         self._recent: dict[_Key, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self._askings: dict[_Key, list[float]] = defaultdict(list)
 
