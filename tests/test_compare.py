@@ -103,7 +103,7 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
         "2 SLOWER, 1 HUNGRIER, 1 MORE, 2 SAME, 1 CAN'T TELL, 1 BROKE, 1 NEVER RAN."
     )
     assert "(4 series)" in rest[6]
-    assert rest[-1] == "The environments differ in onednn 2.6.0 -> 3.1.1."
+    assert rest[-1] == "The environments differ: oneDNN went from 2.6.0 to 3.1.1."
 
 
 def test_all_lists_the_rest_too_and_says_what_could_have_been_seen(results: Path) -> None:
@@ -131,7 +131,7 @@ def test_single_launch_is_no_evidence_and_the_next_command_is_named(results: Pat
     answer = command("2.0.1", "2.1.2")
     assert answer.output.startswith("Nothing changed that could be told.\n")
     assert "1 CAN'T TELL" in answer.output
-    assert "`torch-history run --launches 5 v2.0.1 v2.1.2`" in answer.output
+    assert "`torch-history run --lane 3.11 --launches 5 v2.0.1 v2.1.2`" in answer.output
 
 
 def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results: Path) -> None:
@@ -334,7 +334,9 @@ def test_margin_of_single_calls_in_the_page_is_that_of_the_code() -> None:
     assert f"| `CALL_MARGIN` | {100 * verdicts.CALL_MARGIN:.0f} % |" in PAGE
 
 
-@pytest.mark.parametrize("name", ["ROBUST_FROM", "PULLED_IN", "TURNS", "LENDERS", "MOST_LENT", "LEAST_VARIANCE"])
+@pytest.mark.parametrize(
+    "name", ["ROBUST_FROM", "PULLED_IN", "TURNS", "LENDERS", "MOST_LENT", "ROUNDING", "LEAST_VARIANCE"]
+)
 def test_numbers_in_the_page_are_those_of_the_code(name: str) -> None:
     (said,) = re.findall(rf"^\| `{name}` \| (\S+) \|", PAGE, re.MULTILINE)
     assert float(said) == getattr(verdicts, name)

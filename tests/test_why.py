@@ -57,6 +57,12 @@ def said(time: Change, *beside: Change, new: dict[str, Any] | None = None, devic
             [("operators", 38, 53), ("fusion_groups", 1, 0)],
             "because it is no longer fused",
         ),
+        # A number that came from none is no fusion, which would be named alone.
+        (
+            SLOWER,
+            [("kernels", 0, 9), ("operators", 3, 5)],
+            "because the number of kernels went from 0 to 9 and the number of operators from 3 to 5",
+        ),
         # What moved the other way cannot have cost time.
         (SLOWER, [("operators", 9, 1)], "although the number of operators went from 9 to 1: unexplained"),
         (FASTER, [("fusion_groups", 1, 0)], "although it is no longer fused: unexplained"),

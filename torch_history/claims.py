@@ -6,13 +6,16 @@ variants in the medians of the launches; where only some sizes show it the claim
 
 from __future__ import annotations
 
+import itertools
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .axis import Axis
 from .launches import Launch
-from .verdicts import history, human
+from .verdicts import History, history, human
 
 CLEARLY = 1.2
 """A factor between two variants of one launch: both ran within minutes on one machine, which seldom wanders by a fifth."""
@@ -131,33 +134,170 @@ def _by_time(deciding: dict[str, float | None], words: str, others: dict[str, fl
     return Answer(word, f"{words}: {', '.join(f'{ratio:.1f} ({size})' for size, ratio in shown.items())}.")
 
 
-CLAIMS: dict[str, tuple[str, Callable[[Numbers], Answer]]] = {
-    "intersection": ("Scripting keeps intermediates out of memory", intersection),
-    "saved_tensors": ("Disabling saved-tensor hooks saves memory", saved_tensors),
-    "warm_up": ("TorchScript stalls", warm_up),
-    "batching": ("A tensor per row is slow", batching),
-    "selection": ("A reused index is faster than a mask", selection),
+@dataclass(frozen=True)
+class Claim:
+    """A claim in `words`, what decides it, what to do for each word of the newest answer, and what shows it: a metric of
+    some variants, in the shortest size with numbers that holds `size`."""
+
+    words: str
+    decide: Callable[[Numbers], Answer]
+    advice: Mapping[str, str]
+    metric: str
+    variants: tuple[str, ...]
+    size: str = ""
+
+
+CLAIMS: dict[str, Claim] = {
+    "intersection": Claim(
+        "Scripting keeps intermediates out of memory",
+        intersection,
+        {
+            HOLDS: "Script it where memory is short; look again after an upgrade: it is the wheel's fuser that does it.",
+            FAILS: "Do not script it for memory: it peaks as eager does. Write it in place, or compile it.",
+        },
+        "peak_memory",
+        ("eager", "scripted", "compiled", "in_place"),
+    ),
+    "saved_tensors": Claim(
+        "Disabling saved-tensor hooks saves memory",
+        saved_tensors,
+        {
+            HOLDS: "It changes what is saved here: look at which script and which number before relying on it.",
+            FAILS: "Do not use it for memory: it forbids hooks, it saves nothing. Where no gradient is wanted use no_grad "
+            "or inference_mode, else a checkpoint or save_on_cpu.",
+        },
+        "peak_memory",
+        ("plain", "hooks_disabled", "no_grad", "checkpoint"),
+        "loop",
+    ),
+    "warm_up": Claim(
+        "TorchScript stalls",
+        warm_up,
+        {
+            HOLDS: "Warm every shape up before serving, or serve eagerly: eager has no such calls.",
+            FAILS: "TorchScript need not be left for its stalls; the second call is the one to warm up.",
+        },
+        "worst_over_median",
+        ("eager", "scripted", "traced", "frozen"),
+        "changing shapes",
+    ),
+    "batching": Claim(
+        "A tensor per row is slow",
+        batching,
+        {
+            HOLDS: "Gather the rows in NumPy and make one tensor.",
+            PARTLY: "Gather the rows in NumPy and make one tensor where rows are many and short.",
+            FAILS: "Write what reads best: a tensor per row costs no more.",
+        },
+        "time",
+        ("vstack_rows", "stack_rows", "numpy_stack", "flat_buffer"),
+        "4,096 x 64",
+    ),
+    "selection": Claim(
+        "A reused index is faster than a mask",
+        selection,
+        {
+            HOLDS: "Turn a mask that is used again into an index once.",
+            PARTLY: "Turn a mask that is used again into an index once where it selects little.",
+            FAILS: "Select by the mask: an index that is made once is no faster.",
+        },
+        "time",
+        ("mask", "masked_select", "nonzero_each_time", "index_reused"),
+        "vector 1 % x 100",
+    ),
 }
-"""Question -> the claim in words, and what answers it."""
+"""Question -> its claim."""
+
+UNDECIDED = "It cannot be told here: {sentence} Measure it on your own machine."
 
 
-def answers(launches: Iterable[Launch], environment: str) -> dict[str, dict[str, Answer]]:
-    """Question -> release -> its answer, for the releases that `environment` measured."""
-    values: dict[tuple[str, str], dict[tuple[str, str, str], float]] = {}
-    for series, releases in history(launches).items():
-        if series.environment != environment or len(series.parameters) != 2:
+def answers(found: History) -> dict[str, dict[str, Answer]]:
+    """Question -> release -> its answer, for what one environment measured."""
+    values: dict[str, dict[str, dict[tuple[str, str, str], float]]] = defaultdict(lambda: defaultdict(dict))
+    for series, releases in found.items():
+        if len(series.parameters) != 2:
             continue
-        question, _, metric = series.benchmark.partition(".")
         variant, size = (parameter.strip("'") for parameter in series.parameters)
         for release, pairs in releases.items():
             numbers = [case.number for _, case in pairs if case.number is not None]
-            found = values.setdefault((question, release), {})
+            of_release = values[series.question][release]
             if numbers:
-                found[metric.rpartition(".")[2].removeprefix("track_"), variant, size] = statistics.median(numbers)
+                of_release[series.metric, variant, size] = statistics.median(numbers)
     return {
-        question: {release: answer(Numbers(found)) for (of, release), found in values.items() if of == question}
-        for question, (_, answer) in CLAIMS.items()
+        question: {release: claim.decide(Numbers(known)) for release, known in values[question].items()}
+        for question, claim in CLAIMS.items()
     }
+
+
+def in_turn(answered: Sequence[tuple[str, str]]) -> str:
+    """The answers of all releases in one sentence: `Holds up to v2.0.1, does not hold since v2.1.2.`"""
+    turns = [list(group) for _, group in itertools.groupby(answered, key=lambda item: item[1])]
+    if not turns:
+        return "No release has an answer."
+    if len(turns) == 1:
+        first, last = turns[0][0][0], turns[0][-1][0]
+        where = f"from {first} to {last}" if first != last else f"on {first}"
+        return f"{turns[0][0][1].capitalize()} {where}."
+    said = []
+    for i, turn in enumerate(turns):
+        first, last = turn[0][0], turn[-1][0]
+        where = f"up to {last}" if i == 0 else f"since {first}" if i == len(turns) - 1 else f"from {first} to {last}"
+        said.append(f"{turn[0][1]} {where if first != last or i in (0, len(turns) - 1) else f'on {first}'}")
+    return f"{', '.join(said).capitalize()}."
+
+
+def as_data(words: Mapping[str, Sequence[tuple[str, str]]], found: History) -> list[dict[str, Any]]:
+    """Each claim as the site shows it. `words` are the answers of all releases, question -> (release, word), oldest first;
+    `found` has the newest of them, which decides what to do and what is drawn."""
+    answered = answers(found)
+    data = []
+    for question, claim in CLAIMS.items():
+        if question not in words or not words[question]:
+            continue
+        newest = answered[question][words[question][-1][0]]
+        data.append(
+            {
+                "question": question,
+                "words": claim.words,
+                "summary": in_turn(words[question]),
+                "advice": claim.advice.get(newest.word) or UNDECIDED.format(sentence=newest.sentence),
+                "picture": _picture(found, question, claim),
+            }
+        )
+    return data
+
+
+def _picture(found: History, question: str, claim: Claim) -> dict[str, Any] | None:
+    """What shows a claim: the benchmark, the size and those of its variants that have numbers there."""
+    shown: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for series, releases in found.items():
+        if (series.question, series.metric) != (question, claim.metric) or len(series.parameters) != 2:
+            continue
+        variant, size = (parameter.strip("'") for parameter in series.parameters)
+        numbers = any(case.number is not None for pairs in releases.values() for _, case in pairs)
+        if numbers and variant in claim.variants and claim.size in size:
+            shown[series.benchmark, size].append(variant)
+    if not shown:
+        return None
+    (benchmark, size), variants = min(shown.items(), key=lambda item: len(item[0][1]))
+    ordered = [variant for variant in claim.variants if variant in variants]
+    return {"benchmark": benchmark, "size": size, "variants": ordered}
+
+
+def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:
+    """What no variant can do with less: the intersection's result, a quarter of what eager holds at its peak."""
+    data = []
+    for series, of in found.items():
+        if (series.question, series.metric) == ("intersection", "peak_memory") and series.parameters[:1] == (
+            "'eager'",
+        ):
+            peaks = [[case.number for _, case in of.get(tag, []) if case.number is not None] for tag in releases]
+            size = " ".join(parameter.strip("'") for parameter in series.parameters[1:])
+            numbers = [peak[-1] / 4 if peak else None for peak in peaks]
+            data.append(
+                {"benchmark": series.benchmark, "size": size, "words": "the result's own bytes", "numbers": numbers}
+            )
+    return data
 
 
 def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
@@ -169,18 +309,18 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
     for machine, launches in launches_of.items():
         launches = list(launches)
         for environment in sorted({launch.environment for launch in launches}):
-            found = answers(launches, environment)
+            found = answers(history(launch for launch in launches if launch.environment == environment))
             releases = sorted({r for of in found.values() for r in of if r in axis}, key=axis.position)
             if not releases:
                 continue
             parts.append(f"\n## {machine}, {environment}\n\n")
             parts.append("| claim | " + " | ".join(release.removeprefix("v") for release in releases) + " |\n")
             parts.append("|---" * (len(releases) + 1) + "|\n")
-            for question, (words, _) in CLAIMS.items():
+            for question, claim in CLAIMS.items():
                 cells = [found[question][release].word if release in found[question] else "" for release in releases]
-                parts.append(f"| [{words}](questions/{question}.md) | " + " | ".join(cells) + " |\n")
+                parts.append(f"| [{claim.words}](questions/{question}.md) | " + " | ".join(cells) + " |\n")
             parts.append(f"\nOn {releases[-1]}:\n\n")
-            for question, (words, _) in CLAIMS.items():
+            for question, claim in CLAIMS.items():
                 if answer := found[question].get(releases[-1]):
-                    parts.append(f"- **{words}: {answer.word}.** {answer.sentence}\n")
+                    parts.append(f"- **{claim.words}: {answer.word}.** {answer.sentence}\n")
     return "".join(parts)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,13 @@ from .verdicts import (
     POWER,
     RANK,
     Change,
+    History,
     Series,
     Verdict,
+    history,
     human,
 )
-from .why import moved, why
+from .why import in_words, moved, why
 
 SCHEMA = 2
 """Of the JSON; it grows by one when a key goes or changes its meaning, not when one is added."""
@@ -126,25 +128,41 @@ def find(
     theirs = [launch for launch in theirs if _question(launch) in wanted[0] or not questions]
     _one_of(wanted[1], {_metric(launch) for launch in theirs}, "metric", f"in {old} and {new}")
     asked = [launch for launch in stored if _metric(launch) in wanted[1] or not metrics]
-    every = verdicts.compare(asked, old, new)
-    changes = [change for change in every if change.reason != NOT_MEASURED]
-    if not changes:
+    facts = {tag: read_environment(results_dir, machine, tag, environment) for tag in (old, new)}
+    beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
+    found = compared(machine, environment, old, new, history(asked), facts, _device(results_dir, machine), beside)
+    if not found.changes:
         had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
         raise CannotCompare(
             f"{old} and {new} have nothing in common: of {old} there is {had[0] or 'nothing'}, of {new} "
             f"{had[1] or 'nothing'}, and no question in both in the same size and version."
         )
-    device = _device(results_dir, machine)
-    before, after = (read_environment(results_dir, machine, tag, environment) for tag in (old, new))
-    beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
+    return found
+
+
+def compared(
+    machine: str,
+    environment: str,
+    old: str,
+    new: str,
+    found: History,
+    facts: Mapping[str, Mapping[str, Any]],
+    device: str,
+    beside: Iterable[Change] = (),
+) -> Comparison:
+    """Two tags by what `verdicts.history` gives, with the facts of their environments; `beside` are exact changes that may
+    be causes although they were not asked for."""
+    every = verdicts.compare_history(found, old, new)
+    changes = [change for change in every if change.reason != NOT_MEASURED]
+    causes = {change.series: change for change in [*beside, *changes]}.values()
     return Comparison(
         machine,
         environment,
         old,
         new,
         changes=sorted(changes, key=_place),
-        why=why({change.series: change for change in [*beside, *changes]}.values(), before, after, device),
-        moved=moved(before, after, device),
+        why=why(causes, facts[old], facts[new], device),
+        moved=moved(facts[old], facts[new], device),
         one_sided=len(every) - len(changes),
     )
 
@@ -173,10 +191,10 @@ def _metric(launch: Launch) -> str:
 
 
 def _place(change: Change) -> tuple[int, bool, float]:
-    """Worst first: what is missing, then from none, then by how far the ratio lies from 1."""
+    """Worst first: what is missing, then from none, then by how far the ratio lies from 1, its last digits left aside."""
     missing = change.old is None or change.new is None
     far = abs(math.log(change.ratio)) if change.ratio and change.ratio > 0 else math.inf
-    return RANK[change.verdict.kind], not missing, -far
+    return RANK[change.verdict.kind], not missing, -round(far, 9)
 
 
 # --- sentences
@@ -231,26 +249,38 @@ def _of_case(changes: Sequence[Change], why: Mapping[Series, str]) -> str:
 
 def tell(steps: Iterable[Step], results_dir: Path, machine: str) -> list[str]:
     """A sentence per step, spike or drift, with its releases first and its cause last."""
-    stored = list(read_launches(results_dir, machine))
-    device = _device(results_dir, machine)
-    beside: dict[tuple[str, str], dict[Series, Change]] = {}
-    told = []
+
+    def facts(tag: str, environment: str) -> dict[str, Any]:
+        return read_environment(results_dir, machine, tag, environment)
+
+    return told(steps, history(read_launches(results_dir, machine)), facts, _device(results_dir, machine))
+
+
+def told(
+    steps: Iterable[Step], found: History, facts: Callable[[str, str], Mapping[str, Any]], device: str
+) -> list[str]:
+    """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane."""
+    exact: dict[object, list[Series]] = defaultdict(list)
+    for series in found:
+        if not series.varies:
+            exact[series.environment, series.question, series.parameters].append(series)
+    sentences = []
     for step in steps:
-        pair = step.old, step.new
-        if pair not in beside:
-            beside[pair] = {
-                change.series: change for change in verdicts.compare(stored, *pair) if not change.series.varies
-            }
-        change = Change(step.series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
-        before, after = (read_environment(results_dir, machine, tag, step.series.environment) for tag in pair)
-        because = why({**beside[pair], step.series: change}.values(), before, after, device).get(step.series, "")
+        series = step.series
+        beside = {
+            other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
+            for other in exact[series.environment, series.question, series.parameters]
+        }
+        change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
+        before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
+        because = why({**beside, series: change}.values(), before, after, device).get(series, "")
         where = {
             Kind.STEP: f"{step.new}",
             Kind.SPIKE: " to ".join(dict.fromkeys((step.new, step.until))) + ", recovered since",
             Kind.DRIFT: f"slowly from {step.old} to {step.new}",
         }[step.kind]
-        told.append(f"{where}: {sentence(change, because)}")
-    return told
+        sentences.append(f"{where}: {sentence(change, because)}")
+    return sentences
 
 
 def _device(results_dir: Path, machine: str) -> str:
@@ -318,15 +348,16 @@ def summary(comparison: Comparison) -> list[str]:
     if disturbed := sum(change.disturbed for change in times):
         lines.append(f"{disturbed} of their numbers were taken while the machine was disturbed, on all releases alike.")
     if single:
+        _, is_lane, python = comparison.environment.partition("release-py")
+        lane = f"--lane {python} " if is_lane else ""
         lines.append(
             f"{len(single)} times have a single launch of one release, which is no evidence: "
-            f"`torch-history run --launches 5 {comparison.old} {comparison.new}`."
+            f"`torch-history run {lane}--launches 5 {comparison.old} {comparison.new}`."
         )
     if comparison.one_sided:
         lines.append(f"{comparison.one_sided} series were measured in one of the two only.")
     if comparison.moved:
-        facts = ", ".join(f"{name} {old} -> {new}" for name, (old, new) in comparison.moved.items())
-        lines.append(f"The environments differ in {facts}.")
+        lines.append(f"The environments differ: {in_words(comparison.moved)}.")
     return lines
 
 

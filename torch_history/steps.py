@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
+from threadpoolctl import threadpool_limits
 
 from .axis import Axis
 from .launches import Case, Launch
-from .verdicts import ERROR_RATE, RANK, VARYING_UNITS, Series, Verdict, history
+from .verdicts import ERROR_RATE, RANK, VARYING_UNITS, History, Series, Verdict, history
 
 NEWEST_ERROR = 0.01
 """Chance that a series without any change shows a step at its newest release: asked once for each release that comes out."""
@@ -44,6 +45,10 @@ DRIFT_GRID = 4
 ALIKE = 2
 """Drifts that count as one place: they overlap so much that 15 of them err as seldom as 6 independent ones at most, and 44
 as 13. Not three, since sessions that differ as much as launches do make drifts out of little."""
+
+WINDOW = 64
+"""Releases of a time that are looked at, the newest: all of PyTorch's and a decade more. The shapes that are tried grow with
+the square of their number, and what lies farther back was told when it was new. Counts are followed over the whole axis."""
 
 OUTLYING = 0.1
 """Share of launches that are moved closer to the median of their release and session where some lie far out. With a larger
@@ -111,9 +116,16 @@ def regressions(launches: Iterable[Launch], axis: Axis, environment: str) -> lis
     """Everything that happened to any series of `environment` (`release-py3.11`), newest first, then what costs, most first.
 
     Releases without a number are passed over: what follows is compared with the last one that has any."""
+    found = history(launches)
+    return of_history({series: of for series, of in found.items() if series.environment == environment}, axis)
+
+
+def of_history(history: History, axis: Axis) -> list[Step]:
+    """`regressions` on what `verdicts.history` gives, of one environment."""
     found = []
-    for series, releases in history(launches).items():
-        if series.environment == environment:
+    # These matrices are so small that threads of a library wait for each other longer than they compute.
+    with threadpool_limits(1):
+        for series, releases in history.items():
             numbers = _numbers(releases, axis)
             found += find_steps(series, numbers) if series.varies else _exact(series, numbers)
     return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
@@ -173,7 +185,7 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
 def find_steps(series: Series, numbers: Numbers) -> list[Step]:
     """Steps, spikes and drifts of a time, part by part where sessions do not tie all releases together."""
     found = []
-    for part in _parts(numbers):
+    for part in _parts(dict(list(numbers.items())[-WINDOW:])):
         cells = _Cells.of([numbers[release] for release in part])
         shapes = find_shapes(cells)
         level = cells.levels(shapes)

@@ -13,10 +13,12 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from asv import util
-from scipy import optimize, special, stats
+from numpy.typing import NDArray
+from scipy import optimize, sparse, special, stats
 
 from .launches import Case, Launch, unit_of
 
@@ -49,6 +51,9 @@ MOST_LENT = 20.0
 LEAST_VARIANCE = 1e-8
 """Of a launch's logarithm: a clock's own 0.01 %. Two launches that agree to the last digit do so by chance."""
 
+ROUNDING = 1e-20
+"""Of a variance: what lies below is left by rounding where launches agree to the last digit, and tells nothing of noise."""
+
 ROBUST_FROM = 6
 """Degrees of freedom from which a round out of line is pulled in. With fewer nobody can say which one is out of line."""
 
@@ -62,12 +67,18 @@ TURNS = 10
 BOUND = 1e6
 """Ends of an interval beyond this ratio are given as this: they say that nothing is known."""
 
+FEW = 50
+"""Releases of a chain up to which a dense matrix is solved as fast as a sparse one."""
+
 NOT_MEASURED = "it was not measured"
 """The reason of a series that nobody asked for in one of the two releases, such as another size."""
 
 VARYING_UNITS = ("seconds", "ratio", "stalls")
 """Units of what differs from launch to launch and is measured in each; all else is exact. Stalls are counted, so they are
 not compared by an interval: they changed where all launches agree on that."""
+
+
+Array = NDArray[np.float64]
 
 
 class Verdict(enum.Enum):
@@ -93,6 +104,9 @@ class Verdict(enum.Enum):
     def kind(self) -> str:
         return self.value[1]
 
+
+KINDS = {verdict.words: verdict.kind for verdict in Verdict}
+"""The words of every verdict, in their order -> its kind."""
 
 RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "never ran": 5}
 """Order of kinds of verdicts where they are listed."""
@@ -171,7 +185,7 @@ class Evidence:
     @property
     def p_value(self) -> float:
         """Of the hypothesis that nothing changed: Student's two-sided test."""
-        return 2 * float(stats.t.sf(abs(self.shift) / self.error, self.freedom))
+        return 2 * float(special.stdtr(self.freedom, -abs(self.shift) / self.error))
 
     @property
     def beyond(self) -> bool:
@@ -186,12 +200,12 @@ class Evidence:
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Of the ratio new / old."""
-        half = float(stats.t.ppf((1 + confidence) / 2, self.freedom)) * self.error
+        half = float(special.stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
         return _bounded(self.shift - half), _bounded(self.shift + half)
 
     def detectable(self, error_rate: float) -> float:
         """The smallest ratio that is called a change at `error_rate` with a probability of POWER, beside such noise."""
-        certain, often = (float(x) for x in stats.t.ppf([1 - error_rate / 2, POWER], self.freedom))
+        certain, often = (float(x) for x in special.stdtrit(self.freedom, [1 - error_rate / 2, POWER]))
         return _bounded(max(math.log1p(self.margin), certain * self.error) + often * self.error)
 
 
@@ -200,7 +214,18 @@ def _bounded(logarithm: float) -> float:
     return math.exp(min(max(logarithm, -limit), limit))
 
 
-def history(launches: Iterable[Launch]) -> dict[Series, dict[str, list[tuple[Launch, Case]]]]:
+_Pairs = list[tuple[Launch, Case]]
+
+History = Mapping[Series, Mapping[str, _Pairs]]
+"""What `history` gives: series -> release -> its launches in order of time."""
+
+
+def disturbed(launch: Launch) -> bool:
+    """Whether it was measured although the machine was disturbed."""
+    return "disturbed" in launch.facts.get("conditions", {})
+
+
+def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
     """Series -> release -> its launches in order of time, only those of the series' newest version.
 
     asv may take several rounds in one start of the interpreter; they are one launch, and their samples are pooled. Of a
@@ -226,67 +251,72 @@ def history(launches: Iterable[Launch]) -> dict[Series, dict[str, list[tuple[Lau
     }
 
 
-_Pairs = list[tuple[Launch, Case]]
-
-
 def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:
     """A verdict for every series that either release has: what costs first, what needs no thought last, then by series.
 
     All of them are looked at together: each more makes an interval wider, so ask about no more than is wanted.
     """
-    found = {series: of for series, of in history(launches).items() if old in of or new in of}
-    used = {series: comparable(observations(of), old, new) for series, of in found.items() if series.varies}
+    return compare_history(history(launches), old, new)
+
+
+def compare_history(found: History, old: str, new: str) -> list[Change]:
+    """`compare` on what `history` gives."""
+    found = {series: of for series, of in found.items() if old in of or new in of}
+    used = {series: comparable(of, old, new) for series, of in found.items() if series.varies}
     estimates = {series: estimate(seen, old, new) for series, seen in used.items() if seen}
     evidence = weigh({series: said for series, said in estimates.items() if said.freedom})
     error_rate = error_rate_of_each(evidence.values())
     changes = [
         _timed(series, used[series], old, new, estimates[series].shift, evidence.get(series), error_rate)
         if series in estimates
-        else _judge(series, of.get(old, []), of.get(new, []))
+        else judge(series, of.get(old, []), of.get(new, []))
         for series, of in found.items()
     ]
     return sorted(changes, key=lambda change: RANK[change.verdict.kind])
 
 
-@dataclass(frozen=True)
-class Observation:
+Block = tuple[str, int]
+"""A session and a round of it."""
+
+
+class Observation(NamedTuple):
     """One launch's number of one series: where it was taken, and whether that was in disturbed conditions."""
 
     release: str
-    session: str
-    round: int
+    block: Block
     number: float
-    disturbed: bool = False
+    disturbed: bool
 
 
-def observations(releases: Mapping[str, _Pairs]) -> list[Observation]:
+def observations(releases: Mapping[str, _Pairs], *tags: str) -> list[Observation]:
+    """Those of `tags`."""
     return [
-        Observation(
-            release,
-            launch.session,
-            launch.round,
-            case.number,
-            "disturbed" in launch.facts.get("conditions", {}),
-        )
-        for release, pairs in releases.items()
-        for launch, case in pairs
+        Observation(tag, (launch.session, launch.round), case.number, disturbed(launch))
+        for tag in tags
+        for launch, case in releases.get(tag, [])
         if case.number
     ]
 
 
-def comparable(seen: Sequence[Observation], old: str, new: str) -> list[Observation]:
-    """Those of `seen` that compare the two releases: theirs in the rounds that hold both; without such a round those of
-    every release that rounds tie to them, one by another; none where no chain of rounds does."""
-    rounds: dict[tuple[str, int], set[str]] = defaultdict(set)
-    for one in seen:
-        rounds[one.session, one.round].add(one.release)
-    both = {key for key, releases in rounds.items() if {old, new} <= releases}
+def comparable(releases: Mapping[str, _Pairs], old: str, new: str) -> list[Observation]:
+    """What compares the two releases: theirs in the rounds that hold both; without such a round those of every release that
+    rounds tie to them, one by another; none where no chain of rounds does."""
+    seen = observations(releases, old, new)
+    both = {one.block for one in seen if one.release == old} & {one.block for one in seen if one.release == new}
     if both:
-        return [one for one in seen if one.release in (old, new) and (one.session, one.round) in both]
-    tied, tied_before = {old}, set[str]()
-    while tied != tied_before:
-        tied_before = set(tied)
-        tied.update(*(releases for releases in rounds.values() if releases & tied))
+        return [one for one in seen if one.block in both]
+    seen = observations(releases, *releases)
+    rounds: dict[Block, set[str]] = defaultdict(set)
+    of_release: dict[str, list[Block]] = defaultdict(list)
+    for tag, block, *_ in seen:
+        rounds[block].add(tag)
+        of_release[tag].append(block)
+    tied, ahead = {old}, [old]
+    while ahead:
+        for block in of_release[ahead.pop()]:
+            more = rounds.pop(block, set()) - tied
+            tied |= more
+            ahead += more
     return [one for one in seen if one.release in tied] if new in tied else []
 
 
@@ -303,34 +333,52 @@ class Estimate:
 
 def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate:
     """Least squares on what is `comparable`: a logarithm is the level of its release plus what its round adds, so for two
-    releases this is Student's paired test. There rounds out of line are pulled in by Huber's pseudo-values (1981, 7.8); what
-    more releases leave says too little of which launch it was."""
-    releases = sorted({one.release for one in seen} - {old})
-    rounds = sorted({(one.session, one.round) for one in seen})
-    design = np.zeros((len(seen), len(releases) + len(rounds)))
-    for row, one in enumerate(seen):
-        design[row, len(releases) + rounds.index((one.session, one.round))] = 1
-        if one.release != old:
-            design[row, releases.index(one.release)] = 1
+    releases this is Student's paired test. What rounds add is the mean of what levels leave there, which makes the equations
+    of the levels a Laplacian: a round of k launches adds I - 11'/k to it."""
+    tags: dict[str, int] = {old: 0, new: 1}
+    blocks: dict[Block, int] = {}
+    release = np.array([tags.setdefault(one.release, len(tags)) for one in seen])
+    block = np.array([blocks.setdefault(one.block, len(blocks)) for one in seen])
     logarithms = np.log([one.number for one in seen])
-    solution = np.linalg.pinv(design)
-    freedom = len(seen) - design.shape[1]
-    effects = solution @ logarithms
-    residuals = logarithms - design @ effects
-    inside = 1.0
-    if freedom >= ROBUST_FROM and len(releases) == 1 and len(seen) == 2 * len(rounds):
+    if len(tags) == 2 and len(seen) == 2 * len(blocks):
+        return _paired(np.bincount(block, np.where(release, logarithms, -logarithms)).astype(float))
+
+    def apart(values: Array) -> Array:
+        """What is left when the mean of each round is taken off."""
+        return values - (np.bincount(block, values) / np.bincount(block))[block]
+
+    few = len(tags) <= FEW
+    diagonal, solve = (np.diag, np.linalg.solve) if few else (sparse.diags_array, sparse.linalg.spsolve)
+    share = sparse.coo_array((np.bincount(block)[block] ** -0.5, (block, release))).tocsr()
+    share = share.toarray() if few else share
+    laplacian = diagonal(np.bincount(release).astype(float)) - share.T @ share
+    sums = np.bincount(release, apart(logarithms))
+    # Levels are relative to the old release's; the second column gives the variance of the new one's.
+    levels, variances = solve(laplacian[1:, 1:], np.column_stack([sums, np.arange(len(tags)) == 1])[1:]).T
+    left = apart(logarithms - np.append(0.0, levels)[release])
+    freedom = len(seen) - len(blocks) - len(levels)
+    return Estimate(float(levels[0]), float(variances[0]), float(left @ left) / max(freedom, 1), float(freedom))
+
+
+def _paired(differences: Array) -> Estimate:
+    """From a difference of logarithms per round. Rounds out of line are pulled in by Huber's pseudo-values (1981, 7.8); with
+    more releases nobody could say which launch it was."""
+    freedom, inside = len(differences) - 1, 1.0
+    shift = float(differences.mean())
+    left = differences - shift
+    if freedom >= ROBUST_FROM:
         for turn in range(2 * TURNS):
             # First the farther half, which leads to the middle of most: what is usual is seen there, and pulls in the rest.
             if turn < TURNS:
-                usual = max(float(np.median(np.abs(residuals))), math.sqrt(LEAST_VARIANCE))
+                usual = max(float(np.median(np.abs(left))), 2 * math.sqrt(LEAST_VARIANCE))
             limit = usual if turn < TURNS else PULLED_IN * 1.4826 * usual
-            effects = effects + solution @ np.clip(residuals, -limit, limit)
-            residuals = logarithms - design @ effects
-        inside = float((np.abs(residuals) <= limit).mean())
-        residuals = np.clip(residuals, -limit, limit)
-    which = releases.index(new)
-    variance = float(residuals @ residuals) / max(freedom, 1) / inside**2
-    return Estimate(float(effects[which]), float(solution[which] @ solution[which]), variance, freedom * inside)
+            shift += float(left.clip(-limit, limit).mean())
+            left = differences - shift
+        inside = float((np.abs(left) <= limit).mean())
+        left = left.clip(-limit, limit)
+    # Each launch of a pair is half of the difference away from their mean.
+    variance = float(left @ left) / 2 / max(freedom, 1) / inside**2
+    return Estimate(shift, 2 / len(differences), variance, freedom * inside)
 
 
 def weigh(estimates: Mapping[Series, Estimate]) -> dict[Series, Evidence]:
@@ -359,7 +407,7 @@ def common_noise(estimates: Sequence[Estimate]) -> tuple[float, float]:
     Method of moments on the logarithms of the variances, which scatter by chance as their degrees of freedom say and
     beyond that as series differ: Smyth (2004), section 6.2.
     """
-    known = [said for said in estimates if said.variance > 0]
+    known = [said for said in estimates if said.variance > ROUNDING]
     if len(known) < LENDERS:
         return 0.0, 0.0
     half = np.array([said.freedom for said in known]) / 2
@@ -433,7 +481,7 @@ def _variation(values: list[float]) -> float:
     return statistics.stdev(values) / statistics.fmean(values)
 
 
-def _judge(series: Series, before: _Pairs, after: _Pairs) -> Change:
+def judge(series: Series, before: _Pairs, after: _Pairs) -> Change:
     """The verdict on an exact number, or on a series that no round gave in both releases."""
     olds = [case.number for _, case in before if case.number is not None]
     news = [case.number for _, case in after if case.number is not None]
@@ -452,7 +500,8 @@ def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[i
     old, new = olds[-1], news[-1]
     ratio = new / old if old else (1.0 if new == old else None)
     if len(set(olds)) > 1 or len(set(news)) > 1:
-        said = f"the count differs between launches: {sorted(set(olds))} and {sorted(set(news))}"
+        values = [", ".join(f"{value:.15g}" for value in sorted(set(side))) for side in (olds, news)]
+        said = f"the count differs between launches: [{values[0]}] and [{values[1]}]"
         return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
     more, fewer = (Verdict.HUNGRIER, Verdict.LEANER) if series.unit == "bytes" else (Verdict.MORE, Verdict.FEWER)
     if series.unit in VARYING_UNITS and min(counts) < 2:

@@ -77,6 +77,11 @@ def moved(old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[s
     return {name: values for name, values in facts.items() if None not in values and values[0] != values[1]}
 
 
+def in_words(facts: Mapping[str, tuple[Any, Any]]) -> str:
+    """`moved` facts as a clause: `oneDNN went from 2.7.3 to 3.1.1`. There must be one."""
+    return _listed([_fact(name, *values) for name, values in facts.items()])
+
+
 def _case(series: Series) -> tuple[object, ...]:
     return series.environment, series.benchmark.partition(".")[0], series.parameters
 
@@ -103,7 +108,7 @@ def _of_time(
         facts.pop("fuses_on_cpu", None)
     if not facts:
         return f"{although}unexplained"
-    return f"{although}perhaps because {_listed([_fact(name, *values) for name, values in facts.items()])}"
+    return f"{although}perhaps because {in_words(facts)}"
 
 
 def _costs(change: Change) -> bool:
@@ -121,7 +126,9 @@ def _weighs(number: Change, time: Change) -> bool:
 
 
 def _fused(fusion: Change) -> str:
-    """What became of the fusion of a case, in words; empty where it is as it was or never was one."""
+    """What became of the fusion of a case, in words; empty where it is as it was, never was one, or for another number."""
+    if _metric(fusion.series) != "fusion_groups":
+        return ""
     if fusion.verdict is Verdict.FEWER and fusion.new == 0:
         return "it is no longer fused"
     if fusion.verdict is Verdict.MORE and fusion.old == 0:
@@ -130,10 +137,9 @@ def _fused(fusion: Change) -> str:
 
 
 def _went(change: Change) -> str:
-    metric, unit = _metric(change.series), change.series.unit
-    if metric == "fusion_groups" and _fused(change):
-        return _fused(change)
-    return f"{OWN[metric]} went from {human(change.old, unit)} to {human(change.new, unit)}"
+    unit = change.series.unit
+    went = f"{OWN[_metric(change.series)]} went from {human(change.old, unit)} to {human(change.new, unit)}"
+    return _fused(change) or went
 
 
 def _fact(name: str, old: Any, new: Any) -> str:
