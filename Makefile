@@ -8,7 +8,7 @@ QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-.PHONY: help run test test-fast lint bench bench-asv bench-clock browser lock document publish clean
+.PHONY: help run test test-fast lint bench bench-asv bench-clock bench-site browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -53,6 +53,10 @@ bench-asv: .venv/ready
 # make bench-clock   whether our clock agrees with torch.utils.benchmark; takes three minutes
 bench-clock: .venv/ready
 	$(BIN)/python -m tests.bench_clock
+
+# make bench-site   what publishing costs as the history grows to 1,000 releases; takes ten minutes
+bench-site: .venv/ready
+	$(BIN)/python -m tests.bench_site
 
 # make publish   builds the site from results/
 publish: .venv/ready

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture
@@ -60,3 +75,57 @@ def results(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.setattr(cli, "load_suite", load)
     monkeypatch.setattr(machine, "describe", lambda: {"machine": "here"})
     return tmp_path / "results"
+
+
+@pytest.fixture(scope="session")
+def publish() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Publishes into a folder by the command, from the repository's results or others."""
+
+    def publish(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+        code = "from torch_history.cli import main; main()"
+        surroundings = {**os.environ, "HOME": str(folder.parent)}
+        command = [sys.executable, "-c", code, "publish", "--html-dir", str(folder), *options]
+        root = Path(__file__).resolve().parents[1]
+        return subprocess.run(command, cwd=root, env=surroundings, capture_output=True, text=True)
+
+    return publish
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subprocess.CompletedProcess[str]]) -> Path:
+    """The site, published by the command from the committed results."""
+    folder = tmp_path_factory.mktemp("published") / "html"
+    answer = publish(folder)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return folder
+
+
+@pytest.fixture
+def page(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A page of a headless Chromium without network, which fails the test on a console error or a request elsewhere. Its
+    size is the fixture's parameter."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI must open the site in a browser, and there is no chromium: run `make browser`")
+        pytest.skip("no chromium on this machine: `make browser` installs Debian's")
+    width, height = getattr(request, "param", (1200, 900))
+    complaints: list[str] = []
+
+    def elsewhere(url: str) -> list[str]:
+        return [] if url.startswith(("file:", "data:", "blob:")) else [url]
+
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
+        context.set_offline(True)
+        tab = context.new_page()
+        tab.on(
+            "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+        )
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on("request", lambda request: complaints.extend(elsewhere(request.url)))
+        yield tab
+        browser.close()
+    assert complaints == []

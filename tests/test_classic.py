@@ -29,6 +29,7 @@ from asv.runner import BenchmarkResult
 
 import torch_history.axis
 from torch_history import classic
+from torch_history.axis import Axis
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -138,7 +139,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     site.mkdir()
     (site / "index.html").write_text("<!doctype html><title>front page</title><link rel=icon href=data:,>")
     before = copy.deepcopy(vars(conf))
-    classic.publish_classic(conf, site / "asv")
+    classic.publish_classic(conf, Axis.load(conf.repo), site / "asv")
     assert vars(conf) == before
     return Published(conf, site)
 
@@ -178,7 +179,7 @@ def test_tampered_vendored_file_is_refused(
         stream.write(" ")
     monkeypatch.setattr(classic, "VENDOR", vendor)
     with pytest.raises(util.UserError, match=r"vendor/stupidtable\.min\.js is not the file .*sha512.*Restore it"):
-        classic.publish_classic(published.conf, tmp_path / "html")
+        classic.publish_classic(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
 
 
 def test_missing_vendored_file_is_refused(
@@ -189,14 +190,25 @@ def test_missing_vendored_file_is_refused(
     (vendor / "md5.min.js").unlink()
     monkeypatch.setattr(classic, "VENDOR", vendor)
     with pytest.raises(util.UserError, match=r"md5\.min\.js, of which torch-history has no copy.*add md5\.min\.js"):
-        classic.publish_classic(published.conf, tmp_path / "html")
+        classic.publish_classic(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
 
 
 def test_changed_dashboard_is_refused(published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = classic._Edit("a thing", "asv.js", "a line asv never had", "")
     monkeypatch.setattr(classic, "_EDITS", (gone,))
     with pytest.raises(util.UserError, match=r"asv\.js is not the one .* a thing\. Install asv 0\.6\.6"):
-        classic.publish_classic(published.conf, tmp_path / "html")
+        classic.publish_classic(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
+
+
+def test_only_the_newest_releases_are_in_it(
+    published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(classic, "MOST_RELEASES", 2)
+    axis = Axis.load(published.conf.repo)
+    classic.publish_classic(published.conf, axis, tmp_path / "html")
+    graph = tmp_path / "html" / "graphs" / "summary" / f"{BYTES}.json"
+    positions = [position for position, _ in json.loads(graph.read_text())]
+    assert positions == [len(axis.releases) - 2, len(axis.releases) - 1]
 
 
 def twin_data(path: Path) -> Any:

@@ -298,7 +298,8 @@ def test_site_and_documents_are_made_without_what_cannot_be_read(
     dashboard = tmp_path / "html" / "asv"
     assert json.loads((dashboard / "index.json").read_text())["machines"].keys() == {"here"}
     assert (dashboard / "graphs" / "summary" / f"{TIME['name']}.json").is_file()
-    assert "here, release-py3.11" in (tmp_path / "html" / "index.html").read_text()
+    (lane,) = json.loads((tmp_path / "html" / "data" / "index.json").read_text())["lanes"]
+    assert (lane["machine"], lane["environment"]) == ("here", ENVIRONMENT)
     monkeypatch.setattr(cli, "PICTURE", ("here", ENVIRONMENT, BYTES["name"], "small"))
     assert "differ from what results/ holds" in command("document", "--check").stderr
 
@@ -327,7 +328,8 @@ def test_folder_names_its_machine_whatever_its_record_says(here: Path, tmp_path:
     assert warned == [f"{record} is the record of another machine, here: the folder's name is what counts."]
     published = command("publish", "--html-dir", str(tmp_path / "html"), "--results-dir", str(here.parent))
     assert published.exit_code == 0, published.output
-    assert "renamed, release-py3.11" in (tmp_path / "html" / "index.html").read_text()
+    (lane,) = json.loads((tmp_path / "html" / "data" / "index.json").read_text())["lanes"]
+    assert lane["machine"] == "renamed"
 
 
 def test_results_of_another_machine_are_not_mixed_with_this_ones(here: Path) -> None:

@@ -1,160 +1,374 @@
-"""Does the site open with no network, and show what was measured? From the results in the repository."""
+"""Does the site open with no network, whole and for everybody? Every page, from the results in the repository."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from torch_history.axis import Axis
+from torch_history.lanes import Lane, lane_data, lanes
+from torch_history.launches import read_launches
+from torch_history.site import PAGES, publish_site
+from torch_history.verdicts import history
+
+from .site_data import read_lane
+from .synthetic import number, tag, write_tree
+
 ROOT = Path(__file__).resolve().parents[1]
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+FILES = [page.file for page in PAGES] + ["method.html"]
+HOSTILE = "<img src=x onerror=alert(1)>"
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+Publish = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, published by the command from the committed results."""
-    folder = tmp_path_factory.mktemp("published") / "html"
-    _publish(folder)
-    return folder
+def ready(page: Any, address: str) -> None:
+    page.goto(address)
+    if "method.html" not in address:
+        page.wait_for_function("document.body.dataset.ready")
 
 
-def _publish(folder: Path, results: Path | None = None) -> subprocess.CompletedProcess:
-    code = "from torch_history.cli import main; main()"
-    surroundings = {**os.environ, "HOME": str(folder.parent)}
-    command = [sys.executable, "-c", code, "publish", "--html-dir", str(folder)]
-    if results:
-        command += ["--results-dir", str(results)]
-    answer = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True)
-    if results is None:
-        assert answer.returncode == 0, answer.stdout + answer.stderr
-    return answer
+# --- what is written
 
 
-def test_a_publish_that_fails_leaves_the_site_as_it_was(site: Path, tmp_path: Path) -> None:
+def test_a_publish_that_fails_leaves_the_site_as_it_was(site: Path, tmp_path: Path, publish: Publish) -> None:
     copy = tmp_path / "html"
     shutil.copytree(site, copy)
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
-    answer = _publish(copy, results=tmp_path / "nothing-here")
+    answer = publish(copy, "--results-dir", str(tmp_path / "nothing-here"))
     assert answer.returncode == 1
     assert "holds no launches to publish" in answer.stderr
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".publishing")] == []
 
 
-def test_names_from_data_are_shown_as_text(tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    shutil.copytree(ROOT / "results", results)
-    (machine,) = [path.parent for path in results.glob("*/machine.json")][:1]
-    record = json.loads((machine / "machine.json").read_text(encoding="utf-8"))
-    record["cpu"] = "<img src=x onerror=alert(1)>"
-    (machine / "machine.json").write_text(json.dumps(record), encoding="utf-8")
-    for path in machine.glob("*.jsonl"):
-        text = path.read_text(encoding="utf-8").replace("'eager'", "'</script><img src=x onerror=alert(1)>'")
-        path.write_text(text, encoding="utf-8")
-    _publish(tmp_path / "html", results)
-    page = (tmp_path / "html" / "index.html").read_text(encoding="utf-8")
-    assert "<img" not in page
-    assert "&lt;img src=x onerror=alert(1)&gt;" in page
+def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = write_tree(tmp_path, 3, series=20, machines=1)
+    html = tmp_path / "html"
+    html.mkdir()
+    (html / "index.html").write_text("the old site")
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("torch_history.site._write_pages", fails)
+    with pytest.raises(OSError, match="No space left"):
+        publish_site(conf, Axis.load(conf.repo), html)
+    assert [path.read_text() for path in html.rglob("*")] == ["the old site"]
+    assert not list(tmp_path.glob(".publishing-*"))
 
 
 @pytest.fixture
-def page(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A page of a headless Chromium without network, which fails the test on a console error or a request elsewhere."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        if os.environ.get("CI"):
-            pytest.fail("CI must open the site in a browser, and there is no chromium: run `make browser`")
-        pytest.skip("no chromium on this machine: `make browser` installs Debian's")
-    size = getattr(request, "param", (1200, 900))
-    complaints: list[str] = []
-
-    def elsewhere(url: str) -> list[str]:
-        return [] if url.startswith(("file:", "data:")) else [url]
-
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
-        context = browser.new_context(viewport={"width": size[0], "height": size[1]})
-        context.set_offline(True)
-        tab = context.new_page()
-        tab.on(
-            "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
-        )
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on("request", lambda request: complaints.extend(elsewhere(request.url)))
-        yield tab
-        browser.close()
-    assert complaints == []
+def small(tmp_path: Path) -> tuple[list[Lane], Path]:
+    conf = write_tree(tmp_path, 6, series=40, machines=2)
+    return lanes(Path(conf.results_dir), Axis.load(conf.repo), tmp_path / "memory"), tmp_path
 
 
-def _draw(page: Any) -> None:
-    """Opens every question of the first lane and scrolls to its first charts, which draws them."""
-    for question in page.locator("section").first.locator("details.question").all():
-        question.evaluate("details => details.open = true")
-        for figure in question.locator("figure").all()[:3]:
-            figure.scroll_into_view_if_needed()
-            figure.locator("svg").first.wait_for()
+def test_a_lane_holds_what_history_gives_of_the_same_launches(small: tuple[list[Lane], Path]) -> None:
+    found, folder = small
+    assert [lane.name for lane in found] == ["machine-0", "machine-1"]
+    for lane in found:
+        expected = history(read_launches(folder / "results", lane.name))
+        assert list(lane.found) == list(expected)
+        for series, releases in expected.items():
+            for release, pairs in releases.items():
+                kept = lane.found[series][release]
+                assert [case.number for _, case in kept] == [case.number for _, case in pairs]
+                assert [(one.session, one.round) for one, _ in kept] == [(one.session, one.round) for one, _ in pairs]
+
+
+def test_what_is_remembered_says_the_same_and_what_is_new_is_read(small: tuple[list[Lane], Path]) -> None:
+    found, folder = small
+    axis = Axis.load(folder / "releases.toml")
+    again = lanes(folder / "results", axis, folder / "memory")
+    for before, now in zip(found, again, strict=True):
+        assert [part.file for part in before.parts] == [part.file for part in now.parts]
+        assert lane_data(before, axis) == lane_data(now, axis)
+    conf = write_tree(folder, 7, series=40, first=6)
+    newer = lanes(Path(conf.results_dir), Axis.load(conf.repo), folder / "memory")
+    assert [lane.releases[-1] for lane in newer] == [tag(6), tag(6)]
+
+
+def test_an_older_version_of_a_benchmark_is_left_out_whichever_file_it_is_in(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 4, series=20, machines=1)
+    path = tmp_path / "results" / "machine-0" / f"{tag(2)}-release-py3.11.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**line, "version": "0", "started_at": "2020"}) + "\n" for line in lines))
+    (lane,) = lanes(Path(conf.results_dir), Axis.load(conf.repo), tmp_path / "memory")
+    assert lane.releases == [tag(0), tag(1), tag(3)]
+    expected = history(read_launches(tmp_path / "results", "machine-0"))
+    assert {series: list(of) for series, of in lane.found.items()} == {s: list(of) for s, of in expected.items()}
+
+
+def test_after_one_new_release_only_its_part_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch_history.lanes.PART", 4)
+    monkeypatch.setattr("torch_history.steps.WINDOW", 3)
+    conf = write_tree(tmp_path, 10, series=20, machines=1)
+    results, memory = Path(conf.results_dir), tmp_path / "memory"
+    (lane,) = lanes(results, Axis.load(conf.repo), memory)
+    read: list[str] = []
+    write_tree(tmp_path, 11, series=20, machines=1, first=10)
+    from torch_history import lanes as module
+
+    read_file = module.read_file
+
+    def counted(path: Path) -> Any:
+        read.append(path.name)
+        return read_file(path)
+
+    monkeypatch.setattr(module, "read_file", counted)
+    (again,) = lanes(results, Axis.load(conf.repo), memory)
+    assert {name.partition("-")[0] for name in read} == {tag(i) for i in (8, 9, 10)}
+    assert [part.file for part in again.parts[:2]] == [part.file for part in lane.parts[:2]]
+    assert not lane.parts[2].file.exists()
+    fresh = lanes(results, Axis.load(conf.repo), tmp_path / "another memory")[0]
+    assert [part.file.read_text() for part in fresh.parts] == [part.file.read_text() for part in again.parts]
 
 
 @pytest.mark.browser
+def test_pages_join_the_parts_of_a_lane_to_what_was_stored(
+    tmp_path: Path, page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch_history.lanes.PART", 3)
+    conf = write_tree(tmp_path, 10, series=40, machines=1)
+    path = tmp_path / "results" / "machine-0" / f"{tag(4)}-release-py3.11.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line["cases"][0] = {"parameters": line["cases"][0]["parameters"], "failed": f"it failed {line['round']}"}
+        line["facts"]["conditions"]["disturbed"] = "it was loud"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines[:-2]))
+    publish_site(conf, Axis.load(conf.repo), tmp_path / "html")
+    data = tmp_path / "html" / "data"
+    about = json.loads((data / "machine-0-release-py3-11.json").read_text())
+    assert len(about["parts"]) == 4
+    ready(page, (tmp_path / "html" / "index.html").as_uri())
+    whole = page.evaluate("torchHistory.lane(torchHistory.contents.lanes[0].id)")
+    assert whole == json.loads(json.dumps(read_lane(data, about["id"])))
+    stored = history(read_launches(tmp_path / "results", "machine-0"))
+    for row, releases in zip(whole["series"], stored.values(), strict=True):
+        launches = [whole["releases"][at]["tag"] for at, _ in whole["patterns"][row["pattern"]]]
+        blocks = [whole["rounds"][block] for _, block in whole["patterns"][row["pattern"]]]
+        in_order = [releases[tag(i)] for i in range(10) if tag(i) in releases]
+        expected = [(one, case) for pairs in in_order for one, case in pairs if case.number is not None]
+        assert row["numbers"] == [case.number for _, case in expected]
+        assert launches == [one.release for one, _ in expected]
+        assert blocks == [[one.session, one.round] for one, _ in expected]
+        uneasy = [at for at, (one, _) in enumerate(expected) if "disturbed" in one.facts["conditions"]]
+        assert row["disturbed"] == uneasy
+
+
+def test_data_are_the_stored_numbers(site: Path) -> None:
+    index = json.loads((site / "data" / "index.json").read_text())
+    assert index["schema"] == 1
+    lane = read_lane(site / "data", index["lanes"][0]["id"])
+    stored = history(
+        launch
+        for launch in read_launches(ROOT / "results", lane["machine"]["machine"])
+        if launch.environment == lane["environment"]
+    )
+    assert len(lane["series"]) == len(stored)
+    for row, (series, releases) in zip(lane["series"], stored.items(), strict=True):
+        assert row["benchmark"] == series.benchmark
+        numbers: dict[str, list[float]] = {}
+        for (release, _), value in zip(lane["patterns"][row["pattern"]], row["numbers"], strict=True):
+            numbers.setdefault(lane["releases"][release]["tag"], []).append(value)
+        assert numbers == {
+            tag: [case.number for _, case in pairs if case.number is not None]
+            for tag, pairs in releases.items()
+            if any(case.number is not None for _, case in pairs)
+        }
+        for release, reason, failed in row["missing"]:
+            case = releases[lane["releases"][release]["tag"]][-1][1]
+            assert (case.failed or case.unavailable, int(bool(case.failed))) == (lane["reasons"][reason], failed)
+
+
+def test_documented_keys_are_those_of_the_data(site: Path) -> None:
+    page = (ROOT / "docs" / "site.md").read_text()
+    index = json.loads((site / "data" / "index.json").read_text())
+    lane = json.loads((site / "data" / f"{index['lanes'][0]['id']}.json").read_text())
+    part = json.loads((site / "data" / f"{lane['parts'][0]}.json").read_text())
+    for heading, keys in (("index", index), ("a lane", lane), ("a part", part), ("a series", part["series"][0])):
+        table = page.partition(f"## Keys of {heading.replace('index', 'the index')}")[2].partition("\n## ")[0]
+        named = {
+            key.strip(" `")
+            for line in table.splitlines()
+            if line.startswith("| `")
+            for key in line.split("|")[1].split(",")
+        }
+        assert named == set(keys)
+
+
+def test_newest_of_a_lane_is_what_the_command_prints(site: Path) -> None:
+    index = json.loads((site / "data" / "index.json").read_text())
+    said = json.loads((site / "data" / f"{index['lanes'][0]['id']}-newest.json").read_text())
+    lane = index["lanes"][0]
+    command = ["compare", said["old"], said["new"], "--machine", lane["machine"], "--json"]
+    from click.testing import CliRunner
+
+    from torch_history.cli import main
+
+    answer = CliRunner().invoke(main, [*command, "--environment", lane["environment"]])
+    assert json.loads(answer.stdout) == said
+
+
+def test_badges_say_what_the_newest_release_costs(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 41, series=40, machines=1)
+    publish_site(conf, Axis.load(conf.repo), tmp_path / "html")
+    (badge,) = (tmp_path / "html" / "badges").iterdir()
+    root = ElementTree.fromstring(badge.read_text())
+    assert root.attrib["aria-label"] == "torch 1.140.0: 5 slower, 5 hungrier"
+    assert number("machine-0", 40, "a.A.track_peak_memory", 0, 1) == 1001
+
+
+def test_feeds_are_atom_with_an_entry_for_each_step(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 45, series=40, machines=2)
+    publish_site(conf, Axis.load(conf.repo), tmp_path / "html", url="https://example.org/history")
+    feeds = sorted((tmp_path / "html" / "feeds").iterdir())
+    assert [path.name for path in feeds] == ["machine-0.xml", "machine-1.xml"]
+    root = ElementTree.fromstring(feeds[0].read_text(encoding="utf-8"))
+    entries = root.findall(f"{ATOM}entry")
+    titles = [entry.findtext(f"{ATOM}title") or "" for entry in entries]
+    assert sum("SLOWER" in title for title in titles) == 5
+    assert len({entry.findtext(f"{ATOM}id") for entry in entries}) == len(entries)
+    link = entries[0].find(f"{ATOM}link")
+    assert link is not None
+    assert link.attrib["href"].startswith("https://example.org/history/series.html#lane=machine-0-release-py3-11&")
+    assert {entry.findtext(f"{ATOM}updated") for entry in entries} == {"2000-12-26T00:00:00Z"}
+
+
+# --- names from data
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site whose machine, variants, sizes, reasons and packages are named like an attack."""
+    folder = tmp_path_factory.mktemp("hostile")
+    conf = write_tree(folder, 3, series=20, machines=1)
+    results = folder / "results"
+    machine = (results / "machine-0").rename(results / HOSTILE)
+    for path in [results / "benchmarks.json", *machine.iterdir()]:
+        data = path.read_text(encoding="utf-8")
+        data = data.replace("machine-0", HOSTILE).replace("variant_0", HOSTILE).replace("CPU 0", HOSTILE)
+        data = data.replace("torch==", f"{HOSTILE}==").replace("small", f"</script>{HOSTILE}")
+        path.write_text(data, encoding="utf-8")
+    publish_site(conf, Axis.load(conf.repo), folder / "html")
+    return folder / "html"
+
+
+def test_no_file_holds_a_tag_from_data(hostile: Path) -> None:
+    for path in hostile.rglob("*"):
+        if path.suffix in (".html", ".xml", ".svg", ".js") and path.parent.name != "vendor":
+            assert HOSTILE not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("file", [page.file for page in PAGES])
+def test_names_from_data_are_shown_as_text(hostile: Path, page: Any, file: str) -> None:
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+    (lane,) = json.loads((hostile / "data" / "index.json").read_text())["lanes"]
+    benchmark = "benchmark=intersection.Intersection.track_time"
+    ready(page, (hostile / file).as_uri() + (f"#lane={lane['id']}&{benchmark}" if file == "series.html" else ""))
+    assert page.locator("img").count() == 0
+    assert HOSTILE in page.locator("body").inner_text()
+    assert dialogs == []
+
+
+# --- every page
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("page", [(1200, 900), (360, 740)], indirect=True)
-def test_charts_are_drawn_and_nothing_is_wider_than_the_screen(site: Path, page: Any) -> None:
-    page.goto((site / "index.html").as_uri())
-    _draw(page)
+def test_page_opens_and_nothing_is_wider_than_the_screen(site: Path, page: Any, file: str) -> None:
+    ready(page, (site / file).as_uri())
+    assert page.locator("h1").inner_text()
+    assert page.locator("[role=alert]").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    intersection = page.locator("figure", has_text="intersection time, size small").first
-    labels = intersection.locator("svg text").all_text_contents()
-    assert "v2.15.0" in labels
-    assert {"eager", "scripted", "compiled"} <= set(labels)
 
 
 @pytest.mark.browser
-def test_a_chart_has_the_same_numbers_as_a_table(site: Path, page: Any) -> None:
-    page.goto((site / "index.html").as_uri())
-    peak = page.locator("figure", has_text="intersection peak memory, size small").first
-    page.locator("details.question", has_text="intersection").first.evaluate("details => details.open = true")
-    peak.locator("summary").click()
-    header = peak.locator("thead th").all_text_contents()
-    row = peak.locator("tbody tr", has_text=re.compile("^eager")).locator("td").all_text_contents()
-    assert row[header.index("v2.15.0") - 1] == "240,000,000 B"
+@pytest.mark.parametrize("file", [*FILES, "series.html#benchmark=intersection.Intersection.track_time"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_violation(site: Path, page: Any, file: str, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page.emulate_media(color_scheme=scheme)
+    ready(page, f"{site.as_uri()}/{file}")
+    found = axe.Axe().run(page, options={"preload": False}).response["violations"]
+    serious = [
+        (violation["id"], [node["html"][:200] for node in violation["nodes"]][:3])
+        for violation in found
+        if violation["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
 
 
 @pytest.mark.browser
-def test_every_link_leads_somewhere(site: Path, page: Any) -> None:
-    page.goto((site / "index.html").as_uri())
-    links = [link.get_attribute("href") for link in page.locator("a").all()]
-    assert links
-    for link in links:
-        if link.startswith("#"):
-            assert page.locator(f"[id='{link[1:]}']").count() == 1
-        else:
-            page.goto((site / link).as_uri())
-            page.wait_for_load_state("networkidle")
-            page.get_by_role("link", name="torch-history").first.click()
-            page.wait_for_url((site / "index.html").as_uri())
-            page.locator("footer").wait_for()
+def test_every_link_of_every_page_leads_somewhere(site: Path, page: Any) -> None:
+    links: set[str] = set()
+    for file in FILES:
+        ready(page, (site / file).as_uri())
+        links.update(page.eval_on_selector_all("a[href]", "links => links.map((link) => link.href)"))
+    files = {link.partition("#")[0] for link in links}
+    assert all(file.startswith("file:") for file in files)
+    missing = [file for file in files if not Path(file.removeprefix("file://")).is_file()]
+    assert missing == []
+    for link in sorted(links)[:: max(1, len(links) // 60)]:
+        if link.endswith((".xml", ".json", ".svg")) or "/asv/" in link:
+            continue
+        page.goto("about:blank")
+        ready(page, link)
+        assert page.locator("[role=alert]").count() == 0, link
 
 
 @pytest.mark.browser
-def test_asv_dashboard_draws_a_series_with_its_variants_over_release_tags(site: Path, page: Any) -> None:
+def test_asv_dashboard_draws_a_series_and_leads_back(site: Path, page: Any) -> None:
     page.goto((site / "asv" / "index.html").as_uri() + "#intersection.Intersection.track_peak_memory")
     page.locator("#main-graph canvas").first.wait_for()
     page.locator(".legend >> text=eager").first.wait_for()
     ticks = page.locator("#main-graph .flot-x-axis .flot-tick-label").all_text_contents()
     assert "v2.15.0" in " ".join(ticks)
+    page.get_by_role("link", name="torch-history").first.click()
+    page.wait_for_function("document.body.dataset.ready")
+    assert "series.html#benchmark=intersection.Intersection.track_peak_memory" in page.url
+    assert "intersection" in page.locator("h2").first.inner_text().lower()
+
+
+@pytest.mark.browser
+def test_a_lane_that_is_not_there_is_said(site: Path, page: Any) -> None:
+    ready(page, (site / "upgrade.html").as_uri() + "#lane=nobody")
+    assert "There are no results of 'nobody' here" in page.locator("[role=alert]").inner_text()
+    page.locator("#choose-lane").select_option(index=0)
+    page.wait_for_function("!document.querySelector('[role=alert]')")
+
+
+@pytest.mark.browser
+def test_lane_is_chosen_by_keyboard_kept_in_the_address_and_restored(site: Path, page: Any) -> None:
+    ready(page, (site / "index.html").as_uri())
+    page.locator("#choose-lane").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    chosen = json.loads((site / "data" / "index.json").read_text())["lanes"][1]
+    page.wait_for_function(f"location.hash.includes('lane={chosen['id']}')")
+    page.reload()
+    page.wait_for_function("document.body.dataset.ready")
+    assert page.locator("#choose-lane").input_value() == chosen["id"]
+    assert page.locator("nav a", has_text="Upgrade").get_attribute("href") == f"upgrade.html#lane={chosen['id']}"
+
+
+@pytest.mark.browser
+def test_the_first_key_leads_past_the_navigation(site: Path, page: Any) -> None:
+    ready(page, (site / "index.html").as_uri())
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"

@@ -13,7 +13,7 @@ import html
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
@@ -25,12 +25,16 @@ from asv.config import Config
 from asv.machine import Machine
 from asv.util import UserError, sanitize_filename, write_json
 
+from .axis import Axis
 from .launches import load_asvs
 from .machine import RECORD, record_of
 from .stored import warn
 
 VENDOR = Path(__file__).parent / "vendor"
 ASV_VERSION = "0.6.6"
+
+MOST_RELEASES = 100
+"""Releases of a machine in asv's dashboard, the newest: each publish makes it anew and looks for steps in all of them."""
 
 _LOADED_BY = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
 _ABOUT_ANOTHER_HOST = {"integrity", "crossorigin", "referrerpolicy"}
@@ -129,8 +133,8 @@ _EDITS = (
 )
 
 
-def publish_classic(conf: Config, html_dir: Path) -> None:
-    """Publishes asv's dashboard into `html_dir`, replacing what is there.
+def publish_classic(conf: Config, axis: Axis, html_dir: Path) -> None:
+    """Publishes asv's dashboard of the newest releases into `html_dir`, replacing what is there.
 
     It needs no other host, neither from a web server nor opened as a file. `conf` stays as it is. Raises
     UserError where asv's dashboard is not the one this is written for, or a vendored file not the one that
@@ -140,7 +144,7 @@ def publish_classic(conf: Config, html_dir: Path) -> None:
     own.html_dir = str(html_dir)
     with tempfile.TemporaryDirectory() as scratch:
         own.results_dir = scratch
-        _link_readable(conf, Path(scratch))
+        _link_readable(conf, axis, Path(scratch))
         Publish.run(own)
     for edit in _EDITS:
         _apply(edit, html_dir)
@@ -158,8 +162,8 @@ def publish_classic(conf: Config, html_dir: Path) -> None:
     _write_twin(html_dir / "swallow.ico", '""')
 
 
-def _link_readable(conf: Config, folder: Path) -> None:
-    """Links what asv can read of the results into `folder`: its publish ends at the first file that it cannot. Raises
+def _link_readable(conf: Config, axis: Axis, folder: Path) -> None:
+    """Links what asv can read of the newest results into `folder`: its publish ends at the first file that it cannot. Raises
     UserError where its list of benchmarks is missing or damaged."""
     results = Path(conf.results_dir).resolve()
     listed = results / "benchmarks.json"
@@ -174,13 +178,22 @@ def _link_readable(conf: Config, folder: Path) -> None:
     (folder / listed.name).symlink_to(listed)
     for machine in sorted({path.parent for path in results.glob("*/*.json")}):
         write_json(folder / machine.name / RECORD, record_of(machine), Machine.api_version)
-        for path in sorted(set(machine.glob("*.json")) - {machine / RECORD}):
+        newest = _newest(axis, set(machine.glob("*.json")) - {machine / RECORD})
+        for path in newest:
             try:
                 load_asvs(path)
             except ValueError as error:
                 warn(f"{path} is not in asv's dashboard: {error}.")
             else:
                 (folder / machine.name / path.name).symlink_to(path)
+
+
+def _newest(axis: Axis, files: Iterable[Path]) -> list[Path]:
+    """Those of asv's files that are of the newest releases; all that name no release of the axis, which asv passes over."""
+    tag_of = {path: path.name.partition("-")[0] for path in files}
+    on_axis = sorted({tag for tag in tag_of.values() if tag in axis}, key=axis.position)
+    left_out = set(on_axis[:-MOST_RELEASES])
+    return sorted(path for path, tag in tag_of.items() if tag not in left_out)
 
 
 def _leave_out_unmeasured(html_dir: Path) -> None:

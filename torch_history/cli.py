@@ -150,7 +150,10 @@ def run(
 @main.command()
 @click.option("--html-dir", type=click.Path(path_type=Path), help="Where to [default: html].")
 @click.option("--results-dir", type=click.Path(path_type=Path), help="What to publish [default: results].")
-def publish(html_dir: Path | None, results_dir: Path | None) -> None:
+@click.option(
+    "--url", default="", help="Where the site will be read, for the links in its feeds [default: relative ones]."
+)
+def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     """Build the site from results/: its own pages, and asv's dashboard inside."""
     from .site import publish_site
 
@@ -158,7 +161,7 @@ def publish(html_dir: Path | None, results_dir: Path | None) -> None:
     conf, axis = load_suite(ROOT)
     html_dir = html_dir or ROOT / "html"
     conf.results_dir = str(results_dir or conf.results_dir)
-    index = publish_site(conf, axis, html_dir)
+    index = publish_site(conf, axis, html_dir, url)
     Console(soft_wrap=True).print(f"The site lies in {index}: open that file in a browser.")
 
 
@@ -168,8 +171,8 @@ def document(check: bool) -> None:
     """Write what the docs take from results/: the README's picture, the claims answered, and what ran where."""
     from . import calibrate as calibrations
     from . import claims
+    from .charts import draw_history
     from .coverage import coverage
-    from .site import draw_history
 
     conf, axis = load_suite(ROOT)
     results = Path(conf.results_dir)

@@ -1,83 +1,108 @@
-"""Should I upgrade, and what will it cost? A static site from `results/`: a front page of our own, asv's dashboard inside.
+"""Should I upgrade, what will it cost me, why, and how sure is that? A static site from `results/`, asv's pages inside.
 
-Nothing on it asks another host for anything, and it opens from disk. It is built beside the old one and takes its place in
-one step, so a publish that fails leaves the old site as it was.
+Python writes what was measured, a file per lane, and pages that hold nothing else; what a page shows of two releases is
+computed in the reader's browser, because nobody can write a page for every two of them. Nothing asks another host for
+anything, and all opens from disk. The site is built beside the old one and takes its place in one step.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import os
+import re
 import shutil
-import statistics
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from urllib.parse import urlencode
+from xml.etree import ElementTree
 
-import altair
 import vl_convert
 from asv import util
 from asv.config import Config
-from jinja2 import Environment, PackageLoader, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markupsafe import Markup
 
+from . import calibrate, charts, compare, verdicts, why
 from .axis import Axis
 from .classic import publish_classic
-from .launches import Launch, machines_in, read_on_axis
-from .machine import record_of
-from .verdicts import NOT_MEASURED, RANK, Change, Series, compare, history, human
+from .lanes import PUBLISHED, SCHEMA, Lane, lane_data, lanes, newest
+from .verdicts import Verdict
 
-VEGA_LITE = "6.4"
+ROOT = Path(__file__).resolve().parents[1]
+
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
 """What the bundle of Vega's libraries hands to the page."""
 
+MOST_ENTRIES = 100
+"""Of a feed: readers keep what they have seen."""
+
+COSTS = (Verdict.SLOWER, Verdict.HUNGRIER, Verdict.BROKE)
+"""What a badge counts."""
+
 
 @dataclass(frozen=True)
-class Picture:
-    """One metric of one question in one size: a chart with a line per variant, and the same numbers as a table."""
+class Page:
+    """A page that a script draws: its file, its name in the navigation, its heading, and what it is for."""
 
-    id: str
+    name: str
+    words: str
     title: str
-    benchmark: str
-    size: str
-    spec: dict[str, Any]
-    releases: list[str]
-    rows: list[tuple[str, list[tuple[str, str]]]]
+    lead: str
+    draws_charts: bool = False
 
     @property
-    def question(self) -> str:
-        return self.benchmark.partition(".")[0].replace("_", " ")
-
-
-@dataclass(frozen=True)
-class Lane:
-    """What one machine measured in one environment: its newest release against the one before, and the history."""
-
-    id: str
-    machine: dict[str, Any]
-    environment: str
-    old: str
-    new: str
-    changes: list[Change]
-    tally: list[tuple[str, int]]
-    pictures: list[Picture]
+    def file(self) -> str:
+        return "index.html" if self.name == "overview" else f"{self.name}.html"
 
     @property
-    def groups(self) -> list[tuple[str, list[Change]]]:
-        """The changes that a reader should see first, then the rest, which is folded away."""
-        first = [change for change in self.changes if change.verdict.kind in ("worse", "better", "changed")]
-        rest = [change for change in self.changes if change not in first]
-        return [("What changed", first), ("What did not, or could not be told", rest)]
+    def scripts(self) -> list[str]:
+        drawing = ["vega.js", "charts.js", "history.js"] if self.draws_charts else []
+        return ["app.js", "data/index.js", "verdicts.js", *drawing, f"{self.name}.js"]
 
 
-def publish_site(conf: Config, axis: Axis, html_dir: Path) -> Path:
-    """Builds the site into `html_dir` and returns its front page. Raises UserError where there are no results at all."""
-    lanes = list(_lanes(Path(conf.results_dir), axis))
-    if not lanes:
+PAGES = (
+    Page(
+        "overview", "Overview", "Which PyTorch release made your code slower, or hungrier?", "The newest release first."
+    ),
+    Page("upgrade", "Upgrade", "What does an upgrade cost?", "Any two releases, series by series."),
+    Page("series", "Series", "One series over all releases", "Every launch that was measured.", draws_charts=True),
+    Page(
+        "claims",
+        "Claims",
+        "Five claims, release by release",
+        "What engineers argue about, answered.",
+        draws_charts=True,
+    ),
+    Page("release", "Releases", "What one release changed", "And what it could not run."),
+)
+
+DOCUMENTS = {
+    "measurement": "How each number is made",
+    "verdicts": "How a verdict is made",
+    "steps": "How steps, spikes and drifts are found",
+    "calibration": "How often the verdicts are right",
+    "results": "What is stored",
+    "site": "The data behind these pages",
+}
+"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results."""
+
+
+def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
+    """Builds the site into `html_dir` and returns its front page. `url` is where it will be read, for the links of its
+    feeds. Raises UserError where there are no results at all."""
+    results = Path(conf.results_dir)
+    found = lanes(results, axis, Path(conf.env_dir, PUBLISHED))
+    if not found:
         raise util.UserError(
             f"{conf.results_dir}/ holds no launches to publish: measure first with `torch-history run`."
         )
@@ -85,38 +110,15 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path) -> Path:
     html_dir.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=html_dir.parent, prefix=".publishing-") as scratch:
         new = Path(scratch, "site")
-        publish_classic(conf, new / "asv")
-        templates = Environment(
-            loader=PackageLoader("torch_history"),
-            autoescape=select_autoescape(default=True, default_for_string=True),
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        templates.filters["embedded"] = _embedded
-        templates.globals["human"] = human
-        page = templates.get_template("index.html").render(lanes=lanes, newest=axis.newest)
-        (new / "index.html").write_text(page, encoding="utf-8")
-        for name in ("style.css", "page.js"):
-            shutil.copy(Path(__file__).parent / "templates" / name, new)
-        bundle = vl_convert.javascript_bundle(SNIPPET, VEGA_LITE)
-        (new / "vega.js").write_text(f"(() => {{{bundle}}})();\n", encoding="utf-8")
+        publish_classic(conf, axis, new / "asv")
+        data = [lane_data(lane, axis) for lane in found]
+        upgrades = [newest(lane) for lane in found]
+        _write_data(new / "data", found, data, upgrades, axis)
+        feeds = _write_feeds(new / "feeds", found, data, axis, url)
+        _write_badges(new / "badges", found, upgrades)
+        _write_pages(new, axis, feeds, calibrate.document(results))
         _swap(new, html_dir)
     return html_dir / "index.html"
-
-
-def draw_history(conf: Config, axis: Axis, machine: str, environment: str, benchmark: str, size: str) -> str:
-    """The history of one benchmark over its variants as SVG. Raises UserError where there is none."""
-    for lane in _lanes(Path(conf.results_dir), axis):
-        for picture in lane.pictures:
-            if (lane.machine["machine"], lane.environment, picture.benchmark, picture.size) == (
-                machine,
-                environment,
-                benchmark,
-                size,
-            ):
-                spec = {**picture.spec, "width": 720, "background": "white"}
-                return str(vl_convert.vegalite_to_svg(spec, VEGA_LITE))
-    raise util.UserError(f"There is no history of {benchmark} in size {size} on {machine}, {environment}.")
 
 
 def _swap(new: Path, html_dir: Path) -> None:
@@ -127,129 +129,236 @@ def _swap(new: Path, html_dir: Path) -> None:
     os.rename(new, html_dir)
 
 
-def _lanes(results_dir: Path, axis: Axis) -> Iterator[Lane]:
-    for name in machines_in(results_dir):
-        machine = record_of(results_dir / name)
-        by_environment: dict[str, list[Launch]] = defaultdict(list)
-        for launch in read_on_axis(results_dir, name, axis):
-            by_environment[launch.environment].append(launch)
-        lanes = [
-            _lane(machine, environment, launches, axis) for environment, launches in sorted(by_environment.items())
-        ]
-        yield from sorted(lanes, key=lambda lane: -axis.position(lane.new))
+# --- data
 
 
-def _lane(machine: dict[str, Any], environment: str, launches: list[Launch], axis: Axis) -> Lane:
-    measured = sorted({launch.release for launch in launches}, key=axis.position)
-    new = measured[-1]
-    old = measured[-2] if len(measured) > 1 else new
-    changes = [change for change in compare(launches, old, new) if change.reason != NOT_MEASURED] if old != new else []
-    tally: dict[str, int] = defaultdict(int)
-    for change in changes:
-        tally[change.verdict.kind] += 1
-    id = f"{machine['machine']}-{environment}".replace(".", "-")
-    return Lane(
-        id=id,
-        machine=machine,
-        environment=environment,
-        old=old,
-        new=new,
-        changes=changes,
-        tally=sorted(tally.items(), key=lambda item: RANK[item[0]]),
-        pictures=_pictures(id, launches, measured),
+def _write_data(
+    folder: Path,
+    found: Sequence[Lane],
+    data: Sequence[Mapping[str, Any]],
+    upgrades: Sequence[compare.Comparison | None],
+    axis: Axis,
+) -> None:
+    """data/: an index and a file per lane, as JSON and as a script, which a page opened from disk may load; and the newest
+    release of each lane against the one before it, as `torch-history compare --json` prints it."""
+    folder.mkdir(parents=True)
+    said = Counter(lane.words for lane in found)
+    index = {
+        "schema": SCHEMA,
+        "newest": {
+            "tag": axis.newest.tag,
+            "date": axis.newest.date.isoformat(),
+            "estimated": axis.newest.date_source == "estimated",
+        },
+        "lanes": [
+            {
+                "id": lane.id,
+                "machine": lane.name,
+                "environment": lane.environment,
+                "device": lane.device,
+                "words": lane.words if said[lane.words] == 1 else f"{lane.words} ({lane.name})",
+                "newest": lane.releases[-1],
+                "releases": len(lane.releases),
+            }
+            for lane in found
+        ],
+        "constants": {
+            "verdicts": _constants(verdicts),
+            "compare": _constants(compare),
+            "why": _constants(why),
+        },
+    }
+    _write_json(folder / "index", index, "torchHistory.index({json});")
+    for lane, of_lane, upgrade in zip(found, data, upgrades, strict=True):
+        _write_json(folder / lane.id, of_lane, f'torchHistory.receive("{lane.id}", {{json}});')
+        for name, part in zip(of_lane["parts"], lane.parts, strict=True):
+            _write_text(
+                folder / name, part.file.read_text(encoding="ascii"), f'torchHistory.receive("{name}", {{json}});'
+            )
+        if upgrade:
+            (folder / f"{lane.id}-newest.json").write_text(compare.as_json(upgrade), encoding="utf-8")
+
+
+def _write_json(path: Path, data: Any, script: str) -> None:
+    _write_text(path, json.dumps(data, separators=(",", ":"), allow_nan=False), script)
+
+
+def _write_text(path: Path, text: str, script: str) -> None:
+    path.with_name(f"{path.name}.json").write_text(text, encoding="ascii")
+    script = script.replace("{json}", text.replace("<", "\\u003c"))
+    path.with_name(f"{path.name}.js").write_text(f"{script}\n", encoding="ascii")
+
+
+def _constants(module: ModuleType) -> dict[str, Any]:
+    """What decides something or says it, so that no number and no word stands in a script too."""
+    plain = (int, float, str, tuple, dict)
+    found = {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, plain)}
+    return {name: value for name, value in found.items() if _is_json(value)}
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+# --- feeds and badges
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The regressions of one machine as an Atom feed, its path within the site."""
+
+    machine: str
+    path: str
+
+
+def _write_feeds(
+    folder: Path, found: Sequence[Lane], data: Sequence[Mapping[str, Any]], axis: Axis, url: str
+) -> list[Feed]:
+    """feeds/: of each machine what happened in its lanes, the newest first."""
+    folder.mkdir()
+    base = f"{url.rstrip('/')}/" if url else "../"
+    feeds = []
+    for machine in dict.fromkeys(lane.name for lane in found):
+        of_machine = [(lane, of) for lane, of in zip(found, data, strict=True) if lane.name == machine]
+        name = f"{of_machine[0][0].id.removesuffix('-' + of_machine[0][0].environment.replace('.', '-'))}.xml"
+        feed = Feed(machine, f"feeds/{name}")
+        (folder / name).write_bytes(_atom(feed, of_machine, axis, base))
+        feeds.append(feed)
+    return feeds
+
+
+def _atom(feed: Feed, of_machine: Sequence[tuple[Lane, Mapping[str, Any]]], axis: Axis, base: str) -> bytes:
+    """RFC 4287."""
+    entries = []
+    for lane, data in of_machine:
+        for step in data["steps"]:
+            date = axis.releases[axis.position(step["until"])].date.isoformat()
+            entries.append((date, lane, step, data["series"][step["series"]]))
+    entries = sorted(entries, key=lambda entry: entry[0], reverse=True)[:MOST_ENTRIES]
+    root = ElementTree.Element("feed", xmlns="http://www.w3.org/2005/Atom")
+    updated = entries[0][0] if entries else datetime.date.min.replace(year=2016).isoformat()
+    _add(root, "title", f"torch-history: what changed on {feed.machine}")
+    _add(root, "id", _urn(feed.machine))
+    _add(root, "updated", f"{updated}T00:00:00Z")
+    _add(_add(root, "author"), "name", "torch-history")
+    _add(root, "link", rel="alternate", href=f"{base}index.html")
+    _add(root, "link", rel="self", href=f"{base}{feed.path}")
+    for date, lane, step, series in entries:
+        entry = _add(root, "entry")
+        benchmark, *parameters = (part.strip("'") for part in series)
+        keys = {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
+        address = urlencode({"lane": lane.id, **keys, "release": step["new"]})
+        _add(entry, "title", step["sentence"].partition(", because")[0])
+        _add(entry, "id", _urn(lane.id, *keys.values(), step["kind"], step["old"], step["new"], step["verdict"]))
+        _add(entry, "updated", f"{date}T00:00:00Z")
+        _add(entry, "link", rel="alternate", href=f"{base}series.html#{address}")
+        _add(entry, "summary", f"{step['sentence']} Measured on {lane.words}.")
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _add(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
+    child = ElementTree.SubElement(parent, tag, attributes)
+    child.text = re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\N{REPLACEMENT CHARACTER}", text)
+    return child
+
+
+def _urn(*parts: str) -> str:
+    """An id that stays while what it names does."""
+    return uuid.uuid5(uuid.NAMESPACE_URL, "torch-history/" + "/".join(parts)).urn
+
+
+def _write_badges(folder: Path, found: Sequence[Lane], upgrades: Sequence[compare.Comparison | None]) -> None:
+    """badges/: an image per lane that says what its newest release costs."""
+    folder.mkdir()
+    template = _templates().get_template("badge.svg")
+    for lane, upgrade in zip(found, upgrades, strict=True):
+        tally = Counter(change.verdict for change in upgrade.changes) if upgrade else Counter()
+        costs = [f"{tally[verdict]} {verdict.words.lower()}" for verdict in COSTS if tally[verdict]]
+        told = any(count for verdict, count in tally.items() if verdict is not Verdict.CANT_TELL)
+        value = ", ".join(costs) or ("nothing worse" if told else "can't tell")
+        label = f"torch {lane.releases[-1].removeprefix('v')}"
+        colour = "#953800" if costs else "#0b57a4" if told else "#57606a"
+        text = template.render(label=label, value=value, colour=colour, left=_width(label), right=_width(value))
+        (folder / f"{lane.id}.svg").write_text(text, encoding="utf-8")
+
+
+def _width(text: str) -> int:
+    """Pixels that `text` takes in a badge, at 11 pixels of a common font."""
+    return 12 + round(6.7 * len(text))
+
+
+# --- pages
+
+
+def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: str) -> None:
+    templates = _templates()
+    here = Path(__file__).parent / "templates"
+    common = {"pages": [*((page.file, page.words) for page in PAGES), ("method.html", "Method")], "feeds": feeds}
+    for page in PAGES:
+        text = templates.get_template("page.html").render(
+            **common, here=page.file, title=page.title, lead=page.lead, scripts=page.scripts, newest=axis.newest
+        )
+        (folder / page.file).write_text(text, encoding="utf-8")
+        shutil.copy(here / f"{page.name}.js", folder)
+    for name in ("style.css", "app.js", "verdicts.js", "history.js"):
+        shutil.copy(here / name, folder)
+    documents = [(name, words, _rendered(name, calibration)) for name, words in DOCUMENTS.items()]
+    method = templates.get_template("method.html").render(
+        **common,
+        here="method.html",
+        title="How numbers and verdicts are made",
+        newest=axis.newest,
+        documents=documents,
+        constants=verdicts,
+    )
+    (folder / "method.html").write_text(method, encoding="utf-8")
+    bundle = vl_convert.javascript_bundle(SNIPPET, charts.VEGA_LITE)
+    (folder / "vega.js").write_text(f"(() => {{{bundle}}})();\n", encoding="utf-8")
+    specs = json.dumps(charts.specs(), separators=(",", ":")).replace("<", "\\u003c")
+    (folder / "charts.js").write_text(f"window.torchHistory.charts = {specs};\n", encoding="utf-8")
+
+
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("torch_history"),
+        autoescape=select_autoescape(enabled_extensions=("html", "svg"), default=True, default_for_string=True),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
     )
 
 
-def _pictures(lane: str, launches: list[Launch], measured: list[str]) -> list[Picture]:
-    groups: dict[tuple[str, tuple[str, ...]], dict[Series, dict[str, list[Any]]]] = defaultdict(dict)
-    for series, releases in history(launches).items():
-        groups[series.benchmark, series.parameters[1:]][series] = releases
-    pictures = [_picture(lane, *group, members, measured) for group, members in groups.items()]
-    return sorted(filter(None, pictures), key=_place)
+def _rendered(name: str, calibration: str) -> Markup:
+    """A document as HTML, one level below the page's own headings, its links to other documents made anchors."""
+    text = calibration if name == "calibration" else (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(text.partition("\n")[2] if text.startswith("# ") else text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+        if token.type == "code_block" or token.type == "fence":
+            token.attrSet("tabindex", "0")
+        _keep_anchors(token.children or [])
+    html = str(markdown.renderer.render(tokens, markdown.options, {}))
+    region = '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
+    html = html.replace("<table>", region).replace("</table>", "</table></div>")
+    return Markup(html.replace("<pre><code", '<pre tabindex="0"><code'))
 
 
-def _place(picture: Picture) -> tuple[str, int, str, int, str]:
-    """Where a picture stands: by question, the longest history first, time and peak memory before what explains them."""
-    question, _, metric = picture.benchmark.rpartition(".")
-    first = ("track_time", "track_peak_memory")
-    rank = first.index(metric) if metric in first else len(first)
-    return question, -len(picture.releases), picture.size, rank, metric
-
-
-def _picture(
-    lane: str,
-    benchmark: str,
-    rest: tuple[str, ...],
-    members: dict[Series, dict[str, list[Any]]],
-    measured: list[str],
-) -> Picture | None:
-    points, rows = [], []
-    for series, releases in members.items():
-        variant = "".join(series.parameters[:1]).strip("'")
-        cells: dict[str, tuple[str, str]] = {}
-        for release in measured:
-            pairs = releases.get(release, [])
-            numbers = [case.number for _, case in pairs if case.number is not None]
-            if numbers:
-                middle = statistics.median(numbers)
-                cells[release] = (human(middle, series.unit), "")
-                points.append(
-                    {
-                        "release": release,
-                        "variant": variant,
-                        "median": middle,
-                        "low": min(numbers),
-                        "high": max(numbers),
-                        "launches": len(numbers),
-                        "shown": human(middle, series.unit),
-                    }
-                )
-            else:
-                case = pairs[-1][1] if pairs else None
-                cells[release] = ("", (case.failed or case.unavailable) if case else "not measured")
-        rows.append((variant, cells))
-    if not points:
-        return None
-    example = next(iter(members))
-    size = " ".join(part.strip("'") for part in rest)
-    metric = example.words.partition(",")[0]
-    used = [release for release in measured if any(point["release"] == release for point in points)]
-    return Picture(
-        id=f"{lane}-{benchmark.rpartition('.')[2]}-{size}".replace(" ", "-").replace(".", "-"),
-        title=f"{metric}, size {size}" if size else metric,
-        benchmark=benchmark,
-        size=size,
-        spec=_spec(points, used, example.unit),
-        releases=used,
-        rows=[(name, [cells[release] for release in used]) for name, cells in rows],
-    )
-
-
-def _spec(points: list[dict[str, Any]], releases: list[str], unit: str) -> dict[str, Any]:
-    """A line per variant over the releases, with the range of launches; time on a logarithmic scale, the rest from zero."""
-    axis_format = {"seconds": ("~s", "seconds a call"), "bytes": ("~s", "bytes")}.get(unit, ("d", "count"))
-    tick_step = altair.Undefined if unit else 1
-    scale = altair.Scale(type="log") if unit == "seconds" else altair.Scale(zero=True)
-    variants = sorted({str(point["variant"]) for point in points})
-    x = altair.X("release:O", sort=releases, title="PyTorch release", axis=altair.Axis(labelAngle=-45))
-    legend = altair.Legend(orient="bottom", title=None)
-    colour = altair.Color("variant:N", scale=altair.Scale(scheme="tableau10", domain=variants), legend=legend)
-    shape = altair.Shape("variant:N", scale=altair.Scale(domain=variants), legend=legend)
-    y = altair.Y(
-        "median:Q",
-        scale=scale,
-        title=axis_format[1],
-        axis=altair.Axis(format=axis_format[0], tickCount=5, tickMinStep=tick_step),
-    )
-    tooltip = ["release:O", "variant:N", altair.Tooltip("shown:N", title="median"), "launches:Q"]
-    base = altair.Chart(altair.InlineData(values=points)).encode(x=x, color=colour)
-    ranges = base.mark_rule().encode(y=altair.Y("low:Q", scale=scale), y2="high:Q")
-    lines = base.mark_line(opacity=0.7).encode(y=y)
-    dots = base.mark_point(filled=True, size=70, opacity=1).encode(y=y, shape=shape, tooltip=tooltip)
-    chart = altair.layer(ranges, lines, dots).properties(width="container", height=280)
-    return dict(chart.configure_view(strokeOpacity=0).to_dict())
-
-
-def _embedded(data: Any) -> Markup:
-    """JSON for a script element: no character of it can end the element."""
-    return Markup(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e"))
+def _keep_anchors(tokens: Sequence[Token]) -> None:
+    """Links to a document shown on the page lead to it; others, which lead nowhere without a repository, are plain text."""
+    shown = False
+    for token in tokens:
+        if token.type == "link_open":
+            target = Path(str(token.attrGet("href")).partition("#")[0]).stem
+            shown = target in DOCUMENTS and str(token.attrGet("href")).partition("#")[0].endswith(".md")
+            if shown:
+                token.attrSet("href", f"#{target}")
+        if token.type in ("link_open", "link_close") and not shown:
+            token.type, token.tag, token.nesting, token.attrs = "text", "", 0, {}
+            token.content = ""

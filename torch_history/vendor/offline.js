@@ -70,5 +70,14 @@
         }).reverse();
     }
 
+    /* The link to torch-history leads to its page of the series that is shown here. */
+    function linkBack() {
+        var benchmark = decodeURIComponent(window.location.hash.slice(1).split('?')[0]);
+        var page = benchmark.indexOf('.') > 0 ? 'series.html#benchmark=' + encodeURIComponent(benchmark) : 'index.html';
+        $('#nav-li-torch-history a').attr('href', '../' + page);
+    }
+    $(linkBack);
+    $(window).on('hashchange', linkBack);
+
     $.torchHistory = {releaseTicks: releaseTicks};
 })(jQuery);

@@ -1,0 +1,86 @@
+"""What does publishing cost as the history grows? Time and memory at several sizes, and again after one new release.
+
+    python -m tests.bench_site --releases 250 --releases 500 --releases 1000 [--write]
+
+Results are synthetic (tests/synthetic.py): 300 series, two machines. Each publish is a process of its own. `--write` puts
+the table into docs/site.md.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from .page import write_into
+from .synthetic import ROOT, write_tree
+
+COMMAND = "python -m tests.bench_site --write"
+
+PUBLISH = """
+import resource, sys
+from pathlib import Path
+from tests.synthetic import write_tree
+from torch_history.axis import Axis
+from torch_history.site import publish_site
+folder = Path(sys.argv[1])
+conf = write_tree(folder, int(sys.argv[2]), first=int(sys.argv[2]))
+publish_site(conf, Axis.load(conf.repo), folder / "html")
+usage = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+print(max(usage))
+"""
+
+
+@click.command()
+@click.option("--releases", "sizes", multiple=True, type=int, default=(250, 500, 1000), show_default=True)
+@click.option("--write", is_flag=True, help="Put the table into docs/site.md.")
+def main(sizes: tuple[int, ...], write: bool) -> None:
+    """Prints a row per size, the summary last."""
+    rows = []
+    for releases in sizes:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            write_tree(folder, releases)
+            first, memory = _publish(folder, releases)
+            unchanged, _ = _publish(folder, releases)
+            write_tree(folder, releases + 1, first=releases)
+            again, _ = _publish(folder, releases + 1)
+            size = sum(path.stat().st_size for path in (folder / "html").rglob("*") if path.is_file())
+            rows.append((releases, first, again, unchanged, memory, size))
+            click.echo(
+                f"{releases} releases: {first:.1f} s, {memory / 2**20:.2f} GiB; again after one new {again:.1f} s "
+                f"({again / first:.3f} of it), with nothing new {unchanged:.1f} s"
+            )
+    table = [
+        "| releases | publish | for each release | again after one new | of the first | peak memory | site |",
+        "|---:|---:|---:|---:|---:|---:|---:|",
+        *[
+            f"| {releases:,} | {first:.1f} s | {1000 * first / releases:.0f} ms | {again:.1f} s "
+            f"| {100 * again / first:.0f} % | {memory / 2**20:.2f} GiB | {size / 2**20:.0f} MiB |"
+            for releases, first, again, _, memory, size in rows
+        ],
+    ]
+    text = "\n".join(table) + "\n"
+    click.echo(text)
+    if write:
+        write_into(ROOT / "docs" / "site.md", COMMAND, text)
+
+
+def _publish(folder: Path, releases: int) -> tuple[float, int]:
+    """Seconds and KiB of one publish, in a process of its own."""
+    begun = time.monotonic()
+    surroundings = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", PUBLISH, str(folder), str(releases)]
+    answer = subprocess.run(command, cwd=ROOT, env=surroundings, capture_output=True, text=True)
+    if answer.returncode:
+        raise click.ClickException(answer.stderr)
+    return time.monotonic() - begun, int(answer.stdout.split()[-1])
+
+
+if __name__ == "__main__":
+    main()

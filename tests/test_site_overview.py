@@ -1,0 +1,780 @@
+"""Does the site say in one look what an upgrade costs? The overview with its map and the upgrade page, used as readers do.
+
+The site is published from the committed results; what those do not hold (a thousand releases, single launches, one
+release, names that look like HTML) is written into a copy's data.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from .site_data import read_lane, write_lane
+
+ROOT = Path(__file__).resolve().parents[1]
+LANE = "amd-epyc-2-cores-release-py3-11"
+WIDE, NARROW = (1200, 900), (360, 740)
+SIZES = pytest.mark.parametrize("page", [WIDE, NARROW], indirect=True)
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+pytestmark = pytest.mark.browser
+
+
+def show(page: Any, site: Path, name: str, **keys: str) -> None:
+    fragment = f"#{urlencode(keys)}" if keys else ""
+    page.goto((site / f"{name}.html").as_uri() + fragment)
+    ready(page)
+
+
+def ready(page: Any) -> None:
+    """Waits until the page shows what its address asks for."""
+    page.wait_for_function("document.body.dataset.ready === (location.hash || '#')")
+
+
+def keys_of(address: str) -> dict[str, str]:
+    return {key: values[0] for key, values in parse_qs(urlsplit(address).fragment).items()}
+
+
+def picker(page: Any, name: str) -> Any:
+    return page.get_by_role("combobox", name=name, exact=True)
+
+
+def in_width(page: Any) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+
+
+def newest(site: Path, lane: str = LANE) -> dict[str, Any]:
+    """The newest release against the one before it, as Python sees it."""
+    return dict(json.loads((site / "data" / f"{lane}-newest.json").read_text(encoding="utf-8")))
+
+
+def data_of(site: Path, lane: str = LANE) -> dict[str, Any]:
+    return read_lane(site / "data", lane)
+
+
+@pytest.fixture
+def copied(site: Path, tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
+    """Writes a copy of the site that holds the one lane given."""
+
+    def copy(lane: dict[str, Any]) -> Path:
+        folder = tmp_path / "copy"
+        shutil.copytree(site, folder, ignore=shutil.ignore_patterns("asv", "vega.js", "feeds"))
+        index = json.loads((site / "data" / "index.json").read_text(encoding="utf-8"))
+        about = {
+            "id": lane["id"],
+            "machine": lane["machine"]["machine"],
+            "environment": lane["environment"],
+            "device": "cpu",
+            "words": "a machine, CPU",
+            "newest": lane["releases"][-1]["tag"],
+            "releases": len(lane["releases"]),
+        }
+        index = {**index, "newest": {**lane["releases"][-1]}, "lanes": [about]}
+        (folder / "data" / "index.js").write_text(f"torchHistory.index({json.dumps(index)});", encoding="utf-8")
+        write_lane(folder / "data", lane)
+        return folder
+
+    return copy
+
+
+def lane_of(releases: int, variants: int = 1, rounds: int = 3, change_at: int | None = None) -> dict[str, Any]:
+    """A lane of `releases`, whose time of the first variant doubles at `change_at`; sessions hold five neighbours."""
+    questions = ("batching", "intersection", "saved_tensors", "selection", "warm_up")
+    metrics = {"allocations": "", "operators": "", "peak_memory": "bytes", "time": "seconds"}
+    chain = [(release, session) for release in range(releases) for session in sessions_of(release)]
+    timed = [[release, session * rounds + round] for release, session in chain for round in range(rounds)]
+    exact = [[release, sessions_of(release)[0] * rounds] for release in range(releases)]
+    blocks = [
+        [f"session-{session:04}", round] for session in range(releases // 4 + 1) for round in range(1, rounds + 1)
+    ]
+    chance = random.Random(0)
+
+    def number(metric: str, variant: int, release: int) -> float:
+        changed = change_at is not None and variant == 0 and release >= change_at
+        if metric != "time":
+            return 1000.0 * (variant + 1) + (metric == "operators" and changed)
+        return float(f"{(variant + 1) * 1e-3 * (1 + changed) * (1 + chance.gauss(0, 0.005)):.6g}")
+
+    series = [
+        {
+            "question": question,
+            "metric": metric,
+            "benchmark": f"{question}.Question.track_{metric}",
+            "parameters": [f"variant_{variant}", "small"],
+            "variant": f"variant_{variant}",
+            "size": "small",
+            "unit": unit,
+            "pattern": int(metric != "time"),
+            "numbers": [number(metric, variant, release) for release, _ in (timed if metric == "time" else exact)],
+            "disturbed": [],
+            "missing": [],
+        }
+        for question in questions
+        for metric, unit in metrics.items()
+        for variant in range(variants)
+    ]
+    return {
+        "schema": 1,
+        "id": "made-up",
+        "machine": {
+            "machine": "made-up",
+            "cpu": "CPU",
+            "num_cpu": "2",
+            "ram": "1 GiB",
+            "device": "cpu",
+            "threads": "1",
+        },
+        "environment": "release-py3.11",
+        "releases": [
+            {"tag": f"v{1 + i // 100}.{i % 100}.0", "date": "2026-01-01", "estimated": False, "facts": {}}
+            for i in range(releases)
+        ],
+        "rounds": blocks,
+        "reasons": [],
+        "patterns": [timed, exact],
+        "series": series,
+        "steps": [],
+        "claims": [],
+    }
+
+
+def sessions_of(release: int) -> list[int]:
+    return [release // 4, *([release // 4 - 1] if release and release % 4 == 0 else [])]
+
+
+# --- overview
+
+
+@SIZES
+def test_newest_release_is_told_as_python_tells_it(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    comparison = newest(site)
+    headline = page.locator("#newest-title").inner_text()
+    assert headline.startswith(f"{comparison['new']} against {comparison['old']} on ")
+    kinds = {change["verdict"]: change["kind"] for change in comparison["changes"]}
+    for verdict, count in comparison["tally"].items():
+        assert (f"{count} {verdict}" in headline) == (kinds[verdict] in ("worse", "better", "changed"))
+    chips = page.locator(".newest .tally a")
+    counted = [re.match(r"(\d+) \S (.+)", text.replace("\n", " ")) for text in chips.all_inner_texts()]
+    assert {match[2]: int(match[1]) for match in counted if match} == comparison["tally"]
+    assert in_width(page)
+
+
+@SIZES
+def test_worst_and_best_are_sentences_that_lead_to_their_series(site: Path, page: Any) -> None:
+    show(page, site, "index", lane="amd-epyc-2-cores-release-py3-9")
+    comparison = newest(site, "amd-epyc-2-cores-release-py3-9")
+    for list_, kind in (("worst", "worse"), ("best", "better")):
+        both = [change for change in comparison["changes"] if None not in (change["old"], change["new"])]
+        numbers = [change for change in both if change["kind"] == kind]
+        if not numbers:
+            continue
+        items = page.locator(f"[aria-labelledby={list_}] li")
+        texts = [re.sub(r"[▲▼✕✓] ", "", text) for text in items.all_inner_texts()]
+        assert numbers[0]["sentence"] in texts
+        at = texts.index(numbers[0]["sentence"])
+        keys = keys_of(items.nth(at).locator("a").get_attribute("href"))
+        assert keys["benchmark"] == numbers[0]["benchmark"]
+        assert keys["release"] == comparison["new"]
+
+
+def test_a_chip_leads_to_the_upgrade_page_filtered_by_it(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    comparison = newest(site)
+    verdict, count = next(iter(comparison["tally"].items()))
+    page.locator(".newest .tally a", has_text=verdict).click()
+    page.wait_for_selector("#changes")
+    assert keys_of(page.url) == {
+        "lane": LANE,
+        "from": comparison["old"],
+        "to": comparison["new"],
+        "verdict": verdict,
+    }
+    assert page.locator("#count").inner_text() == f"{count} of {len(comparison['changes'])} series."
+    assert page.locator("#changes tbody tr").count() == min(count, 200)
+
+
+def test_single_launches_decide_counts_and_say_so_of_times(copied: Callable, page: Any) -> None:
+    site = copied(lane_of(2, rounds=1, change_at=1))
+    show(page, site, "index")
+    text = page.locator(".newest").inner_text()
+    assert "No time can be told" in text
+    assert "torch-history run --lane 3.11 --launches 5 v1.0.0 v1.1.0" in text
+    assert "5 MORE" in page.locator("#newest-title").inner_text()
+    assert "counts did change" in text
+
+
+def test_what_broke_for_one_reason_is_one_sentence(copied: Callable, page: Any) -> None:
+    lane = lane_of(8, variants=12, rounds=6, change_at=7)
+    lane["reasons"] = ["the wheel has no compiler", "it ran out of memory"]
+    for i, series in enumerate(lane["series"]):
+        if series["variant"] in ("variant_3", "variant_4") or i == 11:
+            kept = [at for at, (release, _) in enumerate(lane["patterns"][series["pattern"]]) if release < 7]
+            lane["patterns"].append([lane["patterns"][series["pattern"]][at] for at in kept])
+            series["numbers"] = [series["numbers"][at] for at in kept]
+            series["missing"] = [[7, int(i == 11), 1]]
+            series["pattern"] = len(lane["patterns"]) - 1
+    show(page, copied(lane), "index")
+    items = page.locator("[aria-labelledby=worst] li")
+    texts = items.all_inner_texts()
+    assert "batching variant_3 small and 9 more: ✕ BROKE: the wheel has no compiler." in texts
+    assert "batching allocations, variant_11 small: ✕ BROKE: it ran out of memory." in texts
+    assert sum("SLOWER" in text for text in texts) == 3
+    items.nth(texts.index("batching variant_3 small and 9 more: ✕ BROKE: the wheel has no compiler.")).locator(
+        "a"
+    ).click()
+    page.wait_for_selector("#changes")
+    assert page.locator("#changes tbody tr").count() == 41
+    assert page.locator(".tally [aria-pressed=true]").inner_text() == "41 ✕ BROKE"
+
+
+def test_times_that_cannot_be_told_lead_to_bytes(copied: Callable, page: Any) -> None:
+    show(page, copied(lane_of(2, rounds=1)), "index")
+    page.get_by_role("link", name="show peak memory").click()
+    ready(page)
+    assert picker(page, "Metric").input_value() == "peak_memory"
+    assert page.get_by_role("link", name="show peak memory").count() == 0
+
+
+def test_nothing_changed_says_what_could_have_been_seen(copied: Callable, page: Any) -> None:
+    show(page, copied(lane_of(8, variants=4, rounds=8)), "index")
+    assert "nothing changed that could be told" in page.locator("#newest-title").inner_text()
+    assert re.search(
+        r"In half of 20 times, a change by [\d.]+ % would have been seen", page.locator(".newest").inner_text()
+    )
+
+
+def test_a_lane_of_one_release_says_what_to_do(copied: Callable, page: Any) -> None:
+    site = copied(lane_of(1))
+    show(page, site, "index")
+    assert "v1.0.0 is the only release measured" in page.locator("#newest-title").inner_text()
+    assert page.locator("#map tbody td.alone").count() > 0
+    show(page, site, "upgrade")
+    assert "v1.0.0 is the only release measured" in page.get_by_role("alert").inner_text()
+
+
+# --- the map
+
+
+def cell(page: Any, variant: str, tag: str) -> Any:
+    """The cell of the first row with this variant and of the release."""
+    row = page.locator("#map tbody tr", has=page.get_by_role("rowheader", name=variant)).first
+    column = page.locator("#map thead th", has_text=tag).first.get_attribute("aria-colindex")
+    return row.locator(f"td[aria-colindex='{column}']")
+
+
+def computed(page: Any) -> None:
+    """Waits until no cell in the table waits for its verdict."""
+    page.wait_for_function("document.querySelectorAll('#map .waiting').length === 0")
+
+
+@SIZES
+def test_map_begins_at_the_newest_release_and_scrolls_in_its_own_region(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    assert in_width(page)
+    tag = newest(site)["new"]
+    box = page.locator("#map").bounding_box()
+    column = page.locator("#map thead th", has_text=tag).bounding_box()
+    assert column["x"] + column["width"] <= box["x"] + box["width"] + 1
+    name = page.locator("#map thead th").first.bounding_box()
+    assert name["width"] < box["width"] / 2
+
+
+def test_cells_say_verdicts_in_text_and_lead_to_their_series(site: Path, page: Any) -> None:
+    show(page, site, "index", metric="all")
+    computed(page)
+    comparison = newest(site)
+    wanted = {change["sentence"].partition(":")[0]: change["verdict"] for change in comparison["changes"]}
+    column = page.locator("#map thead th", has_text=comparison["new"]).get_attribute("aria-colindex")
+    links = page.locator(f"#map tbody td[aria-colindex='{column}'] a").all()
+    assert len(links) > 10
+    for link in links:
+        name, _, said = link.get_attribute("aria-label").partition(f", {comparison['new']}: ")
+        assert said.startswith(wanted[name])
+        assert link.inner_text().strip()
+        keys = keys_of(link.get_attribute("href"))
+        assert keys["release"] == comparison["new"]
+        assert name.startswith(keys["benchmark"].partition(".")[0].replace("_", " "))
+
+
+def test_map_controls_choose_metric_question_and_base_and_are_restored(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    data = data_of(site)
+    first, last = data["releases"][0]["tag"], data["releases"][-1]["tag"]
+    picker(page, "Metric").select_option("peak_memory")
+    picker(page, "Question").select_option("intersection")
+    picker(page, "Compared with").select_option(first)
+    ready(page)
+    for _ in range(2):
+        assert {"metric": "peak_memory", "question": "intersection", "base": first}.items() <= keys_of(page.url).items()
+        assert picker(page, "Metric").input_value() == "peak_memory"
+        assert picker(page, "Compared with").input_value() == first
+        computed(page)
+        wanted = [
+            each for each in data["series"] if each["metric"] == "peak_memory" and each["question"] == "intersection"
+        ]
+        assert page.locator("#map-status").inner_text() == f"{len(wanted)} series, {len(data['releases'])} releases."
+        label = cell(page, "eager", last).locator("a").get_attribute("aria-label")
+        assert label.startswith(f"intersection peak memory, eager small, {last}: ")
+        assert f"against {first}" in label
+        page.reload()
+        ready(page)
+
+
+def test_a_base_that_was_not_measured_is_said(site: Path, page: Any) -> None:
+    show(page, site, "index", base="v0.0.0")
+    assert "no results of 'v0.0.0'" in page.get_by_role("alert").inner_text()
+    show(page, site, "index", metric="none")
+    assert "choose another" in page.locator("#map-status").inner_text()
+
+
+def test_only_series_that_changed(copied: Callable, page: Any) -> None:
+    show(page, copied(lane_of(40, variants=4, rounds=4, change_at=20)), "index")
+    assert page.locator("#map-status").inner_text() == "20 series, 40 releases."
+    page.get_by_label("Only series that changed").check()
+    page.wait_for_function("document.getElementById('map-status').textContent.endsWith('releases.')")
+    assert re.match(r"[5-8] of 20 series changed in 40 releases\.", page.locator("#map-status").inner_text())
+    page.reload()
+    ready(page)
+    assert page.get_by_label("Only series that changed").is_checked()
+    tag = "v1.20.0"
+    page.locator("#map thead th", has_text=tag).scroll_into_view_if_needed()
+    computed(page)
+    assert cell(page, "variant_0", tag).inner_text() in ("▲2×", "▲99%", "▲100%")
+
+
+def test_focus_stays_on_its_series_while_more_are_found_to_have_changed(copied: Callable, page: Any) -> None:
+    lane = lane_of(600, variants=15, rounds=4)
+    steps = {"batching": 3, "selection": 595, "warm_up": 595}  # the newest releases are compared first
+    for series in lane["series"]:
+        if series["metric"] == "time" and series["question"] in steps:
+            releases = [release for release, _ in lane["patterns"][series["pattern"]]]
+            after = [release >= steps[series["question"]] for release in releases]
+            series["numbers"] = [number * (1 + late) for number, late in zip(series["numbers"], after, strict=True)]
+    show(page, copied(lane), "index", changed="1")
+    table = page.locator("#map table")
+    page.locator("#map tbody td a").last.focus()
+    page.keyboard.press("Control+End")
+    name = "warm up time, variant_14 small"
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith(name)
+    assert int(table.get_attribute("aria-rowcount")) < 47
+    page.wait_for_function("document.getElementById('map-status').textContent.endsWith('releases.')", timeout=60000)
+    assert int(table.get_attribute("aria-rowcount")) >= 49
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith(name)
+    focused = page.evaluate("document.activeElement.getBoundingClientRect().toJSON()")
+    box = page.locator("#map").bounding_box()
+    assert box["y"] < focused["top"]
+    assert focused["bottom"] <= box["y"] + box["height"]
+
+
+def test_map_is_walked_by_keyboard_alone(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    computed(page)
+    page.locator("#choose-changed").focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "map"
+    page.keyboard.press("Tab")
+    tags = [release["tag"] for release in data_of(site)["releases"]]
+
+    def where() -> str:
+        return str(
+            page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.innerText")
+        )
+
+    start = where()
+    assert f", {tags[-1]}: " in start
+    assert (
+        page.locator("#map-detail")
+        .inner_text()
+        .startswith(f"{tags[-1]} against {tags[-2]}: {start.partition(', v')[0]}")
+    )
+    page.keyboard.press("ArrowLeft")
+    assert f", {tags[-2]}: " in where()
+    page.keyboard.press("ArrowDown")
+    assert start.partition(f", {tags[-1]}")[0] not in where()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Home")
+    assert f", {tags[0]}: " in where()
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.closest('th') !== null")
+    page.keyboard.press("Control+End")
+    assert f", {tags[-1]}: " in where()
+    rows = page.locator("#map table").get_attribute("aria-rowcount")
+    assert page.evaluate("document.activeElement.closest('tr').getAttribute('aria-rowindex')") == rows
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("ArrowUp")
+    assert where() == tags[0]
+    page.keyboard.press("End")
+    assert where() == tags[-1]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/series.html**")
+    keys = keys_of(page.url)
+    assert keys["release"] == tags[-1]
+    assert keys["benchmark"]
+
+
+def test_pointing_at_a_cell_says_its_sentence(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    computed(page)
+    comparison = newest(site)
+    of_top = [change for change in comparison["changes"] if change["benchmark"] == "batching.Batching.track_time"]
+    change = next(change for change in of_top if change["new"] is not None and "cat_rows" in change["parameters"])
+    name = change["sentence"].partition(":")[0]
+    link = page.locator(f"#map a[aria-label^='{name}, {comparison['new']}: ']")
+    link.scroll_into_view_if_needed()
+    link.hover()
+    against = f"{comparison['new']} against {comparison['old']}"
+    assert page.locator("#map-detail").inner_text() == f"{against}: {change['sentence']}"
+
+
+def test_what_could_not_run_says_why(site: Path, page: Any) -> None:
+    data = data_of(site)
+    series = next(each for each in data["series"] if each["metric"] == "time" and each["missing"])
+    release, reason, _ = series["missing"][0]
+    show(page, site, "index", question=series["question"])
+    computed(page)
+    tag = data["releases"][release]["tag"]
+    name = f"{series['question'].replace('_', ' ')} time, {' '.join(series['parameters'])}"
+    link = page.locator(f"#map a[aria-label^='{name}, {tag}: ']")
+    assert data["reasons"][reason] in link.get_attribute("aria-label")
+    assert link.get_attribute("title") == data["reasons"][reason]
+
+
+def test_a_release_in_the_head_leads_to_its_page(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    tag = newest(site)["new"]
+    page.locator("#map thead a", has_text=tag).click()
+    page.wait_for_url("**/release.html**")
+    assert keys_of(page.url)["release"] == tag
+
+
+def test_a_thousand_releases_are_drawn_as_far_as_they_are_in_view(copied: Callable, page: Any) -> None:
+    site = copied(lane_of(1000, variants=15, change_at=500))
+    show(page, site, "index", metric="all")
+    took = page.evaluate("performance.now()")
+    assert took < 2000, f"interactive after {took:.0f} ms"
+    table = page.locator("#map table")
+    assert (table.get_attribute("aria-rowcount"), table.get_attribute("aria-colcount")) == ("306", "1001")
+    assert page.locator("#map td").count() < 3000
+    computed(page)
+    width = page.locator("#map thead th").nth(1).bounding_box()["width"]
+    page.evaluate(f"document.getElementById('map').scrollTo({400 * width}, 2000)")
+    page.wait_for_function("[...document.querySelectorAll('#map thead a')].some((a) => a.textContent === 'v5.0.0')")
+    computed(page)
+    assert page.locator("#map td").count() < 3000
+    header = page.locator("#map thead th").first.bounding_box()
+    box = page.locator("#map").bounding_box()
+    assert abs(header["x"] - box["x"]) < 3
+    assert abs(header["y"] - box["y"]) < 3
+    page.keyboard.press("Tab")
+    page.locator("#map td [tabindex='0'], #map td[tabindex='0']").focus()
+    for key in ("Control+Home", "Control+End", "PageUp", "ArrowLeft"):
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.closest('#map tbody td') !== null"), key
+    focused = page.evaluate("document.activeElement.getBoundingClientRect().toJSON()")
+    assert box["x"] <= focused["left"]
+    assert focused["right"] <= box["x"] + box["width"]
+    page.evaluate("document.getElementById('map').scrollTo(0, 0)")
+    page.wait_for_function("document.activeElement.id === 'map'")
+
+
+def test_scrolled_place_is_kept_when_a_control_is_used(copied: Callable, page: Any) -> None:
+    show(page, copied(lane_of(200, variants=15)), "index")
+    page.evaluate("document.getElementById('map').scrollTo(1000, 0)")
+    page.wait_for_function("[...document.querySelectorAll('#map thead a')].some((a) => a.textContent === 'v1.16.0')")
+    picker(page, "Metric").select_option("operators")
+    ready(page)
+    assert page.evaluate("document.getElementById('map').scrollLeft") == 1000
+
+
+# --- upgrade
+
+
+def compare(data: dict[str, Any], old: str, new: str, form: str) -> str:
+    """What `torch-history compare` prints of the same pair."""
+    machine, environment = data["machine"]["machine"], data["environment"]
+    code = "from torch_history.cli import main; main()"
+    asked = ["compare", old, new, "--machine", machine, "--environment", environment, form]
+    answer = subprocess.run([sys.executable, "-c", code, *asked], cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Equal, numbers to rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, float) or isinstance(other, float):
+        return one is not None and other is not None and math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-12)
+    return bool(one == other)
+
+
+@pytest.fixture
+def data(site: Path) -> dict[str, Any]:
+    return data_of(site)
+
+
+def rows(page: Any) -> list[str]:
+    return [str(text) for text in page.locator("#changes tbody th").all_inner_texts()]
+
+
+@SIZES
+def test_default_is_the_newest_release_and_the_one_before(site: Path, page: Any) -> None:
+    show(page, site, "upgrade")
+    comparison = newest(site)
+    assert picker(page, "From").input_value() == comparison["old"]
+    assert picker(page, "To").input_value() == comparison["new"]
+    assert page.locator("#headline").inner_text().startswith(f"{comparison['old']} → {comparison['new']}: ")
+    assert rows(page) == [change["sentence"].partition(":")[0] for change in comparison["changes"]][:200]
+    assert in_width(page)
+
+
+@SIZES
+def test_every_row_says_verdict_ratio_interval_and_cause(site: Path, page: Any) -> None:
+    show(page, site, "upgrade", all="1")
+    changes = newest(site)["changes"]
+    found = page.locator("#changes tbody tr").all_inner_texts()
+    assert len(found) == len(changes)
+    for change, text in zip(changes, found, strict=True):
+        assert change["verdict"] in text
+        if change["why"]:
+            assert change["why"] in text
+        if change["reason"]:
+            assert change["reason"] in text
+        if change["ratio"] and 0.5 < change["ratio"] < 2 and change["unit"] == "seconds":
+            sign = re.search(r"([+−]?)[\d.]+ %", text)
+            assert sign, text
+            assert (sign[1] == "−") <= (change["ratio"] < 1)
+    overflowing = page.evaluate(
+        "[...document.querySelectorAll('#changes tbody td, #changes tbody th')]"
+        ".filter((node) => node.scrollWidth > node.clientWidth + 1).length"
+    )
+    assert overflowing == 0
+    if page.viewport_size["width"] < 400:
+        scrolls = "document.querySelector('#changes').parentNode"
+        assert page.evaluate(f"{scrolls}.scrollWidth <= {scrolls}.clientWidth")
+
+
+def test_any_two_releases_are_in_the_address_and_swapped(site: Path, page: Any, data: dict[str, Any]) -> None:
+    tags = [release["tag"] for release in data["releases"]]
+    show(page, site, "upgrade")
+    picker(page, "From").select_option(tags[0])
+    picker(page, "To").select_option(tags[2])
+    ready(page)
+    page.reload()
+    ready(page)
+    assert {"from": tags[0], "to": tags[2]}.items() <= keys_of(page.url).items()
+    assert page.locator("#headline").inner_text().startswith(f"{tags[0]} → {tags[2]}: ")
+    assert page.get_by_text("this is a downgrade").count() == 0
+    page.get_by_role("button", name="Swap from and to").click()
+    ready(page)
+    assert {"from": tags[2], "to": tags[0]}.items() <= keys_of(page.url).items()
+    assert f"{tags[2]} is newer than {tags[0]}: this is a downgrade" in page.locator("main").inner_text()
+    assert page.evaluate("document.activeElement.id") == "swap"
+
+
+def test_what_cannot_be_compared_is_refused_in_a_sentence(site: Path, page: Any, data: dict[str, Any]) -> None:
+    tag, oldest = data["releases"][-1]["tag"], data["releases"][0]["tag"]
+    for keys, said in [
+        ({"from": tag, "to": tag}, f"{tag} was chosen on both sides: choose two releases."),
+        ({"from": "v0.1", "to": tag}, "There are no results of 'v0.1' on "),
+        ({"to": "v0.2"}, "There are no results of 'v0.2' on "),
+        ({"to": oldest}, f"{oldest} is the oldest release measured on "),
+    ]:
+        show(page, site, "upgrade", **keys)
+        assert page.get_by_role("alert").inner_text().startswith(said)
+        assert picker(page, "From").is_visible()
+    picker(page, "From").select_option(tag)
+    ready(page)
+    assert page.locator("#headline").inner_text().startswith(f"{tag} → {oldest}: ")
+
+
+def test_filters_work_together_and_are_restored(site: Path, page: Any, data: dict[str, Any]) -> None:
+    old, new = data["releases"][1]["tag"], data["releases"][-1]["tag"]
+    show(page, site, "upgrade", lane=LANE, **{"from": old, "to": new})
+    changes = json.loads(compare(data, old, new, "--json"))["changes"]
+    verdicts = list(dict.fromkeys(change["verdict"] for change in changes))[:2]
+    for verdict in verdicts:
+        chip = page.locator(".tally button", has_text=verdict)
+        assert chip.get_attribute("aria-pressed") == "false"
+        chip.click()
+        ready(page)
+        assert chip.get_attribute("aria-pressed") == "true"
+    assert keys_of(page.url)["verdict"] == ",".join(verdicts)
+    chosen = [change for change in changes if change["verdict"] in verdicts]
+    assert page.locator("#count").inner_text() == f"{len(chosen)} of {len(changes)} series."
+    picker(page, "Question").select_option("intersection")
+    ready(page)
+    picker(page, "Metric").select_option("time")
+    ready(page)
+    page.get_by_label("Series, verdict or cause contains").press_sequentially("scripted")
+    page.wait_for_function("location.hash.includes('search=scripted')")
+    ready(page)
+    assert page.evaluate("document.activeElement.id") == "choose-search"
+    chosen = [
+        change
+        for change in chosen
+        if (change["question"], change["metric"]) == ("intersection", "time") and "scripted" in change["sentence"]
+    ]
+    wanted = [change["sentence"].partition(":")[0] for change in chosen]
+    assert rows(page) == wanted
+    page.reload()
+    ready(page)
+    assert rows(page) == wanted
+    assert page.locator(".tally button[aria-pressed=true]").count() == 2
+    page.get_by_label("Series, verdict or cause contains").fill("no such words anywhere")
+    page.wait_for_function("location.hash.includes('anywhere')")
+    ready(page)
+    assert page.locator("#count").inner_text().startswith("No series matches")
+    page.get_by_role("button", name="Show every series").click()
+    ready(page)
+    assert page.locator("#count").inner_text() == f"{len(changes)} series."
+
+
+def test_sorting_by_its_heads_is_in_the_address(site: Path, page: Any, data: dict[str, Any]) -> None:
+    old, new = data["releases"][1]["tag"], data["releases"][-1]["tag"]
+    show(page, site, "upgrade", all="1", lane=LANE, **{"from": old, "to": new})
+    changes = json.loads(compare(data, old, new, "--json"))["changes"]
+    ratios = {change["sentence"].partition(":")[0]: change["ratio"] for change in changes}
+    significance = rows(page)
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("Verdict")
+
+    def sort(column: str) -> list[str]:
+        page.get_by_role("columnheader", name=column).get_by_role("button").press("Enter")
+        ready(page)
+        assert page.evaluate("document.activeElement.id").startswith("sort-")
+        return rows(page)
+
+    largest = [ratios[name] for name in sort("New / old") if ratios[name] is not None]
+    assert largest == sorted(largest, reverse=True)
+    assert keys_of(page.url)["sort"] == "ratio"
+    smallest = [ratios[name] for name in sort("New / old")]
+    known = [ratio for ratio in smallest if ratio is not None]
+    assert known == sorted(known)
+    assert smallest[: len(known)] == known
+    assert page.locator("th[aria-sort=ascending]").inner_text().startswith("New / old")
+    names = sort("Series")
+    assert names[0] < names[-1]
+    page.reload()
+    ready(page)
+    assert rows(page) == names
+    assert sort("Verdict") == significance
+    assert "sort" not in keys_of(page.url)
+
+
+def test_long_tables_are_shown_in_full_on_request(copied: Callable, page: Any) -> None:
+    show(page, copied(lane_of(8, variants=15)), "upgrade")
+    assert page.locator("#changes tbody tr").count() == 200
+    page.get_by_role("button", name="Show all 300").press("Enter")
+    ready(page)
+    assert page.locator("#changes tbody tr").count() == 300
+    row = "document.activeElement.closest('tr')"
+    assert page.evaluate(f"[...document.querySelectorAll('#changes tbody tr')].indexOf({row})") == 200
+    assert keys_of(page.url)["all"] == "1"
+
+
+def test_a_row_leads_to_its_series_and_back(site: Path, page: Any) -> None:
+    show(page, site, "upgrade", verdict="SAME", question="selection")
+    address = page.url
+    name = page.locator("#changes tbody a").first.inner_text()
+    page.locator("#changes tbody a").first.click()
+    page.wait_for_url("**/series.html**")
+    keys = keys_of(page.url)
+    assert keys["benchmark"].startswith("selection.")
+    assert keys["variant"] in name
+    page.go_back()
+    page.wait_for_url(address)
+    ready(page)
+    assert page.locator("#changes tbody a").first.inner_text() == name
+
+
+def test_environment_says_what_moved(site: Path, page: Any, data: dict[str, Any]) -> None:
+    old, new = data["releases"][-2], data["releases"][-1]
+    show(page, site, "upgrade")
+    page.locator("#environment summary").click()
+    moved = json.loads(compare(data, old["tag"], new["tag"], "--json"))["moved"]
+    text = page.locator("#environment").inner_text()
+    for before, after in moved.values():
+        if not isinstance(before, bool):
+            assert str(before) in text
+            assert str(after) in text
+    ours = {each.partition("==")[0]: each.partition("==")[2] for each in new["facts"]["packages"]}
+    theirs = {each.partition("==")[0]: each.partition("==")[2] for each in old["facts"]["packages"]}
+    table = page.get_by_role("region", name="Packages that differ").locator("tbody tr").all_inner_texts()
+    assert len(table) == len({name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)})
+    assert any(row.split() == ["torch", theirs["torch"], ours["torch"]] for row in table)
+
+
+def test_what_is_taken_along_is_what_the_command_prints(site: Path, page: Any, data: dict[str, Any]) -> None:
+    tags = [release["tag"] for release in data["releases"]]
+    page.add_init_script(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.taken = text; }}});"
+    )
+    for old, new in [(tags[-2], tags[-1]), (tags[-1], tags[1])]:
+        show(page, site, "upgrade", lane=LANE, verdict="SAME", **{"from": old, "to": new})
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download JSON").click()
+        assert download.value.suggested_filename == f"torch-history-{old}-{new}-{LANE}.json"
+        document = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+        printed = json.loads(compare(data, old, new, "--json"))
+        assert document.keys() == printed.keys()
+        for key, value in printed.items():
+            assert alike(document[key], value), key
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download CSV").click()
+        text = Path(download.value.path()).read_text(encoding="utf-8")
+        table = list(csv.DictReader(io.StringIO(text)))
+        assert [row["verdict"] for row in table] == [change["verdict"] for change in printed["changes"]]
+        assert [row["benchmark"] for row in table] == [change["benchmark"] for change in printed["changes"]]
+        ratios = [float(row["ratio"]) if row["ratio"] else None for row in table]
+        assert alike(ratios, [change["ratio"] for change in printed["changes"]])
+        page.get_by_role("button", name="Copy as Markdown").click()
+        page.get_by_text("Copied.").wait_for()
+        assert page.evaluate("window.taken").strip() == compare(data, old, new, "--markdown").strip()
+        assert f"torch-history compare {old} {new} --machine" in page.locator(".take").inner_text()
+
+
+def test_a_clipboard_that_refuses_leaves_the_text_selected(site: Path, page: Any) -> None:
+    page.add_init_script(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: () => Promise.reject(new Error('no'))}});"
+    )
+    show(page, site, "upgrade")
+    page.get_by_role("button", name="Copy as Markdown").click()
+    area = page.get_by_label("Text to copy")
+    area.wait_for()
+    assert area.input_value().startswith("### PyTorch")
+    assert page.evaluate("getSelection().toString() || document.activeElement.selectionEnd > 0")
+
+
+@SIZES
+def test_names_that_look_like_html_are_text(copied: Callable, page: Any) -> None:
+    lane = lane_of(4, variants=2, change_at=3)
+    for series in lane["series"]:
+        series["variant"] = series["variant"].replace("variant_0", HOSTILE)
+        series["parameters"] = [series["variant"], HOSTILE]
+        series["size"] = HOSTILE
+    lane["series"][0]["missing"] = []
+    lane["reasons"] = [HOSTILE]
+    lane["series"][3]["missing"] = [[3, 0, 1]]
+    site = copied(lane)
+    for name in ("index", "upgrade"):
+        show(page, site, name, metric="all" if name == "index" else "", base=HOSTILE)
+        assert page.locator("img").count() == 0
+        assert HOSTILE in page.locator("main").inner_text()
+        assert in_width(page)

@@ -1,0 +1,768 @@
+"""Does a reader see how a benchmark moved, which claims hold and what a release changed? The pages on series, claims and
+releases, used as readers do.
+
+The site is published from the committed results; what those do not hold (many releases, zeros, names that look like HTML,
+a lane without claims) is written into a copy's data.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import random
+import re
+import shutil
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+
+from torch_history import charts
+from torch_history.compare import find
+from torch_history.verdicts import human
+
+from .site_data import read_lane, write_lane
+
+ROOT = Path(__file__).resolve().parents[1]
+LANE = "amd-epyc-2-cores-release-py3-11"
+OTHER_LANE = "amd-epyc-2-cores-release-py3-9"
+TIME = "intersection.Intersection.track_time"
+PEAK = "intersection.Intersection.track_peak_memory"
+SIZES = pytest.mark.parametrize("page", [(1200, 900), (360, 740)], indirect=True)
+HOSTILE = "<img src=x onerror=alert(1)>"
+browser = pytest.mark.browser
+
+
+# --- specs and intervals, without a browser
+
+
+@pytest.mark.parametrize("x", charts.AXES)
+@pytest.mark.parametrize("y", charts.SCALES)
+def test_each_spec_is_whole_and_takes_named_data(x: str, y: str) -> None:
+    import vl_convert
+
+    spec = charts.specs()["history"][f"{x} {y}"]
+    point = {"position": 0, "date": "2024-01-01", "value": 1.0, "low": 0.5, "high": 2.0, "colour": "#0072b2"}
+    named = {name: [{**point, "shape": "circle", "variant": "eager"}] for name in spec["datasets"]}
+    assert {layer["data"]["name"] for layer in spec["layer"]} == set(named) == set(charts.DATA)
+    svg = vl_convert.vegalite_to_svg({**spec, "datasets": named, "width": 400}, charts.VEGA_LITE)
+    assert "#0072b2" in svg
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "labels"),
+    [
+        ("seconds", [0.011, 0.029], {"10ms", "20ms"}),
+        ("seconds", [1.1e-6, 2.9e-6], {"1µs", "2µs"}),
+        ("bytes", [60e6, 240e6], {"100 MB", "200 MB"}),
+        ("bytes", [1.2e9, 2.4e9], {"1 GB", "2 GB"}),
+        ("count", [1, 2], {"1", "2"}),
+        ("count", [10_000, 27_000], {"10,000", "20,000"}),
+        ("relative", [0.5, 1.9], {"0.5×", "1×", "1.5×"}),
+    ],
+)
+def test_the_axis_has_units(unit: str, values: list[float], labels: set[str]) -> None:
+    import vl_convert
+
+    spec = charts.specs()["history"]["order linear"]
+    spec["params"] = [
+        {"name": "unit", "value": unit},
+        {"name": "tags", "value": ["v1", "v2"]},
+        {"name": "dot", "value": 9},
+    ]
+    spec["datasets"] |= {"points": [{"position": i, "value": value, "variant": "a"} for i, value in enumerate(values)]}
+    spec["layer"] = [layer for layer in spec["layer"] if layer["mark"]["type"] == "line"]
+    svg = vl_convert.vegalite_to_svg({**spec, "width": 400}, charts.VEGA_LITE)
+    drawn = set(re.findall(r">([^<>]+)</text>", svg))
+    assert labels <= drawn
+    assert unit != "count" or not any(re.search(r"\d\.\d", label) for label in drawn)
+
+
+def test_an_interval_is_the_range_of_few_launches_and_students_of_more() -> None:
+    assert charts.interval([2.0, 1.0]) == (1.0, 2.0)
+    assert charts.interval([5.0, 5.0, 5.0]) == (5.0, 5.0)
+    assert charts.interval([0.0, 1.0, 2.0]) == (0.0, 2.0)
+    half = 4.302653 * math.log(2) / math.sqrt(3)  # Student's 97.5 % quantile with 2 degrees of freedom, from a table
+    assert charts.interval([4.0, 1.0, 2.0]) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)), rel=1e-6)
+
+
+def test_quantiles_for_the_pages_are_those_of_a_table() -> None:
+    quantiles = charts.specs()["intervals"]["quantiles"]
+    assert quantiles[:4] == pytest.approx([4.3027, 3.1824, 2.7764, 2.5706], abs=1e-4)
+    assert len(quantiles) == charts.TABULATED - charts.ENOUGH + 1
+
+
+def test_the_style_sheet_has_the_colours_of_the_picture() -> None:
+    style = (ROOT / "torch_history" / "templates" / "style.css").read_text(encoding="utf-8")
+    light = dict(
+        re.findall(
+            r"(--series-\d): (#[0-9a-f]{6})", style.partition("/* series, claims, release */")[2].partition("@media")[0]
+        )
+    )
+    assert tuple(light[f"--series-{i}"] for i in range(len(charts.PALETTE))) == charts.PALETTE
+
+
+# --- helpers
+
+
+def show(page: Any, site: Path, name: str, **keys: str) -> None:
+    fragment = f"#{urlencode(keys)}" if keys else ""
+    page.goto((site / f"{name}.html").as_uri() + fragment)
+    page.reload()  # a changed fragment alone loads nothing
+    ready(page)
+
+
+def ready(page: Any) -> None:
+    """Waits until the page shows what its address asks for."""
+    page.wait_for_function("document.body.dataset.ready === (location.hash || '#')")
+
+
+def keys_of(address: str) -> dict[str, str]:
+    return {key: values[0] for key, values in parse_qs(urlsplit(address).fragment).items()}
+
+
+def data_of(site: Path, lane: str = LANE) -> dict[str, Any]:
+    return read_lane(site / "data", lane)
+
+
+def drawn(page: Any, which: int = 0) -> list[dict[str, Any]]:
+    """The points of a chart, as Vega has them."""
+    chart = page.locator(".chart").nth(which)
+    chart.scroll_into_view_if_needed()
+    page.wait_for_function("node => node.dataset.drawn === 'true'", arg=chart.element_handle())
+    fields = "release, variant, value, low, high"
+    return list(chart.evaluate(f"node => node.view.data('points').map(({{{fields}}}) => ({{{fields}}}))"))
+
+
+def table_of(page: Any) -> dict[str, dict[str, str]]:
+    """Variant -> release -> what the first table of numbers shows."""
+    table = page.locator(".from-the-end table").first
+    head = [text.strip() for text in table.locator("thead th").all_text_contents()]
+    found = {}
+    for row in table.locator("tbody tr").all():
+        cells = [text.strip() for text in row.locator("th, td").all_text_contents()]
+        found[cells[0]] = dict(zip(head[1:], cells[1:], strict=True))
+    return found
+
+
+def medians(lane: dict[str, Any], benchmark: str, size: str) -> dict[str, dict[str, float]]:
+    """Variant -> release -> median of its launches, from the data alone."""
+    found: dict[str, dict[str, float]] = {}
+    for series in lane["series"]:
+        if (series["benchmark"], series["size"]) == (benchmark, size):
+            numbers: dict[str, list[float]] = {}
+            for (release, _), number in zip(lane["patterns"][series["pattern"]], series["numbers"], strict=True):
+                numbers.setdefault(lane["releases"][release]["tag"], []).append(number)
+            found[series["variant"]] = {tag: statistics.median(of) for tag, of in numbers.items()}
+    return found
+
+
+def opened(page: Any, address: str) -> float:
+    """Seconds until a page is there, the least of three: other processes only add to it."""
+    taken = []
+    for _ in range(3):
+        page.goto("about:blank")
+        begun = time.monotonic()
+        page.goto(address)
+        ready(page)
+        taken.append(time.monotonic() - begun)
+    return min(taken)
+
+
+def in_width(page: Any) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+
+
+@pytest.fixture
+def changed(site: Path, tmp_path: Path) -> Callable[..., Path]:
+    """A copy of the site with the one lane given."""
+
+    def write(lane: dict[str, Any]) -> Path:
+        folder = tmp_path / "copy"
+        shutil.copytree(site, folder, ignore=shutil.ignore_patterns("asv", "feeds", "data"))
+        (folder / "data").mkdir()
+        index = json.loads((site / "data" / "index.json").read_text(encoding="utf-8"))
+        about = {**index["lanes"][0], "id": lane["id"], "machine": lane["machine"]["machine"]}
+        index = json.dumps({**index, "lanes": [about]}).replace("<", "\\u003c")
+        (folder / "data" / "index.js").write_text(f"torchHistory.index({index});", encoding="utf-8")
+        write_lane(folder / "data", lane)
+        return folder
+
+    return write
+
+
+def made_up(releases: int, variants: int, launches: int = 3, unit: str = "seconds") -> dict[str, Any]:
+    """A lane of one benchmark, whose number is the variant's from 1 on, in milliseconds, with noise of 1 %."""
+    chance = random.Random(0)
+    metric = "time" if unit == "seconds" else "operators"
+    tags = [f"v{1 + i // 100}.{i % 100}.0" for i in range(releases)]
+
+    def number(variant: int) -> float:
+        return (variant + 1) * 1e-3 * (1 + chance.gauss(0, 0.01)) if unit == "seconds" else float(variant)
+
+    return {
+        "schema": 1,
+        "id": "made-up",
+        "machine": {"machine": "made-up", "device": "cpu"},
+        "environment": "release-py3.11",
+        "words": "made up",
+        "releases": [
+            {
+                "tag": tag,
+                "date": f"{2016 + i // 100}-{1 + i % 100 // 9:02}-{1 + i % 9:02}",
+                "estimated": False,
+                "facts": {},
+            }
+            for i, tag in enumerate(tags)
+        ],
+        "rounds": [[f"session-{i // 4:04}", 1 + k] for i in range(releases) for k in range(launches)],
+        "reasons": [],
+        "patterns": [[[i, (i - i % 4) * launches + k] for i in range(releases) for k in range(launches)]],
+        "series": [
+            {
+                "question": "question",
+                "metric": metric,
+                "benchmark": f"question.Question.track_{metric}",
+                "parameters": [f"variant_{variant}", "small"],
+                "variant": f"variant_{variant}",
+                "size": "small",
+                "unit": unit if unit == "seconds" else "",
+                "pattern": 0,
+                "numbers": [number(variant) for _ in range(releases * launches)],
+                "disturbed": [],
+                "missing": [],
+            }
+            for variant in range(variants)
+        ],
+        "steps": [],
+        "claims": [],
+        "limits": [],
+    }
+
+
+# --- series
+
+
+@browser
+def test_without_a_benchmark_every_series_is_offered(site: Path, page: Any) -> None:
+    show(page, site, "series")
+    links = page.locator("#content a").evaluate_all("nodes => nodes.map((node) => node.href)")
+    offered = {(keys_of(link)["benchmark"], keys_of(link).get("size", "")) for link in links}
+    assert offered == {(series["benchmark"], series["size"]) for series in data_of(site)["series"]}
+    assert "saved tensors" in page.locator("h2").all_text_contents()
+    page.locator("#content a").first.click()
+    ready(page)
+    assert drawn(page)
+
+
+@browser
+@SIZES
+def test_the_chart_has_the_numbers_of_the_table(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small")
+    lane = data_of(site)
+    table = table_of(page)
+    points = drawn(page)
+    expected = medians(lane, TIME, "small")
+    assert set(table) == set(expected)
+    assert len([point for point in points if point["value"] is not None]) == sum(map(len, expected.values())) > 20
+    for point in points:
+        shown = table[point["variant"]][point["release"]]
+        if point["value"] is None:
+            assert re.fullmatch(r"(none|failed) \(\d+\)", shown)
+        else:
+            assert point["value"] == expected[point["variant"]][point["release"]]
+            assert point["low"] <= point["value"] <= point["high"]
+            assert shown == human(point["value"], "seconds")
+    assert in_width(page)
+
+
+@browser
+def test_a_missing_number_has_its_reason_below(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small")
+    shown = table_of(page)["compiled"]["v1.13.1"]
+    number = int(re.fullmatch(r"none \((\d+)\)", shown)[1])  # type: ignore[index]
+    reasons = page.locator(".lane").first.locator("ol.sentence-list").last.locator("li").all_text_contents()
+    lane = data_of(site)
+    (series,) = (each for each in lane["series"] if (each["benchmark"], each["variant"]) == (TIME, "compiled"))
+    asked = [
+        lane["reasons"][reason]
+        for release, reason, _ in series["missing"]
+        if lane["releases"][release]["tag"] == "v1.13.1"
+    ]
+    assert [reasons[number - 1]] == asked
+
+
+@browser
+def test_pickers_choose_what_there_is_and_the_address_keeps_it(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=PEAK, size="small", variant="eager")
+    page.get_by_label("Question").select_option("selection")
+    ready(page)
+    assert keys_of(page.url) == {"benchmark": "selection.Selection.track_peak_memory", "size": "rows 1 % x 1"}
+    page.get_by_label("Metric").select_option("time")
+    ready(page)
+    page.get_by_label("Size").select_option("vector 1 % x 100")
+    ready(page)
+    expected = {"benchmark": "selection.Selection.track_time", "size": "vector 1 % x 100"}
+    assert keys_of(page.url) == expected
+    page.get_by_label("Question").select_option("warm_up")
+    ready(page)
+    assert keys_of(page.url)["benchmark"].startswith("warm_up.")
+    page.go_back()
+    ready(page)
+    assert page.get_by_label("Size").input_value() == "vector 1 % x 100"
+    page.reload()
+    ready(page)
+    assert page.get_by_label("Question").input_value() == "selection"
+    assert page.get_by_label("Metric").input_value() == "time"
+    assert set(table_of(page)) < set(medians(data_of(site), *expected.values()))
+    assert len(table_of(page)) == 8
+
+
+@browser
+def test_views_are_kept_in_the_address(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small")
+    assert page.get_by_label("Scale").input_value() == "log"
+    page.get_by_label("Releases").select_option("date")
+    page.get_by_label("Scale").select_option("linear")
+    page.get_by_label("Relative to").select_option("best")
+    page.get_by_role("button", name="eager", exact=True).click()
+    ready(page)
+    assert {key: keys_of(page.url)[key] for key in ("x", "y", "relative")} == {
+        "x": "date",
+        "y": "linear",
+        "relative": "best",
+    }
+    before = drawn(page)
+    assert before
+    assert "eager" not in {point["variant"] for point in before}
+    scales = page.locator(".chart").first.evaluate("node => [node.view.scale('x').type, node.view.scale('y').type]")
+    assert scales == ["utc", "linear"]
+    page.reload()
+    ready(page)
+    assert drawn(page) == before
+    assert page.get_by_role("button", name="eager", exact=True).get_attribute("aria-pressed") == "false"
+    assert page.get_by_label("Releases").input_value() == "date"
+
+
+@browser
+def test_numbers_relative_to_the_fastest_and_to_the_limit(site: Path, page: Any) -> None:
+    lane = data_of(site)
+    show(page, site, "series", benchmark=TIME, size="small", relative="best", variants="eager,scripted")
+    assert page.get_by_label("Relative to").locator("option").all_text_contents()[1:] == [
+        "the fastest variant of each release"
+    ]
+    times = medians(lane, TIME, "small")
+    for point in drawn(page):
+        fastest = min(of[point["release"]] for of in times.values() if point["release"] in of)
+        assert point["value"] == pytest.approx(times[point["variant"]][point["release"]] / fastest)
+    assert table_of(page)["scripted"]["v2.0.1"] in ("1.00×", "1.01×")
+    show(page, site, "series", benchmark=PEAK, size="small")
+    page.get_by_label("Relative to").select_option(label="the result's own bytes")
+    ready(page)
+    assert table_of(page)["eager"]["v2.15.0"] == "4.00×"
+    assert {point["value"] for point in drawn(page) if point["variant"] == "eager"} == {4}
+    assert "the result's own bytes" in page.locator("figure .axis").first.inner_text()
+
+
+@browser
+def test_the_chosen_release_is_marked_and_said_against_the_one_before(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small", variant="scripted", release="v2.1.2")
+    told = page.locator(".told li").first.inner_text()
+    comparison = find(ROOT / "results", "amd-epyc-2-cores", "release-py3.11", "v2.0.1", "v2.1.2")
+    from torch_history.compare import sentence
+
+    (change,) = (
+        each for each in comparison.changes if each.series.benchmark == TIME and "'scripted'" in each.series.parameters
+    )
+    assert told == sentence(change, comparison.why.get(change.series, ""))
+    assert page.locator(".from-the-end th.chosen").all_text_contents() == ["v2.1.2"]
+    assert drawn(page)
+    assert page.locator(".chart").first.evaluate("node => node.view.data('chosen').length") == 1
+    page.get_by_role("link", name="Mark no release").click()
+    ready(page)
+    assert page.locator(".told").count() == 0
+    page.locator(".from-the-end").first.get_by_role("link", name="v2.5.1").click()
+    ready(page)
+    assert page.locator(".told h2").inner_text() == "v2.5.1 against v2.1.2"
+    show(page, site, "series", benchmark=TIME, size="small", release="v1.13.1")
+    assert "the oldest release measured here" in page.locator(".told").inner_text()
+    show(page, site, "series", benchmark=TIME, size="small", release="v9.9.9")
+    assert "v9.9.9 was not measured on" in page.locator(".told").inner_text()
+
+
+@browser
+def test_what_happened_is_told_and_numbered_in_the_chart(site: Path, page: Any) -> None:
+    lane = data_of(site)
+    show(page, site, "series", benchmark=PEAK, size="small")
+    mine = {i for i, series in enumerate(lane["series"]) if (series["benchmark"], series["size"]) == (PEAK, "small")}
+    expected = [step["sentence"] for step in lane["steps"] if step["series"] in mine]
+    assert expected
+    assert page.locator(".lane").first.locator("ol.sentence-list").first.locator("li").all_text_contents() == expected
+    drawn(page)
+    marks = page.locator(".chart").first.evaluate("node => node.view.data('steps').map(({tag, label}) => [tag, label])")
+    assert marks == [
+        ["v2.1.2", f"1–{len(expected)}" if len(expected) > 2 else ", ".join(map(str, range(1, len(expected) + 1)))]
+    ]
+
+
+@browser
+def test_the_other_lane_of_the_machine_is_drawn_apart(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small", variants="eager,scripted")
+    assert page.locator(".chart").count() == 2
+    assert [text.rpartition(", ")[2] for text in page.locator("#content h3").all_text_contents()] == [
+        "Python 3.11",
+        "Python 3.9",
+    ]
+    expected = medians(data_of(site, OTHER_LANE), TIME, "small")
+    points = drawn(page, which=1)
+    assert {point["variant"] for point in points} == {"eager", "scripted"}
+    for point in points:
+        assert point["value"] == expected[point["variant"]][point["release"]]
+    show(page, site, "series", lane=OTHER_LANE, benchmark=TIME, size="small")
+    assert page.locator("#content h3").first.inner_text().endswith("Python 3.9")
+
+
+@browser
+def test_chips_and_pickers_by_keyboard_alone(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small")
+    page.locator("#choose-relative").focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "variant-0"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    ready(page)
+    chip = page.locator("#variant-1")
+    assert chip.get_attribute("aria-pressed") == "false"
+    assert page.evaluate("document.activeElement.id") == "variant-1"
+    page.keyboard.press("Enter")
+    ready(page)
+    assert chip.get_attribute("aria-pressed") == "true"
+    page.locator("#choose-y").focus()
+    page.keyboard.press("ArrowDown")
+    ready(page)
+    assert keys_of(page.url)["y"] == "linear"
+    assert page.evaluate("document.activeElement.id") == "choose-y"
+    region = page.locator(".lane .scroll").first
+    region.focus()
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "region"
+
+
+@browser
+def test_pointing_at_a_mark_tells_its_release_and_number(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small", variants="eager")
+    expected = medians(data_of(site), TIME, "small")["eager"]
+    drawn(page)
+    chart = page.locator(".chart").first
+    place = chart.evaluate(
+        """node => {
+            const {position, value, release} = node.view.data("marks")[2];
+            const box = node.querySelector("canvas").getBoundingClientRect();
+            const [left, top] = node.view.origin();
+            const padding = node.view.padding();
+            const [x, y] = [node.view.scale("x")(position), node.view.scale("y")(value)];
+            return {x: box.left + padding.left + left + x, y: box.top + padding.top + top + y, release};
+        }"""
+    )
+    page.mouse.move(place["x"] - 3, place["y"])
+    page.mouse.move(place["x"], place["y"])
+    tip = page.locator("#vg-tooltip-element")
+    tip.wait_for()
+    assert place["release"] in tip.inner_text()
+    assert human(expected[place["release"]], "seconds") in tip.inner_text()
+
+
+@browser
+def test_charts_are_drawn_anew_in_the_colours_of_the_theme(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small", variants="eager")
+    drawn(page)
+    colour = "document.querySelector('.chart').view.data('points')[0].colour"
+    slot = charts.PALETTE.index(page.evaluate(colour))
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{colour} !== '{charts.PALETTE[slot]}'")
+    variable = f"getComputedStyle(document.documentElement).getPropertyValue('--series-{slot}').trim()"
+    assert page.evaluate(colour) == page.evaluate(variable)
+
+
+@browser
+def test_a_release_is_compared_with_the_base_that_the_map_was_made_with(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=PEAK, size="small", variant="scripted", release="v2.15.0", base="v1.13.1")
+    assert page.locator(".told h2").inner_text() == "v2.15.0 against v1.13.1"
+    assert "HUNGRIER by a factor of 4" in page.locator(".told li").first.inner_text()
+
+
+@browser
+def test_no_variant_chosen_and_unknown_names_are_said(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=PEAK, size="small", variants="eager")
+    page.get_by_role("button", name="eager", exact=True).click()
+    ready(page)
+    assert "choose at least one" in page.locator(".lane").first.inner_text()
+    show(page, site, "series", benchmark="nothing.Such.track_time")
+    assert "There is no series 'nothing.Such.track_time'" in page.get_by_role("alert").inner_text()
+    show(page, site, "series", benchmark=TIME, size="huge", variants="nobody", relative="limit", x="?", y="?")
+    assert "There is no size 'huge'" in page.get_by_role("alert").inner_text()
+    assert drawn(page)
+
+
+@browser
+def test_asvs_page_shows_the_same_variants(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=PEAK, size="small", variants="eager,scripted")
+    page.get_by_role("link", name="asv's page of it").first.click()
+    page.locator("#main-graph canvas").first.wait_for()
+    legend = page.locator(".legend").inner_text()
+    assert "eager" in legend
+    assert "scripted" in legend
+    assert "traced" not in legend
+
+
+@browser
+def test_zeros_have_no_place_on_a_logarithmic_scale_and_it_is_said(changed: Callable[..., Path], page: Any) -> None:
+    site = changed(made_up(4, 2, unit="count"))
+    show(page, site, "series", benchmark="question.Question.track_operators", size="small", y="log")
+    assert "4 numbers are 0, which a logarithmic scale cannot show" in page.locator("figcaption").inner_text()
+    assert [point["value"] for point in drawn(page)] == [None] * 4 + [1] * 4
+    show(page, site, "series", benchmark="question.Question.track_operators", size="small", variants="variant_0")
+    assert [point["value"] for point in drawn(page)] == [0] * 4
+
+
+@browser
+@SIZES
+def test_names_are_text_on_all_three_pages(site: Path, changed: Callable[..., Path], page: Any) -> None:
+    lane = copy.deepcopy(data_of(site))
+    for series in lane["series"]:
+        series["variant"] = series["variant"].replace("eager", HOSTILE)
+        series["parameters"] = [each.replace("eager", HOSTILE) for each in series["parameters"]]
+    lane["reasons"] = [HOSTILE + reason for reason in lane["reasons"]]
+    for claim in lane["claims"]:
+        claim["words"] = claim["advice"] = claim["summary"] = HOSTILE
+        claim["picture"]["variants"] = [each.replace("eager", HOSTILE) for each in claim["picture"]["variants"]]
+    for release in lane["releases"]:
+        release["facts"]["packages"] = [f"{HOSTILE}==1"]
+    folder = changed(lane)
+    show(page, folder, "series", benchmark=TIME, size="small")
+    assert HOSTILE in table_of(page)
+    assert HOSTILE in {point["variant"] for point in drawn(page)}
+    page.get_by_role("button", name=HOSTILE, exact=True).click()
+    ready(page)
+    assert HOSTILE not in {point["variant"] for point in drawn(page)}
+    for name in ("series", "claims", "release"):
+        show(page, folder, name)
+        assert page.locator("img").count() == 0
+        assert name == "series" or HOSTILE in page.locator("#content").inner_text()
+        assert in_width(page)
+
+
+@browser
+def test_a_thousand_releases_of_eight_variants_are_there_within_a_second(
+    changed: Callable[..., Path], page: Any
+) -> None:
+    site = changed(made_up(1000, 8))
+    taken = opened(
+        page, (site / "series.html").as_uri() + "#benchmark=question.Question.track_time&size=small&release=v8.0.0"
+    )
+    assert len(drawn(page)) == 8000
+    assert page.locator(".chart").first.evaluate("node => node.view.data('marks').length") == 8
+    assert "24,000 launches are too many" in page.locator("figcaption").inner_text()
+    assert page.locator(".from-the-end thead th").count() == 61
+    page.get_by_label("all 1000 releases").check()
+    ready(page)
+    assert page.locator(".from-the-end thead th").count() == 1001
+    assert in_width(page)
+    assert taken < 1, f"{taken:.2f} s"
+
+
+@browser
+def test_of_many_variants_the_most_interesting_are_shown(changed: Callable[..., Path], page: Any) -> None:
+    lane = made_up(6, 20)
+    lane["steps"] = [
+        {"series": 15, "kind": "step", "old": "v1.1.0", "new": "v1.2.0", "until": "v1.2.0", "verdict": "SLOWER", "ratio": 2,
+         "sentence": "v1.2.0: question time, variant_15 small: SLOWER by a factor of 2."}
+    ]  # fmt: skip
+    folder = changed(lane)
+    show(page, folder, "series", benchmark="question.Question.track_time", size="small", variant="variant_18")
+    shown = set(table_of(page))
+    assert len(shown) == 8
+    assert {"variant_15", "variant_18"} <= shown
+    show(page, folder, "series", benchmark="question.Question.track_time", size="small")
+    drawn(page)
+    looks = page.locator(".chart").first.evaluate("node => node.view.data('points').map(({colour}) => colour)")
+    assert len(set(looks)) == 8
+    show(page, folder, "series", benchmark="question.Question.track_time", size="small", variant="variant_18")
+    page.get_by_label("all 20 variants").check()
+    ready(page)
+    assert len(table_of(page)) == 20
+    page.get_by_label("all 20 variants").uncheck()
+    ready(page)
+    assert set(table_of(page)) == shown
+
+
+# --- claims
+
+
+@browser
+@SIZES
+def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
+    show(page, site, "claims")
+    lane = data_of(site)
+    assert page.locator("#content h2").all_text_contents() == [claim["words"] for claim in lane["claims"]]
+    for i, claim in enumerate(lane["claims"]):
+        section = page.locator("section.claim").nth(i)
+        text = section.inner_text()
+        assert claim["summary"] in text
+        assert claim["advice"].replace("`", "") in text
+        assert claim["answers"][-1]["sentence"] in text
+        strip = section.locator("table").first
+        assert strip.locator("thead th").all_text_contents() == [answer["release"] for answer in claim["answers"]]
+        words = [text.split(" ", 1)[1] for text in strip.locator("td").all_text_contents()]
+        assert words == [answer["word"] for answer in claim["answers"]]
+        picture = claim["picture"]
+        points = drawn(page, which=i)
+        expected = medians(lane, picture["benchmark"], picture["size"])
+        assert {point["variant"] for point in points} == set(picture["variants"])
+        assert all(
+            point["value"] == expected[point["variant"]][point["release"]]
+            for point in points
+            if point["value"] is not None
+        )
+        section.get_by_text("The numbers as a table").click()
+        section.locator("tbody th").first.wait_for()
+        assert section.locator("tbody th").count() == len(picture["variants"])
+        section.get_by_text("The numbers behind each").click()
+        section.locator("dd").first.wait_for()
+        assert section.locator("dd").all_text_contents() == [
+            answer["sentence"] for answer in reversed(claim["answers"])
+        ]
+    assert in_width(page)
+
+
+@browser
+def test_a_claims_picture_leads_to_its_series(site: Path, page: Any) -> None:
+    show(page, site, "claims")
+    picture = data_of(site)["claims"][0]["picture"]
+    page.get_by_role("link", name="Look closer: the series itself").first.click()
+    ready(page)
+    assert keys_of(page.url)["benchmark"] == picture["benchmark"]
+    assert {point["variant"] for point in drawn(page)} == set(picture["variants"])
+
+
+@browser
+def test_a_claim_that_nothing_answers_says_so(site: Path, changed: Callable[..., Path], page: Any) -> None:
+    lane = data_of(site)
+    lane["claims"][0]["answers"] = []
+    lane["claims"][1]["picture"] = None
+    folder = changed(lane)
+    show(page, folder, "claims")
+    assert "Nothing was measured on" in page.locator("section.claim").first.inner_text()
+    assert page.locator("section.claim").nth(1).locator(".chart").count() == 0
+    shutil.rmtree(folder)
+    show(page, changed({**lane, "claims": []}), "claims")
+    assert "that answers any of the claims" in page.locator("#content").inner_text()
+
+
+# --- a release
+
+
+@browser
+@SIZES
+def test_a_release_says_what_it_changed_and_what_it_could_not_run(site: Path, page: Any) -> None:
+    show(page, site, "release", release="v2.1.2")
+    comparison = find(ROOT / "results", "amd-epyc-2-cores", "release-py3.11", "v2.0.1", "v2.1.2")
+    for kind, title in (("worse", "Worse"), ("better", "Better"), ("changed", "Changed")):
+        many = sum(change.verdict.kind == kind for change in comparison.changes)
+        heading = f"{title}: {many:,} series"
+        assert page.get_by_role("heading", name=heading, exact=True).count() == (1 if many else 0), heading
+    section = page.locator("section[aria-labelledby=missing]").inner_text()
+    assert "save_on_cpu with pinned memory needs a GPU" in section
+    facts = dict(
+        zip(
+            page.locator(".facts").first.locator("tbody th").all_text_contents(),
+            page.locator(".facts").first.locator("tbody tr td:nth-child(2)").all_text_contents(),
+            strict=True,
+        )
+    )
+    recorded = next(release["facts"] for release in data_of(site)["releases"] if release["tag"] == "v2.1.2")
+    assert facts["oneDNN"] == recorded["onednn"]
+    assert facts["CUDA"] == recorded["cuda"]
+    assert len(facts) == len(recorded) - 1
+    page.locator("#packages summary").click()
+    assert page.locator("#packages tbody th").filter(has_text=re.compile("^numpy$")).count() == 1
+    assert "Released on 2023-12-15" in page.locator("#content").inner_text()
+    assert re.search(
+        r"numbers of [\d,]+ series in \d+ rounds? of \d+ sessions? on 20\d\d-\d\d-\d\d",
+        page.locator("#content").inner_text(),
+    )
+    steps = [step["sentence"] for step in data_of(site)["steps"] if step["new"] == "v2.1.2" and step["kind"] != "drift"]
+    begun = page.locator("section[aria-labelledby=begun] li").all_text_contents()
+    assert [text.removesuffix(" history").replace("`", "") for text in begun] == [
+        text.replace("`", "") for text in steps
+    ]
+    assert in_width(page)
+
+
+@browser
+def test_releases_are_walked_through_and_picked(site: Path, page: Any) -> None:
+    tags = [release["tag"] for release in data_of(site)["releases"]]
+    show(page, site, "release", release=tags[0])
+    assert page.locator("#previous").count() == 0
+    assert "the oldest release measured here" in page.locator("#content").inner_text()
+    page.locator("#next").focus()
+    page.keyboard.press("Enter")
+    ready(page)
+    assert keys_of(page.url)["release"] == tags[1]
+    assert page.evaluate("document.activeElement.id") == "next"
+    page.locator("#choose-release").select_option(tags[-1])
+    ready(page)
+    assert page.locator("#next").count() == 0
+    assert page.locator(".release-name").inner_text() == tags[-1]
+    page.reload()
+    ready(page)
+    assert page.locator(".release-name").inner_text() == tags[-1]
+    page.get_by_role("link", name=f"Every series from {tags[-2]} to {tags[-1]}").click()
+    ready(page)
+    assert {key: keys_of(page.url)[key] for key in ("from", "to")} == {"from": tags[-2], "to": tags[-1]}
+
+
+@browser
+def test_without_a_release_the_newest_stands_above_all_others(site: Path, page: Any) -> None:
+    show(page, site, "release")
+    tags = [release["tag"] for release in data_of(site)["releases"]]
+    assert page.locator(".release-name").inner_text() == tags[-1]
+    rows = page.locator("section[aria-labelledby=every] tbody tr")
+    assert rows.locator("th").all_text_contents() == tags[::-1]
+    rows.last.scroll_into_view_if_needed()
+    page.wait_for_function("![...document.querySelectorAll('.lazy')].some((node) => node.textContent === '…')")
+    comparison = find(ROOT / "results", "amd-epyc-2-cores", "release-py3.11", *tags[-2:])
+    said = rows.first.inner_text()
+    for verdict in ("HUNGRIER", "MORE", "FEWER"):
+        many = sum(change.verdict.words == verdict for change in comparison.changes)
+        assert (re.search(rf"\b{many} \S {verdict}", said) is not None) == (many > 0)
+    rows.locator("a").nth(2).click()
+    ready(page)
+    assert page.locator(".release-name").inner_text() == tags[-3]
+
+
+@browser
+def test_a_release_that_was_not_measured_is_said(site: Path, page: Any) -> None:
+    show(page, site, "release", release="v2.3.0")
+    said = page.get_by_role("alert").inner_text()
+    assert "v2.3.0 was not measured on" in said
+    assert "torch-history run --lane 3.11 2.3.0" in said
+    page.locator("#choose-release").select_option("v2.5.1")
+    ready(page)
+    assert page.locator(".release-name").inner_text() == "v2.5.1"
+
+
+@browser
+def test_a_thousand_releases_are_listed_within_a_second(changed: Callable[..., Path], page: Any) -> None:
+    site = changed(made_up(1000, 8))
+    taken = opened(page, (site / "release.html").as_uri())
+    assert page.locator("section[aria-labelledby=every] tbody tr").count() == 60
+    page.get_by_label("all 1000").check()
+    ready(page)
+    assert page.locator("section[aria-labelledby=every] tbody tr").count() == 1000
+    assert page.locator(".lazy").filter(has_text="…").count() > 900
+    assert taken < 1, f"{taken:.2f} s"

@@ -1,0 +1,303 @@
+"use strict";
+
+/* What every page of the site shares: its data, its address, its controls, and elements whose text is never read as HTML. */
+(() => {
+    const TH = window.torchHistory = {};
+
+    // --- elements
+
+    const append = (node, child) => {
+        if (Array.isArray(child)) {
+            child.forEach((each) => append(node, each));
+        } else if (child !== null && child !== undefined && child !== false) {
+            node.append(child instanceof Node ? child : String(child));
+        }
+    };
+
+    TH.el = (tag, attributes = {}, ...children) => {
+        const node = document.createElement(tag);
+        for (const [name, value] of Object.entries(attributes || {})) {
+            if (typeof value === "function") {
+                node.addEventListener(name, value);
+            } else if (value === true) {
+                node.setAttribute(name, "");
+            } else if (value !== false && value !== null && value !== undefined) {
+                node.setAttribute(name, value);
+            }
+        }
+        append(node, children);
+        return node;
+    };
+    const el = TH.el;
+
+    TH.words = (name) => String(name).replaceAll("_", " ");
+    TH.human = (value, unit) => TH.verdicts.human(value, unit);
+
+    const SIGNS = {worse: "▲", better: "▼", changed: "◆", "can't tell": "?", same: "=", "never ran": "–"};
+    const OWN_SIGNS = {BROKE: "✕", FIXED: "✓"};
+    TH.kind = (verdict) => TH.contents.constants.verdicts.KINDS[verdict];
+    TH.sign = (verdict) => OWN_SIGNS[verdict] || SIGNS[TH.kind(verdict)];
+    TH.classOf = (verdict) => TH.kind(verdict).replace("'", "").replace(" ", "-");
+    TH.mark = (verdict) => el("span", {class: `verdict ${TH.classOf(verdict)}`},
+                              el("span", {"aria-hidden": "true"}, `${TH.sign(verdict)} `), verdict);
+
+    TH.name = ({question, metric, parameters}) =>
+        `${TH.words(question)} ${TH.words(metric)}, ${parameters.join(" ")}`.trimEnd();
+    TH.prose = (text) => String(text).split("`").map((part, i) => i % 2 ? el("code", {}, part) : part);
+    TH.tally = (changes) => {
+        const counts = new Map();
+        changes.forEach(({verdict}) => counts.set(verdict, (counts.get(verdict) || 0) + 1));
+        const kinds = Object.keys(SIGNS);
+        return [...counts].sort(([a], [b]) => kinds.indexOf(TH.kind(a)) - kinds.indexOf(TH.kind(b)) || (a < b ? -1 : 1));
+    };
+
+    // --- data
+
+    const waiting = new Map();
+    const lanes = new Map();
+
+    TH.index = (data) => { TH.contents = data; };
+    TH.receive = (id, data) => waiting.get(id)(data);
+    const loaded = (id) => new Promise((resolve, reject) => {
+        waiting.set(id, resolve);
+        const refused = () => reject(new Error(`The file data/${id}.js is missing or damaged: publish the site again.`));
+        document.head.append(el("script", {src: `data/${encodeURIComponent(id)}.js`, error: refused}));
+    });
+
+    /* A lane in one piece: what its parts count from their own first release, round and reason counts from the lane's. */
+    TH.joined = (about, parts) => {
+        const lane = {...about, releases: [], rounds: [], reasons: [], patterns: [], limits: [],
+                      claims: about.claims.map((claim) => ({...claim, answers: []}))};
+        const rounds = new Map();
+        const rows = new Map(about.series.map((key) => [JSON.stringify(key), null]));
+        parts.forEach((part, number) => {
+            const [release, reason] = [lane.releases.length, lane.reasons.length];
+            const round = part.rounds.map((block) => {
+                const name = JSON.stringify(block);
+                if (!rounds.has(name)) {
+                    rounds.set(name, lane.rounds.push(block) - 1);
+                }
+                return rounds.get(name);
+            });
+            const patterns = part.patterns.map((pairs) => pairs.map(([at, block]) => [at + release, round[block]]));
+            lane.releases.push(...part.releases);
+            lane.reasons.push(...part.reasons);
+            lane.claims.forEach((claim) => claim.answers.push(...part.answers[claim.question] || []));
+            for (const limit of part.limits) {
+                const same = ({benchmark, size}) => benchmark === limit.benchmark && size === limit.size;
+                const whole = lane.limits.find(same) || lane.limits[lane.limits.push({...limit, numbers: []}) - 1];
+                whole.numbers.push(...Array(release - whole.numbers.length).fill(null), ...limit.numbers);
+            }
+            for (const row of part.series) {
+                const name = JSON.stringify(row.key);
+                const whole = rows.get(name) || {...row, numbers: [], disturbed: [], missing: [], from: []};
+                rows.set(name, whole);
+                whole.from.push([number, row.pattern, patterns]);
+                whole.disturbed.push(...row.disturbed.map((at) => at + whole.numbers.length));
+                whole.numbers = whole.numbers.concat(row.numbers);
+                whole.missing.push(...row.missing.map(([at, why, failed]) => [at + release, why + reason, failed]));
+            }
+        });
+        const patterns = new Map();
+        lane.series = [...rows.values()].map(({from, ...row}) => {
+            const name = from.map(([number, pattern]) => `${number}:${pattern}`).join();
+            if (!patterns.has(name)) {
+                patterns.set(name, lane.patterns.push(from.flatMap(([, pattern, of]) => of[pattern])) - 1);
+            }
+            return {...row, pattern: patterns.get(name)};
+        });
+        lane.limits.forEach(({numbers}) => numbers.push(...Array(lane.releases.length - numbers.length).fill(null)));
+        return lane;
+    };
+
+    TH.lane = (id) => {
+        if (!lanes.has(id)) {
+            lanes.set(id, loaded(id).then(async (about) => TH.joined(about, await Promise.all(about.parts.map(loaded)))));
+        }
+        return lanes.get(id);
+    };
+
+    // --- the address
+
+    const write = (keys) => {
+        const kept = Object.entries(keys).filter(([, value]) => value !== null && value !== undefined && value !== "");
+        return new URLSearchParams(kept).toString();
+    };
+    TH.address = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+    TH.go = (changes, {replace = false} = {}) => {
+        const fragment = `#${write({...TH.address(), ...changes})}`;
+        if (replace) {
+            location.replace(fragment);
+        } else {
+            location.hash = fragment;
+        }
+    };
+    TH.link = (page, keys = {}) => `${page}#${write({lane: current, ...keys})}`;
+    let current = "";
+
+    // --- controls
+
+    const labelled = (label, control, ...more) => el("label", {}, el("span", {}, label), control, ...more);
+    const option = ([value, text], chosen) => el("option", {value, selected: String(value) === String(chosen)}, text);
+
+    TH.select = (label, name, options, value) => labelled(label, el("select", {
+        id: `choose-${name}`, name, change: (event) => TH.go({[name]: event.target.value}),
+    }, options.map((each) => each.group
+        ? el("optgroup", {label: each.group}, each.options.map((inner) => option(inner, value)))
+        : option(each, value))));
+
+    TH.search = (label, name, value) => {
+        let timer = 0;
+        return labelled(label, el("input", {
+            id: `choose-${name}`, name, type: "search", value: value || "", autocomplete: "off",
+            input: (event) => {
+                clearTimeout(timer);
+                timer = setTimeout(() => TH.go({[name]: event.target.value}, {replace: true}), 150);
+            },
+        }));
+    };
+
+    TH.toggle = (label, name, on) => el("label", {class: "toggle"}, el("input", {
+        id: `choose-${name}`, name, type: "checkbox", checked: Boolean(on),
+        change: (event) => TH.go({[name]: event.target.checked ? "1" : null}),
+    }), el("span", {}, label));
+
+    TH.table = ({caption, head, rows, rowHeaders = true}) => {
+        const cell = (value, tag, scope) => {
+            const plain = value === null || value === undefined || typeof value !== "object" || value instanceof Node
+                || Array.isArray(value);
+            const {text, class: name, ...attributes} = plain ? {text: value} : value;
+            return el(tag, {scope, class: name, ...attributes}, text);
+        };
+        const row = (cells) => el("tr", {}, cells.map((value, i) =>
+            rowHeaders && i === 0 ? cell(value, "th", "row") : cell(value, "td")));
+        return el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption},
+                  el("table", {}, el("caption", {class: "unseen"}, caption),
+                     el("thead", {}, el("tr", {}, head.map((value) => cell(value, "th", "col")))),
+                     el("tbody", {}, rows.map(row))));
+    };
+
+    TH.download = (name, type, text) => {
+        const url = URL.createObjectURL(new Blob([text], {type}));
+        el("a", {href: url, download: name}).click();
+        setTimeout(() => URL.revokeObjectURL(url), 10000);
+    };
+
+    TH.copy = async (text, button) => {
+        button.parentNode.querySelectorAll(".copied, .to-copy").forEach((node) => node.remove());
+        const said = el("span", {class: "copied quiet", "aria-live": "polite"});
+        button.after(said);
+        try {
+            await navigator.clipboard.writeText(text);
+            said.textContent = "Copied.";
+        } catch {
+            const area = el("textarea", {class: "to-copy", readonly: true, rows: 8, "aria-label": "Text to copy"});
+            area.value = text;
+            said.textContent = "This browser copies nothing by itself: the text is selected, copy it with Ctrl+C.";
+            said.after(area);
+            area.focus();
+            area.select();
+        }
+    };
+
+    // --- charts
+
+    const dark = window.matchMedia("(prefers-color-scheme: dark)");
+    const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+    const draw = async (node) => {
+        const text = {labelColor: colour("text"), titleColor: colour("text"), titleFontWeight: "normal"};
+        const config = {background: "transparent", font: "system-ui, sans-serif", view: {stroke: null},
+                        axis: {...text, gridColor: colour("line"), domainColor: colour("quiet"), tickColor: colour("quiet")},
+                        legend: {...text, columns: Math.max(1, Math.floor(node.clientWidth / 170)), symbolOpacity: 1},
+                        header: text, text: {color: colour("text")}, rule: {color: colour("quiet")}};
+        const drawn = await window.vegaEmbed(node, node.spec, {actions: false, renderer: "canvas", config});
+        node.view = drawn.view;
+        node.querySelector("canvas").setAttribute("aria-hidden", "true");
+        node.dataset.drawn = "true";
+    };
+    const inView = new IntersectionObserver((entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
+        inView.unobserve(entry.target);
+        draw(entry.target);
+    }), {rootMargin: "300px"});
+    TH.chart = (node, spec, words) => {
+        node.classList.add("chart");
+        node.setAttribute("role", "img");
+        node.setAttribute("aria-label", words);
+        node.spec = spec;
+        inView.observe(node);
+    };
+    const drawAgain = () => document.querySelectorAll(".chart").forEach((node) => inView.observe(node));
+    dark.addEventListener("change", drawAgain);
+    window.addEventListener("beforeprint", () => document.querySelectorAll(".chart").forEach(draw));
+
+    // --- the page
+
+    const caretOf = (node) => {
+        try {
+            return node.selectionStart;
+        } catch {
+            return null;
+        }
+    };
+
+    const keepingPlace = async (action) => {
+        const focused = document.activeElement;
+        const {id} = focused || {};
+        const caret = id ? caretOf(focused) : null;
+        const scrolled = window.scrollY;
+        await action();
+        const again = id && document.getElementById(id);
+        if (again && again !== document.activeElement) {
+            again.focus({preventScroll: true});
+            if (caret !== null && again.setSelectionRange) {
+                again.setSelectionRange(caret, caret);
+            }
+        }
+        window.scrollTo({top: scrolled, behavior: "instant"});
+    };
+
+    const pickLane = (chosen) => {
+        const picker = TH.select("Measured on", "lane", TH.contents.lanes.map((lane) => [lane.id, lane.words]), chosen);
+        document.getElementById("lane").replaceChildren(picker);
+        document.querySelectorAll("nav a[data-page]").forEach((link) => {
+            link.href = TH.link(link.dataset.page);
+        });
+    };
+
+    TH.page = ({title, render}) => {
+        const content = document.getElementById("content");
+        let turn = 0;
+        const show = async () => {
+            const mine = turn += 1;
+            const address = TH.address();
+            const known = TH.contents.lanes.find((lane) => lane.id === address.lane);
+            current = (known || TH.contents.lanes[0]).id;
+            pickLane(current);
+            const lane = address.lane && !known ? null : await TH.lane(current);
+            if (mine !== turn) {
+                return;
+            }
+            await keepingPlace(async () => {
+                content.replaceChildren();
+                if (lane === null) {
+                    content.append(el("p", {role: "alert"}, `There are no results of '${address.lane}' here: `,
+                                      "choose what was measured at the top of the page."));
+                    return;
+                }
+                document.title = `${title(lane, address)} · torch-history`;
+                await render(lane, address, content);
+            });
+            document.body.dataset.ready = location.hash || "#";
+        };
+        const shown = () => show().catch((error) => {
+            content.replaceChildren(el("p", {role: "alert"}, error.message));
+            throw error;
+        });
+        document.querySelector("[data-skip]").addEventListener("click", (event) => {
+            event.preventDefault();
+            document.getElementById("main").focus();
+        });
+        window.addEventListener("hashchange", shown);
+        shown();
+    };
+})();

@@ -1,0 +1,94 @@
+"use strict";
+
+/* Does what engineers say hold, on which release, and what follows for today? */
+(() => {
+    const TH = window.torchHistory;
+    const H = TH.history;
+    const {el} = TH;
+
+    const MOST_COLUMNS = 60;
+    const SIGNS = {
+        "holds": ["●", "holds"],
+        "holds in part": ["◐", "in-part"],
+        "does not hold": ["○", "fails"],
+        "can't tell": ["?", "unknown"],
+    };
+
+    const sign = (word) => {
+        const [symbol, name] = SIGNS[word];
+        return el("span", {class: `answer ${name}`}, el("span", {"aria-hidden": "true"}, `${symbol} `), word);
+    };
+    const laneWords = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
+
+    /* Details whose content is made when they are opened. */
+    const folded = (summary, content) => el("details", {toggle: ({target}) => {
+        if (target.open && target.childElementCount === 1) {
+            target.append(el("div", {}, content()));
+        }
+    }}, el("summary", {}, summary));
+
+    const strip = ({words, answers}, everyColumn) => {
+        const shown = everyColumn ? answers : answers.slice(-MOST_COLUMNS);
+        return H.atTheEnd(TH.table({
+            caption: `${words}: the answer of each release`,
+            head: shown.map(({release}) => el("a", {href: TH.link("release.html", {release})}, release)),
+            rows: [shown.map(({word}) => sign(word))],
+            rowHeaders: false,
+        }));
+    };
+
+    const picture = (lane, {benchmark, size: asked, variants}) => {
+        const sizes = lane.series.filter((series) => series.benchmark === benchmark).map(({size}) => size);
+        const size = sizes.includes(asked) ? asked : sizes[0];
+        const all = H.members(lane, benchmark, size);
+        const shown = all.filter(({variant}) => variants.includes(variant)).map((member, slot) => ({...member, slot}));
+        if (!shown.some(({cells}) => cells.some((cell) => cell && cell.numbers))) {
+            return el("p", {}, "There is no number to draw here.");
+        }
+        const {metric, question, unit} = shown[0].series;
+        const name = [`${TH.words(question)}: ${TH.words(metric)}`, size].filter(Boolean).join(", ");
+        const label = `${name} by release on ${laneWords(lane)}. The same numbers are in the table that unfolds below.`;
+        const closer = {benchmark, size, variants: shown.map(({variant}) => encodeURIComponent(variant)).join(",")};
+        return [
+            el("h3", {}, name),
+            H.legend(shown),
+            H.figure(lane, all, shown, {y: unit === "seconds" ? "log" : "linear", label}),
+            folded("The numbers as a table", () =>
+                H.table(lane, all, shown, {most: MOST_COLUMNS, caption: `${name} by variant and release`}).nodes),
+            el("p", {}, el("a", {href: TH.link("series.html", closer)}, "Look closer: the series itself")),
+        ];
+    };
+
+    const sentences = ({answers}) => folded(`The numbers behind each of ${answers.length} answers`, () =>
+        el("dl", {class: "answers"}, [...answers].reverse().map(({release, word, sentence}) => [
+            el("dt", {}, release, " ", sign(word)), el("dd", {}, sentence),
+        ])));
+
+    const section = (lane, claim, address) => {
+        const {answers, question, words} = claim;
+        const newest = answers.at(-1);
+        const id = `claim-${question}`;
+        const hidden = address.columns ? 0 : answers.length - MOST_COLUMNS;
+        return el("section", {class: "claim", "aria-labelledby": id}, el("h2", {id}, words), newest ? [
+            el("p", {class: "summary"}, "Today: ", sign(newest.word), ". ", claim.summary),
+            el("div", {class: "panel"}, el("h3", {}, "What follows today"), el("p", {}, TH.prose(claim.advice))),
+            el("p", {}, el("strong", {}, `${newest.release}: `), newest.sentence),
+            strip(claim, address.columns),
+            hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are left out.`),
+            claim.picture && picture(lane, claim.picture),
+            sentences(claim),
+        ] : el("p", {}, `Nothing was measured on ${laneWords(lane)} that answers this.`));
+    };
+
+    const render = (lane, address, main) => {
+        const most = Math.max(0, ...lane.claims.map(({answers}) => answers.length));
+        const everyColumn = `all ${most} releases, not the newest ${MOST_COLUMNS} alone`;
+        main.append(el("div", {},
+            !lane.claims.length && el("p", {}, `Nothing was measured on ${laneWords(lane)} that answers any of the `
+                                      + "claims: choose another machine at the top."),
+            most > MOST_COLUMNS && el("div", {class: "controls"}, TH.toggle(everyColumn, "columns", address.columns)),
+            lane.claims.map((claim) => section(lane, claim, address))));
+    };
+
+    TH.page({title: () => "Claims", render});
+})();

@@ -1,0 +1,320 @@
+"use strict";
+
+/* How did a benchmark move over the releases? Its chart, a line per variant, and the same numbers as a table. */
+(() => {
+    const TH = window.torchHistory;
+    const {el} = TH;
+
+    const MOST_DOTS = 2000;
+    const MANY_RELEASES = 60;
+    const COLOURS = 8;
+    const SYMBOLS = {
+        "circle": "M0,-7A7,7,0,1,1,0,7A7,7,0,1,1,0,-7Z",
+        "square": "M-6,-6H6V6H-6Z",
+        "triangle-up": "M-8,6L0,-8L8,6Z",
+        "diamond": "M-8,0L0,-8L8,0L0,8Z",
+        "cross": "M-8,-3H-3V-8H3V-3H8V3H3V8H-3V3H-8Z",
+        "triangle-down": "M-8,-6L0,8L8,-6Z",
+        "triangle-right": "M-6,-8L8,0L-6,8Z",
+        "triangle-left": "M6,-8L-8,0L6,8Z",
+    };
+    const UNITS = {seconds: "Seconds a call", bytes: "Bytes", ratio: "Ratio"};
+    const EXACT = ["bytes", ""];
+
+    // --- numbers
+
+    const median = (numbers) => {
+        const sorted = [...numbers].sort((a, b) => a - b);
+        const middle = sorted.length >> 1;
+        return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    };
+
+    /* charts.interval in JavaScript. */
+    const interval = (numbers) => {
+        const {enough, quantiles} = TH.charts.intervals;
+        const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
+        const launches = numbers.length;
+        if (launches < enough || low <= 0 || low === high) {
+            return {low, high, isRange: true};
+        }
+        const logs = numbers.map(Math.log);
+        const middle = logs.reduce((sum, log) => sum + log, 0) / launches;
+        const variance = logs.reduce((sum, log) => sum + (log - middle) ** 2, 0) / (launches - 1);
+        const half = quantiles[Math.min(launches - enough, quantiles.length - 1)] * Math.sqrt(variance / launches);
+        return {low: Math.exp(middle - half), high: Math.exp(middle + half), isRange: false};
+    };
+
+    const known = new WeakMap();
+
+    /* By position of the release: {numbers, disturbed, median, low, high, isRange}, or {reason, failed}, or null where
+       it was not measured. */
+    const cellsOf = (lane, series) => {
+        if (!known.has(series)) {
+            const cells = new Array(lane.releases.length).fill(null);
+            const disturbed = new Set(series.disturbed);
+            lane.patterns[series.pattern].forEach(([release], i) => {
+                cells[release] = cells[release] || {numbers: [], disturbed: 0};
+                cells[release].numbers.push(series.numbers[i]);
+                cells[release].disturbed += Number(disturbed.has(i));
+            });
+            cells.filter(Boolean).forEach((cell) => {
+                Object.assign(cell, {median: median(cell.numbers)}, interval(cell.numbers));
+            });
+            for (const [release, reason, failed] of series.missing) {
+                cells[release] = {reason: lane.reasons[reason], failed: Boolean(failed)};
+            }
+            known.set(series, cells);
+        }
+        return known.get(series);
+    };
+
+    /* The variants of a benchmark in a size: {series, index, variant, slot, cells}; a slot is a colour and a shape. */
+    const members = (lane, benchmark, size, slots = new Map()) => lane.series
+        .map((series, index) => ({series, index, variant: series.variant}))
+        .filter(({series}) => series.benchmark === benchmark && series.size === size)
+        .map((member) => {
+            if (!slots.has(member.variant)) {
+                slots.set(member.variant, slots.size);
+            }
+            return {...member, slot: slots.get(member.variant), cells: cellsOf(lane, member.series)};
+        });
+
+    const limitOf = (lane, benchmark, size) =>
+        (lane.limits || []).find((limit) => limit.benchmark === benchmark && limit.size === size);
+
+    /* By what a release's numbers are divided: the least median of all variants, or what the limit is there. */
+    const divisorsOf = (lane, all, relative) => {
+        if (relative === "limit") {
+            const {series} = all[0];
+            return limitOf(lane, series.benchmark, series.size).numbers;
+        }
+        return relative !== "best" ? null : lane.releases.map((_, i) => {
+            const numbers = all.map(({cells}) => cells[i]).filter((cell) => cell && cell.numbers);
+            return numbers.length ? Math.min(...numbers.map((cell) => cell.median)) : null;
+        });
+    };
+
+    const times = (value) => {
+        const small = value < 0.1 ? value.toPrecision(2) : value.toFixed(value < 10 ? 2 : 1);
+        return `${value < 100 ? small : Math.round(value).toLocaleString("en")}×`;
+    };
+    const words = (value, unit, divisor) => divisor === null ? TH.human(value, unit) : times(value / divisor);
+
+    // --- a chart
+
+    /* A line needs two neighbours: a point without any shows only as a mark. */
+    const findLonely = (line) => line.forEach((point, i) => {
+        point.isAlone = [line[i - 1], line[i + 1]].every((other) => !other || other.value === null);
+    });
+
+    const rowsOf = (lane, shown, divisors, isLogarithmic) => {
+        const points = [];
+        const launches = [];
+        let undrawn = 0;
+        for (const {series, variant, slot, cells} of shown) {
+            const line = [];
+            cells.forEach((cell, position) => {
+                if (!cell) {
+                    return;
+                }
+                const {tag, date, estimated} = lane.releases[position];
+                const place = {position, date, slot};
+                const divisor = divisors ? divisors[position] : 1;
+                if (!cell.numbers || !divisor || (isLogarithmic && cell.median <= 0)) {
+                    undrawn += Number(Boolean(cell.numbers));
+                    line.push({...place, release: tag, variant, value: null, low: null, high: null});
+                    return;
+                }
+                line.push({
+                    ...place, release: tag, variant, cell, divisor, unit: series.unit,
+                    value: cell.median / divisor,
+                    low: (isLogarithmic && cell.low <= 0 ? cell.median : cell.low) / divisor,
+                    high: cell.high / divisor,
+                    day: date + (estimated ? " (estimated)" : ""),
+                });
+                if (cell.low !== cell.high) {
+                    cell.numbers.filter((number) => number > 0 || !isLogarithmic)
+                        .forEach((number) => launches.push({...place, value: number / divisor}));
+                }
+            });
+            findLonely(line);
+            points.push(...line);
+        }
+        return {points, launches, undrawn};
+    };
+
+    /* A point with what is said where the reader points at it. */
+    const pointedAt = (isRelative) => ({cell, divisor, unit, ...point}) => {
+        const said = (number) => words(number, unit, isRelative ? divisor : null);
+        const how = () => cell.isRange ? "range" : `${100 * TH.charts.intervals.confidence} % interval`;
+        return cell ? {
+            ...point,
+            number: said(cell.median),
+            interval: cell.low === cell.high ? "no spread" : `${said(cell.low)} to ${said(cell.high)} (${how()})`,
+            launches: cell.numbers.length + (cell.disturbed ? `, ${cell.disturbed} disturbed` : ""),
+        } : point;
+    };
+
+    const coloursNow = () => {
+        const style = getComputedStyle(document.documentElement);
+        return Array.from({length: COLOURS}, (_, i) => style.getPropertyValue(`--series-${i}`).trim());
+    };
+    const shapeOf = (slot) => {
+        const {shapes} = TH.charts.marks;
+        return shapes[(slot + Math.floor(slot / COLOURS)) % shapes.length];
+    };
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+        document.querySelectorAll(".chart").forEach((node) => {
+            node.spec = node.inColours ? node.inColours() : node.spec;
+        });
+    });
+
+    const titleOf = (lane, {benchmark, size, unit}, relative, y) => {
+        const divided = {
+            "": "",
+            "best": `, in multiples of the ${unit === "seconds" ? "fastest" : "least"} variant of each release`,
+            "limit": relative === "limit" ? `, in multiples of ${limitOf(lane, benchmark, size).words}` : "",
+        }[relative];
+        return `${UNITS[unit] || "Count"}${divided}${y === "log" ? ", logarithmic" : ""}`;
+    };
+
+    const many = (number) => number.toLocaleString("en");
+    const caption = (unit, {points, launches, undrawn}, isRelative) => {
+        const {confidence, enough} = TH.charts.intervals;
+        const said = [];
+        if (EXACT.includes(unit)) {
+            said.push("These numbers do not vary from launch to launch.");
+        } else if (!launches.length) {
+            said.push("Each release has a single launch here, which says nothing of how much launches differ.");
+        } else {
+            said.push("Lines join the medians of a release's launches.",
+                      `Bands are ${100 * confidence} % intervals (Student's, of the mean logarithm) from ${enough}`,
+                      "launches on, their range with fewer.",
+                      launches.length <= MOST_DOTS ? "Dots are launches."
+                          : `Its ${many(launches.length)} launches are too many to be drawn as dots.`);
+        }
+        if (points.length > MOST_DOTS) {
+            said.push(`Its ${many(points.length)} medians are too many to be pointed at: the table has them.`);
+        }
+        if (undrawn) {
+            said.push(isRelative ? `${undrawn} numbers have nothing to be divided by.`
+                : `${undrawn} numbers are 0, which a logarithmic scale cannot show: they are in the table.`);
+        }
+        return said.join(" ");
+    };
+
+    /* A figure: the chart of the variants `shown`, of which there are `all`, and what must be said of it. `steps` are
+       {tag, label, sentence}. */
+    const figure = (lane, all, shown, {x = "order", y, relative = "", steps = [], chosen = null, label}) => {
+        const {series} = all[0];
+        const divisors = divisorsOf(lane, all, relative);
+        const rows = rowsOf(lane, shown, divisors, y === "log");
+        const at = new Map(lane.releases.map(({tag}, position) => [tag, position]));
+        const place = (tag) => ({position: at.get(tag), date: lane.releases[at.get(tag)].date});
+        const releases = new Set(rows.points.map(({position}) => position)).size;
+        const values = {
+            unit: divisors ? "relative" : UNITS[series.unit] ? series.unit : "count",
+            tags: lane.releases.map(({tag}) => tag),
+            dot: releases > MANY_RELEASES ? 12 : 70,
+        };
+        const node = el("div", {});
+        node.inColours = () => {
+            const spec = structuredClone(TH.charts.history[`${x} ${y}`]);
+            const colours = coloursNow();
+            const painted = (row) => ({...row, colour: colours[row.slot % COLOURS], shape: shapeOf(row.slot)});
+            const points = rows.points.map(painted);
+            const isMark = ({isAlone, release}) => points.length <= MOST_DOTS || isAlone || release === chosen;
+            spec.datasets = {
+                points: points.map(({cell, divisor, unit, ...point}) => point),
+                marks: points.filter(isMark).map(pointedAt(divisors !== null)),
+                launches: rows.launches.length <= MOST_DOTS ? rows.launches.map(painted) : [],
+                steps: steps.filter(({tag}) => at.has(tag)).map((step) => ({...step, ...place(step.tag)})),
+                chosen: at.has(chosen) ? [place(chosen)] : [],
+            };
+            spec.layer = spec.layer.filter(({data}) => spec.datasets[data.name].length);
+            spec.params.forEach((param) => Object.assign(param, {value: values[param.name]}));
+            return spec;
+        };
+        TH.chart(node, node.inColours(), label);
+        return el("figure", {class: "history"},
+                  el("p", {class: "axis quiet"}, titleOf(lane, series, relative, y)), node,
+                  el("figcaption", {class: "quiet"}, caption(series.unit, rows, divisors !== null)));
+    };
+
+    const svg = (tag, attributes, ...children) => {
+        const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+        Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
+        node.append(...children);
+        return node;
+    };
+    const swatch = (slot) => svg("svg", {
+        viewBox: "-10 -10 20 20", class: `swatch series-${slot % COLOURS}`, "aria-hidden": "true",
+    }, svg("path", {d: SYMBOLS[shapeOf(slot)]}));
+    const breakable = (name) => name.split(/(?<=_)/).flatMap((part, i) => i ? [el("wbr"), part] : [part]);
+    const legend = (shown) => el("ul", {class: "legend"}, shown.map(({slot, variant}) =>
+        el("li", {}, swatch(slot), variant)));
+
+    // --- the table
+
+    const startAtTheEnd = ({target}) => {
+        toTheEnd.unobserve(target);
+        const chosen = target.querySelector("th.chosen");
+        target.scrollLeft = chosen ? chosen.offsetLeft - target.clientWidth / 2 : target.scrollWidth;
+    };
+    const toTheEnd = new IntersectionObserver((entries) =>
+        entries.filter((entry) => entry.isIntersecting).forEach(startAtTheEnd));
+
+    /* A region with a table that begins at its newest release, or at the one that is chosen. */
+    const atTheEnd = (region, ...names) => {
+        region.classList.add("from-the-end", ...names);
+        toTheEnd.observe(region);
+        return region;
+    };
+
+    /* Rows are the variants `shown`, columns the newest `most` releases of which any has something to say; `headOf`
+       makes a column's head of a tag. Gives the nodes, and how many releases are hidden. */
+    const table = (lane, all, shown, options) => {
+        const {caption: name, relative = "", most = Infinity, chosen = null, headOf = (tag) => tag} = options;
+        const divisors = divisorsOf(lane, all, relative);
+        const every = lane.releases.map((_, i) => i).filter((i) => shown.some(({cells}) => cells[i]));
+        const columns = every.slice(-most);
+        const reasons = [];
+        const noted = ({reason, failed}) => {
+            const text = failed ? `failed: ${reason}` : reason;
+            if (!reasons.includes(text)) {
+                reasons.push(text);
+            }
+            return `${failed ? "failed" : "none"} (${reasons.indexOf(text) + 1})`;
+        };
+        const said = (cell, unit, i) => {
+            if (!cell || !cell.numbers) {
+                return {text: cell ? noted(cell) : "–", class: "number quiet"};
+            }
+            return divisors && !divisors[i] ? {text: "nothing to divide by", class: "quiet"}
+                : {text: words(cell.median, unit, divisors && divisors[i]), class: "number"};
+        };
+        const marked = (i, cell) => lane.releases[i].tag === chosen ? {...cell, class: `${cell.class} chosen`} : cell;
+        const heads = columns.map((i) => {
+            const {tag} = lane.releases[i];
+            return marked(i, {text: headOf(tag), class: "number", "aria-current": tag === chosen ? "true" : null});
+        });
+        const rows = shown.map(({variant, series, cells, slot}) => [
+            {text: [swatch(slot), breakable(variant)]},
+            ...columns.map((i) => marked(i, said(cells[i], series.unit, i))),
+        ]);
+        const hasGaps = rows.some((row) => row.some(({text}) => text === "–"));
+        return {
+            hidden: every.length - columns.length,
+            nodes: [
+                atTheEnd(TH.table({caption: name, head: ["Variant", ...heads], rows}), "named"),
+                hasGaps && el("p", {class: "quiet"}, "– was not measured."),
+                reasons.length > 0 && [
+                    el("p", {}, "Why there is no number:"),
+                    el("ol", {class: "sentence-list"}, reasons.map((reason) => el("li", {}, TH.prose(reason)))),
+                ],
+            ],
+        };
+    };
+
+    TH.history = {members, limitOf, figure, table, swatch, legend, atTheEnd};
+})();

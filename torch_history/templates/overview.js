@@ -1,0 +1,724 @@
+"use strict";
+
+/* Should I upgrade to the newest release? What it changed in a few sentences, and a map of what each one changed. */
+(() => {
+    const TH = window.torchHistory;
+    const V = TH.verdicts;
+    const {el} = TH;
+
+    const WORST = 5;
+    const BEST = 3;
+    const MANY = 0.1;
+    const BINS = [1.1, 1.5, 2];
+    const PAIRS_KEPT = 200;
+    const SLICE = 30;
+    const FIRST_SLICE = 60;
+    const ROWS_BEYOND = 8;
+    const COLUMNS_BEYOND = 4;
+    const FIRST_METRICS = ["time", "peak_memory"];
+    const CHANGED = ["worse", "better", "changed"];
+
+    // --- what is known of a lane
+
+    const memory = new WeakMap();
+    const of = (lane) => {
+        if (!memory.has(lane)) {
+            memory.set(lane, {
+                pairs: new Map(),
+                changed: new Map(),
+                missing: new Map(),
+                patterns: lane.patterns.map((pattern) => new Set(pattern.map(([release]) => release))),
+            });
+        }
+        return memory.get(lane);
+    };
+
+    const isKnown = (lane, old, tag) => of(lane).pairs.has(`${old} ${tag}`);
+    const compared = (lane, old, tag) => {
+        const {pairs} = of(lane);
+        const key = `${old} ${tag}`;
+        if (!pairs.has(key)) {
+            const changes = V.compare(lane, old, tag);
+            pairs.set(key, {changes, bySeries: new Map(changes.map((change) => [change.series, change]))});
+            if (pairs.size > PAIRS_KEPT) {
+                pairs.delete(pairs.keys().next().value);
+            }
+        }
+        return pairs.get(key);
+    };
+    const changedBetween = (lane, old, tag) => {
+        const {changed} = of(lane);
+        const key = `${old} ${tag}`;
+        if (!changed.has(key)) {
+            const changes = isKnown(lane, old, tag) ? compared(lane, old, tag).changes : V.compare(lane, old, tag);
+            changed.set(key, changes.filter((change) => CHANGED.includes(change.kind)).map((change) => change.series));
+        }
+        return changed.get(key);
+    };
+
+    const missingOf = (lane, index) => {
+        const {missing} = of(lane);
+        if (!missing.has(index)) {
+            const listed = lane.series[index].missing.map(([release, reason]) => [release, lane.reasons[reason]]);
+            missing.set(index, new Map(listed));
+        }
+        return missing.get(index);
+    };
+    const isMeasured = (lane, index, column) => of(lane).patterns[lane.series[index].pattern].has(column);
+
+    // --- words
+
+    const digits = (number) => number >= 9.95 ? number.toFixed(0) : number.toFixed(1).replace(".0", "");
+    const far = (ratio) => Math.max(ratio, 1 / ratio);
+    const fold = () => TH.contents.constants.compare.FOLD;
+    const percent = (ratio) => digits(100 * Math.abs(ratio - 1));
+    const size = (ratio) => far(ratio) < fold() ? `${percent(ratio)} %` : `a factor of ${digits(far(ratio))}`;
+    const shortSize = (ratio) => far(ratio) < fold() ? `${percent(ratio)}%` : `${digits(far(ratio))}×`;
+    const median = (numbers) => {
+        const sorted = [...numbers].sort((a, b) => a - b);
+        const middle = sorted.length >> 1;
+        return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    };
+    const dated = ({tag, date, estimated}) => `${tag}, ${date}${estimated ? " (estimated)" : ""}`;
+    const isTime = (series) => series.unit === "seconds" || series.unit === "ratio";
+    const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
+    const seriesLink = (series, release) => TH.link("series.html", {
+        benchmark: series.benchmark, size: series.size, variant: series.variant, release,
+    });
+    const runIt = (lane, options, ...tags) => {
+        const python = /^release-py(.+)$/.exec(lane.environment);
+        const words = ["torch-history", "run", python && "--lane", python && python[1], ...options, ...tags];
+        return el("code", {}, words.filter(Boolean).map((word, i) => [i ? " " : "", el("span", {}, word)]));
+    };
+
+    // --- the newest release
+
+    /** `changes` one by one, but together what lacks a number for the same reason: it would fill the list. */
+    const byReason = (changes) => {
+        const found = new Map();
+        for (const change of changes) {
+            const isMissing = change.old === null || change.new === null;
+            const key = isMissing ? `${change.verdict} ${change.reason}` : change.series;
+            found.set(key, [...(found.get(key) || []), change]);
+        }
+        return [...found.values()];
+    };
+
+    const told = (lane, before, newest) => (changes) => {
+        const [first] = changes;
+        const series = lane.series[first.series];
+        const sentence = (href, name, rest) => el("li", {}, el("a", {href}, name), ": ", TH.mark(first.verdict), rest);
+        if (changes.length === 1) {
+            const name = TH.name(series);
+            const start = `${name}: ${first.verdict}`;
+            const whole = first.sentence;
+            return sentence(seriesLink(series, newest), name,
+                            whole.startsWith(start) ? whole.slice(start.length) : `: ${whole}`);
+        }
+        const all = changes.map((change) => lane.series[change.series]);
+        const caseOf = ({question, parameters}) => `${TH.words(question)} ${parameters.join(" ")}`;
+        const cases = [...new Set(all.map(caseOf))];
+        const reason = `${first.new === null ? ": " : "; before, "}${first.reason}`;
+        if (cases.length === 1) {
+            const metrics = all.map(({metric}) => TH.words(metric)).join(", ");
+            return sentence(seriesLink(series, newest), cases[0], `${reason} (${metrics}).`);
+        }
+        const href = TH.link("upgrade.html", {from: before, to: newest, verdict: first.verdict});
+        return sentence(href, `${cases[0]} and ${cases.length - 1} more`, `${reason}.`);
+    };
+
+    const doubts = (lane, before, newest, changes) => {
+        const times = changes.filter((change) => isTime(lane.series[change.series])
+            && change.old !== null && change.new !== null);
+        const single = times.filter((change) => change.confidence === null && !change.reason);
+        const unclear = times.filter((change) => change.kind === "can't tell" && !single.includes(change));
+        const visible = times.map((change) => change.detectable).filter((ratio) => ratio !== null);
+        const said = [];
+        if (single.length && single.length === times.length) {
+            said.push(`No time can be told: ${before} or ${newest} has a single launch of each, and one launch is no `
+                + "evidence of a time. Bytes and counts do not vary, so theirs are decided. ");
+        } else if (single.length) {
+            said.push(`${single.length} of ${times.length} times can't be told, because one of the two releases has a `
+                + "single launch of them. ");
+        }
+        if (unclear.length > MANY * times.length) {
+            said.push(`${unclear.length} of ${times.length} times can't be told: they have too few launches for how `
+                + "much those differ. ");
+        }
+        if (visible.length) {
+            const seen = size(median(visible));
+            said.push(`In half of ${visible.length} times, a change by ${seen} would have been seen. `);
+        }
+        if (single.length || unclear.length > MANY * times.length) {
+            const options = single.length ? ["--launches", "5"] : ["--budget", "20m"];
+            said.push("To tell more, run this on the machine: ", runIt(lane, options, before, newest), ".");
+        }
+        return said;
+    };
+
+    const newestRelease = (lane) => {
+        const newest = lane.releases.at(-1);
+        const onAxis = TH.contents.newest;
+        const behind = onAxis.tag !== newest.tag && el("p", {}, `The newest release, ${onAxis.tag}, is not measured `
+            + "here yet: ", runIt(lane, [], newest.tag, onAxis.tag), ".");
+        const before = V.adjacent(lane, newest.tag);
+        const section = (...children) =>
+            el("section", {class: "newest panel", "aria-labelledby": "newest-title"}, children);
+        const headline = (text) => el("h2", {id: "newest-title"}, text);
+        if (before === null) {
+            return section(
+                headline(`${newest.tag} is the only release measured on ${machine(lane)}`),
+                el("p", {}, "There is nothing to compare it with. One release brings the one before it: ",
+                   runIt(lane, [], newest.tag), "."));
+        }
+        const {changes} = compared(lane, before, newest.tag);
+        const against = `${newest.tag} against ${before} on ${machine(lane)}`;
+        if (!changes.length) {
+            return section(headline(`${against}: nothing in common`),
+                           el("p", {}, "No series was measured on both in the same size and version. Measure them ",
+                              "together: ", runIt(lane, [], before, newest.tag), "."), behind);
+        }
+        const tally = TH.tally(changes);
+        const changed = tally.filter(([verdict]) => CHANGED.includes(TH.kind(verdict)));
+        const counted = changed.map(([verdict, count]) => `${count} ${verdict}`).join(", ")
+            || "nothing changed that could be told";
+        const first = (kind, most) => byReason(changes.filter((change) => change.kind === kind)).slice(0, most);
+        const worse = first("worse", WORST);
+        const better = first("better", BEST);
+        const list = (id, title, items) => items.length > 0 && [
+            el("h3", {id}, title),
+            el("ul", {class: "sentence-list", "aria-labelledby": id}, items.map(told(lane, before, newest.tag))),
+        ];
+        const link = (keys, ...children) => el("a", {
+            href: TH.link("upgrade.html", {from: before, to: newest.tag, ...keys}),
+        }, children);
+        const moved = Object.entries(V.moved(lane, before, newest.tag))
+            .map(([name, [old, now]]) => `${name} ${old} → ${now}`).join(", ");
+        const doubt = doubts(lane, before, newest.tag, changes);
+        return section(
+            headline(`${against}: ${counted}.`),
+            el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
+                el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict))))),
+            worse.length === 0 && changed.length > 0 && el("p", {}, better.length
+                ? "Nothing got worse that could be told."
+                : "No time and no memory got worse that could be told; counts did change."),
+            list("worst", worse.length < WORST ? "What it costs" : "What it costs most", worse),
+            list("best", "What it gains", better),
+            doubt.length > 0 && [el("h3", {}, "How sure that is"), el("p", {}, doubt)],
+            moved && el("p", {class: "quiet"}, `Beside torch itself, the environment moved: ${moved}.`),
+            el("p", {class: "onward"}, link({}, `Every series from ${before} to ${newest.tag}, with its cause`)),
+            behind);
+    };
+
+    // --- the map: a windowed table, in which only what is in view exists
+
+    const narrow = window.matchMedia("(max-width: 600px)");
+    const geometry = (width, columns) => {
+        const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+        const sizes = narrow.matches ? [7.75, 4, 2.75] : [17, 4.1, 1.75];
+        const [name, column, row] = sizes.map((each) => Math.round(each * rem));
+        return {name, column: between(column, Math.floor((width - name) / columns), 10 * rem), row};
+    };
+    const later = (work) =>
+        window.requestIdleCallback ? window.requestIdleCallback(work, {timeout: 300}) : setTimeout(work, 16);
+    const between = (low, number, high) => Math.max(low, Math.min(number, high));
+    const STEPS = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]};
+    const places = new Map();
+
+    const levelOf = (change) => {
+        if (change.kind !== "worse" && change.kind !== "better") {
+            return 0;
+        }
+        return change.ratio ? 1 + BINS.filter((bin) => far(change.ratio) > bin).length : BINS.length + 1;
+    };
+
+    const shortWords = (change) => {
+        const sign = TH.sign(change.verdict);
+        if (!CHANGED.includes(change.kind) || !change.ratio) {
+            return sign;
+        }
+        const direction = change.kind === "changed" ? (change.ratio > 1 ? "+" : "−") : "";
+        return `${sign}${direction}${shortSize(change.ratio)}`;
+    };
+
+    /** What the cell of a series and a release says: {text, kind, level, label, sentence, reason}. */
+    const saying = (lane, index, column, old) => {
+        const name = TH.name(lane.series[index]);
+        const {tag} = lane.releases[column];
+        const said = (text, kind, words, more = {}) => {
+            const label = `${name}, ${tag}: ${words}`;
+            return {text, kind, level: 0, label, sentence: `${label}.`, reason: null, ...more};
+        };
+        const reason = missingOf(lane, index).get(column);
+        if (!isMeasured(lane, index, column) && reason === undefined) {
+            return said("", "blank", "not measured");
+        }
+        const nothing = (words) => reason === undefined ? said("·", "alone", words)
+            : said(TH.sign("NEVER RAN"), "never-ran", `no number: ${reason}`, {reason});
+        if (old === null) {
+            return nothing("the first release measured here, with nothing before it to compare with");
+        }
+        if (old === tag) {
+            return nothing("the release that the others are compared with");
+        }
+        if (!isKnown(lane, old, tag)) {
+            return said("…", "waiting", `being compared with ${old}`);
+        }
+        const change = compared(lane, old, tag).bySeries.get(index);
+        if (change === undefined) {
+            return nothing(`${old} was not measured, so there is nothing to compare with`);
+        }
+        const by = CHANGED.includes(change.kind) && change.ratio ? ` by ${size(change.ratio)}` : "";
+        const why = change.new === null && change.reason ? `: ${change.reason}` : "";
+        const level = levelOf(change);
+        const sentence = `${tag} against ${old}: ${change.sentence}`;
+        return said(shortWords(change), TH.classOf(change.verdict), `${change.verdict}${by} against ${old}${why}`,
+                    {level, sentence, reason: change.reason || null});
+    };
+
+    /** A grid whose rows are {question} or {index}; `tell` shows a sentence, `place` is where it stood before. */
+    const grid = (lane, olds, withMetric, tell, place) => {
+        const total = lane.releases.length;
+        let rows = [];
+        let shape = {};
+        let shown = null;
+        let nodes = new Map();
+        let active = {row: 1, column: total - 1};
+        let drawing = false;
+        let working = false;
+        let background = null;
+
+        const colgroup = el("colgroup");
+        const head = el("thead");
+        const body = el("tbody");
+        const table = el("table", {
+            role: "grid", "aria-label": "Verdicts of series by release", "aria-colcount": total + 1,
+        }, colgroup, head, body);
+        const region = el("div", {
+            id: "map", class: "scroll heat", tabindex: "0", role: "region", "aria-label": "Map of series by release",
+        }, table);
+
+        const at = (row, column) => nodes.get(`${row} ${column}`);
+        const targetOf = (node) => node && (node.querySelector("a") || node);
+        const keep = (node, row, column) => {
+            node.dataset.row = row;
+            node.dataset.column = column;
+            targetOf(node).tabIndex = -1;
+            nodes.set(`${row} ${column}`, node);
+            return node;
+        };
+        const hidden = (attributes = {}) => el("td", {class: "spacer", "aria-hidden": "true", ...attributes});
+
+        const paint = (node, row, column) => {
+            const {text, kind, level, label, reason} = saying(lane, rows[row].index, column, olds[column]);
+            const target = targetOf(node);
+            node.className = `cell ${kind}${level ? ` level-${level}` : ""}`;
+            target.textContent = text;
+            target.setAttribute("aria-label", label);
+            if (reason) {
+                target.title = reason;
+            }
+        };
+        const cell = (row, column) => {
+            const series = lane.series[rows[row].index];
+            const empty = saying(lane, rows[row].index, column, null).kind === "blank";
+            const node = el("td", {"aria-colindex": column + 2},
+                            empty ? null : el("a", {href: seriesLink(series, lane.releases[column].tag)}));
+            keep(node, row, column);
+            paint(node, row, column);
+            return node;
+        };
+        const release = (column) => {
+            const {tag} = lane.releases[column];
+            return keep(el("th", {scope: "col", "aria-colindex": column + 2}, el("a", {
+                href: TH.link("release.html", {release: tag}), title: dated(lane.releases[column]),
+            }, tag)), -1, column);
+        };
+        const line = (row, columns) => {
+            const {question, index} = rows[row];
+            if (question !== undefined) {
+                return el("tr", {class: "question", "aria-rowindex": row + 2},
+                          el("th", {scope: "row", "aria-colindex": 1}, TH.words(question)),
+                          hidden({colspan: columns.length + 2}));
+            }
+            const series = lane.series[index];
+            const {metric, variant, size: ofSize} = series;
+            const quiet = [ofSize, withMetric && variant ? TH.words(metric) : ""].filter(Boolean).join(", ");
+            const name = el("th", {scope: "row", "aria-colindex": 1}, el("a", {
+                href: seriesLink(series), title: TH.name(series),
+            }, el("span", {}, variant || TH.words(metric)), " ", el("span", {class: "quiet"}, quiet)));
+            return el("tr", {"aria-rowindex": row + 2}, keep(name, row, -1), hidden(),
+                      columns.map((column) => cell(row, column)), hidden());
+        };
+
+        const inView = () => {
+            const {clientWidth, clientHeight, scrollLeft, scrollTop} = region;
+            return {
+                top: Math.floor(scrollTop / shape.row),
+                bottom: Math.ceil((scrollTop + clientHeight - shape.row) / shape.row),
+                left: between(0, Math.floor(scrollLeft / shape.column), total - 1),
+                right: between(1, Math.ceil((scrollLeft + clientWidth - shape.name) / shape.column), total),
+            };
+        };
+        const draw = (anew = false) => {
+            const view = inView();
+            const span = {
+                top: Math.max(0, (Math.floor(view.top / ROWS_BEYOND) - 1) * ROWS_BEYOND),
+                bottom: Math.min(rows.length, (Math.ceil(view.bottom / ROWS_BEYOND) + 1) * ROWS_BEYOND),
+                left: Math.max(0, (Math.floor(view.left / COLUMNS_BEYOND) - 1) * COLUMNS_BEYOND),
+                right: Math.min(total, (Math.ceil(view.right / COLUMNS_BEYOND) + 1) * COLUMNS_BEYOND),
+            };
+            const same = shown && Object.keys(span).every((side) => span[side] === shown[side]);
+            if (same && !anew) {
+                schedule();
+                return;
+            }
+            shown = span;
+            const focused = table.contains(document.activeElement);
+            nodes = new Map();
+            const columns = Array.from({length: shown.right - shown.left}, (_, i) => shown.left + i);
+            const wide = (width) => el("col", {style: `width: ${width}px`});
+            table.style.width = `${shape.name + total * shape.column}px`;
+            table.style.setProperty("--row", `${shape.row}px`);
+            table.setAttribute("aria-rowcount", rows.length + 1);
+            const beyond = [shown.left, total - shown.right].map((count) => wide(count * shape.column));
+            colgroup.replaceChildren(wide(shape.name), beyond[0], ...columns.map(() => wide(shape.column)), beyond[1]);
+            head.replaceChildren(el("tr", {"aria-rowindex": 1}, el("th", {scope: "col", "aria-colindex": 1}, "Series"),
+                                    hidden(), columns.map(release), hidden()));
+            const gap = (count) => el("tr", {"aria-hidden": "true"},
+                                      hidden({colspan: columns.length + 3, style: `height: ${count * shape.row}px`}));
+            const lines = rows.slice(shown.top, shown.bottom).map((_, i) => line(shown.top + i, columns));
+            body.replaceChildren(gap(shown.top), ...lines, gap(Math.max(0, rows.length - shown.bottom)));
+            settle(view, focused);
+            schedule();
+        };
+
+        const settle = (view, focused) => {
+            if (!at(active.row, active.column)) {
+                const row = between(view.top, active.row, Math.max(view.top, view.bottom - 1));
+                active = {row: rows[row] && rows[row].question !== undefined ? row + 1 : row,
+                          column: between(view.left, active.column, view.right - 1)};
+                if (focused) {
+                    region.focus({preventScroll: true});
+                }
+            } else if (focused) {
+                targetOf(at(active.row, active.column)).focus({preventScroll: true});
+            }
+            makeActive(active.row, active.column);
+        };
+        const makeActive = (row, column) => {
+            const before = targetOf(at(active.row, active.column));
+            if (before) {
+                before.tabIndex = -1;
+            }
+            active = {row, column};
+            const target = targetOf(at(row, column));
+            if (target) {
+                target.tabIndex = 0;
+            }
+            place.active = rows[row] && column >= 0 ? {index: rows[row].index, column} : null;
+        };
+
+        const reveal = (row, column) => {
+            if (row >= 0) {
+                const top = row * shape.row;
+                const room = region.clientHeight - 2 * shape.row;
+                const heading = rows[row - 1]?.question === undefined ? 0 : shape.row;
+                region.scrollTop = between(top - room, region.scrollTop, top - heading);
+            }
+            if (column >= 0) {
+                const left = column * shape.column;
+                const room = region.clientWidth - shape.name - shape.column;
+                region.scrollLeft = between(left - room, region.scrollLeft, left);
+            }
+        };
+        const move = (row, column, step) => {
+            let to = row;
+            while (rows[to] && rows[to].question !== undefined) {
+                to += step;
+            }
+            if (to >= rows.length || to < -1 || (to === -1 && column === -1)) {
+                return;
+            }
+            reveal(to, column);
+            draw();
+            makeActive(to, column);
+            targetOf(at(to, column)).focus({preventScroll: true});
+        };
+        const placeOf = (event) => {
+            const node = event.target.closest("[data-row]");
+            return node && {row: Number(node.dataset.row), column: Number(node.dataset.column)};
+        };
+        const sentenceOf = ({row, column}) => {
+            if (row < 0) {
+                return `${dated(lane.releases[column])}.`;
+            }
+            return column < 0 ? `${TH.name(lane.series[rows[row].index])}.`
+                : saying(lane, rows[row].index, column, olds[column]).sentence;
+        };
+        table.addEventListener("focusin", (event) => {
+            const found = placeOf(event);
+            if (found) {
+                makeActive(found.row, found.column);
+                tell(sentenceOf(found));
+            }
+        });
+        table.addEventListener("mouseover", (event) => {
+            const found = placeOf(event);
+            if (found) {
+                tell(sentenceOf(found));
+            }
+        });
+        table.addEventListener("keydown", (event) => {
+            const found = placeOf(event);
+            if (!found || event.altKey || event.metaKey) {
+                return;
+            }
+            const page = Math.max(1, Math.floor(region.clientHeight / shape.row) - 2);
+            const last = rows.length - 1;
+            const {row, column} = found;
+            const [down, right] = STEPS[event.key] || [0, 0];
+            const to = {
+                Home: event.ctrlKey ? [0, 0, 1] : [row, 0, 1],
+                End: event.ctrlKey ? [last, total - 1, -1] : [row, total - 1, 1],
+                PageDown: [Math.min(row + page, last), column, -1],
+                PageUp: [Math.max(row - page, 0), column, 1],
+            }[event.key] || (STEPS[event.key] && [row + down, between(-1, column + right, total - 1), down || 1]);
+            if (to) {
+                event.preventDefault();
+                move(...to);
+            }
+        });
+
+        // --- verdicts, those in view first, a slice of time each
+
+        const waiting = () => {
+            const view = inView();
+            const isWaiting = (column) => olds[column] !== null && olds[column] !== lane.releases[column].tag
+                && !isKnown(lane, olds[column], lane.releases[column].tag);
+            const newestFirst = (left, right) =>
+                Array.from({length: right - left}, (_, i) => right - 1 - i).find(isWaiting);
+            return newestFirst(view.left, view.right) ?? newestFirst(shown.left, shown.right) ?? -1;
+        };
+        const work = () => {
+            working = false;
+            if (!region.isConnected) {
+                return;
+            }
+            const until = performance.now() + SLICE;
+            do {
+                const column = waiting();
+                if (column < 0) {
+                    break;
+                }
+                compared(lane, olds[column], lane.releases[column].tag);
+                for (let row = shown.top; row < shown.bottom; row += 1) {
+                    const node = at(row, column);
+                    if (node && rows[row].index !== undefined) {
+                        paint(node, row, column);
+                    }
+                }
+            } while (performance.now() < until);
+            if (background && waiting() < 0 && !background()) {
+                background = null;
+            }
+            schedule();
+        };
+        const schedule = () => {
+            if (!working && (background || waiting() >= 0)) {
+                working = true;
+                later(work);
+            }
+        };
+
+        region.addEventListener("scroll", () => {
+            place.left = region.scrollLeft;
+            place.top = region.scrollTop;
+            if (!drawing) {
+                drawing = true;
+                requestAnimationFrame(() => {
+                    drawing = false;
+                    draw();
+                });
+            }
+        }, {passive: true});
+        new ResizeObserver(() => {
+            const now = geometry(region.clientWidth, total);
+            const anew = ["name", "column", "row"].some((side) => now[side] !== shape[side]);
+            shape = now;
+            draw(anew);
+        }).observe(region);
+
+        /** Other rows, with the one at the top of the view kept where it is. */
+        const setRows = (now) => {
+            const top = Math.floor(region.scrollTop / shape.row);
+            const held = rows.slice(top).find((row) => row.index !== undefined);
+            const within = held ? rows.indexOf(held) * shape.row - region.scrollTop : 0;
+            const {index} = rows[active.row] || {};
+            const focused = table.contains(document.activeElement);
+            rows = now;
+            const again = index === undefined ? -1 : rows.findIndex((row) => row.index === index);
+            const first = Math.min(1, rows.length - 1);
+            const goal = {row: again < 0 && active.row >= 0 ? first : again, column: active.column};
+            active = goal;
+            draw(true);
+            const kept = held && region.scrollTop > 0 ? rows.findIndex((row) => row.index === held.index) : -1;
+            if (kept >= 0) {
+                region.scrollTop = kept * shape.row - within;
+                draw();
+            }
+            if (focused && at(goal.row, goal.column)) {
+                makeActive(goal.row, goal.column);
+                targetOf(at(goal.row, goal.column)).focus({preventScroll: true});
+            }
+        };
+        const start = (now, workBehind) => {
+            const {left, top, active: was} = place;
+            shape = geometry(region.clientWidth, total);
+            background = workBehind;
+            rows = now;
+            const row = was ? rows.findIndex((each) => each.index === was.index) : -1;
+            active = row < 0 ? {row: Math.min(1, rows.length - 1), column: total - 1} : {row, column: was.column};
+            draw(true);
+            region.scrollLeft = left ?? region.scrollWidth;
+            region.scrollTop = top ?? 0;
+            draw();
+        };
+        return {region, start, setRows};
+    };
+
+    const legend = () => {
+        const swatch = (kind, level, text, words) => el("li", {},
+            el("span", {class: `cell ${kind}${level ? ` level-${level}` : ""}`, "aria-hidden": "true"}, text), words);
+        const bounds = [`up to ${BINS[0]}×`, ...BINS.slice(1).map((bin) => `up to ${bin}×`), "more"];
+        const scale = (kind, verdict) => bounds.map((words, i) => swatch(kind, i + 1, TH.sign(verdict), words));
+        return el("div", {class: "legend"},
+            el("ul", {"aria-label": "Better by a factor of"}, el("li", {}, "Better by"), scale("better", "FASTER")),
+            el("ul", {"aria-label": "Worse by a factor of"}, el("li", {}, "Worse by"), scale("worse", "SLOWER")),
+            el("ul", {"aria-label": "Other signs"},
+               swatch("same", 0, TH.sign("SAME"), "same"),
+               swatch("cant-tell", 0, TH.sign("CAN'T TELL"), "can't tell"),
+               swatch("changed", 0, TH.sign("MORE"), "a count changed"),
+               swatch("worse", bounds.length, TH.sign("BROKE"), "broke"),
+               swatch("better", bounds.length, TH.sign("FIXED"), "fixed"),
+               swatch("never-ran", 0, TH.sign("NEVER RAN"), "cannot run there"),
+               swatch("alone", 0, "·", "nothing to compare with"),
+               swatch("blank", 0, "", "not measured")));
+    };
+
+    const map = (lane, address) => {
+        const names = new Set(lane.series.map((series) => series.metric));
+        const metrics = [...FIRST_METRICS.filter((name) => names.has(name)),
+                         ...[...names].filter((name) => !FIRST_METRICS.includes(name)).sort()];
+        const questions = [...new Set(lane.series.map((series) => series.question))].sort();
+        const usual = metrics.includes("time") ? "time" : "all";
+        const metric = address.metric || usual;
+        const tags = lane.releases.map((release) => release.tag);
+        const base = tags.includes(address.base) ? address.base : null;
+        const olds = tags.map((_, i) => base || (i ? tags[i - 1] : null));
+        const isIn = (index, question) =>
+            lane.series[index].question === question && (metric === "all" || lane.series[index].metric === metric);
+        const rank = (index) => metrics.indexOf(lane.series[index].metric);
+        const neverRan = (index) => lane.series[index].numbers.length === 0;
+        const wanted = questions.filter((question) => !address.question || question === address.question)
+            .map((question) => [question, [...lane.series.keys()].filter((index) => isIn(index, question))
+                .sort((a, b) => neverRan(a) - neverRan(b) || rank(a) - rank(b))]);
+        const rowsOf = (isShown) => wanted.flatMap(([question, indexes]) => {
+            const shown = indexes.filter(isShown);
+            return shown.length ? [{question}, ...shown.map((index) => ({index}))] : [];
+        });
+        const all = wanted.flatMap(([, indexes]) => indexes);
+
+        const key = JSON.stringify([lane.id, metric, address.question, address.changed]);
+        const before = places.get(lane.id) || {};
+        const place = before.key === key ? before : {key, left: before.left};
+        places.set(lane.id, place);
+
+        const detail = el("p", {id: "map-detail", class: "detail quiet", "aria-live": "polite"},
+                          "Point at a cell, or move with the arrow keys: its sentence stands here.");
+        const tell = (sentence) => {
+            if (detail.textContent !== sentence) {
+                detail.classList.remove("quiet");
+                detail.textContent = sentence;
+            }
+        };
+        const status = el("p", {id: "map-status", class: "quiet", role: "status"});
+        const step = lane.releases.length > 1 ? compared(lane, tags.at(-2), tags.at(-1)).changes : [];
+        const times = step.filter((change) => lane.series[change.series].metric === "time" && change.new !== null);
+        const isDark = times.length > 0 && times.every((change) => change.kind === "can't tell");
+        const hint = metric === "time" && metrics.includes("peak_memory") && isDark && el("p", {},
+            "No time of the newest release can be told, but bytes can: ",
+            el("a", {href: TH.link("index.html", {...address, metric: "peak_memory"})}, "show peak memory"), ".");
+        const {region, start, setRows} = grid(lane, olds, metric === "all", tell, place);
+
+        const section = el("section", {"aria-labelledby": "map-title"},
+            el("h2", {id: "map-title"}, `Every release against ${base || "the one before it"}`),
+            hint,
+            el("div", {class: "controls"},
+               TH.select("Metric", "metric", [...metrics, "all"].map((name) => [
+                   name === usual ? "" : name, name === "all" ? "all metrics" : TH.words(name),
+               ]), metric === usual ? "" : metric),
+               TH.select("Question", "question", ["", ...questions].map((name) => [
+                   name, name ? TH.words(name) : "all questions",
+               ]), address.question || ""),
+               TH.select("Compared with", "base", [...tags, ""].reverse().map((tag) => [
+                   tag, tag || "the release before each",
+               ]), base || ""),
+               TH.toggle("Only series that changed", "changed", address.changed)),
+            address.base && !base && el("p", {role: "alert"},
+                `There are no results of '${address.base}' here, so each release is compared with the one before it.`),
+            status, el("div", {}, region, detail), legend());
+
+        const open = () => {
+            const summary = (count) => `${count} series, ${tags.length} releases.`;
+            if (!all.length) {
+                status.textContent = "No series is both of this question and of this metric: choose another.";
+                start([], null);
+                return;
+            }
+            if (!address.changed) {
+                status.textContent = summary(all.length);
+                start(rowsOf(() => true), null);
+                return;
+            }
+            const seen = new Set();
+            const queue = [...tags.keys()].filter((column) => olds[column] !== null && olds[column] !== tags[column]);
+            const steps = queue.length;
+            const look = (until) => {
+                do {
+                    const column = queue.pop();
+                    if (column !== undefined) {
+                        changedBetween(lane, olds[column], tags[column]).forEach((index) => seen.add(index));
+                    }
+                } while (queue.length && performance.now() < until);
+            };
+            const say = () => {
+                const count = all.filter((index) => seen.has(index)).length;
+                status.textContent = `${count} of ${all.length} series changed in ${tags.length} releases`
+                    + (queue.length ? `; ${steps - queue.length} of ${steps} comparisons made so far.` : ".");
+            };
+            let shownAt = performance.now();
+            look(shownAt + FIRST_SLICE);
+            say();
+            start(rowsOf((index) => seen.has(index)), queue.length === 0 ? null : () => {
+                look(performance.now() + SLICE);
+                if (!queue.length || performance.now() > shownAt + 500) {
+                    shownAt = performance.now();
+                    say();
+                    setRows(rowsOf((index) => seen.has(index)));
+                }
+                return queue.length > 0;
+            });
+        };
+        return {section, open};
+    };
+
+    TH.page({
+        title: (lane) => `What ${lane.releases.at(-1).tag} changes`,
+        render: (lane, address, main) => {
+            const {section, open} = map(lane, address);
+            main.append(newestRelease(lane), section);
+            open();
+        },
+    });
+})();

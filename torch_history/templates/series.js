@@ -1,0 +1,316 @@
+"use strict";
+
+/* How did one benchmark move over all releases, variant by variant, and when did it jump? */
+(() => {
+    const TH = window.torchHistory;
+    const V = TH.verdicts;
+    const H = TH.history;
+    const {el} = TH;
+
+    const MOST_VARIANTS = 8;
+    const MOST_COLUMNS = 60;
+    const MOST_STEPS = 12;
+    const MOST_CHANGES = 3;
+    const FIRST_METRICS = ["time", "peak_memory"];
+
+    const laneWords = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
+    const sentences = (said, tag = "ul", attributes = {}) => said.length > 0
+        && el(tag, {class: "sentence-list", ...attributes}, said.map((sentence) => el("li", {}, TH.prose(sentence))));
+
+    // --- what there is to choose from
+
+    const rank = (metric) => FIRST_METRICS.includes(metric) ? FIRST_METRICS.indexOf(metric) : FIRST_METRICS.length;
+
+    /* [{question, metrics: [{metric, benchmark, sizes}]}] */
+    const catalogue = (lane) => {
+        const questions = new Map();
+        for (const {question, metric, benchmark, size} of lane.series) {
+            const metrics = questions.get(question) || new Map();
+            const entry = metrics.get(benchmark) || {metric, benchmark, sizes: []};
+            if (!entry.sizes.includes(size)) {
+                entry.sizes.push(size);
+            }
+            questions.set(question, metrics.set(benchmark, entry));
+        }
+        return [...questions].map(([question, metrics]) => ({
+            question, metrics: [...metrics.values()].sort((a, b) => rank(a.metric) - rank(b.metric)),
+        }));
+    };
+
+    const lookUp = (lane, benchmark) => {
+        for (const {question, metrics} of catalogue(lane)) {
+            const found = metrics.find((entry) => entry.benchmark === benchmark);
+            if (found) {
+                return {...found, question, metrics};
+            }
+        }
+        return null;
+    };
+
+    const sizeOf = (found, asked) => found.sizes.includes(asked) ? asked : found.sizes[0];
+    const nameOf = ({question, metric}, size) =>
+        [`${TH.words(question)}: ${TH.words(metric)}`, size].filter(Boolean).join(", ");
+
+    const everything = (lane) => {
+        const open = (benchmark, size) => el("a", {href: TH.link("series.html", {benchmark, size})}, size || "open");
+        const line = ({metric, benchmark, sizes}) => el("li", {},
+            el("span", {}, TH.words(metric)), el("span", {}, sizes.map((size) => [open(benchmark, size), " "])));
+        return catalogue(lane).map(({question, metrics}) => el("section", {class: "catalogue"},
+            el("h2", {}, TH.words(question)), el("ul", {}, metrics.map(line))));
+    };
+
+    // --- controls
+
+    const choose = (label, id, options, value, change) => el("label", {}, el("span", {}, label), el("select", {
+        id: `choose-${id}`, name: id, change: (event) => change(event.target.value),
+    }, options.map(([key, text]) => el("option", {value: key, selected: key === value}, text))));
+
+    const pickers = (lane, found, size) => {
+        const questions = catalogue(lane);
+        const open = (question, entry) => TH.go({
+            benchmark: entry.benchmark, size: sizeOf(entry, size),
+            ...(question === found.question ? {} : {variant: null, variants: null, all: null}),
+        });
+        const ask = (question) => {
+            const {metrics} = questions.find((each) => each.question === question);
+            open(question, metrics.find(({metric}) => metric === found.metric) || metrics[0]);
+        };
+        const measure = (metric) => open(found.question, found.metrics.find((each) => each.metric === metric));
+        const named = (names) => names.map((name) => [name, TH.words(name)]);
+        return el("div", {class: "controls"},
+            choose("Question", "question", named(questions.map(({question}) => question)), found.question, ask),
+            choose("Metric", "metric", named(found.metrics.map(({metric}) => metric)), found.metric, measure),
+            found.sizes.some(Boolean)
+                && TH.select("Size", "size", found.sizes.map((each) => [each, each || "none"]), size));
+    };
+
+    const views = (limit, {x, y, relative, unit}) => el("div", {class: "controls"},
+        TH.select("Releases", "x", [["order", "in their order"], ["date", "by date"]], x),
+        TH.select("Scale", "y", [["log", "logarithmic"], ["linear", "linear, from zero"]], y),
+        TH.select("Relative to", "relative", [
+            ["", "nothing"],
+            ["best", `the ${unit === "seconds" ? "fastest" : "least"} variant of each release`],
+            ...(limit ? [["limit", limit.words]] : []),
+        ], relative));
+
+    // --- variants: the one of the address and those that something happened to come first
+
+    const parse = (names) => names.split(",").filter(Boolean).map(decodeURIComponent);
+    const write = (names) => names.map(encodeURIComponent).join(",") || ",";
+
+    const mostInteresting = (lane, all, variant) => {
+        const happened = new Map();
+        lane.steps.forEach(({series}) => happened.set(series, (happened.get(series) || 0) + 1));
+        const numbers = ({cells}) => cells.filter((cell) => cell && cell.numbers).length;
+        const ordered = [...all].sort((a, b) => (b.variant === variant) - (a.variant === variant)
+            || (happened.get(b.index) || 0) - (happened.get(a.index) || 0) || numbers(b) - numbers(a));
+        const best = new Set(ordered.slice(0, MOST_VARIANTS));
+        return all.filter((member) => best.has(member));
+    };
+
+    /* Variants that are shown together at first have no colour in common, whatever is chosen later. */
+    const slotsOf = (lane, benchmark, size) => {
+        const all = H.members(lane, benchmark, size);
+        const first = mostInteresting(lane, all);
+        const order = [...first, ...all.filter((member) => !first.includes(member))];
+        return new Map(order.map(({variant}, slot) => [variant, slot]));
+    };
+
+    const shownOf = (lane, all, address) => {
+        if (address.all) {
+            return all;
+        }
+        const names = parse(address.variants || "");
+        const asked = all.filter(({variant}) => names.includes(variant));
+        const isEmptied = address.variants && !names.length;
+        return asked.length || isEmptied ? asked : mostInteresting(lane, all, address.variant);
+    };
+
+    const chips = (all, shown) => el("div", {class: "chips", role: "group", "aria-label": "Variants"},
+        all.map((member, i) => {
+            const isOn = shown.includes(member);
+            const then = all.filter((each) => each === member ? !isOn : shown.includes(each));
+            return el("button", {
+                type: "button", id: `variant-${i}`, "aria-pressed": String(isOn),
+                click: () => TH.go({variants: write(then.map(({variant}) => variant)), all: null}),
+            }, H.swatch(member.slot), member.variant || "the only one");
+        }),
+        all.length > MOST_VARIANTS && TH.toggle(`all ${all.length} variants`, "all", shown.length === all.length));
+
+    // --- sentences
+
+    /* What a release changed, the variant of the address first. */
+    const released = (lane, address, found, shown) => {
+        const {release, variant, variants} = address;
+        const none = TH.link("series.html", {benchmark: address.benchmark, size: address.size, variant, variants});
+        const box = (title, links, ...children) => el("section", {class: "panel told", "aria-labelledby": "told"},
+            el("h2", {id: "told"}, title), ...children,
+            el("p", {}, [...links, [none, "Mark no release"]].map(([href, words], i) =>
+                [i > 0 && " · ", el("a", {href}, words)])));
+        const tags = lane.releases.map(({tag}) => tag);
+        if (!tags.includes(release)) {
+            return box(release, [], el("p", {}, `${release} was not measured on ${laneWords(lane)}: choose another `
+                                       + "release, or measure it with ",
+                                       el("code", {}, `torch-history run ${release}`), "."));
+        }
+        const isGiven = tags.includes(address.base) && address.base !== release;
+        const before = isGiven ? address.base : V.adjacent(lane, release);
+        if (before === null) {
+            return box(release, [], el("p", {}, `${release} is the oldest release measured here: there is none to `
+                                       + "compare it with."));
+        }
+        const order = [...shown].sort((a, b) => (b.variant === variant) - (a.variant === variant));
+        const bySeries = new Map(V.compare(lane, before, release).map((change) => [change.series, change]));
+        const said = order.map(({index}) => bySeries.get(index)).filter(Boolean).map(({sentence}) => sentence);
+        const absent = order.filter(({index}) => !bySeries.has(index)).map((member) => member.variant);
+        const most = order.some((member) => member.variant === variant) ? 1 : MOST_CHANGES;
+        const upgrade = {from: before, to: release, question: found.question};
+        return box(
+            `${release} against ${before}`,
+            [[TH.link("release.html", {release}), `All that ${release} changed`],
+             [TH.link("upgrade.html", upgrade), `Upgrade from ${before} to ${release}`]],
+            sentences(said.slice(0, most)),
+            said.length > most && el("details", {}, el("summary", {}, `${said.length - most} more variants`),
+                                     sentences(said.slice(most))),
+            absent.length > 0 && el("p", {class: "quiet"}, `Not measured on both releases: ${absent.join(", ")}.`));
+    };
+
+    const happenedTo = (lane, shown) => {
+        const indexes = new Set(shown.map(({index}) => index));
+        return lane.steps.filter(({series}) => indexes.has(series));
+    };
+
+    /* One mark per release, with the numbers that its steps have in the list. */
+    const marks = (steps) => {
+        const numbersOf = new Map();
+        steps.forEach((step, i) => numbersOf.set(step.new, [...(numbersOf.get(step.new) || []), i + 1]));
+        return [...numbersOf].map(([tag, numbers]) => ({
+            tag,
+            label: numbers.length > 2 && numbers.at(-1) - numbers[0] === numbers.length - 1
+                ? `${numbers[0]}–${numbers.at(-1)}` : numbers.join(", "),
+            sentence: numbers.map((number) => steps[number - 1].sentence).join("\n"),
+        }));
+    };
+
+    const stepList = (steps) => {
+        const said = steps.map(({sentence}) => sentence);
+        if (!said.length) {
+            return el("p", {}, "Nothing happened to these variants that could be told: no step, no spike, no drift.");
+        }
+        return [
+            el("p", {}, "What happened, newest first; the chart has the numbers at its top:"),
+            sentences(said.slice(0, MOST_STEPS), "ol"),
+            said.length > MOST_STEPS && el("details", {}, el("summary", {}, `${said.length - MOST_STEPS} older ones`),
+                                           sentences(said.slice(MOST_STEPS), "ol", {start: MOST_STEPS + 1})),
+        ];
+    };
+
+    // --- asv's page of the same, in the form of its own addresses
+
+    const asPython = (text) =>
+        text.includes("'") && !text.includes("\"") ? `"${text}"` : `'${text.replaceAll("'", "\\'")}'`;
+    const asvs = (lane, shown) => {
+        const {benchmark, parameters} = shown[0].series;
+        const variants = shown.filter(({series}) => series.parameters.length).map(({series}) => series.parameters[0]);
+        const values = [
+            ["machine", lane.machine.machine],
+            ...variants.map((variant) => ["p-variant", asPython(variant)]),
+            ...(parameters.length === 2 ? [["p-size", asPython(parameters[1])]] : []),
+        ];
+        const query = values.map((pair) => pair.map(encodeURIComponent).join("=")).join("&");
+        return el("a", {href: `asv/index.html#${encodeURIComponent(benchmark)}?${query}`}, "asv's page of it");
+    };
+
+    // --- a lane's part of the page
+
+    const part = (lane, {all, shown, view, address, name, isOther}) => {
+        const measured = lane.releases.map(({tag}) => tag).filter((_, i) => shown.some(({cells}) => cells[i]));
+        if (!shown.length) {
+            return el("p", {}, "No variant is chosen: choose at least one above.");
+        }
+        if (!measured.length) {
+            return el("p", {}, "These variants were not measured here.");
+        }
+        const steps = happenedTo(lane, shown);
+        const chosen = address.release;
+        const many = shown.length === 1 ? "1 variant" : `${shown.length} variants`;
+        const span = measured.length === 1 ? `on ${measured[0]}` : `from ${measured[0]} to ${measured.at(-1)}`;
+        const where = `on ${laneWords(lane)}`;
+        const {nodes, hidden} = H.table(lane, all, shown, {
+            caption: `${name} by variant and release, ${where}`, relative: view.relative, chosen,
+            most: address.columns ? Infinity : MOST_COLUMNS,
+            headOf: (tag) => el("a", {href: TH.link("series.html", {...address, lane: lane.id, release: tag})}, tag),
+        });
+        const label = `${name} by release, ${many} ${span}, ${where}. The same numbers are in the table below.`;
+        const everyColumn = `all ${measured.length} releases, not the newest ${MOST_COLUMNS} alone`;
+        const older = measured.length > MOST_COLUMNS && (isOther
+            ? hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are left out.`)
+            : TH.toggle(everyColumn, "columns", address.columns));
+        return [
+            H.figure(lane, all, shown, {...view, steps: marks(steps), chosen, label}),
+            isOther && H.legend(shown),
+            stepList(steps),
+            isOther ? el("details", {}, el("summary", {}, "The numbers as a table"), nodes, older) : [nodes, older],
+            el("p", {}, asvs(lane, shown)),
+        ];
+    };
+
+    const other = async ({id, words}, {benchmark, size, slots, hidden, ...common}, place) => {
+        const lane = await TH.lane(id);
+        const all = H.members(lane, benchmark, size, slots);
+        const shown = all.filter(({variant}) => !hidden.has(variant));
+        const {view} = common;
+        const relative = view.relative === "limit" && !H.limitOf(lane, benchmark, size) ? "" : view.relative;
+        const content = () => part(lane, {...common, all, shown, view: {...view, relative}, isOther: true});
+        place.append(el("div", {}, all.length ? content() : el("p", {}, `Not measured on ${words}.`)));
+    };
+
+    const render = (lane, address, main) => {
+        const found = address.benchmark ? lookUp(lane, address.benchmark) : null;
+        if (!found) {
+            const unknown = address.benchmark && `There is no series '${address.benchmark}' on ${laneWords(lane)}: `
+                + "choose one below, or another machine at the top.";
+            main.append(el("div", {}, el("p", {role: unknown ? "alert" : null}, unknown || "Choose what to look at:"),
+                           everything(lane)));
+            return null;
+        }
+        const {benchmark} = found;
+        const size = sizeOf(found, address.size);
+        const slots = slotsOf(lane, benchmark, size);
+        const all = H.members(lane, benchmark, size, slots);
+        const shown = shownOf(lane, all, address);
+        const {unit} = all[0].series;
+        const limit = H.limitOf(lane, benchmark, size);
+        const view = {
+            x: address.x === "date" ? "date" : "order",
+            y: ["log", "linear"].includes(address.y) ? address.y : unit === "seconds" ? "log" : "linear",
+            relative: address.relative === "best" || (address.relative === "limit" && limit) ? address.relative : "",
+        };
+        const name = nameOf(found, size);
+        const here = {...address, benchmark, size};
+        const hidden = new Set(all.filter((member) => !shown.includes(member)).map(({variant}) => variant));
+        const others = TH.contents.lanes.filter((each) => each.machine === lane.machine.machine && each.id !== lane.id);
+        const apart = (words, ...children) => el("section", {class: "lane", "aria-label": words},
+                                                 others.length > 0 && el("h3", {}, words), children);
+        const places = others.map(({words}) => apart(words));
+        main.append(el("div", {},
+            pickers(lane, found, size),
+            address.size && address.size !== size
+                && el("p", {role: "alert"}, `There is no size '${address.size}' of it here: this is ${size}.`),
+            address.release && released(lane, here, found, shown),
+            el("h2", {}, name),
+            views(limit, {...view, unit}),
+            chips(all, shown),
+            apart(laneWords(lane), part(lane, {all, shown, view, address: here, name, isOther: false})),
+            places));
+        const common = {view, address: here, name, benchmark, size, slots, hidden};
+        return Promise.all(others.map((each, i) => other(each, common, places[i])));
+    };
+
+    const title = (lane, {benchmark, size}) => {
+        const found = benchmark ? lookUp(lane, benchmark) : null;
+        return found ? nameOf(found, sizeOf(found, size)) : "Series";
+    };
+
+    TH.page({title, render});
+})();

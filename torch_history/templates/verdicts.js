@@ -1,0 +1,770 @@
+"use strict";
+
+/* What does an upgrade from A to B cost? The verdict on any two releases of a lane, made where it is read.
+
+   This is verdicts.py, why.py and compare.py in the browser, in their order and with their names; why so stands there.
+   Their numbers and tables of words come with the data. tests/test_verdicts_js.py holds both to the same answers. */
+(() => {
+    const TH = window.torchHistory;
+    const constants = () => TH.contents.constants;
+
+    // --- what Python brings along
+
+    const sum = (values) => values.reduce((total, value) => total + value, 0);
+    const mean = (values) => sum(values) / values.length;
+    const median = (values) => {
+        const sorted = new Float64Array(values).sort();
+        const half = sorted.length >> 1;
+        return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+    };
+    const clip = (value, limit) => Math.min(Math.max(value, -limit), limit);
+    const counted = (values) => {
+        const found = new Map();
+        values.forEach((value) => found.set(value, (found.get(value) || 0) + 1));
+        return found;
+    };
+
+    /* f"{value:.2f}": what lies in the middle of two goes to the even digit, and toFixed sends it away from zero. */
+    const fixed = (value, digits) => {
+        const isMiddle = Math.abs(value) * 2 ** (digits + 1) % 2 === 1;
+        const below = value.toFixed(digits + 1).slice(0, -1);
+        return isMiddle && /[02468]\.?$/.test(below) ? below.replace(/\.$/, "") : value.toFixed(digits);
+    };
+    const thousands = (text) => text.replace(/\B(?=(\d{3})+$)/g, ",");
+    const said = (value, yes = "True", no = "False") => (value === true ? yes : value === false ? no : String(value));
+    const SPACE = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
+    const inOneLine = (text) => text.split(SPACE).filter(Boolean).join(" ");
+
+    // --- what SciPy brings along
+
+    /* Gamma(a + 1/2) / Gamma(a): the series of its logarithm, from where it is good to a double's last digits. */
+    const halfStep = (a) => {
+        let factor = 1;
+        for (; a < 16; a += 1) {
+            factor *= a / (a + 0.5);
+        }
+        const y = 1 / (a * a);
+        return factor * Math.sqrt(a) * Math.exp((-1 / 8 + y * (1 / 192 - y * (1 / 640 - y * 17 / 14336))) / a);
+    };
+
+    /* The continued fraction of the incomplete beta function, by Lentz's method. */
+    const fraction = (a, b, x) => {
+        let c = 1;
+        let d = 1 / (1 - (a + b) * x / (a + 1));
+        let found = d;
+        for (let m = 1, factor = 0; m < 1e5 && Math.abs(factor - 1) > 1e-15; m += 1) {
+            const even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+            const odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+            d = 1 / (1 + even * d);
+            c = 1 + even / c;
+            found *= c * d;
+            d = 1 / (1 + odd * d);
+            c = 1 + odd / c;
+            factor = c * d;
+            found *= factor;
+        }
+        return found;
+    };
+
+    /* Student's two-sided test: the logarithm of the chance of t or more, and how fast it falls with that of t. */
+    const student = (t, freedom) => {
+        const a = freedom / 2;
+        const odds = t * t / freedom;
+        const x = 1 / (1 + odds);
+        const ends = Math.log(Math.sqrt(odds / Math.PI) * halfStep(a)) - (a + 0.5) * Math.log1p(odds);
+        const chance = x < (a + 1) / (a + 2.5)
+            ? ends + Math.log(fraction(a, 0.5, x) / a)
+            : Math.log1p(-2 * Math.exp(ends) * fraction(0.5, a, odds / (1 + odds)));
+        return [chance, 2 * Math.exp(ends - chance)];
+    };
+
+    /* Student's t that lies above this share, of one half or more: Newton's method, which cannot miss from above as the
+       logarithm is concave. Series of a comparison share their degrees of freedom, so what was found is kept. */
+    const kept = new Map();
+    const quantile = (share, freedom) => {
+        const key = `${share} ${freedom}`;
+        if (!kept.has(key)) {
+            if (kept.size > 10000) {
+                kept.clear();
+            }
+            const aim = Math.log(2 * (1 - share));
+            let t = 1;
+            for (let turn = 0, step = 1; turn < 100 && Math.abs(step) > 1e-8; turn += 1) {
+                const [chance, slope] = student(t, freedom);
+                step = (chance - aim) / slope;
+                t *= Math.exp(step);
+            }
+            kept.set(key, t);
+        }
+        return kept.get(key);
+    };
+
+    const digamma = (x) => {
+        const y = 1 / (x * x);
+        return x < 12 ? digamma(x + 1) - 1 / x
+            : Math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y / 132))));
+    };
+    const trigamma = (x) => {
+        const y = 1 / (x * x);
+        return x < 12 ? trigamma(x + 1) + y
+            : (1 + 0.5 / x + y * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * 5 / 66))))) / x;
+    };
+    /* Where trigamma is `value`, in logarithms between 0.001 and ten million, halved until it is found. */
+    const whereTrigamma = (value) => {
+        let [low, high] = [Math.log(1e-3), Math.log(1e7)];
+        for (let turn = 0; turn < 60; turn += 1) {
+            const middle = (low + high) / 2;
+            [low, high] = trigamma(Math.exp(middle)) > value ? [middle, high] : [low, middle];
+        }
+        return Math.exp((low + high) / 2);
+    };
+
+    /* What solves with a symmetric matrix, by Cholesky's factor; row i is given from column firsts[i] to the diagonal.
+       Rounds tie releases near each other, so in the order of the axis rows are short and stay so. */
+    const solver = (rows, firsts) => {
+        rows.forEach((row, i) => {
+            for (let j = firsts[i]; j <= i; j += 1) {
+                const from = Math.max(firsts[i], firsts[j]);
+                for (let k = from; k < j; k += 1) {
+                    row[j - firsts[i]] -= row[k - firsts[i]] * rows[j][k - firsts[j]];
+                }
+                const left = row[j - firsts[i]];
+                row[j - firsts[i]] = j < i ? left / rows[j][j - firsts[j]] : Math.sqrt(left);
+            }
+        });
+        return (right) => {
+            const found = Float64Array.from(right);
+            rows.forEach((row, i) => {
+                for (let k = firsts[i]; k < i; k += 1) {
+                    found[i] -= row[k - firsts[i]] * found[k];
+                }
+                found[i] /= row[i - firsts[i]];
+            });
+            for (let i = rows.length - 1; i >= 0; i -= 1) {
+                found[i] /= rows[i][i - firsts[i]];
+                for (let k = firsts[i]; k < i; k += 1) {
+                    found[k] -= rows[i][k - firsts[i]] * found[i];
+                }
+            }
+            return found;
+        };
+    };
+
+    // --- verdicts.py: series and changes
+
+    const words = (name) => name.replaceAll("_", " ");
+    const name = ({question, metric, parameters}) =>
+        `${words(question)} ${words(metric)}, ${parameters.join(" ")}`.trimEnd();
+    const varies = (series) => series.unit === "seconds" || series.unit === "ratio";
+    const marginOf = ({metric}) => {
+        const {CALLS, CALL_MARGIN, MARGIN} = constants().verdicts;
+        return CALLS.includes(metric) ? CALL_MARGIN : MARGIN;
+    };
+
+    const change = (series, verdict, found = {}) => ({
+        series, verdict, kind: constants().verdicts.KINDS[verdict], old: null, new: null, ratio: null, low: null,
+        high: null, spread: null, launches: [0, 0], reason: "", confidence: null, detectable: null, disturbed: 0,
+        ...found,
+    });
+
+    // --- verdicts.py: what launches say of log(new / old)
+
+    const bounded = (logarithm) => Math.exp(clip(logarithm, Math.log(constants().verdicts.BOUND)));
+    const chanceOf = ({shift, error, freedom}) => Math.exp(student(Math.abs(shift) / error, freedom)[0]);
+    const isBeyond = ({shift, margin}) => Math.abs(shift) > Math.log1p(margin);
+    const isInside = (evidence) => {
+        const [low, high] = interval(evidence, 1 - 2 * constants().verdicts.ERROR_RATE);
+        return low >= 1 / (1 + evidence.margin) && high <= 1 + evidence.margin;
+    };
+    const interval = ({shift, error, freedom}, confidence) => {
+        const half = quantile((1 + confidence) / 2, freedom) * error;
+        return [bounded(shift - half), bounded(shift + half)];
+    };
+    const detectable = ({error, freedom, margin}, errorRate) => {
+        const {POWER} = constants().verdicts;
+        const [certain, often] = [1 - errorRate / 2, POWER].map((share) => quantile(share, freedom));
+        return bounded(Math.max(Math.log1p(margin), certain * error) + often * error);
+    };
+
+    /* Of each pattern: release -> the positions of its launches; of each series: release -> why it has no number. */
+    const indexed = new WeakMap();
+    const indexOf = (lane) => {
+        if (!indexed.has(lane)) {
+            const launches = lane.patterns.map((pattern) => {
+                const found = new Map();
+                pattern.forEach(([release], i) => found.set(release, [...(found.get(release) || []), i]));
+                return found;
+            });
+            const reasons = new Map(lane.series.map((series) =>
+                [series, new Map(series.missing.map(([release, reason]) => [release, lane.reasons[reason]]))]));
+            const has = (series, release) => launches[series.pattern].has(release) || reasons.get(series).has(release);
+            indexed.set(lane, {launches, reasons, has});
+        }
+        return indexed.get(lane);
+    };
+    const placeOf = (lane, tag) => lane.releases.findIndex((release) => release.tag === tag);
+
+    /* The positions of what compares two releases, by a pattern of [release, block]. */
+    const comparable = (pattern, launches, old, now) => {
+        const theirs = [old, now].map((release) => launches.get(release) || []);
+        const [olds, news] = theirs.map((positions) => new Set(positions.map((i) => pattern[i][1])));
+        const both = theirs.flat().filter((i) => olds.has(pattern[i][1]) && news.has(pattern[i][1]));
+        if (both.length) {
+            return both;
+        }
+        const rounds = new Map();
+        pattern.forEach(([release, block]) => rounds.set(block, (rounds.get(block) || new Set()).add(release)));
+        const tied = new Set([old]);
+        const ahead = [old];
+        while (ahead.length) {
+            for (const i of launches.get(ahead.pop()) || []) {
+                const more = [...(rounds.get(pattern[i][1]) || [])].filter((release) => !tied.has(release));
+                more.forEach((release) => tied.add(release));
+                ahead.push(...more);
+                rounds.delete(pattern[i][1]);
+            }
+        }
+        return tied.has(now) ? pattern.flatMap(([release], i) => (tied.has(release) ? [i] : [])) : [];
+    };
+
+    /* What `estimate` must know of a pattern but not of numbers, so once for all series that share it; null where
+       nothing compares the two releases. Levels are relative to that of the old one. */
+    const designOf = (pattern, launches, old, now) => {
+        const used = comparable(pattern, launches, old, now);
+        if (!used.length) {
+            return null;
+        }
+        const places = (values) => new Map([...new Set(values)].sort((a, b) => a - b).map((value, i) => [value, i]));
+        const others = places(used.map((i) => pattern[i][0]).filter((release) => release !== old));
+        const blocks = places(used.map((i) => pattern[i][1]));
+        const release = used.map((i) => (pattern[i][0] === old ? others.size : others.get(pattern[i][0])));
+        const block = used.map((i) => blocks.get(pattern[i][1]));
+        const sides = [old, now].map((side) => used.filter((i) => pattern[i][0] === side));
+        const design = {used, sides, release, block, blocks: blocks.size, releases: others.size, isUsed: new Set(used)};
+        if (others.size === 1 && used.length === 2 * blocks.size) {
+            const of = sides.map((positions) => new Map(positions.map((i) => [pattern[i][1], i])));
+            return {...design, pairs: [...of[0]].map(([key, i]) => [i, of[1].get(key)])};
+        }
+        const rounds = Array.from(blocks, () => []);
+        block.forEach((round, i) => rounds[round].push(release[i]));
+        const firsts = Array.from(others, (_, i) => i);
+        for (const round of rounds) {
+            const first = Math.min(...round);
+            round.filter((i) => i < others.size).forEach((i) => { firsts[i] = Math.min(firsts[i], first); });
+        }
+        const rows = Array.from(others, (_, i) => new Float64Array(i - firsts[i] + 1));
+        for (const round of rounds) {
+            const counts = counted(round.filter((i) => i < others.size));
+            for (const [i, n] of counts) {
+                rows[i][i - firsts[i]] += n;
+                for (const [j, m] of counts) {
+                    if (j <= i) {
+                        rows[i][j - firsts[i]] -= n * m / round.length;
+                    }
+                }
+            }
+        }
+        const solve = solver(rows, firsts);
+        const which = others.get(now);
+        return {...design, which, solve, rounds: rounds.map((round) => round.length),
+                factor: solve(firsts.map((_, i) => Number(i === which)))[which]};
+    };
+
+    const estimate = (numbers, design) => {
+        const {used, release, block, rounds, releases, blocks, pairs, which, solve, factor} = design;
+        if (pairs) {
+            return paired(Float64Array.from(pairs, ([old, now]) => Math.log(numbers[now]) - Math.log(numbers[old])));
+        }
+        const logarithms = Float64Array.from(used, (i) => Math.log(numbers[i]));
+        const apart = (values) => {
+            const means = new Float64Array(blocks);
+            values.forEach((value, i) => { means[block[i]] += value / rounds[block[i]]; });
+            return values.map((value, i) => value - means[block[i]]);
+        };
+        const sums = new Float64Array(releases + 1);
+        apart(logarithms).forEach((value, i) => { sums[release[i]] += value; });
+        const levels = solve(sums.subarray(0, releases));
+        const left = apart(logarithms.map((value, i) => (release[i] < releases ? value - levels[release[i]] : value)));
+        const freedom = used.length - blocks - releases;
+        const squares = left.reduce((total, value) => total + value * value, 0);
+        return {shift: levels[which], factor, variance: squares / Math.max(freedom, 1), freedom};
+    };
+
+    const paired = (differences) => {
+        const {ROBUST_FROM, LEAST_VARIANCE, PULLED_IN, TURNS} = constants().verdicts;
+        const n = differences.length;
+        const left = new Float64Array(n);
+        const freedom = n - 1;
+        let [shift, limit, usual] = [0, Infinity, 0];
+        const pullIn = () => {
+            let total = 0;
+            for (let i = 0; i < n; i += 1) {
+                total += clip(differences[i] - shift, limit);
+            }
+            shift += total / n;
+        };
+        pullIn();
+        for (let turn = 0; turn < 2 * TURNS && freedom >= ROBUST_FROM; turn += 1) {
+            if (turn < TURNS) {
+                for (let i = 0; i < n; i += 1) {
+                    left[i] = Math.abs(differences[i] - shift);
+                }
+                usual = Math.max(median(left), 2 * Math.sqrt(LEAST_VARIANCE));
+            }
+            limit = turn < TURNS ? usual : PULLED_IN * 1.4826 * usual;
+            pullIn();
+        }
+        let [inside, squares] = [0, 0];
+        for (const difference of differences) {
+            inside += Number(Math.abs(difference - shift) <= limit);
+            squares += clip(difference - shift, limit) ** 2;
+        }
+        inside /= n;
+        const variance = squares / 2 / Math.max(freedom, 1) / inside ** 2;
+        return {shift, factor: 2 / n, variance, freedom: freedom * inside};
+    };
+
+    /* `estimates` and what is found: series -> what is said of it. */
+    const weigh = (estimates) => {
+        const kinds = new Map();
+        estimates.forEach((one, {metric}) => kinds.set(metric, [...(kinds.get(metric) || []), one]));
+        const lent = new Map(Array.from(kinds, ([metric, ofKind]) => [metric, commonNoise(ofKind)]));
+        return new Map(Array.from(estimates, ([series, one]) => {
+            const [common, weight] = lent.get(series.metric);
+            const freedom = weight + one.freedom;
+            const variance = (weight * common + one.freedom * one.variance) / freedom;
+            const error = Math.sqrt(Math.max(variance, constants().verdicts.LEAST_VARIANCE) * one.factor);
+            return [series, {shift: one.shift, error, freedom, margin: marginOf(series)}];
+        }));
+    };
+
+    const commonNoise = (estimates) => {
+        const {LENDERS, MOST_LENT, ROUNDING} = constants().verdicts;
+        const known = estimates.filter((one) => one.variance > ROUNDING);
+        if (known.length < LENDERS) {
+            return [0, 0];
+        }
+        const logs = known.map((one) => Math.log(one.variance) - digamma(one.freedom / 2) + Math.log(one.freedom / 2));
+        const middle = mean(logs);
+        const variance = sum(logs.map((value) => (value - middle) ** 2)) / (logs.length - 1);
+        const differing = Math.max(variance - mean(known.map((one) => trigamma(one.freedom / 2))), 1e-6);
+        const weight = whereTrigamma(differing);
+        return [Math.exp(middle + digamma(weight) - Math.log(weight)), Math.min(2 * weight, MOST_LENT)];
+    };
+
+    const errorRateOfEach = (evidence) => {
+        const {FALSE_RATE} = constants().verdicts;
+        const chances = Float64Array.from(evidence, (one) => (isBeyond(one) ? chanceOf(one) : 1)).sort();
+        const changed = chances.findLastIndex((chance, i) => chance * (chances.length / (i + 1)) <= FALSE_RATE) + 1;
+        return chances.length ? FALSE_RATE * Math.max(1, changed) / chances.length : FALSE_RATE;
+    };
+
+    // --- verdicts.py: verdicts
+
+    const timed = (at, series, {sides, isUsed}, shift, evidence, errorRate) => {
+        const [olds, news] = sides.map((positions) => positions.map((i) => series.numbers[i]));
+        const spreads = [olds, news].filter((side) => side.length > 1).map(variation);
+        const found = change(at, "CAN'T TELL", {
+            old: median(olds), new: median(news), ratio: Math.exp(shift), launches: [olds.length, news.length],
+            spread: spreads.length ? Math.max(...spreads) : null,
+            disturbed: series.disturbed.filter((i) => isUsed.has(i)).length,
+        });
+        if (!evidence) {
+            return found;
+        }
+        let [verdict, confidence] = ["CAN'T TELL", 1 - errorRate];
+        if (isBeyond(evidence) && chanceOf(evidence) <= errorRate) {
+            verdict = shift > 0 ? "SLOWER" : "FASTER";
+        } else if (isInside(evidence)) {
+            [verdict, confidence] = ["SAME", 1 - 2 * constants().verdicts.ERROR_RATE];
+        }
+        const [low, high] = interval(evidence, confidence);
+        return {...found, verdict, kind: constants().verdicts.KINDS[verdict], low, high, confidence,
+                detectable: detectable(evidence, errorRate)};
+    };
+
+    const variation = (values) => {
+        const middle = mean(values);
+        return Math.sqrt(sum(values.map((value) => (value - middle) ** 2)) / (values.length - 1)) / middle;
+    };
+
+    /* `before` and `after` are the numbers of the two releases, and why there are none. */
+    const judge = (at, series, before, after) => {
+        const [olds, news] = [before.numbers, after.numbers];
+        if (!olds.length || !news.length) {
+            return missing(at, before, after);
+        }
+        if (!varies(series)) {
+            return exact(at, series, olds, news);
+        }
+        const [old, now] = [median(olds), median(news)];
+        const ratio = Math.exp(mean(news.map(Math.log)) - mean(olds.map(Math.log)));
+        return change(at, "CAN'T TELL", {
+            old, new: now, ratio, launches: [olds.length, news.length],
+            reason: "no round gave both a number, and no chain of rounds that share releases ties them",
+        });
+    };
+
+    const exact = (at, series, olds, news) => {
+        const [old, now] = [olds.at(-1), news.at(-1)];
+        const ratio = old ? now / old : now === old ? 1 : null;
+        const found = {old, new: now, ratio, launches: [olds.length, news.length]};
+        const [some, others] = [olds, news].map((side) => [...new Set(side)].sort((a, b) => a - b));
+        if (some.length > 1 || others.length > 1) {
+            const reason = `the count differs between launches: [${some.join(", ")}] and [${others.join(", ")}]`;
+            return change(at, "CAN'T TELL", {...found, reason});
+        }
+        if (constants().verdicts.VARYING_UNITS.includes(series.unit) && Math.min(...found.launches) < 2) {
+            return change(at, "CAN'T TELL", {...found, reason: "one launch each"});
+        }
+        const [more, fewer] = series.unit === "bytes" ? ["HUNGRIER", "LEANER"] : ["MORE", "FEWER"];
+        const verdict = now === old ? "SAME" : now > old ? more : fewer;
+        return change(at, verdict, {...found, low: ratio, high: ratio, spread: 0});
+    };
+
+    const missing = (at, before, after) => {
+        const [olds, news] = [before.numbers, after.numbers];
+        if (olds.length) {
+            return change(at, "BROKE", {old: median(olds), launches: [olds.length, 0], reason: after.reason});
+        }
+        if (news.length) {
+            return change(at, "FIXED", {new: median(news), launches: [0, news.length], reason: before.reason});
+        }
+        return change(at, "NEVER RAN", {reason: after.reason});
+    };
+
+    /* asv's human_time and the human_float in it, with three significant digits. */
+    const UNITS = [["ns", 1e-9], ["μs", 1e-6], ["ms", 1e-3], ["s", 1], ["m", 60], ["h", 3600], ["d", 86400],
+                   ["w", 604800], ["M", 2620800], ["q", 7862400], ["y", 31449600], ["C", 3144960000]];
+    const humanTime = (seconds) => {
+        const at = UNITS.findIndex((_, i) => i + 1 < UNITS.length && seconds < UNITS[i + 1][1]);
+        return seconds === 0 ? "0s" : at < 0 ? "~0" : humanFloat(seconds / UNITS[at][1]) + UNITS[at][0];
+    };
+    const humanFloat = (value) => {
+        if (value < 0) {
+            return `-${humanFloat(-value)}`;
+        }
+        const magnitude = Math.floor(Math.log10(value)) + 1;
+        if (magnitude <= -5 || magnitude >= 9) {
+            return value.toExponential(3).replace(/e(.)(\d)$/, (_, sign, digit) => `e${sign}0${digit}`);
+        }
+        const text = Number.isInteger(value) ? String(value) : fixed(value, Math.max(3 - magnitude, 0));
+        return text.includes(".") || text.length >= 3 ? text : `${text}.${"0".repeat(3 - text.length)}`;
+    };
+    const human = (value, unit) => {
+        if (value === null || value === undefined) {
+            return "";
+        }
+        if (unit === "seconds") {
+            return humanTime(value);
+        }
+        return unit === "ratio" ? fixed(value, 2) : thousands(fixed(value, 0)) + (unit === "bytes" ? " B" : "");
+    };
+
+    // --- why.py
+
+    const causes = (lane, from, to, changes) => {
+        const beside = new Map();
+        const caseOf = ({series}) => JSON.stringify([lane.series[series].question, lane.series[series].parameters]);
+        for (const one of changes) {
+            const key = caseOf(one);
+            beside.set(key, {...beside.get(key), [lane.series[one.series].metric]: one});
+        }
+        const found = new Map();
+        for (const one of changes.filter(isChanged)) {
+            const ofCase = beside.get(caseOf(one));
+            const fusion = ofCase.fusion_groups;
+            if (varies(lane.series[one.series])) {
+                found.set(one.series, ofTime(lane, one, ofCase, from, to));
+            } else if (fusion && fusion !== one && fused(fusion)) {
+                found.set(one.series, `because ${fused(fusion)}`);
+            }
+        }
+        return found;
+    };
+
+    const factsOf = (lane, tag) => (lane.releases[placeOf(lane, tag)] || {facts: {}}).facts;
+    const isSaidFirst = ({kind}) => constants().compare.SAID_FIRST.includes(kind);
+    const isChanged = (one) => isSaidFirst(one) && one.old !== null && one.new !== null;
+
+    const movedFacts = (lane, from, to) => {
+        const {ENVIRONMENT, ON_A_GPU} = constants().why;
+        const [old, now] = [factsOf(lane, from), factsOf(lane, to)];
+        const isOnGpu = (lane.machine.device || "cpu") !== "cpu";
+        const names = Object.keys(ENVIRONMENT).filter((fact) => isOnGpu || !ON_A_GPU.includes(fact));
+        const isKnown = (value) => value !== null && value !== undefined;
+        return names.filter((fact) => isKnown(old[fact]) && isKnown(now[fact])
+                            && JSON.stringify(old[fact]) !== JSON.stringify(now[fact]))
+            .map((fact) => [fact, [old[fact], now[fact]]]);
+    };
+
+    const ofTime = (lane, time, beside, from, to) => {
+        const {OWN, BY_TORCHSCRIPT} = constants().why;
+        const own = Object.keys(OWN).filter((metric) => beside[metric] && isChanged(beside[metric])
+                                            && weighs(beside[metric], time));
+        const wents = (metrics) => listed(metrics.map((metric) => went(lane, metric, beside[metric])));
+        const costly = own.filter((metric) => costs(metric, beside[metric]) === (time.verdict === "SLOWER"));
+        if (costly.length) {
+            const fusion = costly.filter((metric) => metric === "fusion_groups" && fused(beside[metric]));
+            return `because ${wents(fusion.length ? fusion : costly)}`;
+        }
+        const although = own.length ? `although ${wents(own)}: ` : "";
+        if ([from, to].some((tag) => !Object.keys(factsOf(lane, tag)).length)) {
+            return `${although}unexplained, and the environments are not on record`;
+        }
+        const variant = lane.series[time.series].parameters[0] || "";
+        const isScripted = BY_TORCHSCRIPT.some((end) => variant.endsWith(end));
+        const facts = movedFacts(lane, from, to).filter(([fact]) => fact !== "fuses_on_cpu" || isScripted);
+        return facts.length ? `${although}perhaps because ${listed(facts.map(factWords))}` : `${although}unexplained`;
+    };
+
+    const costs = (metric, {old, new: now}) =>
+        metric === "fusion_groups" && !Math.min(old, now) ? now <= old : now > old;
+    const weighs = (number, time) => !number.ratio || !time.ratio
+        || Math.abs(Math.log(number.ratio)) >= constants().why.SHARE * Math.abs(Math.log(time.ratio));
+    const fused = ({verdict, old, new: now}) => {
+        const lost = verdict === "FEWER" && now === 0 ? "it is no longer fused" : "";
+        return verdict === "MORE" && old === 0 ? "it is fused now" : lost;
+    };
+    const went = (lane, metric, number) => {
+        const {unit} = lane.series[number.series];
+        return (metric === "fusion_groups" && fused(number))
+            || `${constants().why.OWN[metric]} went from ${human(number.old, unit)} to ${human(number.new, unit)}`;
+    };
+    const factWords = ([fact, [old, now]]) => {
+        if (fact === "fuses_on_cpu") {
+            return now ? "the wheel fuses on a CPU now" : "the wheel no longer fuses on a CPU";
+        }
+        return `${constants().why.ENVIRONMENT[fact]} went from ${said(old)} to ${said(now)}`;
+    };
+    const listed = (clauses) => {
+        const isShort = clauses[0].includes(" went from ");
+        const all = clauses.map((clause, i) => (i && isShort ? clause.replace(" went from ", " from ") : clause));
+        return all.length === 1 ? all[0] : `${all.slice(0, -1).join(", ")} and ${all.at(-1)}`;
+    };
+
+    // --- compare.py
+
+    /* All changes of a lane from the release `from` to the release `to`, the worst first. */
+    const compare = (lane, from, to) => {
+        const [old, now] = [placeOf(lane, from), placeOf(lane, to)];
+        if (old < 0 || now < 0 || old === now) {
+            return [];
+        }
+        const {launches, reasons, has} = indexOf(lane);
+        const found = lane.series.filter((series) => has(series, old) && has(series, now));
+        const designs = new Map();
+        const estimates = new Map();
+        for (const series of found.filter(varies)) {
+            const at = series.pattern;
+            if (!designs.has(at)) {
+                designs.set(at, designOf(lane.patterns[at], launches[at], old, now));
+            }
+            if (designs.get(at)) {
+                estimates.set(series, estimate(series.numbers, designs.get(at)));
+            }
+        }
+        const evidence = weigh(new Map([...estimates].filter(([, one]) => one.freedom)));
+        const errorRate = errorRateOfEach(evidence.values());
+        const numbersOf = (series, release) => ({
+            numbers: (launches[series.pattern].get(release) || []).map((i) => series.numbers[i]),
+            reason: reasons.get(series).get(release),
+        });
+        const places = new Map(lane.series.map((series, i) => [series, i]));
+        const changes = found.map((series) => {
+            const [at, one] = [places.get(series), estimates.get(series)];
+            return one ? timed(at, series, designs.get(series.pattern), one.shift, evidence.get(series), errorRate)
+                : judge(at, series, numbersOf(series, old), numbersOf(series, now));
+        });
+        const keys = new Map(changes.map((one) => [one, place(one)]));
+        changes.sort((a, b) => inOrder(keys.get(a), keys.get(b)));
+        const why = causes(lane, from, to, changes);
+        for (const one of changes) {
+            one.why = why.get(one.series) || "";
+            one.sentence = sentence(lane.series[one.series], one);
+        }
+        return changes;
+    };
+
+    const inOrder = (one, other) => {
+        const i = one.findIndex((value, at) => value !== other[at]);
+        return i < 0 ? 0 : one[i] < other[i] ? -1 : 1;
+    };
+    const place = ({kind, old, new: now, ratio}) => {
+        const far = ratio > 0 ? Math.round(Math.abs(Math.log(ratio)) * 1e9) : Infinity;
+        return [constants().verdicts.RANK[kind], Number(old !== null && now !== null), -far];
+    };
+
+    const sentence = (series, one) => {
+        const {verdict, old, new: now, ratio, reason, why} = one;
+        const numbers = `from ${human(old, series.unit)} to ${human(now, series.unit)}`;
+        let text = `${name(series)}: ${verdict}`;
+        if (verdict === "FIXED") {
+            text += ` at ${human(now, series.unit)}; before, ${reason}`;
+        } else if (old === null || now === null) {
+            text += `: ${reason}`;
+        } else if (verdict === "SAME") {
+            text += varies(series) ? ` (${intervalWords(one)})` : ` at ${human(now, series.unit)}`;
+        } else if (verdict === "CAN'T TELL") {
+            text += `, ${numbers}${untold(one)}`;
+        } else if (varies(series)) {
+            text += ` ${by(ratio)} (${intervalWords(one)})`;
+        } else {
+            text += series.unit === "bytes" && ratio > 0 ? ` ${by(ratio)}, ${numbers}` : `, ${numbers}`;
+        }
+        return `${inOneLine(text).replace(/\.+$/, "")}${why ? `, ${why}` : ""}.`;
+    };
+
+    const isFactor = (ratio) => !(1 / constants().compare.FOLD < ratio && ratio < constants().compare.FOLD);
+    const by = (ratio) => (isFactor(ratio)
+        ? `by a factor of ${digits(Math.max(ratio, 1 / ratio))}` : `by ${digits(100 * Math.abs(ratio - 1))} %`);
+    const intervalWords = ({verdict, ratio, low, high}) => {
+        if (ratio === null || low === null || high === null) {
+            return "";
+        }
+        const sign = verdict === "FASTER" ? -1 : 1;
+        const percent = (end) => sign * 100 * (end - 1);
+        const factors = ratio > 1 ? [low, high] : [1 / low, 1 / high];
+        const ends = isFactor(ratio) ? factors : [percent(low), percent(high)];
+        return ends.sort((a, b) => a - b).map(digits).join(" to ") + (isFactor(ratio) ? "" : " %");
+    };
+    const digits = (number) => {
+        if (Math.abs(number) >= constants().compare.BOUND / 10) {
+            return "any";
+        }
+        const text = fixed(number, Math.abs(number) >= 9.95 ? 0 : 1);
+        return Number(text) === 0 ? "0" : Math.abs(number) >= 1 ? text.replace(/\.0$/, "") : text;
+    };
+    const untold = (one) => {
+        if (one.reason) {
+            return `: ${one.reason}`;
+        }
+        if (one.detectable === null) {
+            return ": one launch is no evidence of a time; measure two or more";
+        }
+        if (one.detectable > constants().compare.UNSEEN) {
+            const [launches, spread] = [sum(one.launches), fixed(100 * (one.spread || 0), 0)];
+            return `: ${launches} launches that spread by ${spread} % could not show even a tenfold change`;
+        }
+        return ` (${intervalWords(one)}): a change ${by(one.detectable)} could have been seen`;
+    };
+
+    const lookedAt = (changes) => changes.filter((one) => one.confidence !== null).length;
+    const oneSided = (lane, from, to) => {
+        const [{has}, old, now] = [indexOf(lane), placeOf(lane, from), placeOf(lane, to)];
+        return lane.series.filter((series) => has(series, old) !== has(series, now)).length;
+    };
+    const tallied = (changes) => counted(changes.map((one) => one.verdict));
+
+    const summary = (lane, from, to, changes) => {
+        const {MARGIN, CALL_MARGIN, FALSE_RATE, KINDS} = constants().verdicts;
+        const tally = tallied(changes);
+        const told = Object.keys(KINDS).filter((verdict) => tally.has(verdict));
+        const counts = told.map((verdict) => `${tally.get(verdict)} ${verdict}`).join(", ");
+        const lines = [`${from} -> ${to} on ${lane.machine.machine}, ${lane.environment}: ${counts}.`];
+        const times = changes.filter((one) => varies(lane.series[one.series]) && one.old !== null && one.new !== null);
+        const single = times.filter((one) => one.confidence === null && !one.reason).length;
+        const disturbed = sum(times.map((one) => one.disturbed));
+        const facts = movedFacts(lane, from, to);
+        if (lookedAt(changes)) {
+            const [margin, ofCalls, rate] = [MARGIN, CALL_MARGIN, FALSE_RATE].map((share) => fixed(100 * share, 0));
+            lines.push(`Times are judged at a margin of ${margin} %, calls that are made once at one of ${ofCalls} %; `
+                + `of those called changed, at most ${rate} % are expected not to have changed at all `
+                + `(${lookedAt(changes)} series).`);
+        }
+        if (disturbed) {
+            lines.push(`${disturbed} of their numbers were taken while the machine was disturbed, `
+                + "on all releases alike.");
+        }
+        if (single) {
+            const [, python] = lane.environment.split("release-py");
+            lines.push(`${single} times have a single launch of one release, which is no evidence: `
+                + `\`torch-history run ${python ? `--lane ${python} ` : ""}--launches 5 ${from} ${to}\`.`);
+        }
+        if (oneSided(lane, from, to)) {
+            lines.push(`${oneSided(lane, from, to)} series were measured in one of the two only.`);
+        }
+        if (facts.length) {
+            lines.push(`The environments differ: ${listed(facts.map(factWords))}.`);
+        }
+        return lines;
+    };
+
+    const markdown = (lane, from, to, changes) => {
+        const changed = changes.filter(isSaidFirst);
+        const rest = changes.filter((one) => !isSaidFirst(one));
+        const parts = [`### PyTorch ${escape(from)} → ${escape(to)}\n`];
+        parts.push(changed.length ? table(lane, changed) : "Nothing changed that could be told.\n");
+        if (rest.length) {
+            const told = Array.from(tallied(rest), ([verdict, count]) => `${count} ${verdict}`).join(", ");
+            parts.push(`<details><summary>${told}</summary>\n\n${table(lane, rest)}\n</details>\n`);
+        }
+        parts.push(`${summary(lane, from, to, changes).map(escape).join("  \n")}\n`);
+        return parts.join("\n");
+    };
+    const table = (lane, changes) => {
+        const rows = ["| series | verdict | new / old | from | to | why |", "|---|---|---:|---:|---:|---|"];
+        for (const one of changes) {
+            const series = lane.series[one.series];
+            const ends = varies(series) && one.low !== null ? ` (${fixed(one.low, 3)} to ${fixed(one.high, 3)})` : "";
+            const isTold = one.verdict !== "CAN'T TELL" || one.old === null;
+            const cells = [name(series), one.verdict, one.ratio === null ? "" : fixed(one.ratio, 3) + ends,
+                           human(one.old, series.unit), human(one.new, series.unit),
+                           one.why || (isTold ? one.reason : untold(one).split(": ").slice(1).join(": "))];
+            rows.push(`| ${cells.map(escape).join(" | ")} |`);
+        }
+        return `${rows.join("\n")}\n`;
+    };
+    const SPECIAL = /[\\`*{}[\]<>|~&$]|(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])|[@#](?=[\p{L}\p{N}_])/gu;
+    const escape = (text) => inOneLine(text).replace(SPECIAL, (found) =>
+        ("@#".includes(found) ? `${found}&#8288;` : `&#${found.codePointAt(0)};`));
+
+    const json = (lane, from, to, changes) => {
+        const {MARGIN, FALSE_RATE, ERROR_RATE, POWER} = constants().verdicts;
+        return {
+            schema: constants().compare.SCHEMA, machine: lane.machine.machine, environment: lane.environment, old: from,
+            new: to, margin: MARGIN, false_rate: FALSE_RATE, error_rate: ERROR_RATE, power: POWER,
+            looked_at: lookedAt(changes), one_sided: oneSided(lane, from, to),
+            moved: Object.fromEntries(movedFacts(lane, from, to)), tally: Object.fromEntries(tallied(changes)),
+            failed: 0,
+            changes: changes.map((one) => {
+                const series = lane.series[one.series];
+                return {
+                    question: series.question, metric: series.metric, parameters: series.parameters,
+                    benchmark: series.benchmark, unit: series.unit || "count", verdict: one.verdict, kind: one.kind,
+                    old: one.old, new: one.new, ratio: one.ratio, low: one.low, high: one.high,
+                    margin: varies(series) ? marginOf(series) : null, confidence: one.confidence,
+                    detectable: one.detectable, spread: one.spread, launches: one.launches, disturbed: one.disturbed,
+                    reason: one.reason, why: one.why, sentence: one.sentence, failed: false,
+                };
+            }),
+        };
+    };
+
+    // --- what only pages need
+
+    /* The keys of `json` as RFC 4180 has it; text that a spreadsheet would compute begins with an apostrophe. */
+    const csv = (lane, from, to, changes) => {
+        const cell = (value) => {
+            const text = typeof value === "string" ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value ?? "");
+            return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+        };
+        const rows = json(lane, from, to, changes).changes.map(({parameters, launches, failed, ...rest}) =>
+            ({...rest, parameters: parameters.join(" "), launches_old: launches[0], launches_new: launches[1]}));
+        const lines = rows.length ? [Object.keys(rows[0]), ...rows.map(Object.values)] : [];
+        return lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("");
+    };
+
+    const adjacent = (lane, tag) => {
+        const before = lane.releases[placeOf(lane, tag) - 1];
+        return before ? before.tag : null;
+    };
+
+    /* The facts that differ, in words: name -> [old, new]. */
+    const moved = (lane, from, to) => Object.fromEntries(movedFacts(lane, from, to).map(([fact, values]) =>
+        [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
+         values.map((value) => said(value, "yes", "no"))]));
+
+    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name,
+                   numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
+})();
