@@ -53,13 +53,14 @@ REPEATS = 1
 """How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
 were, and the next round may be quieter."""
 
-AGREE = 0.03
+AGREE = 0.08
 AGAIN = 3
 RECENT = 5
-"""A steady case is asked in its round until its quickest asking agrees with another within 3 % and none of its release in
+"""A steady case is asked in its round until its quickest asking agrees with another within 8 % and none of its release in
 the last five rounds was quicker by more, at most three times again, after the others of its part. On shared processors a
 neighbour makes a process 1.6 times slower for a tenth of a second or for several seconds; that only adds, and the quickest
-sample of a launch counts. All releases of the round are asked again, so none is favoured."""
+sample of a launch counts. Two askings usually differ by 2 to 4 %, which more rounds average and more askings would not. All
+releases of the round are asked again, so none is favoured."""
 
 AT_ONCE = 5
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
