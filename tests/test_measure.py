@@ -315,7 +315,7 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "samples"), [(2e-7, 5), (1e-6, 5), (1e-3, 5), (0.019, 4), (0.02, 5), (0.04, 4), (0.3, 2), (3.0, 2)]
+    ("seconds", "samples"), [(2e-7, 5), (1e-6, 5), (1e-3, 5), (0.019, 4), (0.02, 4), (0.04, 4), (0.3, 2), (3.0, 2)]
 )
 def test_samples_are_seconds_a_call_and_end_after_five_or_a_second(ticking: Time, seconds: float, samples: int) -> None:
     found = clock.samples(ticking.call(seconds), "cpu")
@@ -334,6 +334,14 @@ def test_blocks_that_were_interrupted_are_left_out(ticking: Time, seconds: float
         if ticking.now - turns * 0.014 > 0.01:
             turns += 1
             ticking.now += 0.004
+
+    assert clock.samples(call, "cpu") == pytest.approx([seconds] * 5, rel=1e-6)
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 1e-4, 5e-4])
+def test_bursts_that_slow_all_down_half_of_the_time_are_left_out(ticking: Time, seconds: float) -> None:
+    def call() -> None:
+        ticking.now += seconds * (1.6 if ticking.now % 0.016 < 0.008 else 1.0)
 
     assert clock.samples(call, "cpu") == pytest.approx([seconds] * 5, rel=1e-6)
 

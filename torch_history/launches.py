@@ -109,7 +109,7 @@ class Case:
 
         What disturbs a process only adds to its time, so the quickest sample says most of the code (Chen and Revels 2016,
         "Robust benchmarking in noisy environments"): between two launches of one release it differs by a third less than
-        the median. A sample is itself a median of blocks, so it is no stroke of luck.
+        the median. A sample is itself made of medians of blocks, so it is no stroke of luck.
         """
         return min(self.samples) if self.samples else self.value
 

@@ -53,14 +53,13 @@ REPEATS = 1
 """How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
 were, and the next round may be quieter."""
 
-AGREE = 0.08
-AGAIN = 3
+SLOW = 0.05
+AGAIN = 2
 RECENT = 5
-"""A steady case is asked in its round until its quickest asking agrees with another within 8 % and none of its release in
-the last five rounds was quicker by more, at most three times again, after the others of its part. On shared processors a
-neighbour makes a process 1.6 times slower for a tenth of a second or for several seconds; that only adds, and the quickest
-sample of a launch counts. Two askings usually differ by 2 to 4 %, which more rounds average and more askings would not. All
-releases of the round are asked again, so none is favoured."""
+"""A steady case that took 5 % longer than the quickest of its release in the last five rounds is asked again, after the
+others of its part, at most twice. On shared processors a neighbour makes a process 1.6 times slower for milliseconds, which
+the clock leaves out, and now and then for seconds; that only adds, and the quickest sample of a launch counts. All releases
+of the round are asked again, so none is favoured."""
 
 AT_ONCE = 5
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
@@ -341,13 +340,9 @@ class Session:
         return {index: cases[index] for index in cases if index in unsettled}, "disturbed" not in conditions
 
     def _settled(self, key: _Key) -> bool:
-        """Whether the round's quickest asking of a steady case has another beside it, and none before it was quicker. What
-        is made once in a process is not asked again."""
-        if not key[1].endswith("_time"):
-            return True
-        quickest = min(self._askings[key])
-        known = sorted([*self._askings[key], *self._recent[key]])
-        return len(known) > 1 and known[1] <= (1 + AGREE) * known[0] and quickest <= (1 + AGREE) * known[0]
+        """Whether a steady case was not clearly slower than lately. What is made once in a process is not asked again."""
+        recent = self._recent[key]
+        return not key[1].endswith("_time") or not recent or min(self._askings[key]) <= (1 + SLOW) * min(recent)
 
     def _remember(self) -> None:
         for key, asked in self._askings.items():
