@@ -1,14 +1,17 @@
-"""What does publishing cost as the history grows? Time and memory at several sizes, and again after one new release.
+"""What does the site cost as the history grows? Publishing at several sizes and again after one new release, and opening it.
 
     python -m tests.bench_site --releases 250 --releases 500 --releases 1000 [--write]
 
-Results are synthetic (tests/synthetic.py): 300 series, two machines. Each publish is a process of its own. `--write` puts
-the table into docs/site.md.
+Results are synthetic (tests/synthetic.py): 300 series, two machines. Each publish is a process of its own; each page of the
+largest site is opened from disk several times. `--write` puts the tables into docs/site.md.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,11 +19,18 @@ import time
 from pathlib import Path
 
 import click
+from playwright.sync_api import sync_playwright
 
+from torch_history.site import PAGES, Page
+
+from .conftest import FLAGS
 from .page import write_into
 from .synthetic import ROOT, write_tree
 
 COMMAND = "python -m tests.bench_site --write"
+
+OPENINGS = 5
+"""Of each page; on a shared machine the median is what counts."""
 
 PUBLISH = """
 import resource, sys
@@ -52,6 +62,7 @@ def main(sizes: tuple[int, ...], write: bool) -> None:
             again, _ = _publish(folder, releases + 1)
             size = sum(path.stat().st_size for path in (folder / "html").rglob("*") if path.is_file())
             rows.append((releases, first, again, unchanged, memory, size))
+            opened = _opened(folder / "html")
             click.echo(
                 f"{releases} releases: {first:.1f} s, {memory / 2**20:.2f} GiB; again after one new {again:.1f} s "
                 f"({again / first:.3f} of it), with nothing new {unchanged:.1f} s"
@@ -64,6 +75,12 @@ def main(sizes: tuple[int, ...], write: bool) -> None:
             f"| {100 * again / first:.0f} % | {memory / 2**20:.2f} GiB | {size / 2**20:.0f} MiB |"
             for releases, first, again, _, memory, size in rows
         ],
+    ]
+    table += ["", f"Opened from disk, {sizes[-1]:,} releases, until every control works:", ""]
+    table += ["| page | median | slowest |", "|---|---:|---:|"]
+    table += [
+        f"| {page.words} | {1000 * statistics.median(seconds):.0f} ms | {1000 * max(seconds):.0f} ms |"
+        for page, seconds in opened.items()
     ]
     text = "\n".join(table) + "\n"
     click.echo(text)
@@ -80,6 +97,27 @@ def _publish(folder: Path, releases: int) -> tuple[float, int]:
     if answer.returncode:
         raise click.ClickException(answer.stderr)
     return time.monotonic() - begun, int(answer.stdout.split()[-1])
+
+
+def _opened(html: Path) -> dict[Page, list[float]]:
+    """Seconds from asking for each page to its being interactive, in a browser that has it not in memory."""
+    found: dict[Page, list[float]] = {}
+    about = json.loads((html / "data" / "index.json").read_text(encoding="utf-8"))["lanes"][0]
+    series = "benchmark=intersection.Intersection.track_time&size=small"
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        for page in PAGES:
+            address = f"{html.as_uri()}/{page.file}#lane={about['id']}&{series if page.name == 'series' else ''}"
+            found[page] = []
+            for _ in range(OPENINGS):
+                tab = browser.new_context().new_page()
+                begun = time.monotonic()
+                tab.goto(address)
+                tab.wait_for_function("document.body.dataset.ready")
+                found[page].append(time.monotonic() - begun)
+                tab.context.close()
+        browser.close()
+    return found
 
 
 if __name__ == "__main__":

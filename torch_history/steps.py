@@ -7,6 +7,7 @@ shapes (a step, a spike, a drift), found one by one; how the method was chosen a
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import statistics
 from collections import Counter
@@ -255,56 +256,74 @@ class _Fit:
 
 
 @dataclass(frozen=True)
+class _Design:
+    """Where and how often a series was measured, the same for many: the release of each cell, all shapes as values there,
+    and for each of SESSION_TO_LAUNCH the matrix that makes the cells' means independent with the variance of one launch, the
+    logarithm of the determinant of their covariance, and the shapes' values multiplied by that matrix."""
+
+    release: NDArray[np.int_]
+    columns: dict[Shape, Array]
+    spread: tuple[tuple[Array, float, Array], ...]
+
+
+@functools.lru_cache(maxsize=16)
+def _design(releases: int, cells: tuple[tuple[int, str], ...], worth: tuple[float, ...]) -> _Design:
+    """`cells` are release and session of each, `worth` the launches that each counts for."""
+    release = np.array([i for i, _ in cells])
+    columns = {shape: shape.column(releases)[release] for shape in all_shapes(releases)}
+    every = np.stack(list(columns.values()), axis=1) if columns else np.empty((len(cells), 0))
+    same = np.equal.outer([session for _, session in cells], [session for _, session in cells])
+    spread = []
+    for ratio in SESSION_TO_LAUNCH:
+        triangle = np.linalg.cholesky(np.diag([1 / launches for launches in worth]) + ratio**2 * same)
+        independent = np.linalg.inv(triangle)
+        spread.append((independent, 2 * float(np.log(np.diag(triangle)).sum()), independent @ every))
+    return _Design(release, columns, tuple(spread))
+
+
+@dataclass(frozen=True)
 class _Cells:
     """A series as the mean logarithm of each release and session, with the number of its launches; `within` is the sum of
-    squares around these means, `freedom` the degrees of freedom of what they say of noise. `spread` holds, for each of
-    SESSION_TO_LAUNCH, the matrix that makes the means independent with the variance of one launch, and the logarithm of the
-    determinant of their covariance."""
+    squares around these means, `freedom` the degrees of freedom of what they say of noise."""
 
     releases: int
-    release: NDArray[np.int_]
     mean: Array
     launches: int
     within: float
     freedom: float
-    spread: tuple[tuple[Array, float], ...]
+    design: _Design
 
     @classmethod
     def of(cls, releases: Sequence[Mapping[str, Sequence[float]]]) -> _Cells:
         """`releases` in their order, each session -> seconds of its launches; all positive."""
         keys = [(i, session) for i, sessions in enumerate(releases) for session in sessions]
         logs, worth = _robust([np.log(releases[i][session]) for i, session in keys])
-        same = np.equal.outer([session for _, session in keys], [session for _, session in keys])
-        spread = []
-        for ratio in SESSION_TO_LAUNCH:
-            triangle = np.linalg.cholesky(np.diag([1 / launches for launches in worth]) + ratio**2 * same)
-            spread.append((np.linalg.inv(triangle), 2 * float(np.log(np.diag(triangle)).sum())))
-        release, mean = np.array([i for i, _ in keys]), np.array([values.mean() for values in logs])
+        mean = np.array([values.mean() for values in logs])
         within = sum(n * float(values.var()) for values, n in zip(logs, worth, strict=True))
         launches = sum(len(values) for values in logs)
         sessions = len({session for _, session in keys})
         freedom = max(launches - len(releases) - sessions + 1, SINGLE * (len(keys) - sessions), 1e-9)
-        return cls(len(releases), release, mean, launches, within, freedom, tuple(spread))
+        design = _design(len(releases), tuple(keys), tuple(worth))
+        return cls(len(releases), mean, launches, within, freedom, design)
 
-    def columns(self, shapes: Sequence[Shape]) -> Array:
-        found = [shape.column(self.releases)[self.release] for shape in shapes]
-        return np.stack(found, axis=1) if found else np.empty((len(self.release), 0))
-
-    def fit(self, shapes: Sequence[Shape], candidates: Sequence[Shape]) -> _Fit:
-        """Each of `candidates` added to `shapes`: generalised least squares with a random effect of the session, averaged
-        over SESSION_TO_LAUNCH with the weights that restricted likelihood gives (Patterson and Thompson 1971)."""
-        known = np.column_stack([np.ones(len(self.release)), self.columns(shapes)])
-        tried = self.columns(candidates)
+    def fit(self, shapes: Sequence[Shape], candidates: Sequence[Shape] | None = None) -> _Fit:
+        """Each of `candidates`, by default of all shapes, added to `shapes`: generalised least squares with a random effect
+        of the session, averaged over SESSION_TO_LAUNCH with the weights that restricted likelihood gives (Patterson and
+        Thompson 1971)."""
+        columns = self.design.columns
+        known = np.column_stack([np.ones(len(self.mean)), *(columns[shape] for shape in shapes)])
+        tried = None if candidates is None else np.stack([columns[shape] for shape in candidates], axis=1)
         free = self.launches - known.shape[1] - 1
         if free < 1:
-            none = np.zeros(len(candidates))
+            none = np.zeros(len(columns if candidates is None else candidates))
             return _Fit(none, none + math.inf, none + 1, none)
         effects, errors, full, restricted = [], [], [], []
-        for independent, determinant in self.spread:
+        for independent, determinant, every in self.design.spread:
             basis, triangle = np.linalg.qr(independent @ known)
-            rest, columns = (x - basis @ (basis.T @ x) for x in (independent @ self.mean, independent @ tried))
-            length = np.maximum((columns**2).sum(axis=0), 1e-9)
-            effect = columns.T @ rest / length
+            added = every if tried is None else independent @ tried
+            rest, added = (x - basis @ (basis.T @ x) for x in (independent @ self.mean, added))
+            length = np.maximum((added**2).sum(axis=0), 1e-9)
+            effect = added.T @ rest / length
             squares = np.maximum(rest @ rest - effect**2 * length, 0.0) + self.within + EXACT * self.launches
             effects.append(effect)
             errors.append(np.sqrt(squares / free / length))
@@ -324,7 +343,7 @@ class _Cells:
         for shape in shapes:
             effect = self.fit([other for other in shapes if other != shape], [shape]).effect[0]
             change += effect * shape.column(self.releases)
-        return change + statistics.fmean(self.mean - change[self.release])
+        return change + statistics.fmean(self.mean - change[self.design.release])
 
 
 def _robust(cells: Sequence[Array]) -> tuple[list[Array], list[float]]:
@@ -369,7 +388,7 @@ def find_shapes(cells: _Cells) -> list[Shape]:
     allowed[0] = NEWEST_ERROR
 
     def likeliest(beside: list[Shape]) -> list[Shape]:
-        fit = cells.fit(beside, candidates)
+        fit = cells.fit(beside)
         likelihood = np.where(fit.chance <= allowed, fit.likelihood, -math.inf)
         best = int(np.argmax(likelihood))
         return [candidates[best]] if likelihood[best] > -math.inf and candidates[best] not in beside else []

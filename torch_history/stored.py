@@ -81,14 +81,20 @@ def fields_of(kind: Any, data: Any, checks: Mapping[str, Check]) -> dict[str, An
     over. Raises ValueError where a key is missing or, by `checks`, holds something else."""
     if not isinstance(data, dict):
         raise ValueError("it is no JSON object")
-    for field in fields(kind):
-        if field.name not in data and field.default is field.default_factory is MISSING:
-            raise ValueError(f"it has no '{field.name}'")
-    found = {field.name: data[field.name] for field in fields(kind) if field.name in data}
+    for name, required in _fields(kind).items():
+        if required and name not in data:
+            raise ValueError(f"it has no '{name}'")
+    found = {name: data[name] for name in _fields(kind) if name in data}
     for name, value in found.items():
         if name in checks and not checks[name](value):
             raise ValueError(f"its '{name}' cannot be {textwrap.shorten(json.dumps(value), 60)}")
     return found
+
+
+@functools.cache
+def _fields(kind: Any) -> dict[str, bool]:
+    """Names of a dataclass' fields -> whether they must be given."""
+    return {field.name: field.default is field.default_factory is MISSING for field in fields(kind)}
 
 
 def is_text(value: Any) -> bool:
