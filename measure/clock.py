@@ -24,8 +24,7 @@ GPU each end waits for the queue to run empty, which must be small beside the bl
 STRETCH_SECONDS = 0.003
 """A stretch takes blocks for so long, at least one; of three blocks one may be out of line. On shared processors a neighbour
 makes everything 1.6 times slower in bursts of some milliseconds, up to half of the time: between two of them there is a
-quiet stretch nearly always, and two processes of one release differ by 0.3 to 0.8 % in it where medians of 20 milliseconds
-differed by 0.5 to 4 %."""
+quiet stretch nearly always."""
 
 SAMPLE_SECONDS = 0.03
 """A sample takes stretches for so long, at least one."""
