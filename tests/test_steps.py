@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,11 @@ from torch_history.steps import (
     Step,
     _Cells,
     all_shapes,
+    costliest,
     regressions,
     unconnected,
 )
-from torch_history.verdicts import Verdict
+from torch_history.verdicts import Series, Verdict
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 TAGS = [release.tag for release in AXIS.releases]
@@ -303,6 +305,17 @@ def test_stalls_of_a_single_launch_tell_nothing() -> None:
     assert told(exact([0, 5], stalls)) == []
     twice = [x for tag, value in zip(TAGS, [0, 5], strict=False) for x in counted(tag, [value, value], stalls)]
     assert where(told(twice)) == [(Kind.STEP, TAGS[1], TAGS[1])]
+
+
+def test_costliest_are_the_largest_rise_in_time_or_peak_of_each_question() -> None:
+    def step(benchmark: str, ratio: float | None, new: str = "v2.1.2") -> Step:
+        series = Series(LANE, f"{benchmark}.Q.track_time", ("'f'",))
+        return Step(series, Kind.STEP, "v2.0.1", new, new, 1.0, 2.0, ratio, None, None)
+
+    largest, smaller = step("batching", 3.0), step("batching", 2.0, "v2.5.1")
+    other, faster, unknown = step("selection", 5.0), step("selection", 0.1), step("warm_up", None)
+    counts = replace(largest, series=Series(LANE, "batching.Q.track_operators", ("'f'",)), ratio=9.0)
+    assert costliest([largest, smaller, other, faster, unknown, counts]) == [other, largest]
 
 
 def test_other_environments_and_releases_off_the_axis_are_left_out_and_series_are_listed_newest_first() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from torch_history import verdicts
 from torch_history.launches import Case, Launch
@@ -36,6 +36,7 @@ from torch_history.verdicts import (
     history,
     human,
     weigh,
+    where_trigamma,
 )
 
 OLD, NEW = "v2.0.1", "v2.1.0"
@@ -272,6 +273,20 @@ def test_error_rate_of_each_is_that_of_benjamini_and_hochberg(monkeypatch: pytes
     assert error_rate_of_each(evidence) == pytest.approx(0.05 * 4 / 15)
     assert error_rate_of_each(evidence[-3:]) == pytest.approx(0.05 / 3)
     assert error_rate_of_each([]) == 0.05
+
+
+def test_error_rate_of_each_is_what_scipy_makes_of_many_chances() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(100):
+        evidence = [Evidence(float(shift), 0.02, 6) for shift in random.normal(0, 0.1, size=random.integers(1, 200))]
+        chances = [item.p_value if item.beyond else 1.0 for item in evidence]
+        changed = int((stats.false_discovery_control(chances) <= FALSE_RATE).sum())
+        assert error_rate_of_each(evidence) == FALSE_RATE * max(1, changed) / len(chances)
+
+
+@pytest.mark.parametrize("value", [1e-6, 1e-3, 0.1, 1.0, 10.0, 1e4])
+def test_where_trigamma_is_where_it_is(value: float) -> None:
+    assert special.polygamma(1, where_trigamma(value)) == pytest.approx(value, rel=1e-9)
 
 
 def test_true_changes_within_the_margin_do_not_make_room_for_false_ones_beyond_it() -> None:

@@ -16,7 +16,7 @@ import altair
 import vl_convert
 from asv import util
 from asv.config import Config
-from scipy import stats
+from scipy import special
 
 from .axis import Axis
 from .lanes import PUBLISHED, Lane, lanes
@@ -169,7 +169,7 @@ def specs() -> dict[str, dict[str, Any]]:
 
 
 def _quantile(launches: int) -> float:
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, launches - 1))
+    return float(special.stdtrit(launches - 1, (1 + CONFIDENCE) / 2))
 
 
 def interval(numbers: Sequence[float]) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 from threadpoolctl import threadpool_limits
 
 from .axis import Axis
@@ -130,6 +130,13 @@ def of_history(history: History, axis: Axis) -> list[Step]:
             numbers = _numbers(releases, axis)
             found += find_steps(series, numbers) if series.varies else _exact(series, numbers)
     return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
+
+
+def costliest(found: Iterable[Step]) -> list[Step]:
+    """The rise in time or peak memory by the largest factor, one of each question, most first."""
+    rises = [step for step in found if step.series.metric in ("time", "peak_memory") and step.ratio and step.ratio > 1]
+    most = {step.series.question: step for step in sorted(rises, key=_size)}
+    return sorted(most.values(), key=_size, reverse=True)
 
 
 def _size(step: Step) -> float:
@@ -331,10 +338,10 @@ class _Cells:
             seen = 2 * np.log(np.abs(np.diag(triangle))).sum() + np.log(length)
             restricted.append(-(free * np.log(squares) + determinant + seen) / 2)
         weights = special.softmax(restricted, axis=0)
-        chance = (weights * 2 * stats.t.sf(np.abs(effects) / errors, self.freedom)).sum(axis=0)
+        chance = (weights * 2 * special.stdtr(self.freedom, -np.abs(effects) / errors)).sum(axis=0)
         effect = (weights * effects).sum(axis=0)
         error = np.sqrt((weights * (np.square(errors) + np.square(effects))).sum(axis=0) - effect**2)
-        half = stats.t.ppf((1 + CONFIDENCE) / 2, self.freedom) * error
+        half = special.stdtrit(self.freedom, (1 + CONFIDENCE) / 2) * error
         return _Fit(effect, half, chance, special.logsumexp(full, axis=0))
 
     def levels(self, shapes: Sequence[Shape]) -> Array:
