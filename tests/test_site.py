@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from xml.etree import ElementTree
 import pytest
 
 from torch_history.axis import Axis
+from torch_history.compare import SAID_FIRST
 from torch_history.lanes import Lane, lane_data, lanes
 from torch_history.launches import read_launches
 from torch_history.site import PAGES, publish_site
-from torch_history.verdicts import history
+from torch_history.verdicts import NOT_MEASURED, compare, history
 
 from .site_data import read_lane
 from .synthetic import number, tag, write_tree
@@ -132,6 +134,32 @@ def test_after_one_new_release_only_its_part_is_made_anew(tmp_path: Path, monkey
     assert not lane.parts[2].file.exists()
     fresh = lanes(results, Axis.load(conf.repo), tmp_path / "another memory")[0]
     assert [part.file.read_text() for part in fresh.parts] == [part.file.read_text() for part in again.parts]
+
+
+@pytest.mark.parametrize("part", [3, 64])
+def test_what_each_release_changed_is_what_compare_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    monkeypatch.setattr("torch_history.lanes.PART", part)
+    monkeypatch.setattr("tests.synthetic.STEP", 4)
+    conf = write_tree(tmp_path, 10, series=40, machines=1)
+    path = tmp_path / "results" / "machine-0" / f"{tag(6)}-release-py3.11.jsonl"
+    path.write_text(path.read_text().replace('"session-', '"apart-'))
+    axis = Axis.load(conf.repo)
+    (lane,) = lanes(Path(conf.results_dir), axis, tmp_path / "memory")
+    data = lane_data(lane, axis)
+    stored = list(read_launches(tmp_path / "results", "machine-0"))
+    expected: list[Any] = [None]
+    for i in range(1, 10):
+        told = [change for change in compare(stored, tag(i - 1), tag(i)) if change.reason != NOT_MEASURED]
+        changed = {(c.series.benchmark, *c.series.parameters) for c in told if c.verdict.kind in SAID_FIRST}
+        tally = Counter(change.verdict.words for change in told)
+        expected.append(None if i in (6, 7) else {"old": tag(i - 1), "tally": tally, "changed": changed})
+    for change in data["changes"]:
+        if change:
+            change["changed"] = {tuple(data["series"][at]) for at in change["changed"]}
+    assert data["changes"] == expected
+    assert sum(len(change["changed"]) for change in expected if change) > 10
 
 
 @pytest.mark.browser

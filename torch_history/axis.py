@@ -25,7 +25,7 @@ ASV_ID_LENGTH = 8
 DATE_SOURCES = ("index", "project", "published", "estimated")
 
 _REQUIRED = {"version", "date", "date_source", "pythons", "cuda"}
-_OPTIONAL = {"archs", "pins"}
+_OPTIONAL = {"archs", "pins", "yanked"}
 
 
 class AxisError(util.UserError):
@@ -38,7 +38,8 @@ class UnknownRelease(NoSuchNameError, util.UserError):
 
 @dataclass(frozen=True)
 class Release:
-    """One PyTorch release: `pythons` are the CPython versions with a linux x86_64 wheel, `cuda` the CUDA of that wheel."""
+    """One PyTorch release: `pythons` are the CPython versions with a linux x86_64 wheel, `cuda` the CUDA of that wheel,
+    `yanked` the reason why it was taken back, empty where it was not."""
 
     version: str
     date: datetime.date
@@ -47,6 +48,7 @@ class Release:
     cuda: str
     archs: tuple[str, ...] = ()
     pins: tuple[str, ...] = ()
+    yanked: str = ""
 
     @property
     def tag(self) -> str:
@@ -193,6 +195,8 @@ def _release(entry: dict[str, Any], path: Path) -> Release:
         )
     if not isinstance(entry["cuda"], str):
         raise AxisError(f"{path}: release {version}: 'cuda' must be a string, such as cuda = \"12.4\".")
+    if not isinstance(entry.get("yanked", ""), str):
+        raise AxisError(f"{path}: release {version}: 'yanked' must be a string, the reason why it was taken back.")
     return Release(
         version=version,
         date=date,
@@ -201,6 +205,7 @@ def _release(entry: dict[str, Any], path: Path) -> Release:
         cuda=entry["cuda"],
         archs=tuple(lists["archs"]),
         pins=tuple(lists["pins"]),
+        yanked=entry.get("yanked", ""),
     )
 
 

@@ -28,12 +28,13 @@ from asv.util import UserError, sanitize_filename, write_json
 from .axis import Axis
 from .launches import load_asvs
 from .machine import RECORD, record_of
+from .steps import WINDOW
 from .stored import warn
 
 VENDOR = Path(__file__).parent / "vendor"
 ASV_VERSION = "0.6.6"
 
-MOST_RELEASES = 100
+MOST_RELEASES = WINDOW
 """Releases of a machine in asv's dashboard, the newest: each publish makes it anew and looks for steps in all of them."""
 
 _LOADED_BY = {"script": "src", "link": "href", "img": "src", "iframe": "src"}

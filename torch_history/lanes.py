@@ -10,21 +10,25 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from threadpoolctl import threadpool_limits
 
 from . import claims, compare, steps
 from .axis import Axis
 from .environments import write_atomically
 from .launches import ENVIRONMENTS, Launch, machines_in, read_environment, read_file
 from .machine import record_of
+from .processes import at_once
 from .stored import read_object, warn
-from .verdicts import History, Series, disturbed, history
+from .verdicts import NOT_MEASURED, History, Series, compare_history, disturbed, history
 
 SCHEMA = 1
 """Of the site's data; it grows by one when a key goes or changes its meaning, not when one is added."""
@@ -51,15 +55,21 @@ class Part:
 
 @dataclass(frozen=True)
 class Lane:
-    """One machine in one environment: `releases` are the tags that it measured, oldest first, in `parts`; `found` are the
-    launches of the newest of them, as many as steps are looked for in, and `facts` their environments."""
+    """One machine in one environment: `releases` are the tags that it measured, oldest first, in `parts`, `changes` what
+    each changed against the one before it, where that can be told from both alone, and `facts` their environments."""
 
     machine: dict[str, Any]
     environment: str
     releases: list[str]
     parts: list[Part]
-    found: History
+    changes: list[dict[str, Any] | None]
     facts: dict[str, dict[str, Any]]
+    files: _Files
+
+    @functools.cached_property
+    def found(self) -> History:
+        """The launches of the newest releases, as many as steps are looked for in; read when it is asked for first."""
+        return self.files.history(self.environment, self.releases[-steps.WINDOW :])
 
     @property
     def name(self) -> str:
@@ -116,6 +126,7 @@ class _Files:
 
     def __init__(self, folder: Path, remembered: Mapping[str, Any]) -> None:
         self.folder = folder
+        self._launches = functools.lru_cache(2 * PART)(lambda name: list(read_file(folder / name)))
         self.stamps: dict[str, list[int]] = {}
         self.heads: dict[str, list[_Head]] = {}
         for path in sorted(folder.glob("*.jsonl")):
@@ -140,21 +151,21 @@ class _Files:
     def history(self, environment: str, tags: Sequence[str]) -> History:
         """What `verdicts.history` gives of all files, of these releases."""
         names = dict.fromkeys(name for tag in tags for name in self._of[environment][tag])
-        launches = [
+        return history(
             launch
             for name in names
-            for launch in read_file(self.folder / name)
+            for launch in self._launches(name)
             if launch.environment == environment
             and launch.release in tags
             and self.newest[environment, launch.benchmark] == launch.version
-        ]
-        return history(launches)
+        )
 
-    def digest(self, environment: str, tags: Sequence[str]) -> str:
+    def digest(self, environment: str, tags: Sequence[str], axis: Axis) -> str:
         """Of all that decides what these releases have in this environment."""
-        stamps = [[name, self.stamps[name]] for tag in tags for name in self._of[environment][tag]]
+        releases = [repr(axis.releases[axis.position(tag)]) for tag in tags]
+        stamps = [[tag, name, self.stamps[name]] for tag in tags for name in self._of[environment][tag]]
         versions = sorted(item for item in self.newest.items() if item[0][0] == environment)
-        return hashlib.sha256(json.dumps([environment, tags, stamps, versions]).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps([environment, releases, stamps, versions]).encode()).hexdigest()[:32]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -181,9 +192,45 @@ def _heads(launches: Iterable[Launch]) -> list[_Head]:
 
 
 @functools.cache
-def _version_of_this_package() -> str:
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+def _made_by() -> str:
+    """Digest of this package, another version of which makes everything anew."""
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return hashlib.sha256(sources).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A part to be made in a process of its own: `tags` with their facts, written to `path` unless that is None, and what
+    those in `changing` changed against the release before them; `before` is the one before the first."""
+
+    files: _Files
+    environment: str
+    tags: Sequence[str]
+    before: str | None
+    changing: Sequence[str]
+    path: Path | None
+    facts: Mapping[str, Mapping[str, Any]]
+    axis: Axis
+
+    def make(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What is remembered of the part, empty if it was not asked for; and the changes, release -> `_change`."""
+        first = [self.before] if self.before else []
+        steps_of = [(old, new) for old, new in itertools.pairwise([*first, *self.tags]) if new in self.changing]
+        first = [tag for tag in first if any(old == tag for old, _ in steps_of)]
+        read = self.tags if self.path else [tag for tag in self.tags if any(tag in pair for pair in steps_of)]
+        found = self.files.history(self.environment, [*first, *read])
+        part: dict[str, Any] = {}
+        with threadpool_limits(1):
+            if self.path:
+                own = {series: {tag: of[tag] for tag in of if tag in self.tags} for series, of in found.items()}
+                data = _part({series: of for series, of in own.items() if of}, self.tags, self.facts, self.axis)
+                write_atomically(self.path, json.dumps(data, separators=(",", ":"), allow_nan=False))
+                words = {
+                    question: [(answer["release"], answer["word"]) for answer in answers]
+                    for question, answers in data["answers"].items()
+                }
+                part = {"series": [row["key"] for row in data["series"]], "words": words}
+            return part, {new: _change(found, old, new) for old, new in steps_of}
 
 
 def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Iterator[Lane]:
@@ -193,42 +240,76 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
     known: dict[str, Any] = {}
     with contextlib.suppress(ValueError):
         known = read_object(own / INDEX)
-    if known.get("package") != _version_of_this_package():
+    if known.get("made_by") != _made_by():
         known = {}
     files = _Files(folder, known.get("files", {}))
     parts: dict[str, Any] = known.get("parts", {})
-    used: dict[str, Any] = {}
+    changes: dict[str, Any] = known.get("changes", {})
+    used: dict[str, dict[str, Any]] = {"parts": {}, "changes": {}}
     for environment, names in sorted(files.of_environments().items()):
         others = sorted(tag for tag in names if tag not in axis)
         if others:
             warn(f"{folder}: launches of {', '.join(others)} are left out: there is no such release on the axis.")
         tags = sorted((tag for tag in names if tag in axis), key=axis.position)
-        of_lane = []
-        for some in (tags[first : first + PART] for first in range(0, len(tags), PART)):
-            key = files.digest(environment, some)
+        if not tags:
+            continue
+        batches = [tags[first : first + PART] for first in range(0, len(tags), PART)]
+        keys = [files.digest(environment, batch, axis) for batch in batches]
+        pairs = {new: files.digest(environment, [old, new], axis) for old, new in itertools.pairwise(tags)}
+        facts = {tag: read_environment(results_dir, name, tag, environment) for tag in tags}
+        tasks = []
+        for batch, key in zip(batches, keys, strict=True):
             path = own / f"{key}.json"
-            if key not in parts or not path.exists():
-                facts = {tag: read_environment(results_dir, name, tag, environment) for tag in some}
-                data = _part(files.history(environment, some), some, facts, axis)
-                write_atomically(path, json.dumps(data, separators=(",", ":"), allow_nan=False))
-                words = {
-                    question: [(answer["release"], answer["word"]) for answer in answers]
-                    for question, answers in data["answers"].items()
-                }
-                parts[key] = {"series": [row["key"] for row in data["series"]], "words": words}
-            used[key] = parts[key]
-            of_lane.append(Part(path, used[key]["series"], used[key]["words"]))
-        if tags:
-            window = tags[-steps.WINDOW :]
-            facts = {tag: read_environment(results_dir, name, tag, environment) for tag in window}
-            yield Lane(
-                record_of(results_dir / name), environment, tags, of_lane, files.history(environment, window), facts
+            task = _Task(
+                files,
+                environment,
+                batch,
+                before=tags[tags.index(batch[0]) - 1] if batch[0] != tags[0] else None,
+                changing=[tag for tag in batch if tag in pairs and pairs[tag] not in changes],
+                path=None if key in parts and path.exists() else path,
+                facts={tag: facts[tag] for tag in batch},
+                axis=axis,
             )
-    remembered = {"package": _version_of_this_package(), "files": files.to_json(), "parts": used}
+            if task.path or task.changing:
+                tasks.append(task)
+        for task, (part, changed) in zip(tasks, at_once([task.make for task in tasks]), strict=True):
+            if task.path:
+                parts[task.path.stem] = part
+            changes.update({pairs[tag]: change for tag, change in changed.items()})
+        used["parts"].update({key: parts[key] for key in keys})
+        used["changes"].update({key: changes[key] for key in pairs.values()})
+        yield Lane(
+            record_of(results_dir / name),
+            environment,
+            tags,
+            parts=[Part(own / f"{key}.json", parts[key]["series"], parts[key]["words"]) for key in keys],
+            changes=[changes[pairs[tag]] if tag in pairs else None for tag in tags],
+            facts=facts,
+            files=files,
+        )
+    remembered = {"made_by": _made_by(), "files": files.to_json(), **used}
     write_atomically(own / INDEX, json.dumps(remembered, separators=(",", ":")))
     for path in own.glob("*.json"):
-        if path.stem not in used and path.name != INDEX:
+        if path.stem not in used["parts"] and path.name != INDEX:
             path.unlink()
+
+
+def _change(found: History, old: str, new: str) -> dict[str, Any] | None:
+    """What `new` changed against `old`: `tally` by verdict, and the keys of the series that `changed`. None where the times
+    of some series are tied by other releases only, which a part does not know all of."""
+    for series, of in found.items():
+        rounds = [
+            {(launch.session, launch.round) for launch, case in of.get(tag, []) if case.number is not None}
+            for tag in (old, new)
+        ]
+        if series.varies and all(rounds) and not rounds[0] & rounds[1]:
+            return None
+    told = [change for change in compare_history(found, old, new) if change.reason != NOT_MEASURED]
+    return {
+        "old": old,
+        "tally": Counter(change.verdict.words for change in told),
+        "changed": [_key(change.series) for change in told if change.verdict.kind in compare.SAID_FIRST],
+    }
 
 
 # --- what the pages are given
@@ -298,6 +379,7 @@ def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: A
                 "tag": release.tag,
                 "date": release.date.isoformat(),
                 "estimated": release.date_source == "estimated",
+                "yanked": release.yanked,
                 "facts": facts[release.tag],
             }
             for release in releases_of
@@ -334,6 +416,10 @@ def lane_data(lane: Lane, axis: Axis) -> dict[str, Any]:
         "words": lane.words,
         "parts": [f"{lane.id}.{number}" for number in range(len(lane.parts))],
         "series": list(series),
+        "changes": [
+            change and {**change, "changed": [series[tuple(key)] for key in change["changed"]]}
+            for change in lane.changes
+        ],
         "steps": [
             {
                 "series": series[tuple(_key(step.series))],

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
+import hashlib
 import json
 import os
 import re
@@ -18,13 +20,13 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
-import vl_convert
 from asv import util
 from asv.config import Config
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
@@ -32,10 +34,11 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from . import calibrate, charts, compare, verdicts, why
+from . import calibrate, compare, verdicts, why
 from .axis import Axis
 from .classic import publish_classic
 from .lanes import PUBLISHED, SCHEMA, Lane, lane_data, lanes, newest
+from .processes import at_once, beside
 from .verdicts import Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -100,25 +103,29 @@ DOCUMENTS = {
 def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
     """Builds the site into `html_dir` and returns its front page. `url` is where it will be read, for the links of its
     feeds. Raises UserError where there are no results at all."""
-    results = Path(conf.results_dir)
-    found = lanes(results, axis, Path(conf.env_dir, PUBLISHED))
-    if not found:
-        raise util.UserError(
-            f"{conf.results_dir}/ holds no launches to publish: measure first with `torch-history run`."
-        )
     html_dir = html_dir.resolve()
     html_dir.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=html_dir.parent, prefix=".publishing-") as scratch:
         new = Path(scratch, "site")
-        publish_classic(conf, axis, new / "asv")
-        data = [lane_data(lane, axis) for lane in found]
-        upgrades = [newest(lane) for lane in found]
+        with beside(functools.partial(publish_classic, conf, axis, new / "asv")):
+            found = lanes(Path(conf.results_dir), axis, Path(conf.env_dir, PUBLISHED))
+            if not found:
+                raise util.UserError(
+                    f"{conf.results_dir}/ holds no launches to publish: measure first with `torch-history run`."
+                )
+            told = at_once([functools.partial(_told, lane, axis) for lane in found])
+        data, upgrades = zip(*told, strict=True)
         _write_data(new / "data", found, data, upgrades, axis)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
-        _write_pages(new, axis, feeds, calibrate.document(results))
+        _write_pages(new, axis, feeds, calibrate.document(Path(conf.results_dir)))
+        _write_charts(new, Path(conf.env_dir, PUBLISHED))
         _swap(new, html_dir)
     return html_dir / "index.html"
+
+
+def _told(lane: Lane, axis: Axis) -> tuple[dict[str, Any], compare.Comparison | None]:
+    return lane_data(lane, axis), newest(lane)
 
 
 def _swap(new: Path, html_dir: Path) -> None:
@@ -316,10 +323,31 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
         constants=verdicts,
     )
     (folder / "method.html").write_text(method, encoding="utf-8")
-    bundle = vl_convert.javascript_bundle(SNIPPET, charts.VEGA_LITE)
-    (folder / "vega.js").write_text(f"(() => {{{bundle}}})();\n", encoding="utf-8")
-    specs = json.dumps(charts.specs(), separators=(",", ":")).replace("<", "\\u003c")
-    (folder / "charts.js").write_text(f"window.torchHistory.charts = {specs};\n", encoding="utf-8")
+
+
+def _write_charts(folder: Path, memory: Path) -> None:
+    """vega.js, the libraries that draw, and charts.js, the charts that Altair describes; remembered until either changes."""
+    source = Path(__file__).with_name("charts.py").read_bytes()
+    versions = [metadata.version(name) for name in ("altair", "vl-convert-python")]
+    kept = memory / f"charts-{hashlib.sha256(source + repr(versions).encode()).hexdigest()[:16]}"
+    if not kept.exists():
+        import vl_convert
+
+        from . import charts
+
+        memory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=memory) as scratch:
+            new = Path(scratch, "charts")
+            new.mkdir()
+            bundle = vl_convert.javascript_bundle(SNIPPET, charts.VEGA_LITE)
+            (new / "vega.js").write_text(f"(() => {{{bundle}}})();\n", encoding="utf-8")
+            specs = json.dumps(charts.specs(), separators=(",", ":")).replace("<", "\\u003c")
+            (new / "charts.js").write_text(f"window.torchHistory.charts = {specs};\n", encoding="utf-8")
+            for old in memory.glob("charts-*"):
+                shutil.rmtree(old)
+            os.rename(new, kept)
+    for path in kept.iterdir():
+        shutil.copy(path, folder)
 
 
 def _templates() -> Environment:

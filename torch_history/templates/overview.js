@@ -50,6 +50,10 @@
         const {changed} = of(lane);
         const key = `${old} ${tag}`;
         if (!changed.has(key)) {
+            const told = lane.changes && lane.changes[lane.releases.findIndex((release) => release.tag === tag)];
+            if (told && told.old === old) {
+                return told.changed;
+            }
             const changes = isKnown(lane, old, tag) ? compared(lane, old, tag).changes : V.compare(lane, old, tag);
             changed.set(key, changes.filter((change) => CHANGED.includes(change.kind)).map((change) => change.series));
         }

@@ -268,6 +268,7 @@
             steer(tags, position),
             el("h2", {class: "release-name"}, tag),
             el("p", {}, `Released on ${dated(release)}. `,
+               release.yanked && el("strong", {}, `The package index took it back: ${release.yanked}. `),
                asked ? el("a", {href: TH.link("release.html")}, "All releases")
                    : "The newest release measured here; all others are listed below."),
             effort(lane, position),

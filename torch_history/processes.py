@@ -1,0 +1,69 @@
+"""How is work shared between processors? By processes forked for it, which know all that their parent knows."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
+
+_FORK = get_context("fork")
+
+
+def at_once(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What each task returns, each called in a forked process, as many at once as there are processors."""
+    if len(tasks) < 2:
+        return [task() for task in tasks]
+    with ProcessPoolExecutor(os.cpu_count(), _FORK, _inherit, (tasks,)) as pool:
+        return list(pool.map(_call, range(len(tasks))))
+
+
+_inherited: list[Callable[[], Any]] = []
+
+
+def _inherit(tasks: Sequence[Callable[[], Any]]) -> None:
+    """In a forked process: what it may be asked for is there already and need not be sent."""
+    _inherited[:] = tasks
+
+
+def _call(number: int) -> Any:
+    return _inherited[number]()
+
+
+@contextlib.contextmanager
+def beside(task: Callable[[], object]) -> Iterator[None]:
+    """Calls `task` in a forked process while the block runs, and waits for it. Raises what it raised, unless the block did;
+    RuntimeError where it was killed."""
+    receiver, sender = _FORK.Pipe(duplex=False)
+    process = _FORK.Process(target=_answer, args=(task, sender))
+    process.start()
+    sender.close()
+    try:
+        yield
+    except BaseException:
+        process.terminate()
+        raise
+    else:
+        try:
+            error = receiver.recv()
+        except EOFError:
+            error = RuntimeError("a process that worked beside this one was killed, perhaps for want of memory")
+        if error:
+            raise error
+    finally:
+        process.join()
+        receiver.close()
+
+
+def _answer(task: Callable[[], object], sender: Connection) -> None:
+    try:
+        task()
+    except Exception as error:
+        error.add_note(traceback.format_exc())
+        sender.send(error)
+    else:
+        sender.send(None)
