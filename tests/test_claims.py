@@ -10,6 +10,7 @@ from torch_history import claims
 from torch_history.axis import Axis
 from torch_history.claims import FAILS, HOLDS, PARTLY, UNKNOWN, Numbers
 from torch_history.launches import Case, Launch
+from torch_history.verdicts import history
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -83,10 +84,17 @@ def test_document_answers_release_by_release_from_the_medians_of_launches() -> N
             "s", 1, f"{release}{number}", release, "release-py3.11", name, "1", f"2026-01-0{number}", 1.0, {}, cases
         )
 
+    axis = Axis.load(ROOT / "releases.toml")
     launches = [launch("v2.0.1", number, 60.0) for number in (1, 2)] + [launch("v2.1.2", 3, 240.0)]
-    text = claims.document({"m": launches}, Axis.load(ROOT / "releases.toml"))
+    text = claims.document({"m": launches}, axis)
     assert "| claim | 2.0.1 | 2.1.2 |" in text
     assert (
         "| [Scripting keeps intermediates out of memory](questions/intersection.md) | holds | does not hold |" in text
     )
     assert "On v2.1.2:\n\n- **Scripting keeps intermediates out of memory: does not hold.**" in text
+    *_, row = claims.findings(history(launches), axis).splitlines()
+    assert row == (
+        "| [intersection](docs/questions/intersection.md) | Scripting keeps intermediates out of memory | "
+        "Holds up to v2.0.1, does not hold since v2.1.2. | "
+        "Do not script it for memory: it peaks as eager does. Write it in place, or compile it. |"
+    )

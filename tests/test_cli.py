@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -11,7 +14,8 @@ from torch_history import cli
 from torch_history.axis import Axis
 from torch_history.cli import main
 from torch_history.coverage import coverage
-from torch_history.launches import Case, Launch, append_environment
+from torch_history.launches import Case, Launch, append_environment, append_launches
+from torch_history.session import SessionError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -85,6 +89,40 @@ def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixtur
     assert chosen("1.8.0", lane="3.9") == ["v1.8.0"]
 
 
+def test_new_is_what_follows_the_newest_that_this_machine_measured(results: Path) -> None:
+    conf, axis = cli.load_suite(ROOT)
+    tags = [release.tag for release in axis.releases]
+    newest_two = tuple(tags[-2:])
+    assert cli._new(conf, axis, "3.11", "release-py3.11") == newest_two
+    for tag, expected in ((tags[-4], tuple(tags[-4:])), (tags[-1], ())):
+        append_launches(results / "here" / f"{tag}-release-py3.11.jsonl", [launch(tag, Case(("'f'",), value=1.0))])
+        assert cli._new(conf, axis, "3.11", "release-py3.11") == expected
+    patch = replace(axis.releases[-2], date=axis.releases[-1].date)
+    late = Axis([*axis.releases[:-2], patch, axis.releases[-1]])
+    assert cli._new(conf, late, "3.11", "release-py3.11") == (tags[-3], patch.tag)
+    answer = command("run", "NEW")
+    assert answer.exit_code == 0, answer.output
+    assert "There is nothing new" in answer.output
+
+
+def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    axis = Axis.load(ROOT / "releases.toml")
+    removed: list[list[str]] = []
+    done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"))
+    monkeypatch.setattr(cli, "Session", lambda *_, **__: done)
+    monkeypatch.setattr(cli, "alone", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("torch_history.compare.find", lambda *_: None)
+    monkeypatch.setattr("torch_history.compare.text", lambda *_, **__: "")
+    monkeypatch.setattr(
+        cli.environments, "prune", lambda _, wanted: removed.append([r.tag for r in axis.releases if wanted(r.tag)])
+    )
+    answer = command("run", "--prune", "1.13.1..2.2.2")
+    assert answer.exit_code == 0, answer.output
+    assert removed == [["v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1"]]
+    assert command("run", "1.13.1..2.2.2").exit_code == 0
+    assert len(removed) == 1
+
+
 # --- documents
 
 
@@ -109,6 +147,16 @@ def test_table_says_what_ran_in_part_or_not_and_why() -> None:
     assert "| `f` | (1) | ran | ran (2) |  |" in text
     assert "| `g` |  |  |  | ran |" in text
     assert f"1. {why}\n2. MemoryError: no\n" in text
+
+
+def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    readme = Path("README.md")
+    readme.write_text(f"before\n{cli.BEGIN}\nold\n{cli.END}\nafter\n")
+    assert cli._with_findings("new") == f"before\n{cli.BEGIN}\nnew\n{cli.END}\nafter\n"
+    readme.write_text("before\nafter\n")
+    with pytest.raises(SessionError, match=r"README\.md has no place for findings"):
+        cli._with_findings("new")
 
 
 def test_committed_documents_are_up_to_date() -> None:

@@ -300,6 +300,19 @@ def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:
     return data
 
 
+def findings(found: History, axis: Axis) -> str:
+    """The README's table: each claim, the answers of all releases that one environment measured, and what to do today."""
+    words = {
+        question: sorted(((tag, of[tag].word) for tag in of if tag in axis), key=lambda item: axis.position(item[0]))
+        for question, of in answers(found).items()
+    }
+    rows = [
+        "| [{question}](docs/questions/{question}.md) | {words} | {summary} | {advice} |".format(**claim)
+        for claim in as_data(words, found)
+    ]
+    return "\n".join(["| question | the claim under test | measured | so, today |", "|---|---|---|---|", *rows])
+
+
 def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
     """docs/answers.md: each claim release by release, and in a sentence for the newest."""
     parts = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 import statistics
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import click
 from asv import util
+from asv.config import Config
 from asv.environment import EnvironmentUnavailable
 from rich.console import Console
 
@@ -27,7 +29,9 @@ DEFAULT_LANE = "3.11"
 DEFAULT_LAUNCHES = 3
 
 PICTURE = ("amd-epyc-2-cores", "release-py3.11", "intersection.Intersection.track_peak_memory", "small")
-"""Machine, environment, benchmark and size of the README's picture."""
+"""Machine, environment, benchmark and size of the README's picture; its findings are of the same machine and environment."""
+
+BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"
 
 
 class _Sentences(click.Group):
@@ -75,6 +79,7 @@ def main() -> None:
     help="Time to spend, such as 6m or 2h: what is left after those rounds goes to what cannot be told yet.",
 )
 @click.option("--again", is_flag=True, help="Measure anew although the same session is finished.")
+@click.option("--prune", "removes", is_flag=True, help="Remove each release's environments after its last session.")
 @click.option("--installed", is_flag=True, help="Measure the torch that --python has already; needs no network.")
 @click.option("--python", "interpreter", default="python3", show_default=True, help="Interpreter for --installed.")
 @click.option("--as", "recorded_as", help="Record an --installed torch that is no release under this one.")
@@ -89,14 +94,16 @@ def run(
     only: str | None,
     budget: str | None,
     again: bool,
+    removes: bool,
     installed: bool,
     interpreter: str,
     recorded_as: str | None,
 ) -> None:
     """Measure RELEASES interleaved and say what changed from each to the next.
 
-    RELEASES are names (2.5.1) or ranges that exclude their first (2.0.1..2.2.0). One alone brings the one before it along.
-    Without any, the newest release and the one before it. Many are measured in sessions of neighbours that share one.
+    RELEASES are names (2.5.1), ranges that exclude their first (2.0.1..2.2.0), or NEW: those that came out since the newest
+    that this machine has measured. One alone brings the one before it along. Without any, the newest release and the one
+    before it. Many are measured in sessions of neighbours that share one.
     """
     from . import compare as said
 
@@ -114,8 +121,14 @@ def run(
         chosen = [environment.release(axis, recorded_as)]
         console.print(f"Measuring the installed torch {environment.torch} as {chosen[0].tag}.")
     else:
-        chosen = _chosen(axis, releases, lane, console)
         environment = environments.ReleaseEnvironment(conf, lane, {}, {})
+        if "NEW" in releases:
+            fresh = _new(conf, axis, lane, environment.name)
+            releases = tuple(tag for spec in releases for tag in (fresh if spec == "NEW" else [spec]))
+            if not releases:
+                console.print("There is nothing new: this machine has measured the newest release of the lane.")
+                return
+        chosen = _chosen(axis, releases, lane, console)
     sizes = sizes or _default_sizes()
     click.get_current_context().with_resource(alone(Path(conf.env_dir)))
     ends = time.monotonic() + _seconds(budget) if budget else None
@@ -142,6 +155,9 @@ def run(
             found = said.find(Path(conf.results_dir), session.machine.machine, plan.environment, old, new, questions)
             console.print(f"\n[bold]{old} -> {new}[/bold]")
             click.echo(said.text(found, everything=own is not None))
+        if removes and group is not groups[-1]:
+            over = plan.releases[:-1]
+            environments.prune(Path(conf.env_dir), over.__contains__)
     if len(chosen) == 1:
         _print_numbers(console, session)
     console.print(f"Results lie in {Path(conf.results_dir, session.machine.machine)}.")
@@ -168,19 +184,27 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
 @main.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file is out of date.")
 def document(check: bool) -> None:
-    """Write what the docs take from results/: the README's picture, the claims answered, and what ran where."""
+    """Write what the docs take from results/: the README's picture and findings, the claims answered, what ran where."""
     from . import calibrate as calibrations
-    from . import claims
+    from . import claims, steps
+    from . import compare as said
     from .charts import draw_history
     from .coverage import coverage
+    from .pythons import pythons
 
     conf, axis = load_suite(ROOT)
     results = Path(conf.results_dir)
     launches = {machine: list(read_on_axis(results, machine, axis)) for machine in machines_in(results)}
+    machine, lane, *_ = PICTURE
+    found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
+    costs = said.tell(steps.costliest(steps.of_history(found, axis)), results, machine)
+    findings = [claims.findings(found, axis), "", "What rose most from one release to the next, by question:", ""]
     files = {
+        "README.md": _with_findings("\n".join([*findings, *[f"- {said.escape(line)}" for line in costs]])),
         "docs/peak-memory.svg": draw_history(conf, axis, *PICTURE),
         "docs/answers.md": claims.document(launches, axis),
         "docs/coverage.md": coverage(launches, axis),
+        "docs/pythons.md": pythons(launches, functools.partial(read_environment, results), axis),
         "docs/calibration.md": calibrations.document(results),
     }
     console = Console(soft_wrap=True)
@@ -358,6 +382,31 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
 
 
 @main.command()
+@click.option("--write", is_flag=True, help="Change releases.toml; without it the difference is only shown.")
+@click.option("--index", "address", help="A package index [default: as uv is configured, else as pip is].")
+def sync(write: bool, address: str | None) -> None:
+    """Add the releases that the package index has and the axis has not, each where it belongs."""
+    from . import sync as index
+
+    conf, axis = load_suite(ROOT)
+    path = Path(conf.repo)
+    console = Console(soft_wrap=True)
+    found = index.find(axis, address or index.configured_index())
+    text = index.with_releases(path.read_text(encoding="utf-8"), found.new)
+    click.echo(index.difference(path, text), nl=False)
+    for sentence in found.sentences:
+        console.print(_plain(sentence))
+    names = ", ".join(release.tag for release in found.new)
+    if not found.new:
+        console.print("The axis has every release that the index has.")
+    elif write:
+        index.write(path, text)
+        console.print(f"Added {names}. Pin what they need with `torch-history lock`, measure them with `asv run NEW`.")
+    else:
+        console.print(f"New: {names}. Nothing was written: `torch-history sync --write`.")
+
+
+@main.command()
 @click.argument("releases", nargs=-1)
 @click.option("--lane", "lanes", multiple=True, default=(DEFAULT_LANE, "3.9"), show_default=True)
 def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
@@ -389,6 +438,20 @@ def _chosen(axis: Axis, specs: tuple[str, ...], lane: str, console: Console) -> 
     return able
 
 
+def _new(conf: Config, axis: Axis, lane: str, environment: str) -> tuple[str, ...]:
+    """The releases of a lane that came out since the newest that this machine has measured, late patches of older lines too,
+    each with the one before it."""
+    from .machine import describe
+
+    able = measurable(list(axis.releases), lane)[0]
+    stored = read_on_axis(Path(conf.results_dir), describe()["machine"], axis)
+    tags = {launch.release for launch in stored if launch.environment == environment}
+    measured = [release for release in able if release.tag in tags]
+    since = max((release.date for release in measured), default=able[-1].date)
+    new = [i for i, release in enumerate(able) if release not in measured and release.date >= since]
+    return tuple(able[i].tag for i in sorted({max(at, 0) for i in new for at in (i - 1, i)}))
+
+
 def _default_sizes() -> tuple[str, ...]:
     from .machine import describe
 
@@ -407,6 +470,16 @@ def _interpreter(name: str) -> str:
     if path is None:
         raise SessionError(f"There is no interpreter '{name}' on this machine: give its path with --python.")
     return path
+
+
+def _with_findings(text: str) -> str:
+    """The README with `text` between the two comments that mark the place."""
+    readme = Path("README.md").read_text(encoding="utf-8")
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SessionError(f"README.md has no place for findings: the lines {BEGIN} and {END} are missing.")
+    return f"{before}{begin}\n{text}\n{end}{after}"
 
 
 def _holds(file: Path, text: str) -> bool:
