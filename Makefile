@@ -32,11 +32,12 @@ test: lint
 test-fast: .venv/ready
 	$(BIN)/python -m pytest -m "not releases"
 
-# make lint   ruff and mypy
+# make lint   ruff, mypy and shellcheck
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/shellcheck .ci/*
 
 # make browser   installs Debian's Chromium, which the browser tests open the site in
 browser:

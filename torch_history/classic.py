@@ -141,12 +141,16 @@ def publish_classic(conf: Config, axis: Axis, html_dir: Path) -> None:
     UserError where asv's dashboard is not the one this is written for, or a vendored file not the one that
     dashboard names, or asv's list of benchmarks is missing or damaged.
     """
-    own = copy.copy(conf)
-    own.html_dir = str(html_dir)
     with tempfile.TemporaryDirectory() as scratch:
-        own.results_dir = scratch
-        _link_readable(conf, axis, Path(scratch))
-        Publish.run(own)
+        link_readable(conf, axis, Path(scratch))
+        publish_linked(conf, Path(scratch), html_dir)
+
+
+def publish_linked(conf: Config, results: Path, html_dir: Path) -> None:
+    """`publish_classic` of what `link_readable` has put into `results`."""
+    own = copy.copy(conf)
+    own.html_dir, own.results_dir = str(html_dir), str(results)
+    Publish.run(own)
     for edit in _EDITS:
         _apply(edit, html_dir)
     for page in sorted(html_dir.glob("*.html")):
@@ -163,7 +167,7 @@ def publish_classic(conf: Config, axis: Axis, html_dir: Path) -> None:
     _write_twin(html_dir / "swallow.ico", '""')
 
 
-def _link_readable(conf: Config, axis: Axis, folder: Path) -> None:
+def link_readable(conf: Config, axis: Axis, folder: Path) -> None:
     """Links what asv can read of the newest results into `folder`: its publish ends at the first file that it cannot. Raises
     UserError where its list of benchmarks is missing or damaged."""
     results = Path(conf.results_dir).resolve()

@@ -36,8 +36,9 @@ from markupsafe import Markup
 
 from . import calibrate, compare, verdicts, why
 from .axis import Axis
-from .classic import publish_classic
+from .classic import link_readable, publish_linked
 from .lanes import PUBLISHED, SCHEMA, Lane, lane_data, lanes, newest
+from .launches import machines_in
 from .processes import at_once, beside
 from .verdicts import Verdict
 
@@ -103,22 +104,26 @@ DOCUMENTS = {
 def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
     """Builds the site into `html_dir` and returns its front page. `url` is where it will be read, for the links of its
     feeds. Raises UserError where there are no results at all."""
+    results = Path(conf.results_dir)
+    nothing = util.UserError(f"{results}/ holds no launches to publish: measure first with `torch-history run`.")
+    if not machines_in(results):
+        raise nothing
     html_dir = html_dir.resolve()
     html_dir.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=html_dir.parent, prefix=".publishing-") as scratch:
-        new = Path(scratch, "site")
-        with beside(functools.partial(publish_classic, conf, axis, new / "asv")):
-            found = lanes(Path(conf.results_dir), axis, Path(conf.env_dir, PUBLISHED))
+        new, readable = Path(scratch, "site"), Path(scratch, "readable")
+        readable.mkdir()
+        link_readable(conf, axis, readable)
+        with beside(functools.partial(publish_linked, conf, readable, new / "asv")):
+            found = lanes(results, axis, Path(conf.env_dir, PUBLISHED))
             if not found:
-                raise util.UserError(
-                    f"{conf.results_dir}/ holds no launches to publish: measure first with `torch-history run`."
-                )
+                raise nothing
             told = at_once([functools.partial(_told, lane, axis) for lane in found])
         data, upgrades = zip(*told, strict=True)
         _write_data(new / "data", found, data, upgrades, axis)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
-        _write_pages(new, axis, feeds, calibrate.document(Path(conf.results_dir)))
+        _write_pages(new, axis, feeds, calibrate.document(results))
         _write_charts(new, Path(conf.env_dir, PUBLISHED))
         _swap(new, html_dir)
     return html_dir / "index.html"

