@@ -100,32 +100,37 @@ def site(tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subpro
     return folder
 
 
-@pytest.fixture
-def page(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A page of a headless Chromium without network, which fails the test on a console error or a request elsewhere. Its
-    size is the fixture's parameter."""
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium."""
     playwright = pytest.importorskip("playwright.sync_api")
     chromium = shutil.which("chromium")
     if chromium is None:
         if os.environ.get("CI"):
             pytest.fail("CI must open the site in a browser, and there is no chromium: run `make browser`")
         pytest.skip("no chromium on this machine: `make browser` installs Debian's")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
+    """A page of a browser without network and memory, which fails the test on a console error or a request elsewhere. Its
+    size is the fixture's parameter."""
     width, height = getattr(request, "param", (1200, 900))
     complaints: list[str] = []
 
     def elsewhere(url: str) -> list[str]:
         return [] if url.startswith(("file:", "data:", "blob:")) else [url]
 
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
-        context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
-        context.set_offline(True)
-        tab = context.new_page()
-        tab.on(
-            "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
-        )
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on("request", lambda request: complaints.extend(elsewhere(request.url)))
-        yield tab
-        browser.close()
+    context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
+    context.set_offline(True)
+    tab = context.new_page()
+    tab.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda request: complaints.extend(elsewhere(request.url)))
+    yield tab
+    context.close()
     assert complaints == []

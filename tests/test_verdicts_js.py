@@ -7,9 +7,7 @@ import io
 import itertools
 import json
 import math
-import os
 import random
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,25 +41,17 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Any]:
+def page(browser: Any) -> Iterator[Any]:
     """A page that holds verdicts.js and the constants it reads, and nothing else."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        if os.environ.get("CI"):
-            pytest.fail("CI must run the site's scripts in a browser, and there is no chromium: run `make browser`")
-        pytest.skip("no chromium on this machine: `make browser` installs Debian's")
     modules = {"verdicts": verdicts, "compare": compare, "why": why}
     constants = json.dumps({name: _constants(module) for name, module in modules.items()})
     complaints: list[str] = []
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        tab = browser.new_page()
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.add_script_tag(content=f"window.torchHistory = {{contents: {{constants: {constants}}}}}")
-        tab.add_script_tag(path=str(SCRIPT))
-        yield tab
-        browser.close()
+    tab = browser.new_page()
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.add_script_tag(content=f"window.torchHistory = {{contents: {{constants: {constants}}}}}")
+    tab.add_script_tag(path=str(SCRIPT))
+    yield tab
+    tab.close()
     assert complaints == []
 
 
