@@ -131,6 +131,14 @@ def test_what_lasts_longer_than_a_spike_is_a_step_and_its_end_another_newest_fir
     assert [step.verdict for step in steps] == [Verdict.FASTER, Verdict.SLOWER]
 
 
+@pytest.mark.parametrize("levels", [(1.0, 1.0, 1.6, 1.6, 1.75), (1.05, 1.0, 1.6, 1.6, 1.75), (1.0, 1.6, 1.6, 1.2, 1.2)])
+def test_two_steps_in_a_row_are_no_spike_although_one_would_explain_as_much(levels: tuple[float, ...]) -> None:
+    steps = told(measured(lambda i: levels[i], [TAGS[:5]], 0.002, launches=2))
+    changes = [i for i in range(4, 0, -1) if levels[i] != levels[i - 1]]
+    assert where(steps) == [(Kind.STEP, TAGS[i], TAGS[i]) for i in changes]
+    assert [step.ratio for step in steps] == pytest.approx([levels[i] / levels[i - 1] for i in changes], rel=0.01)
+
+
 def test_slow_drift_is_told_as_one_with_its_total() -> None:
     tags = TAGS[:30]
     (drift,) = told(measured(lambda i: 1.1 ** min(max((i - 5) / 20, 0), 1), in_sessions(tags, 5), 0.01, 0.01))

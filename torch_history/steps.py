@@ -63,6 +63,10 @@ SCATTERED = 2.0
 """A release whose launches in a session scatter more than twice as much as usual even without the farthest of them was
 disturbed more than once, and none of them says which are right: it counts for as much less as its own variance is larger."""
 
+TIE = 1e-6
+"""Logarithms of likelihoods that differ by less are of shapes that explain the same beside those already found: of two steps
+in a row the first is as well a spike that ends where the second begins. Steps come first in `all_shapes`, and are told."""
+
 EXACT = 1e-12
 """Least variance of a launch's logarithm: seven digits are stored."""
 
@@ -397,7 +401,7 @@ def find_shapes(cells: _Cells) -> list[Shape]:
     def likeliest(beside: list[Shape]) -> list[Shape]:
         fit = cells.fit(beside)
         likelihood = np.where(fit.chance <= allowed, fit.likelihood, -math.inf)
-        best = int(np.argmax(likelihood))
+        best = int(np.argmax(likelihood >= likelihood.max() - TIE))
         return [candidates[best]] if likelihood[best] > -math.inf and candidates[best] not in beside else []
 
     shapes: list[Shape] = []
