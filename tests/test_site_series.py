@@ -512,6 +512,18 @@ def test_no_variant_chosen_and_unknown_names_are_said(site: Path, page: Any) -> 
 
 
 @browser
+def test_what_ran_nowhere_has_a_sentence_in_place_of_an_empty_chart(changed: Callable[..., Path], page: Any) -> None:
+    lane = made_up(4, 2)
+    lane["patterns"], lane["reasons"] = [[]], ["it needs torch >= 9"]
+    for series in lane["series"]:
+        series.update(numbers=[], missing=[[i, 0, 0] for i in range(4)])
+    show(page, changed(lane), "series", benchmark="question.Question.track_time", size="small")
+    assert page.locator("canvas").count() == 0
+    assert page.get_by_text("There is nothing to draw. No variant shown has a number on any release").is_visible()
+    assert page.get_by_text("it needs torch >= 9").first.is_visible()
+
+
+@browser
 def test_asvs_page_shows_the_same_variants(site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=PEAK, size="small", variants="eager,scripted")
     page.get_by_role("link", name="asv's page of it").first.click()

@@ -209,6 +209,11 @@
         const {series} = all[0];
         const divisors = divisorsOf(lane, all, relative);
         const rows = rowsOf(lane, shown, divisors, y === "log");
+        if (rows.points.every(({value}) => value === null)) {
+            const why = rows.undrawn ? caption(series.unit, rows, divisors !== null)
+                : "No variant shown has a number on any release; the table says why.";
+            return el("figure", {class: "history"}, el("p", {}, `There is nothing to draw. ${why}`));
+        }
         const at = new Map(lane.releases.map(({tag}, position) => [tag, position]));
         const place = (tag) => ({position: at.get(tag), date: lane.releases[at.get(tag)].date});
         const releases = new Set(rows.points.map(({position}) => position)).size;
