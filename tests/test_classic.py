@@ -15,6 +15,7 @@ import json
 import math
 import re
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -131,6 +132,12 @@ class Published:
         return self.site / "asv"
 
 
+def publish(conf: Config, axis: Axis, html_dir: Path) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        classic.link_readable(conf, axis, Path(scratch))
+        classic.publish_linked(conf, Path(scratch), html_dir)
+
+
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     root = tmp_path_factory.mktemp("classic")
@@ -139,7 +146,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
     site.mkdir()
     (site / "index.html").write_text("<!doctype html><title>front page</title><link rel=icon href=data:,>")
     before = copy.deepcopy(vars(conf))
-    classic.publish_classic(conf, Axis.load(conf.repo), site / "asv")
+    publish(conf, Axis.load(conf.repo), site / "asv")
     assert vars(conf) == before
     return Published(conf, site)
 
@@ -179,7 +186,7 @@ def test_tampered_vendored_file_is_refused(
         stream.write(" ")
     monkeypatch.setattr(classic, "VENDOR", vendor)
     with pytest.raises(util.UserError, match=r"vendor/stupidtable\.min\.js is not the file .*sha512.*Restore it"):
-        classic.publish_classic(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
+        publish(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
 
 
 def test_missing_vendored_file_is_refused(
@@ -190,14 +197,14 @@ def test_missing_vendored_file_is_refused(
     (vendor / "md5.min.js").unlink()
     monkeypatch.setattr(classic, "VENDOR", vendor)
     with pytest.raises(util.UserError, match=r"md5\.min\.js, of which torch-history has no copy.*add md5\.min\.js"):
-        classic.publish_classic(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
+        publish(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
 
 
 def test_changed_dashboard_is_refused(published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = classic._Edit("a thing", "asv.js", "a line asv never had", "")
     monkeypatch.setattr(classic, "_EDITS", (gone,))
     with pytest.raises(util.UserError, match=r"asv\.js is not the one .* a thing\. Install asv 0\.6\.6"):
-        classic.publish_classic(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
+        publish(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
 
 
 def test_only_the_newest_releases_are_in_it(
@@ -205,7 +212,7 @@ def test_only_the_newest_releases_are_in_it(
 ) -> None:
     monkeypatch.setattr(classic, "MOST_RELEASES", 2)
     axis = Axis.load(published.conf.repo)
-    classic.publish_classic(published.conf, axis, tmp_path / "html")
+    publish(published.conf, axis, tmp_path / "html")
     graph = tmp_path / "html" / "graphs" / "summary" / f"{BYTES}.json"
     positions = [position for position, _ in json.loads(graph.read_text())]
     assert positions == [len(axis.releases) - 2, len(axis.releases) - 1]

@@ -12,7 +12,6 @@ import hashlib
 import html
 import json
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -134,20 +133,13 @@ _EDITS = (
 )
 
 
-def publish_classic(conf: Config, axis: Axis, html_dir: Path) -> None:
-    """Publishes asv's dashboard of the newest releases into `html_dir`, replacing what is there.
+def publish_linked(conf: Config, results: Path, html_dir: Path) -> None:
+    """Publishes asv's dashboard of what `link_readable` has put into `results` into `html_dir`, replacing what is there.
 
     It needs no other host, neither from a web server nor opened as a file. `conf` stays as it is. Raises
     UserError where asv's dashboard is not the one this is written for, or a vendored file not the one that
-    dashboard names, or asv's list of benchmarks is missing or damaged.
+    dashboard names.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        link_readable(conf, axis, Path(scratch))
-        publish_linked(conf, Path(scratch), html_dir)
-
-
-def publish_linked(conf: Config, results: Path, html_dir: Path) -> None:
-    """`publish_classic` of what `link_readable` has put into `results`."""
     own = copy.copy(conf)
     own.html_dir, own.results_dir = str(html_dir), str(results)
     Publish.run(own)
