@@ -22,6 +22,7 @@ from torch_history.verdicts import (
     MARGIN,
     MOST_LENT,
     PULLED_IN,
+    ROBUST_FROM,
     Change,
     Estimate,
     Evidence,
@@ -35,6 +36,7 @@ from torch_history.verdicts import (
     estimate,
     history,
     human,
+    observations,
     weigh,
     where_trigamma,
 )
@@ -385,13 +387,69 @@ def test_session_without_a_round_in_common_cannot_tell() -> None:
     assert (change.verdict, change.reason, change.low) == (Verdict.CANT_TELL, NO_CHAIN, None)
 
 
-@pytest.mark.parametrize("launches", [3, 4, 5, 6])
-def test_one_launch_out_of_line_among_few_is_no_change(launches: int) -> None:
+OTHERS = ("v2.0.0", "v2.1.1", "v2.1.2")
+
+
+def others(random: np.random.Generator, noise: float, rounds: int) -> list[Launch]:
+    """Launches of three other releases of the same rounds."""
+    return [one for tag in OTHERS for one in timed(tag, noisy(random, 1.0, noise, rounds))]
+
+
+@pytest.mark.parametrize("releases", [2, 5])
+@pytest.mark.parametrize("launches", [2, 3, 4, 5, 6])
+def test_one_launch_out_of_line_among_few_is_no_change(launches: int, releases: int) -> None:
     random = np.random.default_rng(launches)
     for _ in range(30):
         olds, news = noisy(random, 1.0, 0.003, launches), noisy(random, 1.0, 0.003, launches)
         news[1] *= 3
-        assert only(timed(OLD, olds) + timed(NEW, news)).verdict is Verdict.CANT_TELL
+        beside = others(random, 0.003, launches) if releases > 2 else []
+        assert only(timed(OLD, olds) + timed(NEW, news) + beside).verdict is Verdict.CANT_TELL
+
+
+@pytest.mark.parametrize("rounds", [2, ROBUST_FROM])
+def test_other_releases_of_few_rounds_tell_of_noise_and_leave_the_ratio(rounds: int) -> None:
+    random = np.random.default_rng(rounds)
+    olds, news = noisy(random, 1.0, 0.02, rounds), noisy(random, 1.3, 0.02, rounds)
+    alone = timed(OLD, olds) + timed(NEW, news)
+    launches = alone + others(random, 0.02, rounds)
+    change, expected = (
+        only(launches),
+        dense(observations(next(iter(history(launches).values())), OLD, NEW, *OTHERS), OLD, NEW),
+    )
+    half = stats.t.ppf(1 - FALSE_RATE / 2, 4 * (rounds - 1)) * math.sqrt(expected.variance * expected.factor)
+    assert expected.freedom == 4 * (rounds - 1)
+    assert change.ratio == pytest.approx(only(alone).ratio)
+    assert (change.low, change.high) == pytest.approx([(change.ratio or 0) * math.exp(sign * half) for sign in (-1, 1)])
+
+
+def test_other_releases_of_many_rounds_are_left_out() -> None:
+    random = np.random.default_rng(8)
+    rounds = ROBUST_FROM + 1
+    alone = timed(OLD, noisy(random, 1.0, 0.02, rounds)) + timed(NEW, noisy(random, 1.3, 0.02, rounds))
+    assert only(alone + others(random, 0.02, rounds)) == only(alone)
+
+
+def test_disturbed_launches_of_other_releases_are_not_counted() -> None:
+    random = np.random.default_rng(9)
+    disturbed = [replace(one, facts={"conditions": {"disturbed": "it was loud"}}) for one in others(random, 0.02, 3)]
+    assert only(timed(OLD, [1.0, 1.01, 1.0]) + timed(NEW, [1.1, 1.12, 1.1]) + disturbed).disturbed == 0
+
+
+def test_two_rounds_of_five_releases_find_a_change_and_call_next_to_none_falsely() -> None:
+    random = np.random.default_rng(20)
+    tags = (OLD, NEW, *OTHERS)
+    launches = []
+    for i, noise in enumerate(0.01 * np.exp(random.normal(0, 0.7, 300))):
+        for turn, drift in enumerate(np.exp(random.normal(0, 0.1, 2)), 1):
+            for tag in tags:
+                planted = 1.2 if tag == NEW and i < 30 else 1.0
+                second = float(planted * drift * np.exp(random.normal(0, noise)))
+                launches += counted(tag, [second], f"q{i}.Q.track_time", round=turn)
+    told = {int(one.series.question[1:]) for one in compare(launches, OLD, NEW) if one.verdict is Verdict.SLOWER}
+    false = [one for one in compare(launches, OLD, "v2.1.1") if one.verdict in (Verdict.SLOWER, Verdict.FASTER)]
+    assert len(told & set(range(30))) >= 20
+    assert len(told - set(range(30))) <= 1
+    assert len(false) <= 1
 
 
 @pytest.mark.parametrize("disturbed", [1, 2])

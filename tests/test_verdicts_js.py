@@ -125,7 +125,7 @@ class Truth:
         if (tag, *series) not in self.levels:
             metric = series[1]
             if metric in self.timed:
-                step = self.chance.choice((1.0, 1.0, 1.0, 1.01, 1.05, 1.2, 3.7, 0.8, 0.31))
+                step = self.chance.choice((1.0, 1.0, 1.0, 1.0103, 1.0507, 1.2011, 3.7003, 0.8017, 0.3119))
                 value = (known[-1] if known else 10 ** self.chance.uniform(-7, 3)) * step
             elif known and self.chance.random() < 0.6:
                 value = known[-1]
@@ -146,7 +146,7 @@ class Truth:
             return Case(case, value=value + (self.chance.random() < 0.01))
         noise = self.noises[case]
         value *= math.exp(drift + self.chance.gauss(0, noise)) * (3 if noise and self.chance.random() < 0.05 else 1)
-        value = float(f"{value:.7g}")
+        value = float(f"{value:.13g}")
         return Case(case, samples=(value, 1.2 * value)) if metric == "time" else Case(case, value=value)
 
 

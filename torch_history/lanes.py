@@ -14,7 +14,7 @@ import itertools
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,13 +112,14 @@ def lanes(results_dir: Path, axis: Axis, memory: Path) -> list[Lane]:
 
 @dataclass(frozen=True)
 class _Head:
-    """That a file holds launches of some releases of one version of a benchmark in one environment, the last at `last`."""
+    """That a file holds launches of some releases of one version of a benchmark in one environment, the last at `last`;
+    `sessions` are those of each release."""
 
     environment: str
     benchmark: str
     version: str
     last: str
-    releases: list[str]
+    sessions: dict[str, list[str]]
 
 
 class _Files:
@@ -137,18 +138,29 @@ class _Files:
         every = sorted((head for heads in self.heads.values() for head in heads), key=lambda head: head.last)
         self.newest = {(head.environment, head.benchmark): head.version for head in every}
         self._of: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        self._sessions: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._measured: dict[tuple[str, str], set[str]] = defaultdict(set)
         for name, heads in self.heads.items():
             for head in heads:
                 if self.newest[head.environment, head.benchmark] == head.version:
-                    for release in head.releases:
+                    for release, sessions in head.sessions.items():
                         names = self._of[head.environment][release]
                         names += [name] if name not in names else []
+                        self._sessions[head.environment, release].update(sessions)
+                        for session in sessions:
+                            self._measured[head.environment, session].add(release)
 
     def of_environments(self) -> dict[str, dict[str, list[str]]]:
         """Environment -> release -> the files with launches of it, of the newest version of their benchmark."""
         return {environment: dict(of) for environment, of in self._of.items()}
 
-    def history(self, environment: str, tags: Sequence[str]) -> History:
+    def beside(self, environment: str, old: str, new: str, axis: Axis) -> set[str]:
+        """Both releases, and all others of the axis that were measured in a session of both."""
+        shared = self._sessions[environment, old] & self._sessions[environment, new]
+        measured = {tag for session in shared for tag in self._measured[environment, session]}
+        return {old, new, *(tag for tag in measured if tag in axis)}
+
+    def history(self, environment: str, tags: Collection[str]) -> History:
         """What `verdicts.history` gives of all files, of these releases."""
         names = dict.fromkeys(name for tag in tags for name in self._of[environment][tag])
         return history(
@@ -185,10 +197,14 @@ def _heads(launches: Iterable[Launch]) -> list[_Head]:
     apart: dict[tuple[str, str, str], list[Launch]] = defaultdict(list)
     for launch in launches:
         apart[launch.environment, launch.benchmark, launch.version].append(launch)
-    return [
-        _Head(*key, max(launch.started_at for launch in of), sorted({launch.release for launch in of}))
-        for key, of in apart.items()
-    ]
+    return [_Head(*key, max(launch.started_at for launch in of), _sessions_of(of)) for key, of in apart.items()]
+
+
+def _sessions_of(launches: Iterable[Launch]) -> dict[str, list[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for launch in launches:
+        found[launch.release].add(launch.session)
+    return {release: sorted(sessions) for release, sessions in found.items()}
 
 
 @functools.cache
@@ -201,24 +217,20 @@ def _made_by() -> str:
 @dataclass(frozen=True)
 class _Task:
     """A part to be made in a process of its own: `tags` with their facts, written to `path` unless that is None, and what
-    those in `changing` changed against the release before them; `before` is the one before the first."""
+    was `changed`, old release -> new one."""
 
     files: _Files
     environment: str
     tags: Sequence[str]
-    before: str | None
-    changing: Sequence[str]
+    changed: Sequence[tuple[str, str]]
     path: Path | None
     facts: Mapping[str, Mapping[str, Any]]
     axis: Axis
 
     def make(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What is remembered of the part, empty if it was not asked for; and the changes, release -> `_change`."""
-        first = [self.before] if self.before else []
-        steps_of = [(old, new) for old, new in itertools.pairwise([*first, *self.tags]) if new in self.changing]
-        first = [tag for tag in first if any(old == tag for old, _ in steps_of)]
-        read = self.tags if self.path else [tag for tag in self.tags if any(tag in pair for pair in steps_of)]
-        found = self.files.history(self.environment, [*first, *read])
+        beside = [self.files.beside(self.environment, *pair, self.axis) for pair in self.changed]
+        found = self.files.history(self.environment, set(self.tags if self.path else ()).union(*beside))
         part: dict[str, Any] = {}
         with threadpool_limits(1):
             if self.path:
@@ -230,7 +242,7 @@ class _Task:
                     for question, answers in data["answers"].items()
                 }
                 part = {"series": [row["key"] for row in data["series"]], "words": words}
-            return part, {new: _change(found, old, new) for old, new in steps_of}
+            return part, {new: _change(found, old, new) for old, new in self.changed}
 
 
 def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Iterator[Lane]:
@@ -255,7 +267,11 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
             continue
         batches = [tags[first : first + PART] for first in range(0, len(tags), PART)]
         keys = [files.digest(environment, batch, axis) for batch in batches]
-        pairs = {new: files.digest(environment, [old, new], axis) for old, new in itertools.pairwise(tags)}
+        before = {new: old for old, new in itertools.pairwise(tags)}
+        pairs = {
+            new: files.digest(environment, [old, *sorted(files.beside(environment, old, new, axis))], axis)
+            for new, old in before.items()
+        }
         facts = {tag: read_environment(results_dir, name, tag, environment) for tag in tags}
         tasks = []
         for batch, key in zip(batches, keys, strict=True):
@@ -264,13 +280,12 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
                 files,
                 environment,
                 batch,
-                before=tags[tags.index(batch[0]) - 1] if batch[0] != tags[0] else None,
-                changing=[tag for tag in batch if tag in pairs and pairs[tag] not in changes],
+                changed=[(before[tag], tag) for tag in batch if tag in pairs and pairs[tag] not in changes],
                 path=None if key in parts and path.exists() else path,
                 facts={tag: facts[tag] for tag in batch},
                 axis=axis,
             )
-            if task.path or task.changing:
+            if task.path or task.changed:
                 tasks.append(task)
         for task, (part, changed) in zip(tasks, at_once([task.make for task in tasks]), strict=True):
             if task.path:

@@ -299,12 +299,14 @@ def observations(releases: Mapping[str, _Pairs], *tags: str) -> list[Observation
 
 
 def comparable(releases: Mapping[str, _Pairs], old: str, new: str) -> list[Observation]:
-    """What compares the two releases: theirs in the rounds that hold both; without such a round those of every release that
-    rounds tie to them, one by another; none where no chain of rounds does."""
+    """What compares the two releases: the rounds that hold both, with the other releases there where rounds are few, because
+    those tell of noise too; without such a round those of every release that rounds tie to them, one by another; none where
+    no chain of rounds does."""
     seen = observations(releases, old, new)
     both = {one.block for one in seen if one.release == old} & {one.block for one in seen if one.release == new}
     if both:
-        return [one for one in seen if one.block in both]
+        beside = releases if len(both) <= ROBUST_FROM else (old, new)
+        return [one for one in observations(releases, *beside) if one.block in both]
     seen = observations(releases, *releases)
     rounds: dict[Block, set[str]] = defaultdict(set)
     of_release: dict[str, list[Block]] = defaultdict(list)
@@ -459,7 +461,7 @@ def _timed(
         ratio=math.exp(shift),
         spread=max((_variation(side) for side in (olds, news) if len(side) > 1), default=None),
         launches=(len(olds), len(news)),
-        disturbed=sum(one.disturbed for one in seen),
+        disturbed=sum(one.disturbed for one in seen if one.release in (old, new)),
     )
     if evidence is None:
         return found

@@ -208,9 +208,11 @@
     const comparable = (pattern, launches, old, now) => {
         const theirs = [old, now].map((release) => launches.get(release) || []);
         const [olds, news] = theirs.map((positions) => new Set(positions.map((i) => pattern[i][1])));
-        const both = theirs.flat().filter((i) => olds.has(pattern[i][1]) && news.has(pattern[i][1]));
-        if (both.length) {
-            return both;
+        const both = new Set([...olds].filter((block) => news.has(block)));
+        if (both.size) {
+            const beside = both.size <= constants().verdicts.ROBUST_FROM;
+            return pattern.flatMap(([release, block], i) =>
+                (both.has(block) && (beside || release === old || release === now) ? [i] : []));
         }
         const rounds = new Map();
         pattern.forEach(([release, block]) => rounds.set(block, (rounds.get(block) || new Set()).add(release)));
@@ -240,7 +242,7 @@
         const release = used.map((i) => (pattern[i][0] === old ? others.size : others.get(pattern[i][0])));
         const block = used.map((i) => blocks.get(pattern[i][1]));
         const sides = [old, now].map((side) => used.filter((i) => pattern[i][0] === side));
-        const design = {used, sides, release, block, blocks: blocks.size, releases: others.size, isUsed: new Set(used)};
+        const design = {used, sides, release, block, blocks: blocks.size, releases: others.size};
         if (others.size === 1 && used.length === 2 * blocks.size) {
             const of = sides.map((positions) => new Map(positions.map((i) => [pattern[i][1], i])));
             return {...design, pairs: [...of[0]].map(([key, i]) => [i, of[1].get(key)])};
@@ -361,13 +363,13 @@
 
     // --- verdicts.py: verdicts
 
-    const timed = (at, series, {sides, isUsed}, shift, evidence, errorRate) => {
+    const timed = (at, series, {sides}, shift, evidence, errorRate) => {
         const [olds, news] = sides.map((positions) => positions.map((i) => series.numbers[i]));
         const spreads = [olds, news].filter((side) => side.length > 1).map(variation);
         const found = change(at, "CAN'T TELL", {
             old: median(olds), new: median(news), ratio: Math.exp(shift), launches: [olds.length, news.length],
             spread: spreads.length ? Math.max(...spreads) : null,
-            disturbed: series.disturbed.filter((i) => isUsed.has(i)).length,
+            disturbed: series.disturbed.filter((i) => sides.flat().includes(i)).length,
         });
         if (!evidence) {
             return found;
