@@ -185,8 +185,8 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file is out of date.")
 def document(check: bool) -> None:
     """Write what the docs take from results/: the README's picture and findings, the claims answered, what ran where."""
+    from . import again, claims, steps
     from . import calibrate as calibrations
-    from . import claims, steps
     from . import compare as said
     from .charts import draw_history
     from .coverage import coverage
@@ -205,6 +205,7 @@ def document(check: bool) -> None:
         "docs/answers.md": claims.document(launches, axis),
         "docs/coverage.md": coverage(launches, axis),
         "docs/pythons.md": pythons(launches, functools.partial(read_environment, results), axis),
+        "docs/again.md": again.document(launches, axis),
         "docs/calibration.md": calibrations.document(results),
     }
     console = Console(soft_wrap=True)
