@@ -249,6 +249,18 @@ def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: 
     assert "The budget allows no further round after 2 of 5." in said.export_text()
 
 
+def test_what_a_spent_budget_left_untold_is_gone_on_with(make: Make, world: World, said: Console) -> None:
+    first = make(launches=3, budget=1e-9)
+    first.measure(said)
+    assert rounds_of(first.launches(), "noisy") == 2
+    second = make(launches=3, budget=3600.0)
+    assert (second.id, second.resumed) == (first.id, True)
+    second.measure(said)
+    assert rounds_of(second.launches(), "noisy") > 3
+    assert rounds_of(second.launches(), "even") < rounds_of(second.launches(), "noisy")
+    assert make(launches=3, budget=3600.0).finished
+
+
 def test_what_was_disturbed_is_measured_again_and_both_are_kept(make: Make, world: World, said: Console) -> None:
     world.disturbed_laps, world.noise = {2}, 0.001
     session = make()

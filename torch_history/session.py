@@ -205,6 +205,7 @@ class Session:
         begun = bool(stored and self.launches())
         self.finished = begun and bool(stored.get("finished"))
         self.resumed = begun and not self.finished
+        self._spent = False
         self._watch = Watch(gpu=self._on_gpu, threads=int(self.machine.__dict__.get("threads", 1)))
         self._recent: dict[_Key, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
         self._askings: dict[_Key, list[float]] = defaultdict(list)
@@ -219,7 +220,8 @@ class Session:
         return [launch for launch in stored if launch.session == self.id]
 
     def measure(self, console: Console) -> None:
-        """Measures what is missing of the plan. Raises KeyboardInterrupt when interrupted; what was finished is kept."""
+        """Measures what is missing of the plan. Raises KeyboardInterrupt when interrupted; what was finished is kept. Where
+        the budget ends before all is told the session is not finished: asked again, it spends another one."""
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
@@ -243,6 +245,7 @@ class Session:
                     break
                 if turn > 2 and last_turn > left and turn <= self.plan.launches:
                     console.print(f"The budget allows no further round after {turn - 1} of {self.plan.launches}.")
+                    self._spent = True
                     break
                 if not console.is_terminal:
                     console.print(words)
@@ -251,7 +254,7 @@ class Session:
                 turn_began = time.monotonic()
                 self._round(turn, questions, work, lambda: progress.advance(task))
                 last_turn = time.monotonic() - turn_began
-        self._save_state(finished=True)
+        self._save_state(finished=not self._spent)
 
     def _work(self, questions: _Questions, turn: int, left: float) -> tuple[_Work, str]:
         """What round `turn` measures, and a line that says so: everything at first, then what is undecided and can be
@@ -275,6 +278,7 @@ class Session:
         seconds = cost(before)
         next_round = sum(len(tags) * seconds.get(question, 0.0) for (question, _), (tags, _) in found.cases.items())
         if next_round > left:
+            self._spent = True
             return {}, f"The budget is spent after {turn - 1} rounds: {told}, {found.undecided} are not."
         work: _Work = defaultdict(dict)
         for (question, parameters), (tags, _) in found.cases.items():
