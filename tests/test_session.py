@@ -20,6 +20,7 @@ from asv.benchmarks import Benchmarks
 from asv.machine import Machine
 from asv.runner import BenchmarkResult
 from rich.console import Console
+from rich.progress import Progress
 
 from torch_history import servers
 from torch_history.launches import Launch
@@ -281,6 +282,30 @@ def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said
     times = [change for change in compare(session.launches(), OLD, NEW) if change.series.varies and change.old]
     assert all(change.launches == (2, 2) and change.disturbed == 4 for change in times)
     assert len(world.started) == 2 * 2 * 2
+
+
+def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: World, said: Console) -> None:
+    world.disturbed_laps = set(range(100))
+    session = make(launches=1, only="counts")
+    session.measure(said)
+    assert len(world.asked) == 2 * 4
+    assert all("disturbed" in launch.facts["conditions"] for launch in session.launches())
+
+
+def test_progress_counts_a_case_once_however_often_it_is_asked(
+    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.disturbed_laps, world.slow_asks = {2}, {(NEW, "even"): [2]}
+    done: list[float] = []
+    advance = Progress.advance
+
+    def advanced(progress: Progress, *given: Any) -> None:
+        advance(progress, *given)
+        done.append(progress.tasks[0].completed)
+
+    monkeypatch.setattr(Progress, "advance", advanced)
+    make().measure(said)
+    assert max(done) == 2 * 4
 
 
 @pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])

@@ -290,8 +290,9 @@ class Session:
         )
 
     def _round(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> None:
-        """Measures `work` of one round; a part of it that was disturbed is measured again, in fresh interpreters. Those are
-        started in an order of chance: what is forked from the first differs for good from what is forked from the last."""
+        """Measures `work` of one round; a part of it that was disturbed is measured again, in fresh interpreters, unless it
+        holds counts only, which nothing disturbs. Interpreters are started in an order of chance: what is forked from the
+        first differs for good from what is forked from the last."""
         parts = self._missing(turn, questions, work, advance)
         for repeat in range(1 + REPEATS):
             if not parts:
@@ -307,8 +308,9 @@ class Session:
                     self._askings.clear()
                     again = cases
                     for attempt in range(1 + AGAIN):
-                        again, fair = self._measure_part(turn + attempt, metrics, again, servers, advance)
-                        if not fair and repeat < REPEATS:
+                        step = advance if repeat == attempt == 0 else lambda: None
+                        again, fair = self._measure_part(turn + attempt, metrics, again, servers, step)
+                        if not fair and repeat < REPEATS and self._only(turn) != "counts":
                             disturbed.append((question, cases))
                             break
                         if not again:
