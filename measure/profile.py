@@ -38,11 +38,13 @@ _WAITS = ("cudaStreamSynchronize", "cuStreamSynchronize", "cudaEventSynchronize"
 def profile(call: Callable[[], object], device: str) -> Profile:
     """Profiles one call of an already warm `call`. The result is alive until the end, so it is part of the peak.
 
-    Raises RuntimeError where the profiler recorded nothing: a count of zero would then mean nothing.
+    Raises RuntimeError where the profiler recorded nothing, or sees no memory at all: a zero would then mean nothing.
     """
-    recorded = _recorded(call, device) if _RAW_MEMORY or device == "cuda" else _recorded_before_kineto(call)
+    recorded = _record(call, device)
     if not recorded.host:
         raise RuntimeError(f"the profiler of torch {torch.__version__} recorded nothing")
+    if device == "cpu" and not recorded.memory and not _record(lambda: torch.empty(1), device).memory:
+        raise RuntimeError(f"the profiler of torch {torch.__version__} records no memory")
     no_kernel = ("Memcpy", "Memset", "[memory]")
     annotations = set(recorded.host)
     peak, retained, allocations = _cuda_memory(call) if device == "cuda" else _cpu_memory(recorded.memory)
@@ -64,8 +66,15 @@ class _Recorded(NamedTuple):
     memory: list
 
 
-_RAW_MEMORY = not hasattr(getattr(torch._C._autograd, "ProfilerResult", None), "legacy_events")
-"""From torch 1.10 on changes of memory are raw events called [memory]; before, the older profiler's records hold them."""
+_RAW_MEMORY = not any(
+    hasattr(getattr(torch._C._autograd, name, None), "legacy_events") for name in ("ProfilerResult", "_ProfilerResult")
+)
+"""From torch 1.10 on changes of memory are raw events called [memory]; before, the older profiler's records hold them. The
+class has the first name in torch 1.8 and the second in 1.9."""
+
+
+def _record(call: Callable[[], object], device: str) -> _Recorded:
+    return _recorded(call, device) if _RAW_MEMORY or device == "cuda" else _recorded_before_kineto(call)
 
 
 def _recorded(call: Callable[[], object], device: str) -> _Recorded:

@@ -525,6 +525,13 @@ def test_profiler_that_recorded_nothing_is_an_error_and_not_a_zero(monkeypatch: 
         profile.profile(lambda: None, "cpu")
 
 
+def test_profiler_that_sees_no_memory_is_an_error_and_not_a_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert profile.profile(lambda: torch.empty(0).view(0), "cpu").peak_memory == 0
+    play_profiler(monkeypatch, [Event("aten::mul")])
+    with pytest.raises(RuntimeError, match=r"profiler of torch .* records no memory"):
+        profile.profile(lambda: None, "cpu")
+
+
 # --- which device
 
 

@@ -284,6 +284,24 @@ def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said
     assert len(world.started) == 2 * 2 * 2
 
 
+def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(
+    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.noise = 0.001
+    first = make()
+    first.measure(said)
+    assert make().finished
+    asked = len(world.asked)
+    monkeypatch.setattr("torch_history.session._suite", lambda conf: "edited")
+    edited = Benchmarks(first.conf, [{**TIME, "version": "2"}, BYTES])
+    monkeypatch.setattr(Session, "_discover", lambda self: edited)
+    second = make()
+    assert (second.id, second.resumed) == (first.id, True)
+    second.measure(said)
+    assert len(world.asked) == 2 * asked
+    assert make().finished
+
+
 def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: World, said: Console) -> None:
     world.disturbed_laps = set(range(100))
     session = make(launches=1, only="counts")

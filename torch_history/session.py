@@ -203,7 +203,8 @@ class Session:
         stored = {} if again else self._stored_state()
         self.id: str = stored.get("id") or new_session()
         begun = bool(stored and self.launches())
-        self.finished = begun and bool(stored.get("finished"))
+        self._suite = _suite(conf)
+        self.finished = begun and stored.get("finished") is True and stored.get("suite") == self._suite
         self.resumed = begun and not self.finished
         self._spent = False
         self._watch = Watch(gpu=self._on_gpu, threads=int(self.machine.__dict__.get("threads", 1)))
@@ -470,7 +471,17 @@ class Session:
 
     def _save_state(self, finished: bool) -> None:
         self._state.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._state, json.dumps({"id": self.id, "finished": finished}))
+        write_atomically(self._state, json.dumps({"id": self.id, "finished": finished, "suite": self._suite}))
+
+
+def _suite(conf: Config) -> str:
+    """A digest of the sources that say what is measured: after an edit a finished session has something to do again."""
+    digest = hashlib.sha256()
+    for folder in (conf.benchmark_dir, "measure", "workloads"):
+        for path in sorted(Path(folder).rglob("*.*")):
+            if path.suffix in (".py", ".cpp"):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _minutes(seconds: float) -> str:
