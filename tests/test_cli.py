@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -121,6 +124,25 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     assert removed == [["v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1"]]
     assert command("run", "1.13.1..2.2.2").exit_code == 0
     assert len(removed) == 1
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.Signals) -> None:
+    code = "import time, click; from torch_history import cli\n"
+    code += "@cli.main.command()\ndef wait():\n    print('ready', flush=True)\n    time.sleep(60)\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{code}cli.main(['wait'])"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(asked)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in said
 
 
 # --- documents

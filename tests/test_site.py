@@ -257,6 +257,25 @@ def test_badges_say_what_the_newest_release_costs(tmp_path: Path) -> None:
     assert number("machine-0", 40, "a.A.track_peak_memory", 0, 1) == 1001
 
 
+def test_what_was_not_measured_on_a_gpu_is_said_on_every_page(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 3, series=20)
+    axis = Axis.load(conf.repo)
+
+    def said() -> set[bool]:
+        pages = [(publish_site(conf, axis, tmp_path / "html").parent / file).read_text() for file in FILES]
+        return {sentence in page for page in pages}
+
+    sentence = "Nothing here was measured on a GPU yet."
+    assert said() == {True}
+    machine = tmp_path / "results" / "machine-1"
+    record = json.loads((machine / "machine.json").read_text())
+    (machine / "machine.json").write_text(json.dumps({**record, "device": "cuda"}))
+    next(machine.glob(f"{tag(2)}-*.jsonl")).unlink()
+    assert said() == {False}
+    sentence = f"On a GPU: {tag(0)}, {tag(1)}; 1 of the axis were not measured on one."
+    assert said() == {True}
+
+
 def test_feeds_are_atom_with_an_entry_for_each_step(tmp_path: Path) -> None:
     conf = write_tree(tmp_path, 45, series=40, machines=2)
     publish_site(conf, Axis.load(conf.repo), tmp_path / "html", url="https://example.org/history")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shutil
+import signal
 import statistics
 import sys
 import time
@@ -57,6 +58,9 @@ class _Sentences(click.Group):
 @click.group(cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Which PyTorch release made your code slower, or hungrier?"""
+    # A session in the background is asked to end by either signal, and both must let it end the interpreters it started.
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, signal.default_int_handler)
 
 
 @main.command()

@@ -123,7 +123,7 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
         _write_data(new / "data", found, data, upgrades, axis)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
-        _write_pages(new, axis, feeds, calibrate.document(results))
+        _write_pages(new, axis, feeds, calibrate.document(results), _on_a_gpu(found, axis))
         _write_charts(new, Path(conf.env_dir, PUBLISHED))
         _swap(new, html_dir)
     return html_dir / "index.html"
@@ -306,13 +306,26 @@ def _width(text: str) -> int:
 # --- pages
 
 
-def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: str) -> None:
+def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
+    """A sentence that says what of the site was measured on a GPU."""
+    measured = {tag for lane in found if lane.device == "cuda" for tag in lane.releases}
+    if not measured:
+        return "Nothing here was measured on a GPU yet."
+    missing = len(axis.releases) - len(measured)
+    tags = ", ".join(sorted(measured, key=axis.position))
+    return (
+        f"On a GPU: {tags}; {missing} of the axis were not measured on one." if missing else "On a GPU: every release."
+    )
+
+
+def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: str, on_a_gpu: str) -> None:
     templates = _templates()
     here = Path(__file__).parent / "templates"
-    common = {"pages": [*((page.file, page.words) for page in PAGES), ("method.html", "Method")], "feeds": feeds}
+    pages = [*((page.file, page.words) for page in PAGES), ("method.html", "Method")]
+    common = {"pages": pages, "feeds": feeds, "newest": axis.newest, "on_a_gpu": on_a_gpu}
     for page in PAGES:
         text = templates.get_template("page.html").render(
-            **common, here=page.file, title=page.title, lead=page.lead, scripts=page.scripts, newest=axis.newest
+            **common, here=page.file, title=page.title, lead=page.lead, scripts=page.scripts
         )
         (folder / page.file).write_text(text, encoding="utf-8")
         shutil.copy(here / f"{page.name}.js", folder)
@@ -323,7 +336,6 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
         **common,
         here="method.html",
         title="How numbers and verdicts are made",
-        newest=axis.newest,
         documents=documents,
         constants=verdicts,
     )
