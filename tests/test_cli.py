@@ -171,6 +171,25 @@ def test_table_says_what_ran_in_part_or_not_and_why() -> None:
     assert f"1. {why}\n2. MemoryError: no\n" in text
 
 
+def test_how_much_was_measured_is_said_pair_by_pair() -> None:
+    axis = Axis.load(ROOT / "releases.toml")
+    times = {"v2.0.0": (1.0, 1.001, 1.0), "v2.0.1": (1.5, 1.501, 1.499), "v2.1.0": (1.5, 1.6, 1.45)}
+    launches = [
+        replace(launch(tag, Case(("'f'", "'small'"), samples=(seconds,))), round=turn, launch=f"{tag}{turn}")
+        for tag, of_tag in times.items()
+        for turn, seconds in enumerate(of_tag, 1)
+    ]
+    peaks = {"v2.0.0": 8.0, "v2.0.1": 8.0, "v2.1.0": 16.0, "v2.1.1": 16.0}
+    for tag, peak in peaks.items():
+        cases = (Case(("'f'", "'small'"), value=peak), Case(("'g'", "'small'"), unavailable="needs a GPU"))
+        launches.append(launch(tag, *cases, benchmark="q.Q.track_peak_memory"))
+    text = coverage({"m": launches}, axis)
+    assert "### m, release-py3.11: 4 releases, 2 times of neighbours, 50.0% CAN'T TELL (aim: at most a third)\n" in text
+    assert "| v2.0.0 → v2.0.1 | 3 | 1 | 0% | 1 | 0 |\n" in text
+    assert "| v2.0.1 → v2.1.0 | 3 | 1 | 100% | 1 | 1 |\n" in text
+    assert "| v2.1.0 → v2.1.1 |  |  |  | 1 | 0 |\n" in text
+
+
 def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     readme = Path("README.md")

@@ -1,20 +1,34 @@
-"""What ran where, and why not? A Markdown table of variants x releases for docs/coverage.md, made from what was measured."""
+"""How much was measured, what ran where, and why not? Tables for docs/coverage.md, made from what was measured."""
 
 from __future__ import annotations
 
+import itertools
+import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .axis import Axis
 from .launches import Launch
-from .verdicts import history
+from .verdicts import NOT_MEASURED, VARYING_UNITS, History, Verdict, compare_history, history
 
 HEADER = """\
-# What ran on which release
+# What was measured, and what ran on which release
 
-Made from the launches in `results/` by `torch-history document`; not edited by hand. A cell says `ran` where the newest
-launch of every size gave numbers, otherwise the number of a reason below the table; an empty cell was not measured.
+Made from the launches in `results/` by `torch-history document`; not edited by hand.
+
+## How much
+
+Each release against the one before it in the same lane. A time has as many rounds as hold both releases; `CAN'T TELL` is
+the share of times that these rounds do not decide, of all that both releases have. Where a row has no times, no session has
+timed the two together yet.
+"""
+
+WHERE = """
+## What ran
+
+A cell says `ran` where the newest launch of every size gave numbers, otherwise the number of a reason below the table; an
+empty cell was not measured.
 """
 
 
@@ -28,12 +42,13 @@ class _Cell:
 
 def coverage(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
     """The document for the launches of each machine: machine, then environment, then question."""
-    parts = [HEADER]
-    for machine, launches in launches_of.items():
+    known = {machine: history(launches) for machine, launches in launches_of.items()}
+    parts = [HEADER, *(_how_much(machine, found, axis) for machine, found in known.items()), WHERE]
+    for machine, found in known.items():
         tables: dict[tuple[str, str], dict[str, dict[str, _Cell]]] = defaultdict(
             lambda: defaultdict(lambda: defaultdict(_Cell))
         )
-        for series, releases in history(launches).items():
+        for series, releases in found.items():
             rows = tables[series.environment, series.benchmark.partition(".")[0]]
             variant, *rest = series.parameters or ("",)
             for release, pairs in releases.items():
@@ -42,7 +57,34 @@ def coverage(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
                 cell.ran[size] |= case.number is not None
                 cell.reasons[size] = case.failed or case.unavailable or cell.reasons.get(size, "")
         for (environment, question), rows in sorted(tables.items()):
-            parts.append(f"\n## {question.replace('_', ' ')}, {machine}, {environment}\n\n{_table(rows, axis)}")
+            parts.append(f"\n### {question.replace('_', ' ')}, {machine}, {environment}\n\n{_table(rows, axis)}")
+    return "".join(parts)
+
+
+def _how_much(machine: str, found: History, axis: Axis) -> str:
+    """A table for each lane of a machine: what is known of each release against the one before."""
+    parts = []
+    for environment in sorted({series.environment for series in found}):
+        of_lane = {series: of for series, of in found.items() if series.environment == environment}
+        tags = sorted({tag for of in of_lane.values() for tag in of if tag in axis}, key=axis.position)
+        rows, times, untold = [], 0, 0
+        for old, new in itertools.pairwise(tags):
+            changes = [change for change in compare_history(of_lane, old, new) if change.reason != NOT_MEASURED]
+            timed = [c for c in changes if c.series.varies and c.old is not None and c.new is not None and not c.reason]
+            exact = [c for c in changes if c.series.unit not in VARYING_UNITS and c.verdict is not Verdict.NEVER_RAN]
+            unclear = sum(change.verdict is Verdict.CANT_TELL for change in timed)
+            changed = sum(change.verdict is not Verdict.SAME for change in exact)
+            rounds = f"{statistics.median(min(change.launches) for change in timed):g}" if timed else ""
+            share = f"{unclear / len(timed):.0%}" if timed else ""
+            rows.append(f"| {old} → {new} | {rounds} | {len(timed) or ''} | {share} | {len(exact)} | {changed} |\n")
+            times, untold = times + len(timed), untold + unclear
+        said = f"{times} times of neighbours"
+        said += f", {untold / times:.1%} CAN'T TELL (aim: at most a third)" if times else ""
+        parts.append(
+            f"\n### {machine}, {environment}: {len(tags)} releases, {said}\n\n"
+            "| releases | rounds (median) | times | CAN'T TELL | counts and bytes | of them changed |\n"
+            "|---|---:|---:|---:|---:|---:|\n" + "".join(rows)
+        )
     return "".join(parts)
 
 
