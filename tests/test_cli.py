@@ -211,7 +211,7 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
     *lines, summary = answer.output.splitlines()
     lost = [line for line in lines if "peak memory, scripted small" in line]
     assert lost == [
-        "v2.1.2: intersection peak memory, scripted small: HUNGRIER by a factor of 4, from 60,000,000 B to 240,000,000 B, "
+        "v2.1.0: intersection peak memory, scripted small: HUNGRIER by a factor of 4, from 60,000,000 B to 240,000,000 B, "
         "because it is no longer fused."
     ]
     assert summary.startswith("On amd-epyc-2-cores in release-py3.11: ")
