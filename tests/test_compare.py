@@ -68,8 +68,8 @@ def upgrade(results: Path) -> None:
         *series("time", STEADY, [NASTY], "broken"),
         *series("time", ["no wheel"], ["no wheel"], "never"),
     )
-    for tag, onednn in ((OLD, "2.6.0"), (NEW, "3.1.1")):
-        append_environment(results / "here" / f"{tag}-release-py3.11.environments", {"torch": tag, "onednn": onednn})
+    for tag, numpy in ((OLD, "1.26.4"), (NEW, "2.0.0")):
+        append_environment(results / "here" / f"{tag}-release-py3.11.environments", {"torch": tag, "numpy": numpy})
 
 
 def command(*arguments: str) -> Result:
@@ -89,7 +89,7 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
     rest = lines[1:]
     assert re.fullmatch(
         r"selection time, nonzero small: SLOWER by a factor of 2 \((1\.9|2) to 2(\.1)?\), "
-        r"perhaps because oneDNN went from 2\.6\.0 to 3\.1\.1\.",
+        r"perhaps because NumPy went from 1\.26\.4 to 2\.0\.0\.",
         rest[0],
     )
     assert re.fullmatch(
@@ -104,7 +104,7 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
         "2 SLOWER, 1 HUNGRIER, 1 MORE, 2 SAME, 1 CAN'T TELL, 1 BROKE, 1 NEVER RAN."
     )
     assert "(4 series)" in rest[6]
-    assert rest[-1] == "The environments differ: oneDNN went from 2.6.0 to 3.1.1."
+    assert rest[-1] == "The environments differ: NumPy went from 1.26.4 to 2.0.0."
 
 
 def test_all_lists_the_rest_too_and_says_what_could_have_been_seen(results: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from torch_history.verdicts import Change, Series, Verdict
-from torch_history.why import moved, why
+from torch_history.why import NO_PRODUCTS, moved, why
 
 CASE = ("'mask'", "'small'")
 OLD: dict[str, Any] = {
@@ -22,9 +22,16 @@ OLD: dict[str, Any] = {
 }
 
 
-def change(metric: str, old: float | None, new: float | None, verdict: Verdict, case: tuple[str, ...] = CASE) -> Change:
+def change(
+    metric: str,
+    old: float | None,
+    new: float | None,
+    verdict: Verdict,
+    case: tuple[str, ...] = CASE,
+    question: str = "saved_tensors.SavedTensors",
+) -> Change:
     ratio = new / old if old and new is not None else None
-    return Change(Series("release-py3.11", f"selection.Selection.track_{metric}", case), verdict, old, new, ratio)
+    return Change(Series("release-py3.11", f"{question}.track_{metric}", case), verdict, old, new, ratio)
 
 
 SLOWER = change("time", 1.0, 1.09, Verdict.SLOWER)
@@ -123,6 +130,14 @@ def test_environment_is_named_with_perhaps_where_no_number_moved() -> None:
 def test_lost_fuser_is_named_only_where_torchscript_runs(variant: str, clause: str) -> None:
     time = change("time", 1.0, 1.09, Verdict.SLOWER, (f"'{variant}'", "'small'"))
     assert said(time, new={**OLD, "fuses_on_cpu": False}) == clause
+
+
+@pytest.mark.parametrize("question", NO_PRODUCTS)
+def test_library_of_matrix_products_is_no_cause_where_none_is_made(question: str) -> None:
+    time = change("time", 1.0, 1.09, Verdict.SLOWER, question=f"{question}.Question")
+    new = {**OLD, "onednn": "3.1.1", "mkl": "2024.2"}
+    assert said(time, new=new) == "unexplained"
+    assert said(time, new={**new, "numpy": "2.0.0"}) == "perhaps because NumPy went from 1.26.4 to 2.0.0"
 
 
 def test_fact_that_is_not_known_in_both_is_no_cause() -> None:

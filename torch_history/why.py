@@ -43,6 +43,11 @@ BY_TORCHSCRIPT = ("scripted", "traced", "frozen")
 ON_A_GPU = ("cuda", "cudnn")
 """Facts that say nothing of a time on a CPU."""
 
+PRODUCT_LIBRARIES = ("onednn", "mkl")
+NO_PRODUCTS = ("intersection", "batching", "selection")
+"""Libraries that multiply matrices say nothing of a time of these questions, whose variants multiply none: tests hold the
+operators of every variant to that."""
+
 SHARE = 0.5
 """A number explains a time where its ratio is, in logarithms, at least this share of the time's. Time grows at most in
 proportion to what is done: one allocation less of eight is no cause of a factor of 2.5, nor one operator of 50 of 9 %."""
@@ -106,6 +111,8 @@ def _of_time(
     facts = moved(old, new, device)
     if not any(parameter.strip("'").endswith(BY_TORCHSCRIPT) for parameter in change.series.parameters[:1]):
         facts.pop("fuses_on_cpu", None)
+    if change.series.question in NO_PRODUCTS:
+        facts = {name: values for name, values in facts.items() if name not in PRODUCT_LIBRARIES}
     if not facts:
         return f"{although}unexplained"
     return f"{although}perhaps because {in_words(facts)}"

@@ -501,7 +501,7 @@
     };
 
     const ofTime = (lane, time, beside, from, to) => {
-        const {OWN, BY_TORCHSCRIPT} = constants().why;
+        const {OWN, BY_TORCHSCRIPT, NO_PRODUCTS, PRODUCT_LIBRARIES} = constants().why;
         const own = Object.keys(OWN).filter((metric) => beside[metric] && isChanged(beside[metric])
                                             && weighs(beside[metric], time));
         const wents = (metrics) => listed(metrics.map((metric) => went(lane, metric, beside[metric])));
@@ -514,9 +514,10 @@
         if ([from, to].some((tag) => !Object.keys(factsOf(lane, tag)).length)) {
             return `${although}unexplained, and the environments are not on record`;
         }
-        const variant = lane.series[time.series].parameters[0] || "";
+        const {question, parameters: [variant = ""]} = lane.series[time.series];
         const isScripted = BY_TORCHSCRIPT.some((end) => variant.endsWith(end));
-        const facts = movedFacts(lane, from, to).filter(([fact]) => fact !== "fuses_on_cpu" || isScripted);
+        const facts = movedFacts(lane, from, to).filter(([fact]) => (fact !== "fuses_on_cpu" || isScripted)
+            && !(NO_PRODUCTS.includes(question) && PRODUCT_LIBRARIES.includes(fact)));
         return facts.length ? `${although}perhaps because ${listed(facts.map(factWords))}` : `${although}unexplained`;
     };
 
