@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from functools import partial
@@ -47,9 +48,23 @@ def test_block_and_task_go_on_together_and_the_task_is_waited_for(tmp_path: Path
     assert second.read_text() == "from the block"
 
 
-def test_error_of_the_block_ends_the_task() -> None:
-    with pytest.raises(ValueError, match="of the block"), beside(signal.pause):
-        raise ValueError("of the block")
+def test_error_of_the_block_ends_the_task(tmp_path: Path) -> None:
+    # also where the parent takes a request to end for an interruption, as the command does
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    began = tmp_path / "began"
+    os.mkfifo(began)
+
+    def task() -> None:
+        began.write_text("")
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.pause()
+
+    try:
+        with pytest.raises(ValueError, match="of the block"), beside(task):
+            raise ValueError(f"of the block{began.read_text()}")
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_task_that_was_killed_is_told() -> None:

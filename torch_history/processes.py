@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -27,6 +28,7 @@ _inherited: list[Callable[[], Any]] = []
 
 def _inherit(tasks: Sequence[Callable[[], Any]]) -> None:
     """In a forked process: what it may be asked for is there already and need not be sent."""
+    _may_be_terminated()
     _inherited[:] = tasks
 
 
@@ -59,7 +61,13 @@ def beside(task: Callable[[], object]) -> Iterator[None]:
         receiver.close()
 
 
+def _may_be_terminated() -> None:
+    """In a forked process: to end it is its parent's business, so it takes over no handler that would delay that."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def _answer(task: Callable[[], object], sender: Connection) -> None:
+    _may_be_terminated()
     try:
         task()
     except Exception as error:
