@@ -582,11 +582,15 @@
             background = workBehind;
             rows = now;
             const row = was ? rows.findIndex((each) => each.index === was.index) : -1;
-            active = row < 0 ? {row: Math.min(1, rows.length - 1), column: total - 1} : {row, column: was.column};
+            const goal = row < 0 ? {row: Math.min(1, rows.length - 1), column: total - 1} : {row, column: was.column};
+            active = goal;
             draw(true);
             region.scrollLeft = left ?? region.scrollWidth;
             region.scrollTop = top ?? 0;
             draw();
+            if (at(goal.row, goal.column)) {
+                makeActive(goal.row, goal.column);
+            }
         };
         return {region, start, setRows};
     };
