@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,16 @@ def test_contradictions_are_found_and_written_with_both_numbers() -> None:
     assert f"| {OLD} → {NEW} | monday and sunday night | 2 | 2 | 1 | 3 |" in page
     assert "- q peak memory, a: HUNGRIER (500 B → 1,000 B), then HUNGRIER (500 B → 2,000 B)\n" in page
     assert "- q time, a: SAME (0.9" in page
+
+
+def test_stalls_that_a_busy_machine_adds_contradict_nothing() -> None:
+    stalls = []
+    for name, counted in (("monday", 1.0), ("sunday night", 3.0)):
+        for launch in session(name, {"a": 1.0}):
+            cases = (Case(("a",), value=counted if launch.release == NEW else 0.0),)
+            stalls.append(replace(launch, benchmark="q.Q.track_stalls", cases=cases))
+    assert {launch.benchmark for launch in stalls} == {"q.Q.track_stalls"}
+    assert agreements(stalls, AXIS) == []
 
 
 def test_other_benchmarks_releases_and_lanes_are_not_held_together() -> None:

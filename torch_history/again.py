@@ -83,6 +83,8 @@ def _agreement(
         verdicts = {first.verdict, second.verdict} if second else set()
         if second is None or Verdict.CANT_TELL in verdicts or verdicts == {Verdict.NEVER_RAN}:
             continue
+        if first.series.unit == "stalls":
+            continue  # counted, but not exact: a busy machine adds one
         if first.series.varies:
             said.decided += 1
             said.alike += first.verdict is second.verdict
@@ -116,8 +118,8 @@ def _table(found: Iterable[Agreement]) -> str:
         if said.contradictions:
             notes.append(f"\n{said.old} → {said.new}, {' and '.join(said.sessions)}:\n\n")
             notes += [f"- {_sentence(*pair)}\n" for pair in said.contradictions[:FIRST]]
-            if hidden := len(said.contradictions) - FIRST:
-                notes.append(f"- and {hidden} more\n" if hidden > 0 else "")
+            if len(said.contradictions) > FIRST:
+                notes.append(f"- and {len(said.contradictions) - FIRST} more\n")
     return "\n".join(lines) + "\n" + "".join(notes)
 
 

@@ -269,7 +269,7 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
         keys = [files.digest(environment, batch, axis) for batch in batches]
         before = {new: old for old, new in itertools.pairwise(tags)}
         pairs = {
-            new: files.digest(environment, [old, *sorted(files.beside(environment, old, new, axis))], axis)
+            new: files.digest(environment, [old, new, *sorted(files.beside(environment, old, new, axis))], axis)
             for new, old in before.items()
         }
         facts = {tag: read_environment(results_dir, name, tag, environment) for tag in tags}
