@@ -8,9 +8,10 @@ import pytest
 
 from torch_history import claims
 from torch_history.axis import Axis
-from torch_history.claims import FAILS, HOLDS, PARTLY, UNKNOWN, Numbers
+from torch_history.claims import FAILS, HOLDS, PARTLY, UNKNOWN, Numbers, Turn
 from torch_history.launches import Case, Launch
-from torch_history.verdicts import history
+from torch_history.steps import Kind, Step
+from torch_history.verdicts import Series, history
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -86,15 +87,80 @@ def test_document_answers_release_by_release_from_the_medians_of_launches() -> N
 
     axis = Axis.load(ROOT / "releases.toml")
     launches = [launch("v2.0.1", number, 60.0) for number in (1, 2)] + [launch("v2.1.2", 3, 240.0)]
-    text = claims.document({"m": launches}, axis)
+    text = claims.document({"m": launches}, axis, lambda found, machine: [f"{machine} {step.new}" for step in found])
     assert "| claim | 2.0.1 | 2.1.2 |" in text
     assert (
         "| [Scripting keeps intermediates out of memory](questions/intersection.md) | holds | does not hold |" in text
     )
-    assert "On v2.1.2:\n\n- **Scripting keeps intermediates out of memory: does not hold.**" in text
+    assert "  - v2.0.1 → v2.1.2, from *holds* to *does not hold*: m v2.1.2\n" in text
+    assert "On v2.1.2\n\n- **Scripting keeps intermediates out of memory: does not hold.**" in text
     *_, row = claims.findings(history(launches), axis).splitlines()
     assert row == (
         "| [intersection](docs/questions/intersection.md) | Scripting keeps intermediates out of memory | "
         "Holds up to v2.0.1, does not hold since v2.1.2. | "
         "Do not script it for memory: it peaks as eager does. Write it in place, or compile it. |"
     )
+
+
+def happened(
+    new: str, ratio: float, variant: str = "scripted", metric: str = "peak_memory", until: str = ""
+) -> tuple[Step, str]:
+    series = Series("release-py3.11", f"intersection.Intersection.track_{metric}", (f"'{variant}'", "'small'"))
+    kind = Kind.SPIKE if until else Kind.STEP
+    return Step(series, kind, "", new, until or new, 1.0, ratio, ratio, ratio, ratio), f"{variant} {metric} {ratio}."
+
+
+def test_an_answer_that_changed_names_what_it_depends_on_the_largest_first() -> None:
+    answered = [("v1", HOLDS), ("v2", UNKNOWN), ("v3", FAILS), ("v4", FAILS)]
+    found = claims.turns(
+        "intersection",
+        answered,
+        [
+            happened("v2", 2.0, "eager"),
+            happened("v3", 1 / 4),
+            happened("v3", 9.0, "compiled"),
+            happened("v3", 9.0, metric="time"),
+            happened("v4", 5.0),
+        ],
+    )
+    assert found == [Turn("v1", "v3", HOLDS, FAILS, "scripted peak_memory 0.25. eager peak_memory 2.0.")]
+
+
+def test_an_answer_that_came_back_names_the_spike_that_recovered() -> None:
+    answered = [("v1", HOLDS), ("v2", FAILS), ("v3", FAILS), ("v4", HOLDS)]
+    found = claims.turns("intersection", answered, [happened("v2", 4.0, until="v3")])
+    assert [(turn.new, turn.why) for turn in found] == [
+        ("v2", "scripted peak_memory 4.0."),
+        ("v4", "scripted peak_memory 4.0."),
+    ]
+
+
+def test_an_answer_near_its_border_says_so() -> None:
+    (turn,) = claims.turns("intersection", [("v1", HOLDS), ("v2", FAILS)], [])
+    assert turn.why == claims.NO_CAUSE
+
+
+class Asked(Numbers):
+    """Has every number, and remembers which were asked for."""
+
+    def __init__(self) -> None:
+        self.metrics: set[str] = set()
+        self.variants: set[str] = set()
+
+    def __call__(self, metric: str, variant: str, size: str) -> float:
+        self.metrics.add(metric)
+        self.variants.add(variant)
+        return 1.0
+
+    def sizes(self, metric: str, variant: str) -> list[str]:
+        return ["vector 1 % x 100"]
+
+
+def test_what_a_claim_depends_on_is_what_decides_it() -> None:
+    """`decide` asks for no metric and variant that `depends_on` leaves out, save times that are only shown."""
+    for question, claim in claims.CLAIMS.items():
+        metrics, variants = claim.depends_on
+        asked = Asked()
+        claim.decide(asked)
+        assert asked.variants == set(variants), question
+        assert asked.metrics - {"time"} <= set(metrics), question

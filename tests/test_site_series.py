@@ -565,6 +565,7 @@ def test_names_are_text_on_all_three_pages(site: Path, changed: Callable[..., Pa
     lane["reasons"] = [HOSTILE + reason for reason in lane["reasons"]]
     for claim in lane["claims"]:
         claim["words"] = claim["advice"] = claim["summary"] = HOSTILE
+        claim["turns"] = [{**turn, "why": HOSTILE} for turn in claim["turns"]]
         claim["picture"]["variants"] = [each.replace("eager", HOSTILE) for each in claim["picture"]["variants"]]
     for release in lane["releases"]:
         release["facts"]["packages"] = [f"{HOSTILE}==1"]
@@ -641,6 +642,11 @@ def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
         assert claim["answers"][-1]["sentence"] in text
         strip = section.locator("table").first
         assert strip.locator("thead th").all_text_contents() == [answer["release"] for answer in claim["answers"]]
+        turns = section.locator(".turns li").all_text_contents()
+        assert len(turns) == len(claim["turns"])
+        assert all(
+            each["new"] in said and each["why"] in said for each, said in zip(claim["turns"], turns, strict=True)
+        )
         words = [text.split(" ", 1)[1] for text in strip.locator("td").all_text_contents()]
         assert words == [answer["word"] for answer in claim["answers"]]
         picture = claim["picture"]

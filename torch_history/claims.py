@@ -7,14 +7,17 @@ variants in the medians of the launches; where only some sizes show it the claim
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from .axis import Axis
+from .compare import escape
 from .launches import Launch
+from .steps import Kind, Step, of_history
 from .verdicts import History, history, human
 
 CLEARLY = 1.2
@@ -22,6 +25,14 @@ CLEARLY = 1.2
 
 STALL = 5.0
 """The slowest later call in medians from which a sequence has stalled; `measure/sequence.py` counts with the same number."""
+
+CAUSES = 3
+"""Sentences at most that tell why an answer changed."""
+
+NO_CAUSE = (
+    "No step of what it depends on was found there: the numbers lie near where the answer changes, or no session ties the "
+    "two releases."
+)
 
 HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "can't tell"
 
@@ -136,11 +147,12 @@ def _by_time(deciding: dict[str, float | None], words: str, others: dict[str, fl
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim in `words`, what decides it, what to do for each word of the newest answer, and what shows it: a metric of
-    some variants, in the shortest size with numbers that holds `size`."""
+    """A claim in `words`, what decides it and of which metrics of which variants that depends, what to do for each word of
+    the newest answer, and what shows it: a metric of some variants, in the shortest size with numbers that holds `size`."""
 
     words: str
     decide: Callable[[Numbers], Answer]
+    depends_on: tuple[tuple[str, ...], tuple[str, ...]]
     advice: Mapping[str, str]
     metric: str
     variants: tuple[str, ...]
@@ -151,6 +163,7 @@ CLAIMS: dict[str, Claim] = {
     "intersection": Claim(
         "Scripting keeps intermediates out of memory",
         intersection,
+        (("peak_memory",), ("eager", "scripted")),
         {
             HOLDS: "Script it where memory is short; look again after an upgrade: it is the wheel's fuser that does it.",
             FAILS: "Do not script it for memory: it peaks as eager does. Write it in place, or compile it.",
@@ -161,6 +174,7 @@ CLAIMS: dict[str, Claim] = {
     "saved_tensors": Claim(
         "Disabling saved-tensor hooks saves memory",
         saved_tensors,
+        (("peak_memory", "retained", "gradients"), ("plain", "hooks_disabled")),
         {
             HOLDS: "It changes what is saved here: look at which script and which number before relying on it.",
             FAILS: "Do not use it for memory: it forbids hooks, it saves nothing. Where no gradient is wanted use no_grad "
@@ -173,6 +187,7 @@ CLAIMS: dict[str, Claim] = {
     "warm_up": Claim(
         "TorchScript stalls",
         warm_up,
+        (("worst_over_median", "worst_call", "second_call"), ("scripted", "traced", "eager")),
         {
             HOLDS: "Warm every shape up before serving, or serve eagerly: eager has no such calls.",
             FAILS: "TorchScript need not be left for its stalls; the second call is the one to warm up.",
@@ -184,6 +199,7 @@ CLAIMS: dict[str, Claim] = {
     "batching": Claim(
         "A tensor per row is slow",
         batching,
+        (("time",), ("vstack_rows", "flat_buffer")),
         {
             HOLDS: "Gather the rows in NumPy and make one tensor.",
             PARTLY: "Gather the rows in NumPy and make one tensor where rows are many and short.",
@@ -196,6 +212,7 @@ CLAIMS: dict[str, Claim] = {
     "selection": Claim(
         "A reused index is faster than a mask",
         selection,
+        (("time",), ("mask", "index_reused")),
         {
             HOLDS: "Turn a mask that is used again into an index once.",
             PARTLY: "Turn a mask that is used again into an index once where it selects little.",
@@ -246,9 +263,48 @@ def in_turn(answered: Sequence[tuple[str, str]]) -> str:
     return f"{', '.join(said).capitalize()}."
 
 
-def as_data(words: Mapping[str, Sequence[tuple[str, str]]], found: History) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Turn:
+    """An answer that changed: `old` is the last release of the answer `before`, `new` the first of `after`; `why` is what
+    happened in between to the numbers that the claim depends on, the largest first."""
+
+    old: str
+    new: str
+    before: str
+    after: str
+    why: str
+
+
+def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable[tuple[Step, str]]) -> list[Turn]:
+    """Where the answers of a claim, (release, word) oldest first, changed; `happened` are the lane's steps with their
+    sentences. A release that can't tell is passed over."""
+    position = {release: i for i, (release, _) in enumerate(answered)}
+    metrics, variants = CLAIMS[question].depends_on
+    moves: list[tuple[int, float, str]] = []
+    for step, sentence in happened:
+        series = step.series
+        of_claim = series.question == question and series.metric in metrics and step.new in position
+        if of_claim and series.parameters and series.parameters[0].strip("'") in variants:
+            size = abs(math.log(step.ratio)) if step.ratio else math.inf
+            moves.append((position[step.new], size, sentence))
+            if step.kind is Kind.SPIKE:
+                moves.append((position.get(step.until, position[step.new]) + 1, size, sentence))
+    told = [(release, word) for release, word in answered if word != UNKNOWN]
+    found = []
+    for (old, before), (new, after) in itertools.pairwise(told):
+        if before != after:
+            between = [move for move in moves if position[old] < move[0] <= position[new]]
+            largest = sorted(between, key=lambda move: -move[1])[:CAUSES]
+            why = " ".join(sentence for *_, sentence in largest) or NO_CAUSE
+            found.append(Turn(old, new, before, after, why))
+    return found
+
+
+def as_data(
+    words: Mapping[str, Sequence[tuple[str, str]]], found: History, happened: Sequence[tuple[Step, str]] = ()
+) -> list[dict[str, Any]]:
     """Each claim as the site shows it. `words` are the answers of all releases, question -> (release, word), oldest first;
-    `found` has the newest of them, which decides what to do and what is drawn."""
+    `found` has the newest of them, which decides what to do and what is drawn; `happened` as in `turns`."""
     answered = answers(found)
     data = []
     for question, claim in CLAIMS.items():
@@ -260,6 +316,7 @@ def as_data(words: Mapping[str, Sequence[tuple[str, str]]], found: History) -> l
                 "question": question,
                 "words": claim.words,
                 "summary": in_turn(words[question]),
+                "turns": [asdict(turn) for turn in turns(question, words[question], happened)],
                 "advice": claim.advice.get(newest.word) or UNDECIDED.format(sentence=newest.sentence),
                 "picture": _picture(found, question, claim),
             }
@@ -313,8 +370,12 @@ def findings(found: History, axis: Axis) -> str:
     return "\n".join(["| question | the claim under test | measured | so, today |", "|---|---|---|---|", *rows])
 
 
-def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
-    """docs/answers.md: each claim release by release, and in a sentence for the newest."""
+Tell = Callable[[list[Step], str], Sequence[str]]
+"""Steps and the machine they were found on -> a sentence for each."""
+
+
+def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell) -> str:
+    """docs/answers.md: each claim release by release, when and why an answer changed, and in a sentence for the newest."""
     parts = [
         "# The claims, release by release\n\nMade from the launches in `results/` by `torch-history document`; not edited "
         "by hand. How each answer is decided stands in `torch_history/claims.py`.\n"
@@ -322,7 +383,8 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
     for machine, launches in launches_of.items():
         launches = list(launches)
         for environment in sorted({launch.environment for launch in launches}):
-            found = answers(history(launch for launch in launches if launch.environment == environment))
+            numbers = history(launch for launch in launches if launch.environment == environment)
+            found = answers(numbers)
             releases = sorted({r for of in found.values() for r in of if r in axis}, key=axis.position)
             if not releases:
                 continue
@@ -332,8 +394,22 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
             for question, claim in CLAIMS.items():
                 cells = [found[question][release].word if release in found[question] else "" for release in releases]
                 parts.append(f"| [{claim.words}](questions/{question}.md) | " + " | ".join(cells) + " |\n")
-            parts.append(f"\nOn {releases[-1]}:\n\n")
+            steps = of_history(numbers, axis)
+            happened = list(zip(steps, tell(steps, machine), strict=True))
+            parts.append("\n### What changed, when and why\n\n")
+            for question, claim in CLAIMS.items():
+                answered = [(tag, found[question][tag].word) for tag in releases if tag in found[question]]
+                parts.append(f"- **{claim.words}.** {in_turn(answered)}\n")
+                untold = [tag for tag, word in answered if word == UNKNOWN]
+                if untold:
+                    parts.append(f"  - {untold[-1]}, {UNKNOWN}: {found[question][untold[-1]].sentence}\n")
+                parts += [f"  - {_of_turn(turn)}\n" for turn in turns(question, answered, happened)]
+            parts.append(f"\n### On {releases[-1]}\n\n")
             for question, claim in CLAIMS.items():
                 if answer := found[question].get(releases[-1]):
                     parts.append(f"- **{claim.words}: {answer.word}.** {answer.sentence}\n")
     return "".join(parts)
+
+
+def _of_turn(turn: Turn) -> str:
+    return f"{turn.old} → {turn.new}, from *{turn.before}* to *{turn.after}*: {escape(turn.why)}"

@@ -206,7 +206,7 @@ def document(check: bool) -> None:
     files = {
         "README.md": _with_findings("\n".join([*findings, *[f"- {said.escape(line)}" for line in costs]])),
         "docs/peak-memory.svg": draw_history(conf, axis, *PICTURE),
-        "docs/answers.md": claims.document(launches, axis),
+        "docs/answers.md": claims.document(launches, axis, lambda found, machine: said.tell(found, results, machine)),
         "docs/coverage.md": coverage(launches, axis),
         "docs/pythons.md": pythons(launches, functools.partial(read_environment, results), axis),
         "docs/again.md": again.document(launches, axis),

@@ -448,5 +448,5 @@ def lane_data(lane: Lane, axis: Axis) -> dict[str, Any]:
             }
             for step, sentence in zip(happened, said, strict=True)
         ],
-        "claims": claims.as_data(words, lane.found),
+        "claims": claims.as_data(words, lane.found, list(zip(happened, said, strict=True))),
     }

@@ -59,6 +59,13 @@
         ];
     };
 
+    const turns = (claim) => claim.turns.length > 0 && [
+        el("h3", {}, "When and why the answer changed"),
+        el("ul", {class: "turns"}, claim.turns.map(({new: release, before, after, why}) => el("li", {},
+            el("a", {href: TH.link("release.html", {release})}, release), ": ", sign(before), " → ", sign(after), ". ", why,
+        ))),
+    ];
+
     const sentences = ({answers}) => folded(`The numbers behind each of ${answers.length} answers`, () =>
         el("dl", {class: "answers"}, [...answers].reverse().map(({release, word, sentence}) => [
             el("dt", {}, release, " ", sign(word)), el("dd", {}, sentence),
@@ -75,6 +82,7 @@
             el("p", {}, el("strong", {}, `${newest.release}: `), newest.sentence),
             strip(claim, address.columns),
             hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are left out.`),
+            turns(claim),
             claim.picture && picture(lane, claim.picture),
             sentences(claim),
         ] : el("p", {}, `Nothing was measured on ${laneWords(lane)} that answers this.`));
