@@ -54,12 +54,12 @@ REPEATS = 1
 were, and the next round may be quieter."""
 
 SLOW = 0.05
-AGAIN = 2
+AGAIN = 3
 RECENT = 5
-"""A steady case that took 5 % longer than the quickest of its release in the last five rounds is asked again, after the
-others of its part, at most twice. On shared processors a neighbour makes a process 1.6 times slower for milliseconds, which
-the clock leaves out, and now and then for seconds; that only adds, and the quickest sample of a launch counts. All releases
-of the round are asked again, so none is favoured."""
+"""A steady case that took 5 % longer on a release than its quickest there in the last five rounds is asked again on that
+release, after the others of its part, at most three times. On shared processors a neighbour makes a process 1.6 times slower
+for milliseconds, which the clock leaves out, and now and then for seconds; that only adds, and the quickest sample of a
+launch counts. Each release is held to its own numbers by the same rule, so none is favoured."""
 
 AT_ONCE = 5
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
@@ -307,15 +307,16 @@ class Session:
                 for question, cases in parts:
                     metrics = self._of_turn(questions[question], turn)
                     self._askings.clear()
-                    again = cases
+                    asked = cases
                     for attempt in range(1 + AGAIN):
                         step = advance if repeat == attempt == 0 else lambda: None
-                        again, fair = self._measure_part(turn + attempt, metrics, again, servers, step)
+                        unsettled, fair = self._measure_part(turn + attempt, metrics, asked, servers, step)
                         if not fair and repeat < REPEATS and self._only(turn) != "counts":
-                            disturbed.append((question, cases))
+                            disturbed.append((question, asked))
                             break
-                        if not again:
+                        if not unsettled:
                             break
+                        asked = unsettled
                     self._remember()
             parts = disturbed
 
@@ -328,7 +329,7 @@ class Session:
         advance: Callable[[], None],
     ) -> tuple[_Cases, bool]:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
-        `turn`, and records them. Returns those that should be asked again, and whether none was disturbed."""
+        `turn`, and records them. Returns what should be asked again, and whether nothing was disturbed."""
         self._watch.begin()
         conditions: dict[str, Any] = {}
         try:
@@ -343,8 +344,12 @@ class Session:
         for tag, of_tag in numbers.items():
             for (metric, index), seconds in of_tag.items():
                 self._askings[tag, metric, index].append(seconds)
-        unsettled = {key[2] for key in self._askings if not self._settled(key)}
-        return {index: cases[index] for index in cases if index in unsettled}, "disturbed" not in conditions
+        unsettled: dict[int, set[str]] = defaultdict(set)
+        for key in self._askings:
+            if not self._settled(key):
+                unsettled[key[2]].add(key[0])
+        left = {index: tuple(tag for tag in tags if tag in unsettled[index]) for index, tags in cases.items()}
+        return {index: tags for index, tags in left.items() if tags}, "disturbed" not in conditions
 
     def _settled(self, key: _Key) -> bool:
         """Whether a steady case was not clearly slower than lately. What is made once in a process is not asked again."""

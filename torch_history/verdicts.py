@@ -228,8 +228,8 @@ def disturbed(launch: Launch) -> bool:
 def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
     """Series -> release -> its launches in order of time, only those of the series' newest version.
 
-    asv may take several rounds in one start of the interpreter; they are one launch, and their samples are pooled. Of a
-    round that was repeated because it was disturbed, only the last is there.
+    A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone that
+    nothing disturbed where there are any.
     """
     found: dict[Series, dict[str, dict[object, tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(dict))
     launches = sorted(launches, key=lambda launch: launch.started_at)
@@ -242,8 +242,11 @@ def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
             of_release = found[series][launch.release]
             key = (launch.session, launch.round) if launch.round else launch.launch
             before_launch, before = of_release.get(key, (launch, case))
-            if before is not case and before.samples and before_launch.launch == launch.launch:
-                case = replace(before, samples=before.samples + case.samples)
+            if before is not case and before.samples and case.samples:
+                if disturbed(launch) and not disturbed(before_launch):
+                    continue
+                if disturbed(launch) == disturbed(before_launch):
+                    case = replace(before, samples=before.samples + case.samples)
             of_release[key] = (launch, case)
     return {
         series: {release: list(of_release.values()) for release, of_release in found[series].items()}
