@@ -48,6 +48,12 @@ def test_other_verdicts_whose_intervals_meet_are_no_contradiction() -> None:
     assert (said.decided, said.alike, said.contradictions) == (1, 0, [])
 
 
+def test_two_that_say_same_do_not_contradict_wherever_their_intervals_lie() -> None:
+    launches = [*session("monday", {"a": 0.985}, noise=0.001), *session("sunday night", {"a": 1.015}, noise=0.001)]
+    (said,) = agreements(launches, AXIS)
+    assert (said.decided, said.alike, said.contradictions) == (1, 1, [])
+
+
 def test_contradictions_are_found_and_written_with_both_numbers() -> None:
     launches = [*session("monday", {"a": 1.0, "b": 1.3}), *session("sunday night", {"a": 1.3, "b": 1.3}, peak=2000.0)]
     (said,) = agreements(launches, AXIS)

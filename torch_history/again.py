@@ -17,8 +17,8 @@ HEADER = """\
 Made from the launches in `results/` by `torch-history document`; not edited by hand. Where two sessions measured the same
 two releases, each is asked alone what changed, with the benchmarks as they are today. Counts and bytes must be the same
 numbers. Of times, those that both sessions tell: most verdicts must be the same; others may lie on either side of the margin
-with intervals that meet; next to none may **contradict**, which is when their intervals have no ratio in common. How often
-verdicts are right is [measured apart from this](calibration.md).
+with intervals that meet; next to none may **contradict**, which is when their intervals have no ratio in common (two SAME do
+not: both lie inside the margin). How often verdicts are right is [measured apart from this](calibration.md).
 """
 
 FIRST = 20
@@ -98,7 +98,9 @@ def _agreement(
 
 
 def _meet(one: Change, other: Change) -> bool:
-    """Whether the same is missing, or the intervals of both have a ratio in common."""
+    """Whether the same is missing, both are SAME, or the intervals of both have a ratio in common."""
+    if one.verdict is other.verdict is Verdict.SAME:
+        return True
     if one.low is None or one.high is None or other.low is None or other.high is None:
         return one.verdict is other.verdict
     return max(one.low, other.low) <= min(one.high, other.high)

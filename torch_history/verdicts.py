@@ -228,8 +228,8 @@ def disturbed(launch: Launch) -> bool:
 def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
     """Series -> release -> its launches in order of time, only those of the series' newest version.
 
-    A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone that
-    nothing disturbed where there are any.
+    A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone
+    that nothing disturbed where there are any.
     """
     found: dict[Series, dict[str, dict[object, tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(dict))
     launches = sorted(launches, key=lambda launch: launch.started_at)
