@@ -236,6 +236,45 @@ def test_a_case_slower_than_lately_on_a_release_is_asked_again_there_and_the_qui
     assert max(case.number or 0 for pairs in releases.values() for _, case in pairs) < 1.1
 
 
+def asked_in(session: Session, variant: str) -> dict[tuple[str, int], int]:
+    """Release and round -> how often a time of the variant was taken."""
+    return dict(
+        Counter(
+            (launch.release, launch.round)
+            for launch in session.launches()
+            if launch.benchmark == TIME["name"]
+            for case in launch.cases
+            if f"'{variant}'" in case.parameters
+        )
+    )
+
+
+def test_what_was_slow_in_the_first_round_is_asked_again_after_the_second(
+    make: Make, world: World, said: Console
+) -> None:
+    world.slow_asks = {(NEW, "even"): [1]}
+    session = make(launches=2)
+    session.measure(said)
+    assert asked_in(session, "even") == {(OLD, 1): 1, (NEW, 1): 2, (OLD, 2): 1, (NEW, 2): 1}
+    peaks = [launch for launch in session.launches() if launch.benchmark == BYTES["name"] and launch.release == NEW]
+    assert len(peaks) == 1
+    ((_, releases),) = [
+        item for item in history(session.launches()).items() if item[0].varies and "even" in item[0].words
+    ]
+    assert max(case.number or 0 for pairs in releases.values() for _, case in pairs) < 1.1
+
+
+def test_an_interrupted_session_knows_what_is_slow_from_what_it_stored(make: Make, world: World, said: Console) -> None:
+    world.slow_asks, world.noise, world.stop_after = {(NEW, "even"): [2]}, 0.001, 8
+    first = make(launches=2)
+    with pytest.raises(KeyboardInterrupt):
+        first.measure(said)
+    world.stop_after = math.inf
+    second = make(launches=2)
+    second.measure(said)
+    assert asked_in(second, "even")[NEW, 2] == 2
+
+
 def test_what_stays_slow_is_asked_a_few_times_only(make: Make, world: World, said: Console) -> None:
     world.slow_asks = {(NEW, "even"): list(range(2, 100))}
     session = make(launches=2)

@@ -17,7 +17,7 @@ import math
 import os
 import random
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -59,7 +59,8 @@ RECENT = 5
 """A steady case that took 5 % longer on a release than its quickest there in the last five rounds is asked again on that
 release, after the others of its part, at most three times. On shared processors a neighbour makes a process 1.6 times slower
 for milliseconds, which the clock leaves out, and now and then for seconds; that only adds, and the quickest sample of a
-launch counts. Each release is held to its own numbers by the same rule, so none is favoured."""
+launch counts. Each release is held to its own numbers by the same rule, so none is favoured. The first round has none before
+it and is held to the second, once that is measured."""
 
 AT_ONCE = 5
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
@@ -208,8 +209,7 @@ class Session:
         self.resumed = begun and not self.finished
         self._spent = False
         self._watch = Watch(gpu=self._on_gpu, threads=int(self.machine.__dict__.get("threads", 1)))
-        self._recent: dict[_Key, deque[float]] = defaultdict(lambda: deque(maxlen=RECENT))
-        self._askings: dict[_Key, list[float]] = defaultdict(list)
+        self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
 
     @property
     def _on_gpu(self) -> bool:
@@ -228,6 +228,7 @@ class Session:
         began = time.monotonic()
         self._install(console)
         questions = _by_question(self._discover())
+        self._recall(questions)
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -253,7 +254,10 @@ class Session:
                 total = sum(len(tags) for cases in work.values() for tags in cases.values())
                 progress.update(task, description=words, completed=0, total=total)
                 turn_began = time.monotonic()
-                self._round(turn, questions, work, lambda: progress.advance(task))
+                parts = self._missing(turn, questions, work, lambda: progress.advance(task))
+                self._round(turn, self._only(turn), questions, parts, lambda: progress.advance(task))
+                if turn == 2 and parts:
+                    self._round(1, "times", questions, self._slow_at_first(questions), lambda: None)
                 last_turn = time.monotonic() - turn_began
         self._save_state(finished=not self._spent)
 
@@ -265,7 +269,7 @@ class Session:
             everything = {
                 question: {index: releases for index, case in enumerate(_cases(metrics[0])) if self._asked(case)}
                 for question, metrics in questions.items()
-                if self._of_turn(metrics, turn)
+                if self._of_turn(metrics, self._only(turn))
             }
             return everything, f"Round {turn} of {self.plan.launches}, every case"
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
@@ -290,11 +294,12 @@ class Session:
             f"{_minutes(left)} of the budget are left"
         )
 
-    def _round(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> None:
-        """Measures `work` of one round; a part of it that was disturbed is measured again, in fresh interpreters, unless it
-        holds counts only, which nothing disturbs. Interpreters are started in an order of chance: what is forked from the
+    def _round(
+        self, turn: int, only: str, questions: _Questions, parts: list[_Part], advance: Callable[[], None]
+    ) -> None:
+        """Measures `parts` of one round; one that was disturbed is measured again, in fresh interpreters, unless it holds
+        counts only, which nothing disturbs. Interpreters are started in an order of chance: what is forked from the
         first differs for good from what is forked from the last."""
-        parts = self._missing(turn, questions, work, advance)
         for repeat in range(1 + REPEATS):
             if not parts:
                 break
@@ -303,38 +308,38 @@ class Session:
                 tags = {tag for _, cases in parts for of_case in cases.values() for tag in of_case}
                 order = sorted(tags)
                 random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
-                servers = {tag: stack.enter_context(self._server(tag, turn)) for tag in order}
+                servers = {tag: stack.enter_context(self._server(tag, turn, only)) for tag in order}
                 for question, cases in parts:
-                    metrics = self._of_turn(questions[question], turn)
-                    self._askings.clear()
+                    metrics = self._of_turn(questions[question], only)
                     asked = cases
                     for attempt in range(1 + AGAIN):
                         step = advance if repeat == attempt == 0 else lambda: None
-                        unsettled, fair = self._measure_part(turn + attempt, metrics, asked, servers, step)
-                        if not fair and repeat < REPEATS and self._only(turn) != "counts":
+                        fair = self._measure_part(turn, turn + attempt, metrics, asked, servers, step)
+                        unsettled = self._unsettled(turn, metrics, asked)
+                        if not fair and repeat < REPEATS and only != "counts":
                             disturbed.append((question, asked))
                             break
                         if not unsettled:
                             break
                         asked = unsettled
-                    self._remember()
             parts = disturbed
 
     def _measure_part(
         self,
         turn: int,
+        order: int,
         metrics: list[dict[str, Any]],
         cases: _Cases,
         servers: Mapping[str, Server],
         advance: Callable[[], None],
-    ) -> tuple[_Cases, bool]:
+    ) -> bool:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
-        `turn`, and records them. Returns what should be asked again, and whether nothing was disturbed."""
+        `order`, and records them. Returns whether nothing was disturbed."""
         self._watch.begin()
         conditions: dict[str, Any] = {}
         try:
             for number, (index, tags) in enumerate(cases.items()):
-                for tag in tags if (number + turn) % 2 else tags[::-1]:
+                for tag in tags if (number + order) % 2 else tags[::-1]:
                     servers[tag].ask(metrics[0], index)
                     advance()
                 self._watch.control()
@@ -343,24 +348,52 @@ class Session:
             numbers = {tag: server.record(metrics, conditions) for tag, server in servers.items()}
         for tag, of_tag in numbers.items():
             for (metric, index), seconds in of_tag.items():
-                self._askings[tag, metric, index].append(seconds)
-        unsettled: dict[int, set[str]] = defaultdict(set)
-        for key in self._askings:
-            if not self._settled(key):
-                unsettled[key[2]].add(key[0])
-        left = {index: tuple(tag for tag in tags if tag in unsettled[index]) for index, tags in cases.items()}
-        return {index: tags for index, tags in left.items() if tags}, "disturbed" not in conditions
+                self._remember(turn, (tag, metric, index), seconds)
+        return "disturbed" not in conditions
 
-    def _settled(self, key: _Key) -> bool:
-        """Whether a steady case was not clearly slower than lately. What is made once in a process is not asked again."""
-        recent = self._recent[key]
-        return not key[1].endswith("_time") or not recent or min(self._askings[key]) <= (1 + SLOW) * min(recent)
+    def _remember(self, turn: int, key: _Key, seconds: float) -> None:
+        rounds = self._quickest[key]
+        rounds[turn] = min(seconds, rounds.get(turn, math.inf))
 
-    def _remember(self) -> None:
-        for key, asked in self._askings.items():
-            self._recent[key].append(min(asked))
+    def _recall(self, questions: _Questions) -> None:
+        """Remembers what an interrupted session has stored."""
+        places = {
+            (metric["name"], metric["version"], case): index
+            for metrics in questions.values()
+            for metric in metrics
+            for index, case in enumerate(_cases(metric))
+        }
+        for launch in self.launches():
+            for case in launch.cases:
+                index = places.get((launch.benchmark, launch.version, case.parameters))
+                if index is not None and case.samples:
+                    self._remember(launch.round, (launch.release, launch.benchmark, index), min(case.samples))
 
-    def _server(self, name: str, turn: int) -> Server:
+    def _unsettled(self, turn: int, metrics: list[dict[str, Any]], cases: _Cases) -> _Cases:
+        """What of `cases` was clearly slower in round `turn` than in the last others on the same release. What is made once
+        in a process never is."""
+        steady = [metric["name"] for metric in metrics if metric["name"].endswith("_time")]
+        slow = {
+            index: tuple(tag for tag in tags if any(self._slow(turn, (tag, metric, index)) for metric in steady))
+            for index, tags in cases.items()
+        }
+        return {index: tags for index, tags in slow.items() if tags}
+
+    def _slow(self, turn: int, key: _Key) -> bool:
+        rounds = self._quickest[key]
+        others = sorted(rounds.keys() - {turn})[-RECENT:]
+        return turn in rounds and bool(others) and rounds[turn] > (1 + SLOW) * min(rounds[other] for other in others)
+
+    def _slow_at_first(self, questions: _Questions) -> list[_Part]:
+        """What of the first round should be asked again."""
+        parts: list[_Part] = []
+        for question, metrics in questions.items():
+            everywhere = dict.fromkeys(range(len(_cases(metrics[0]))), self.plan.releases)
+            unsettled = self._unsettled(1, self._of_turn(metrics, "times"), everywhere)
+            parts += [(question, some) for some in _in_parts(unsettled)]
+        return parts
+
+    def _server(self, name: str, turn: int, only: str) -> Server:
         arm = self.plan.arm(name)
         self._select(arm.tag)
         results = RecordedResults(
@@ -373,7 +406,7 @@ class Session:
             {},
         )
         results.session, results.round, results.tag = self.id, turn, arm.tag
-        return Server(self.conf, self.environment, results, self._only(turn), arm.planted)
+        return Server(self.conf, self.environment, results, only, arm.planted)
 
     def _missing(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> list[_Part]:
         """What of `work` is not stored yet, in parts of AT_A_TIME cases. What a release cannot run is asked once only."""
@@ -385,7 +418,7 @@ class Session:
         }
         parts = []
         for question, cases in work.items():
-            metrics = self._of_turn(questions[question], turn)
+            metrics = self._of_turn(questions[question], self._only(turn))
             missing = {}
             for index, tags in cases.items():
                 parameters = _cases(metrics[0])[index]
@@ -451,9 +484,8 @@ class Session:
             last = (error.stderr.strip().splitlines() or ["it ended without a word"])[-1]
             raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
 
-    def _of_turn(self, metrics: list[dict[str, Any]], turn: int) -> list[dict[str, Any]]:
-        """Those of a question's metrics that round `turn` measures: no counts after the first, no kernels on a CPU."""
-        only = self._only(turn)
+    def _of_turn(self, metrics: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:
+        """Those of a question's metrics that are measured where `only` times or counts are: no kernels on a CPU."""
         return [
             metric
             for metric in metrics
@@ -462,6 +494,7 @@ class Session:
         ]
 
     def _only(self, turn: int) -> str:
+        """What round `turn` measures, empty for both: no counts after the first."""
         return self.plan.only or ("times" if turn > 1 else "")
 
     def _stored_state(self) -> dict[str, Any]:
