@@ -668,6 +668,23 @@ def test_launches_that_agree_to_the_last_digit_are_no_proof_of_the_smallest_chan
 DISTURBED = {"conditions": {"disturbed": "another process took 40 % of a core"}}
 
 
+def test_all_fair_askings_of_a_round_count_and_none_that_was_disturbed() -> None:
+    def asked(*numbers: float, facts: dict[str, Any] | None = None) -> Launch:
+        case = Case(("'eager'",), samples=numbers) if numbers else Case(("'eager'",), failed="it was killed")
+        return launch(OLD, TIME, case, facts=facts or {})
+
+    def samples(*launches: Launch) -> tuple[float, ...]:
+        (releases,) = history(launches).values()
+        ((_, case),) = releases[OLD]
+        return case.samples
+
+    assert samples(asked(1.2), asked(1.0, 1.1)) == (1.2, 1.0, 1.1)
+    assert samples(asked(1.2, facts=DISTURBED), asked(1.0)) == (1.0,)
+    assert samples(asked(1.2), asked(1.0, facts=DISTURBED)) == (1.2,)
+    assert samples(asked(1.2, facts=DISTURBED), asked(1.0, facts=DISTURBED)) == (1.2, 1.0)
+    assert samples(asked(1.2), asked()) == (1.2,)
+
+
 def test_disturbed_launch_that_was_repeated_does_not_count() -> None:
     launches = timed(OLD, [0.30, 0.301, 0.299]) + timed(NEW, [0.30, 0.300, 0.301])
     first = timed(OLD, [0.5], facts=DISTURBED) + timed(NEW, [0.9], facts=DISTURBED)

@@ -242,7 +242,7 @@ def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
             of_release = found[series][launch.release]
             key = (launch.session, launch.round) if launch.round else launch.launch
             before_launch, before = of_release.get(key, (launch, case))
-            if before is not case and before.samples and case.samples:
+            if before is not case and before.samples:
                 if disturbed(launch) and not disturbed(before_launch):
                     continue
                 if disturbed(launch) == disturbed(before_launch):
