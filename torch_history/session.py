@@ -256,8 +256,13 @@ class Session:
                 turn_began = time.monotonic()
                 parts = self._missing(turn, questions, work, lambda: progress.advance(task))
                 self._round(turn, self._only(turn), questions, parts, lambda: progress.advance(task))
-                if turn == 2 and parts:
-                    self._round(1, "times", questions, self._slow_at_first(questions), lambda: None)
+                if turn == 2 and parts and (slow := self._slow_at_first(questions)):
+                    total = sum(len(tags) for _, cases in slow for tags in cases.values())
+                    words = "Round 1 again, where it was slower than round 2"
+                    progress.update(task, description=words, completed=0, total=total)
+                    if not console.is_terminal:
+                        console.print(words)
+                    self._round(1, "times", questions, slow, lambda: progress.advance(task))
                 last_turn = time.monotonic() - turn_began
         self._save_state(finished=not self._spent)
 
