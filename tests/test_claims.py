@@ -164,3 +164,22 @@ def test_what_a_claim_depends_on_is_what_decides_it() -> None:
         claim.decide(asked)
         assert asked.variants == set(variants), question
         assert asked.metrics - {"time"} <= set(metrics), question
+
+
+def test_a_release_without_a_number_of_a_question_cannot_be_told_there() -> None:
+    def launch(release: str, benchmark: str, case: Case) -> Launch:
+        about = (release, release, "release-py3.11", benchmark, "1", release)
+        return Launch("s", 1, *about, 1.0, {}, (case,))
+
+    axis = Axis.load(ROOT / "releases.toml")
+    rows = Case(("'vstack_rows'", "'64 x 128'"), samples=(9.0,)), Case(("'flat_buffer'", "'64 x 128'"), samples=(1.0,))
+    times = [launch("v2.0.1", "batching.Batching.track_time", case) for case in rows]
+    peak = Case(("'vstack_rows'", "'64 x 128'"), value=1.0)
+    found = history([*times, launch("v2.1.0", "intersection.Intersection.track_peak_memory", peak)])
+    assert {release: answer.word for release, answer in claims.answers(found)["batching"].items()} == {
+        "v2.0.1": HOLDS,
+        "v2.1.0": UNKNOWN,
+    }
+    table = claims.findings(found, axis)
+    assert "Holds up to v2.0.1, can't tell since v2.1.0." in table
+    assert "TorchScript stalls" not in table

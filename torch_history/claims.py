@@ -229,8 +229,10 @@ UNDECIDED = "It cannot be told here: {sentence} Measure it on your own machine."
 
 
 def answers(found: History) -> dict[str, dict[str, Answer]]:
-    """Question -> release -> its answer, for what one environment measured."""
+    """Question -> release -> its answer, for what one environment measured. A release without a number of a question has
+    an answer as well: that it cannot be told there."""
     values: dict[str, dict[str, dict[tuple[str, str, str], float]]] = defaultdict(lambda: defaultdict(dict))
+    measured = list(dict.fromkeys(release for of in found.values() for release in of))
     for series, releases in found.items():
         if len(series.parameters) != 2:
             continue
@@ -241,7 +243,7 @@ def answers(found: History) -> dict[str, dict[str, Answer]]:
             if numbers:
                 of_release[series.metric, variant, size] = statistics.median(numbers)
     return {
-        question: {release: claim.decide(Numbers(known)) for release, known in values[question].items()}
+        question: {release: claim.decide(Numbers(values[question][release])) for release in measured}
         for question, claim in CLAIMS.items()
     }
 
@@ -308,7 +310,8 @@ def as_data(
     answered = answers(found)
     data = []
     for question, claim in CLAIMS.items():
-        if question not in words or not words[question]:
+        asked = any(series.question == question for series in found)
+        if not asked or not words.get(question):
             continue
         newest = answered[question][words[question][-1][0]]
         data.append(
