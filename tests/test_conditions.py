@@ -85,6 +85,61 @@ def test_a_real_lap_measures_its_own_control() -> None:
     assert "disturbed" not in lap or lap["stolen"] > STOLEN or lap["others"] > OTHERS
 
 
+def test_a_watch_waits_until_the_processor_is_as_quick_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, busy=[(1.0, 5.0)])
+    watch = Watch(gpu=False)
+    assert watch.calm()
+    clock.now = 1.5
+    assert not watch.calm()
+    assert 3.5 <= watch.wait(60.0) < 4.0
+    assert clock.now < 5.5
+    assert 3.5 <= watch.lap()["waited"] < 4.0
+    assert "waited" not in watch.lap()
+
+
+def test_a_watch_waits_no_longer_than_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, busy=[(1.0, 1000.0)])
+    watch = Watch(gpu=False)
+    assert watch.calm()
+    clock.now = 1.5
+    assert 10.0 <= watch.wait(10.0) < 10.5
+    assert not watch.calm()
+
+
+def test_what_others_do_while_a_watch_waits_disturbs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, busy=[(1.0, 60.0)])
+    watch = Watch(gpu=False)
+    assert watch.calm()
+    clock.now = 1.5
+    watch.begin()
+    watch.wait(100.0)
+    clock.now += 30.0
+    lap = watch.lap()
+    assert lap["waited"] > 50
+    assert lap["others"] == 0.0
+
+
+class Clock:
+    """Time as it passes for a Watch: loops take 1.6 times as long while others are busy, who then keep all processors."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, busy: list[tuple[float, float]]) -> None:
+        self.now, self.busy = 0.0, busy
+        monkeypatch.setattr(conditions.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(conditions.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(conditions, "_loop", self.loop)
+        monkeypatch.setattr(conditions, "processor_ticks", self.ticks)
+
+    def loop(self, steps: int) -> float:
+        slow = any(begin <= self.now < end for begin, end in self.busy)
+        seconds = steps * 4e-8 * (1.6 if slow else 1.0)
+        self.now += seconds
+        return seconds
+
+    def ticks(self) -> dict[str, int]:
+        loud = sum(max(0.0, min(end, self.now) - begin) for begin, end in self.busy)
+        return {"busy": round(200 * loud), "idle": round(200 * (self.now - loud)), "steal": 0}
+
+
 def test_what_linux_says_is_read_and_what_is_missing_is_left_out(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from torch_history.effort import FORECAST_FROM, MOST_ROUNDS, cost, effort, forecast
+from torch_history.effort import FORECAST_FROM, MOST_ROUNDS, Effort, More, cost, effort, forecast
 from torch_history.launches import Case, Launch
 from torch_history.verdicts import MARGIN, Change, Series, Verdict
 
@@ -40,17 +40,17 @@ def test_only_what_cannot_be_told_is_gone_on_with() -> None:
     found = effort(launches({"a": old, "b": new}, noise, rounds=6), [("a", "b")])
     assert found.series == 14
     assert [parameters[0] for _, parameters in found.cases] == ["'noisy'"]
-    ((releases, rounds),) = found.cases.values()
-    assert releases == ("a", "b")
+    ((releases, rounds, undecided),) = found.cases.values()
+    assert (releases, undecided) == (("a", "b"), 1)
     assert 1 <= rounds <= MOST_ROUNDS
 
 
 def test_only_the_releases_of_an_undecided_pair_are_measured_again() -> None:
     levels = {name: {"one": 1.0, "two": 1.0} for name in "abc"}
     found = effort(launches(levels, {"one": 0.03, "two": 0.03}, rounds=1), [("a", "b")])
-    assert {releases for releases, _ in found.cases.values()} == {("a", "b")}
+    assert {more.releases for more in found.cases.values()} == {("a", "b")}
     everything = effort(launches(levels, {"one": 0.03, "two": 0.03}, rounds=1), [("a", "b"), ("b", "c")])
-    assert {releases for releases, _ in everything.cases.values()} == {("a", "b", "c")}
+    assert {more.releases for more in everything.cases.values()} == {("a", "b", "c")}
     assert everything.undecided == 4
 
 
@@ -78,5 +78,19 @@ def test_cost_is_seconds_of_one_process() -> None:
     measured = launches({"a": {"one": 1.0, "two": 1.0}}, {"one": 0.0, "two": 0.0}, rounds=3)
     assert cost(measured) == {QUESTION: 2.0}
     found = effort(launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, rounds=1), [("a", "b")])
-    ((_, rounds),) = found.cases.values()
-    assert found.seconds({QUESTION: 2.0}) == pytest.approx(2 * 2.0 * rounds)
+    ((_, rounds, _),) = found.cases.values()
+    assert found.seconds == pytest.approx(2 * 2.0 * rounds)
+
+
+def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_first() -> None:
+    def needs(rounds: float, undecided: int = 1) -> More:
+        return More(("a", "b"), rounds, undecided)
+
+    quick, slow, worth = ((QUESTION, (name,)) for name in ("quick", "slow", "worth"))
+    found = Effort({slow: needs(9), quick: needs(2), worth: needs(6, 5)}, 9, 7, 0, {QUESTION: 1.0})
+    assert found.seconds == 34
+    assert list(found.within(15.9)) == [worth]
+    assert list(found.within(16)) == [worth, quick]
+    assert list(found.within(34)) == [worth, quick, slow]
+    assert found.within(11.9).keys() == {quick, slow, worth}
+    assert found.within(5.9) == {}

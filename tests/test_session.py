@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from rich.progress import Progress
 
 from torch_history import servers
 from torch_history.launches import Launch
-from torch_history.session import AGAIN, AT_ONCE, Arm, Plan, Session, load_suite, neighbours
+from torch_history.session import AGAIN, AT_ONCE, LEAST_PATIENCE, Arm, Plan, Session, load_suite, neighbours
 from torch_history.verdicts import Verdict, compare, history
 
 TIME: dict[str, Any] = {
@@ -49,10 +50,17 @@ class World:
         self.started: list[tuple[str, str, str]] = []
         self.disturbed_laps: set[int] = set()
         self.laps = 0
+        self.busy_before: set[int] = set()
+        self.waits: list[tuple[int, float]] = []
+        self.processors: set[int] = set()
         self.stop_after = math.inf
         self.noise = 0.04
         self.slow_asks: dict[tuple[str, str], list[int]] = {}
         self.random = random.Random(3)
+
+    def wait(self, most: float) -> float:
+        self.waits.append((len(self.asked), most))
+        return min(most, 40.0)
 
     def seconds(self, release: str, variant: str) -> float:
         spread = self.noise if variant == "noisy" else 0.001
@@ -69,6 +77,7 @@ class World:
         if len(self.asked) >= self.stop_after:
             raise KeyboardInterrupt
         self.asked.append((spawner.release, variant))
+        self.processors.add(len(os.sched_getaffinity(0)))
         if variant == "absent":
             said: dict[str, Any] = {"unavailable": "it needs something else"}
             value, samples = math.nan, None
@@ -89,8 +98,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
 
     def spawner(environment: Any, *_: Any, **__: Any) -> Any:
-        import os
-
         world.started.append((world.selected, os.environ["TORCH_HISTORY_ONLY"], os.environ["TORCH_HISTORY_PLANTED"]))
         return SimpleNamespace(
             release=world.selected, preimport=lambda: (True, ""), interrupt=lambda: None, close=lambda: None
@@ -104,6 +111,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(servers, "run_benchmark", world.run_benchmark)
     monkeypatch.setattr("torch_history.session.Watch.lap", lap)
     monkeypatch.setattr("torch_history.session.Watch.control", lambda self: None)
+    monkeypatch.setattr("torch_history.session.Watch.calm", lambda self: len(world.asked) not in world.busy_before)
+    monkeypatch.setattr("torch_history.session.Watch.wait", world.wait)
     return world
 
 
@@ -214,28 +223,6 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: W
     assert "of the budget are left" in text
 
 
-def test_a_case_slower_than_lately_on_a_release_is_asked_again_there_and_the_quickest_counts(
-    make: Make, world: World, said: Console
-) -> None:
-    world.slow_asks = {(NEW, "even"): [2]}
-    session = make(launches=3)
-    session.measure(said)
-    times = [launch for launch in session.launches() if launch.benchmark == TIME["name"]]
-    asked = {
-        (release, turn): sum(
-            "'even'" in case.parameters
-            for launch in times
-            if (launch.release, launch.round) == (release, turn)
-            for case in launch.cases
-        )
-        for release in (OLD, NEW)
-        for turn in (1, 2, 3)
-    }
-    assert asked == {(OLD, 1): 1, (NEW, 1): 1, (OLD, 2): 1, (NEW, 2): 2, (OLD, 3): 1, (NEW, 3): 1}
-    ((_, releases),) = [item for item in history(times).items() if "even" in item[0].words]
-    assert max(case.number or 0 for pairs in releases.values() for _, case in pairs) < 1.1
-
-
 def asked_in(session: Session, variant: str) -> dict[tuple[str, int], int]:
     """Release and round -> how often a time of the variant was taken."""
     return dict(
@@ -249,6 +236,17 @@ def asked_in(session: Session, variant: str) -> dict[tuple[str, int], int]:
     )
 
 
+def test_a_case_slower_than_lately_on_a_release_is_asked_again_there_and_the_quickest_counts(
+    make: Make, world: World, said: Console
+) -> None:
+    world.slow_asks = {(NEW, "even"): [2]}
+    session = make(launches=3)
+    session.measure(said)
+    assert asked_in(session, "even") == {(OLD, 1): 1, (NEW, 1): 1, (OLD, 2): 1, (NEW, 2): 2, (OLD, 3): 1, (NEW, 3): 1}
+    (releases,) = (of for series, of in history(session.launches()).items() if series.varies and "even" in series.words)
+    assert max(case.number or 0 for pairs in releases.values() for _, case in pairs) < 1.1
+
+
 def test_what_was_slow_in_the_first_round_is_asked_again_after_the_second(
     make: Make, world: World, said: Console
 ) -> None:
@@ -258,9 +256,7 @@ def test_what_was_slow_in_the_first_round_is_asked_again_after_the_second(
     assert asked_in(session, "even") == {(OLD, 1): 1, (NEW, 1): 2, (OLD, 2): 1, (NEW, 2): 1}
     peaks = [launch for launch in session.launches() if launch.benchmark == BYTES["name"] and launch.release == NEW]
     assert len(peaks) == 1
-    ((_, releases),) = [
-        item for item in history(session.launches()).items() if item[0].varies and "even" in item[0].words
-    ]
+    (releases,) = (of for series, of in history(session.launches()).items() if series.varies and "even" in series.words)
     assert max(case.number or 0 for pairs in releases.values() for _, case in pairs) < 1.1
 
 
@@ -319,6 +315,45 @@ def test_what_was_disturbed_is_measured_again_and_both_are_kept(make: Make, worl
     ]
     assert len({launch.launch for launch in times}) == 4
     assert all(change.disturbed == 0 for change in compare(session.launches(), OLD, NEW))
+
+
+def test_before_it_asks_a_session_waits_for_a_calm_moment_for_half_of_its_budget(
+    make: Make, world: World, said: Console
+) -> None:
+    world.busy_before, world.noise = {0, 10, 12}, 0.001
+    make(budget=120.0).measure(said)
+    assert world.waits == [(0, 60.0), (10, 20.0)]
+    assert "Waited 60 s in all" in said.export_text()
+
+
+def test_where_others_came_in_beside_a_steady_time_that_release_is_asked_again(
+    make: Make, world: World, said: Console
+) -> None:
+    world.busy_before, world.noise = {2}, 0.001
+    session = make(launches=1)
+    session.measure(said)
+    assert world.asked[:2] == [(OLD, "even"), (NEW, "even")]
+    assert world.asked[8:] == [(NEW, "even")]
+    found = history(session.launches())
+    (even,) = (of for series, of in found.items() if "even" in series.words and series.varies)
+    assert [len(case.samples) for _, case in even[NEW]] == [2]
+
+
+def test_what_a_single_thread_measures_stays_on_one_processor(make: Make, world: World, said: Console) -> None:
+    before = os.sched_getaffinity(0)
+    make().measure(said)
+    assert world.processors == {1}
+    assert os.sched_getaffinity(0) == before
+
+
+def test_without_a_budget_a_session_waits_for_a_minute_and_counts_wait_for_nothing(
+    make: Make, world: World, said: Console
+) -> None:
+    world.busy_before, world.noise = set(range(1000)), 0.001
+    make(only="counts", launches=1).measure(said)
+    assert world.waits == []
+    make().measure(said)
+    assert [most for _, most in world.waits] == [LEAST_PATIENCE, LEAST_PATIENCE - 40.0]
 
 
 def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said: Console) -> None:

@@ -6,13 +6,14 @@ What cannot be read on a machine (a temperature in a virtual one) is left out, n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import statistics
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ STOLEN = 0.05
 """More than a twentieth of the processors' time taken away by the host of a virtual machine is more than the usual noise."""
 
 OTHERS = 0.1
-"""Share of the processors that others may keep busy, beyond the threads that are measured with: two of these processors are
-halves of one core, and a tenth of both is a fifth of what the measured one has beside it."""
+"""Share of the processors that others may keep busy, beyond the threads that are measured with: they may be halves of one
+core, and share its caches and memory in any case."""
 
 USUAL_OF = 20
 """Controls before it that say what is usual: a machine that has become slower for good is usual again after so many."""
@@ -37,6 +38,20 @@ CONTROL_STEPS = 100_000
 CONTROL_BYTES = 32 * 2**20
 """The control: an interpreter's loop of so many steps and a copy of so many bytes, more than a cache holds; some
 milliseconds each. It is taken after every case, and the median over a lap counts."""
+
+CALM_STEPS = 5_000
+CALM_SECONDS = 0.02
+CALM_SHARE = 0.5
+CALM = 1.25
+"""A processor is calm when half of the short loops (0.1 ms of an interpreter) of a moment of 20 ms take at most 1.25 times
+as long as the quick ones, the quickest tenth, of its best moment. Left alone they stay within 1.02 for minutes; with many
+neighbours the clock falls, 1.1 to 1.25 times for minutes on all releases alike; where one shares the core they take 1.5 to
+1.6 times. The suite's clock (measure/clock.py) finds its way between short bursts of that; a call of half a second, which
+holds many, cannot."""
+
+LASTING = 0.25
+"""Bursts of neighbours last for some milliseconds, now and then for a hundred; the clock finds its way between them. What
+lasts for a quarter of a second may have covered all samples of a process."""
 
 GPU_QUESTIONS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw", "clocks_throttle_reasons.active")
 GPU_IDLE_OR_SET = 0x1 | 0x2
@@ -52,32 +67,56 @@ class Watch:
         self._own = threads / (os.cpu_count() or 1)
         self._source, self._target = bytes(CONTROL_BYTES), memoryview(bytearray(CONTROL_BYTES))
         self._usual: deque[dict[str, float]] = deque(maxlen=USUAL_OF)
+        self._quickest = float("inf")
         self.begin()
 
     def begin(self) -> None:
         """Begins a lap; what was before is forgotten."""
         self._ticks = processor_ticks()
         self._controls: list[tuple[float, float]] = []
+        self._waited = 0.0
 
     def control(self) -> None:
         """Does the fixed work once: a loop of the interpreter, and a copy in memory."""
+        looped = _loop(CONTROL_STEPS)
         began = time.perf_counter()
-        total = 0
-        for number in range(CONTROL_STEPS):
-            total += number & 7
-        looped = time.perf_counter()
         self._target[:] = self._source
-        self._controls.append((looped - began, time.perf_counter() - looped))
+        self._controls.append((looped, time.perf_counter() - began))
+
+    def calm(self) -> bool:
+        """Whether others leave the processor alone at this moment."""
+        began = time.perf_counter()
+        loops: list[float] = []
+        while time.perf_counter() - began < CALM_SECONDS:
+            loops.append(_loop(CALM_STEPS))
+        loops.sort()
+        self._quickest = min(self._quickest, loops[len(loops) // 10])
+        return loops[int(CALM_SHARE * len(loops))] <= CALM * self._quickest
+
+    def wait(self, most: float) -> float:
+        """Waits until the processor is calm, for `most` seconds or little more. Returns the seconds that it took. Of what
+        the machine does meanwhile the lap knows nothing. It works while it waits: the host of a virtual processor finds a
+        better place for one that is busy, within seconds, and none for one that sleeps now and then."""
+        before, began = processor_ticks(), time.monotonic()
+        calm = False
+        while not calm and time.monotonic() - began < most:
+            calm = self.calm()
+        waited = time.monotonic() - began
+        now = processor_ticks()
+        self._ticks = {name: ticks + now[name] - before[name] for name, ticks in self._ticks.items()}
+        self._waited += waited
+        return waited
 
     def lap(self) -> dict[str, Any]:
-        """What held since `begin`: `control` in seconds (`interpreter` for the loop, `memory` for the copy), `load`,
-        `stolen`, `busy` and, by `others` than what is measured, as shares of the processors' time, what `readable` finds,
-        and `gpu`. `disturbed` says why that was no fair measurement, and is absent where it was."""
+        """What held since `begin`: `control` in seconds (`interpreter` for the loop, `memory` for the copy), `load`, the
+        number of `processors` that what is measured may use, `stolen`, `busy` and, by `others` than what is measured, as
+        shares of the processors' time, what `readable` finds, the seconds that it `waited`, and `gpu`. `disturbed` says why
+        that was no fair measurement, and is absent where it was."""
         if not self._controls:
             self.control()
         columns = zip(*self._controls, strict=True)
         taken = dict(zip(("interpreter", "memory"), map(_median, columns), strict=True))
-        found: dict[str, Any] = {"control": taken, "load": round(os.getloadavg()[0], 2)}
+        found: dict[str, Any] = {"control": taken, "load": round(os.getloadavg()[0], 2), "processors": _processors()}
         before, now = self._ticks, processor_ticks()
         passed = {name: now[name] - before[name] for name in now if name in before}
         if total := sum(passed.values()):
@@ -85,6 +124,8 @@ class Watch:
             found["busy"] = round(passed["busy"] / total, 3)
             found["others"] = round(max(0.0, found["busy"] - self._own), 3)
         found.update({name: value for name, value in readable().items() if value is not None})
+        if self._waited:
+            found["waited"] = round(self._waited, 1)
         if self._gpu:
             found["gpu"] = gpu_state()
         if reason := disturbance(found, self._usual):
@@ -92,6 +133,15 @@ class Watch:
         self._usual.append(taken)
         self.begin()
         return found
+
+
+def _loop(steps: int) -> float:
+    """Seconds of an interpreter's loop."""
+    began = time.perf_counter()
+    total = 0
+    for number in range(steps):
+        total += number & 7
+    return time.perf_counter() - began
 
 
 def _median(seconds: Iterable[float]) -> float:
@@ -112,6 +162,26 @@ def disturbance(found: Mapping[str, Any], usual: Sequence[Mapping[str, float]]) 
     if found.get("gpu", {}).get("throttled"):
         return f"the GPU held its clocks back ({found['gpu']['throttled']})"
     return ""
+
+
+@contextlib.contextmanager
+def on_one_processor() -> Iterator[None]:
+    """Within, this thread and what it starts stay on one processor, where the system lets them. A virtual processor that was
+    idle for a third of a second wakes up where its host has room, often beside a busy neighbour, and is slow for its first
+    tenths of a second; one on which another process has just ended is not."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processor_ticks() -> dict[str, int]:

@@ -6,10 +6,12 @@ how often that goes wrong is measured with the rest: `torch-history calibrate`.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .launches import Launch
 from .verdicts import Change, Verdict, compare
@@ -29,27 +31,50 @@ Case = tuple[str, tuple[str, ...]]
 """A question (`selection.Selection`) and its parameters."""
 
 
+class More(NamedTuple):
+    """What one case still needs: the `releases` that should measure it again, the `rounds` that this is forecast to take,
+    and how many times that are `undecided` it would tell."""
+
+    releases: tuple[str, ...]
+    rounds: float
+    undecided: int
+
+
 @dataclass(frozen=True)
 class Effort:
-    """What is left to do after some rounds: `cases` -> the releases that should measure them again and how many rounds that
-    is forecast to take; of `series` times looked at, `undecided` are worth it and `hopeless` are not."""
+    """What is left to do after some rounds: `cases` and what each needs; of `series` times looked at, `undecided` are worth
+    it and `hopeless` are not. `cost` is seconds of one case on one release, by question."""
 
-    cases: Mapping[Case, tuple[tuple[str, ...], float]]
+    cases: Mapping[Case, More]
     series: int
     undecided: int
     hopeless: int
+    cost: Mapping[str, float]
 
-    def seconds(self, cost: Mapping[str, float]) -> float:
-        """How long deciding them takes; `cost` is seconds of one case by question."""
-        return sum(
-            len(releases) * rounds * cost.get(question, 0.0) for (question, _), (releases, rounds) in self.cases.items()
-        )
+    @property
+    def seconds(self) -> float:
+        """How long deciding all of it takes."""
+        return sum(map(self._seconds, self.cases))
+
+    def within(self, seconds: float) -> dict[Case, More]:
+        """Those cases that can be decided within so many seconds, most times for the least first; where that is none, all
+        if one round of all fits."""
+        cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
+        ends = itertools.accumulate(map(self._seconds, cheapest))
+        found = {case: self.cases[case] for case, end in zip(cheapest, ends, strict=True) if end <= seconds}
+        one_round = sum(self._seconds(case) / more.rounds for case, more in self.cases.items())
+        return found or (dict(self.cases) if one_round <= seconds else {})
+
+    def _seconds(self, case: Case) -> float:
+        more = self.cases[case]
+        return len(more.releases) * more.rounds * self.cost.get(case[0], 0.0)
 
 
 def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]]) -> Effort:
     """What is left to tell of `pairs` of releases, an old one and a new."""
     launches = list(launches)
     rounds: dict[Case, float] = defaultdict(float)
+    of_case: Counter[Case] = Counter()
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
     series = undecided = hopeless = 0
     for old, new in pairs:
@@ -66,10 +91,11 @@ def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]]) -> Effo
                 continue
             undecided += 1
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
+            of_case[case] += 1
             wanted[case] |= {old: None, new: None}
-            rounds[case] = max(rounds[case], min(max(needed, taken + 1), MOST_ROUNDS) - taken)
-    cases = {case: (tuple(releases), rounds[case]) for case, releases in wanted.items()}
-    return Effort(cases, series, undecided, hopeless)
+            rounds[case] = max(rounds[case], min(needed, MOST_ROUNDS) - taken, 1.0)
+    cases = {case: More(tuple(releases), rounds[case], of_case[case]) for case, releases in wanted.items()}
+    return Effort(cases, series, undecided, hopeless, cost(launches))
 
 
 def forecast(change: Change) -> float:

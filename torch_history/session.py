@@ -34,8 +34,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .axis import Axis, Release
-from .conditions import Watch
-from .effort import MOST_ROUNDS, cost, effort
+from .conditions import LASTING, Watch, on_one_processor
+from .effort import MOST_ROUNDS, effort
 from .environments import InstallationError, write_atomically
 from .launches import Launch, RecordedResults, new_session, read_launches
 from .servers import Server
@@ -45,6 +45,13 @@ from .verdicts import VARYING_UNITS
 SESSIONS = "sessions"
 """Folder in `env/` with a file for each session: local to this machine, so that a fresh clone measures instead of trusting
 old results."""
+
+PATIENCE = 0.5
+LEAST_PATIENCE = 60.0
+"""Share of the budget, or seconds where there is none, that pass at most in waiting until others leave the processor alone.
+Neighbours keep a shared one busy for seconds or for half an hour, and what is measured beside them tells next to nothing: of
+a session of 48 minutes at such a time more than 90 % of the times could not be told. Where it is never calm, all is measured
+all the same."""
 
 AT_A_TIME = 30
 """Cases whose numbers are written together, with the conditions that they were measured in: half a minute on one release."""
@@ -208,6 +215,8 @@ class Session:
         self.finished = begun and stored.get("finished") is True and stored.get("suite") == self._suite
         self.resumed = begun and not self.finished
         self._spent = False
+        self._waited = 0.0
+        self._note: Callable[[str], None] = lambda words: None
         self._watch = Watch(gpu=self._on_gpu, threads=int(self.machine.__dict__.get("threads", 1)))
         self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
 
@@ -235,9 +244,13 @@ class Session:
             MofNCompleteColumn(),
             TextColumn("cases,"),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}"),
         )
-        with Progress(*columns, console=console, refresh_per_second=2) as progress:
-            task = progress.add_task("", total=0)
+        threads = int(self.machine.__dict__.get("threads", 1))
+        kept = contextlib.nullcontext() if self._on_gpu or threads > 1 else on_one_processor()
+        with kept, Progress(*columns, console=console, refresh_per_second=2) as progress:
+            task = progress.add_task("", total=0, note="")
+            self._note = lambda words: progress.update(task, note=words)
             last_turn = 0.0
             for turn in itertools.count(1):
                 left = self.plan.budget - (time.monotonic() - began) if self.plan.budget else math.inf
@@ -264,6 +277,8 @@ class Session:
                         console.print(words)
                     self._round(1, "times", questions, slow, lambda: progress.advance(task))
                 last_turn = time.monotonic() - turn_began
+        if self._waited:
+            console.print(f"Waited {_minutes(self._waited)} in all for moments when others left the processor alone.")
         self._save_state(finished=not self._spent)
 
     def _work(self, questions: _Questions, turn: int, left: float) -> tuple[_Work, str]:
@@ -285,18 +300,18 @@ class Session:
         told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are decided{given_up}"
         if not found.undecided:
             return {}, f"After {turn - 1} rounds {told}."
-        seconds = cost(before)
-        next_round = sum(len(tags) * seconds.get(question, 0.0) for (question, _), (tags, _) in found.cases.items())
-        if next_round > left:
+        chosen = found.within(left)
+        if not chosen:
             self._spent = True
             return {}, f"The budget is spent after {turn - 1} rounds: {told}, {found.undecided} are not."
         work: _Work = defaultdict(dict)
-        for (question, parameters), (tags, _) in found.cases.items():
-            work[question][_cases(questions[question][0]).index(parameters)] = tags
-        needed = _minutes(found.seconds(seconds))
+        for (question, parameters), more in chosen.items():
+            work[question][_cases(questions[question][0]).index(parameters)] = more.releases
+        first = sum(more.undecided for more in chosen.values())
+        begin = f", the quickest {first} of them first" if first < found.undecided else ""
         return dict(work), (
-            f"Round {turn}: {told}, {found.undecided} are not yet, which may take {needed} more; "
-            f"{_minutes(left)} of the budget are left"
+            f"Round {turn}: {told}, {found.undecided} are not yet, which may take {_minutes(found.seconds)} more; "
+            f"{_minutes(left)} of the budget are left{begin}"
         )
 
     def _round(
@@ -319,8 +334,8 @@ class Session:
                     asked = cases
                     for attempt in range(1 + AGAIN):
                         step = advance if repeat == attempt == 0 else lambda: None
-                        fair = self._measure_part(turn, turn + attempt, metrics, asked, servers, step)
-                        unsettled = self._unsettled(turn, metrics, asked)
+                        fair, beside = self._measure_part(turn, turn + attempt, metrics, asked, servers, step)
+                        unsettled = _joined(self._unsettled(turn, metrics, asked), beside)
                         if not fair and repeat < REPEATS and only != "counts":
                             disturbed.append((question, asked))
                             break
@@ -337,16 +352,24 @@ class Session:
         cases: _Cases,
         servers: Mapping[str, Server],
         advance: Callable[[], None],
-    ) -> bool:
+    ) -> tuple[bool, _Cases]:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
-        `order`, and records them. Returns whether nothing was disturbed."""
+        `order`, and records them. Returns whether nothing was disturbed, and the steady ones after which the processor was
+        not calm for longer than a burst."""
+        timed = any(metric["unit"] in VARYING_UNITS for metric in metrics)
+        steady = any(_steady(metric) for metric in metrics)
+        beside: _Cases = {}
         self._watch.begin()
+        if timed:
+            self._wait()
         conditions: dict[str, Any] = {}
         try:
             for number, (index, tags) in enumerate(cases.items()):
                 for tag in tags if (number + order) % 2 else tags[::-1]:
                     servers[tag].ask(metrics[0], index)
                     advance()
+                    if timed and self._wait() and steady:
+                        beside[index] = (*beside.get(index, ()), tag)
                 self._watch.control()
         finally:
             conditions = self._watch.lap()
@@ -354,7 +377,18 @@ class Session:
         for tag, of_tag in numbers.items():
             for (metric, index), seconds in of_tag.items():
                 self._remember(turn, (tag, metric, index), seconds)
-        return "disturbed" not in conditions
+        return "disturbed" not in conditions, beside
+
+    def _wait(self) -> bool:
+        """Waits until the processor is calm, as long as patience lasts. Returns whether that took more than a burst."""
+        left = (PATIENCE * self.plan.budget if self.plan.budget else LEAST_PATIENCE) - self._waited
+        if left > 0 and not self._watch.calm():
+            self._note("waiting: others keep the processor busy")
+            waited = self._watch.wait(left)
+            self._waited += waited
+            self._note("")
+            return waited > LASTING
+        return False
 
     def _remember(self, turn: int, key: _Key, seconds: float) -> None:
         rounds = self._quickest[key]
@@ -377,7 +411,7 @@ class Session:
     def _unsettled(self, turn: int, metrics: list[dict[str, Any]], cases: _Cases) -> _Cases:
         """What of `cases` was clearly slower in round `turn` than in the last others on the same release. What is made once
         in a process never is."""
-        steady = [metric["name"] for metric in metrics if metric["name"].endswith("_time")]
+        steady = [metric["name"] for metric in metrics if _steady(metric)]
         slow = {
             index: tuple(tag for tag in tags if any(self._slow(turn, (tag, metric, index)) for metric in steady))
             for index, tags in cases.items()
@@ -540,6 +574,19 @@ def _by_question(benchmarks: Benchmarks) -> _Questions:
 
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
     return list(itertools.product(*benchmark["params"]))
+
+
+def _steady(metric: Mapping[str, Any]) -> bool:
+    """Whether its calls are repeated within a process."""
+    return str(metric["name"]).endswith("_time")
+
+
+def _joined(some: _Cases, others: _Cases) -> _Cases:
+    """What either of them asks for, a release of a case once."""
+    return {
+        index: tuple(dict.fromkeys((*some.get(index, ()), *others.get(index, ()))))
+        for index in sorted(some.keys() | others.keys())
+    }
 
 
 def _in_parts(cases: _Cases) -> Iterator[_Cases]:
