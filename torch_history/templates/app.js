@@ -41,6 +41,12 @@
     TH.mark = (verdict) => el("span", {class: `verdict ${TH.classOf(verdict)}`},
                               el("span", {"aria-hidden": "true"}, `${TH.sign(verdict)} `), verdict);
 
+    TH.laneWords = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
+    TH.measure = (lane, ...tags) => {
+        const python = /^release-py(.+)$/.exec(lane.environment);
+        const names = tags.map((tag) => tag.replace(/^v/, ""));
+        return el("code", {}, ["torch-history run", ...python ? ["--lane", python[1]] : [], ...names].join(" "));
+    };
     TH.name = ({question, metric, parameters}) =>
         `${TH.words(question)} ${TH.words(metric)}, ${parameters.join(" ")}`.trimEnd();
     TH.prose = (text) => String(text).split("`").map((part, i) => i % 2 ? el("code", {}, part) : part);

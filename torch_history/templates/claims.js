@@ -18,7 +18,6 @@
         const [symbol, name] = SIGNS[word];
         return el("span", {class: `answer ${name}`}, el("span", {"aria-hidden": "true"}, `${symbol} `), word);
     };
-    const laneWords = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
 
     /* Details whose content is made when they are opened. */
     const folded = (summary, content) => el("details", {toggle: ({target}) => {
@@ -47,7 +46,7 @@
         }
         const {metric, question, unit} = shown[0].series;
         const name = [`${TH.words(question)}: ${TH.words(metric)}`, size].filter(Boolean).join(", ");
-        const label = `${name} by release on ${laneWords(lane)}. The same numbers are in the table that unfolds below.`;
+        const label = `${name} by release on ${TH.laneWords(lane)}. The same numbers are in the table that unfolds below.`;
         const closer = {benchmark, size, variants: shown.map(({variant}) => encodeURIComponent(variant)).join(",")};
         return [
             el("h3", {}, name),
@@ -85,14 +84,14 @@
             turns(claim),
             claim.picture && picture(lane, claim.picture),
             sentences(claim),
-        ] : el("p", {}, `Nothing was measured on ${laneWords(lane)} that answers this.`));
+        ] : el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers this.`));
     };
 
     const render = (lane, address, main) => {
         const most = Math.max(0, ...lane.claims.map(({answers}) => answers.length));
         const everyColumn = `all ${most} releases, not the newest ${MOST_COLUMNS} alone`;
         main.append(el("div", {},
-            !lane.claims.length && el("p", {}, `Nothing was measured on ${laneWords(lane)} that answers any of the `
+            !lane.claims.length && el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers any of the `
                                       + "claims: choose another machine at the top."),
             most > MOST_COLUMNS && el("div", {class: "controls"}, TH.toggle(everyColumn, "columns", address.columns)),
             lane.claims.map((claim) => section(lane, claim, address))));

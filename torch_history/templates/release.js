@@ -16,7 +16,6 @@
         architectures: "GPU architectures of the wheel",
     };
 
-    const laneWords = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
     const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
     const listed = (words) =>
         words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
@@ -195,7 +194,7 @@
         const days = [...new Set(dates)];
         const when = { 0: "", 1: ` on ${days[0]}` }[days.length] ?? ` from ${days[0]} to ${days.at(-1)}`;
         const total = numbers.reduce((sum, many) => sum + many, 0);
-        return el("p", {}, `Measured on ${laneWords(lane)}: ${count(total, "number")} of `
+        return el("p", {}, `Measured on ${TH.laneWords(lane)}: ${count(total, "number")} of `
             + `${count(numbers.length, "series", "series")} in ${count(blocks.size, "round")} of `
             + `${count(sessions.length, "session")}${when}.`);
     };
@@ -246,11 +245,9 @@
     };
 
     const notMeasured = (lane, tag) => {
-        const python = /^release-py(.+)$/.exec(lane.environment);
-        const command = ["torch-history run", python && `--lane ${python[1]}`, tag.replace(/^v/, "")];
-        return el("p", {role: "alert"}, `${tag} was not measured on ${laneWords(lane)}: choose another release, `
+        return el("p", {role: "alert"}, `${tag} was not measured on ${TH.laneWords(lane)}: choose another release, `
                   + "another machine at the top, or measure it with ",
-                  el("code", {}, command.filter(Boolean).join(" ")), ".");
+                  TH.measure(lane, tag), ".");
     };
 
     const render = (lane, address, main) => {

@@ -13,7 +13,6 @@
     const MOST_CHANGES = 3;
     const FIRST_METRICS = ["time", "peak_memory"];
 
-    const laneWords = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
     const sentences = (said, tag = "ul", attributes = {}) => said.length > 0
         && el(tag, {class: "sentence-list", ...attributes}, said.map((sentence) => el("li", {}, TH.prose(sentence))));
 
@@ -149,9 +148,9 @@
                 [i > 0 && " · ", el("a", {href}, words)])));
         const tags = lane.releases.map(({tag}) => tag);
         if (!tags.includes(release)) {
-            return box(release, [], el("p", {}, `${release} was not measured on ${laneWords(lane)}: choose another `
+            return box(release, [], el("p", {}, `${release} was not measured on ${TH.laneWords(lane)}: choose another `
                                        + "release, or measure it with ",
-                                       el("code", {}, `torch-history run ${release}`), "."));
+                                       TH.measure(lane, release), "."));
         }
         const isGiven = tags.includes(address.base) && address.base !== release;
         const before = isGiven ? address.base : V.adjacent(lane, release);
@@ -235,7 +234,7 @@
         const chosen = address.release;
         const many = shown.length === 1 ? "1 variant" : `${shown.length} variants`;
         const span = measured.length === 1 ? `on ${measured[0]}` : `from ${measured[0]} to ${measured.at(-1)}`;
-        const where = `on ${laneWords(lane)}`;
+        const where = `on ${TH.laneWords(lane)}`;
         const {nodes, hidden} = H.table(lane, all, shown, {
             caption: `${name} by variant and release, ${where}`, relative: view.relative, chosen,
             most: address.columns ? Infinity : MOST_COLUMNS,
@@ -268,7 +267,7 @@
     const render = (lane, address, main) => {
         const found = address.benchmark ? lookUp(lane, address.benchmark) : null;
         if (!found) {
-            const unknown = address.benchmark && `There is no series '${address.benchmark}' on ${laneWords(lane)}: `
+            const unknown = address.benchmark && `There is no series '${address.benchmark}' on ${TH.laneWords(lane)}: `
                 + "choose one below, or another machine at the top.";
             main.append(el("div", {}, el("p", {role: unknown ? "alert" : null}, unknown || "Choose what to look at:"),
                            everything(lane)));
@@ -301,7 +300,7 @@
             el("h2", {}, name),
             views(limit, {...view, unit}),
             chips(all, shown),
-            apart(laneWords(lane), part(lane, {all, shown, view, address: here, name, isOther: false})),
+            apart(TH.laneWords(lane), part(lane, {all, shown, view, address: here, name, isOther: false})),
             places));
         const common = {view, address: here, name, benchmark, size, slots, hidden};
         return Promise.all(others.map((each, i) => other(each, common, places[i])));

@@ -295,7 +295,7 @@
             if (!changes.length) {
                 main.append(el("h2", {}, `${from} → ${to}: nothing in common`), el("p", {},
                     "No series was measured on both in the same size and version. Measure them together with ",
-                    el("code", {}, `torch-history run ${from} ${to}`), "."));
+                    TH.measure(lane, from, to), "."));
                 return;
             }
             const changed = TH.tally(changes).filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
