@@ -25,7 +25,17 @@ from rich.progress import Progress
 
 from torch_history import servers
 from torch_history.launches import Launch
-from torch_history.session import AGAIN, AT_ONCE, LEAST_PATIENCE, Arm, Plan, Session, load_suite, neighbours
+from torch_history.session import (
+    AGAIN,
+    AT_ONCE,
+    LEAST_PATIENCE,
+    Arm,
+    Plan,
+    Session,
+    SessionError,
+    load_suite,
+    neighbours,
+)
 from torch_history.verdicts import Verdict, compare, history
 
 TIME: dict[str, Any] = {
@@ -138,9 +148,9 @@ def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: Wor
 
     environment = SimpleNamespace(install_project=install, python="3.11", name="release-py3.11")
 
-    def make(releases: tuple[str, ...] = (OLD, NEW), again: bool = False, **more: Any) -> Session:
+    def make(releases: tuple[str, ...] = (OLD, NEW), again: bool = False, shares: bool = False, **more: Any) -> Session:
         plan = {"environment": "release-py3.11", "questions": r"\w+", "sizes": ("small",), "launches": 2, **more}
-        return Session(conf, axis, Plan(releases=releases, **plan), environment, again)
+        return Session(conf, axis, Plan(releases=releases, **plan), environment, again, shares=shares)
 
     return make
 
@@ -344,6 +354,25 @@ def test_what_a_single_thread_measures_stays_on_one_processor(make: Make, world:
     make().measure(said)
     assert world.processors == {1}
     assert os.sched_getaffinity(0) == before
+
+
+def test_a_session_that_shares_the_machine_takes_what_the_others_do_for_its_own(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr("torch_history.session.Watch", lambda gpu, threads: told.append(threads))
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    make()
+    make(shares=True)
+    assert told == [1, 64]
+
+
+def test_only_a_cpu_and_one_thread_are_shared(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("device", "cuda"), ("threads", 2)):
+        with monkeypatch.context() as patched:
+            patched.setitem(Machine.load(machine_name=None, interactive=False).__dict__, name, value)
+            with pytest.raises(SessionError, match="--beside is for a CPU and one thread"):
+                make(shares=True)
 
 
 def test_without_a_budget_a_session_waits_for_a_minute_and_counts_wait_for_nothing(

@@ -21,7 +21,7 @@ from rich.console import Console
 from . import environments
 from .axis import Axis, Release
 from .launches import machines_in, read_environment, read_on_axis
-from .session import SESSIONS, Plan, Session, SessionError, alone, load_suite, measurable, neighbours
+from .session import SESSIONS, Plan, Session, SessionError, alone, beside, load_suite, measurable, neighbours
 from .subjects import InstalledEnvironment, OwnWorkload
 from .verdicts import history, human
 
@@ -84,6 +84,9 @@ def main() -> None:
 )
 @click.option("--again", is_flag=True, help="Measure anew although the same session is finished.")
 @click.option("--prune", "removes", is_flag=True, help="Remove each release's environments after its last session.")
+@click.option(
+    "--beside", "shares", is_flag=True, help="Let another lane be measured at the same time, each on its own processor."
+)
 @click.option("--installed", is_flag=True, help="Measure the torch that --python has already; needs no network.")
 @click.option("--python", "interpreter", default="python3", show_default=True, help="Interpreter for --installed.")
 @click.option("--as", "recorded_as", help="Record an --installed torch that is no release under this one.")
@@ -99,6 +102,7 @@ def run(
     budget: str | None,
     again: bool,
     removes: bool,
+    shares: bool,
     installed: bool,
     interpreter: str,
     recorded_as: str | None,
@@ -134,7 +138,10 @@ def run(
                 return
         chosen = _chosen(axis, releases, lane, console)
     sizes = sizes or _default_sizes()
-    click.get_current_context().with_resource(alone(Path(conf.env_dir)))
+    if shares and removes:
+        raise SessionError("--prune removes what another lane may be measuring: leave it out, or --beside.")
+    env_dir = Path(conf.env_dir)
+    click.get_current_context().with_resource(beside(env_dir, environment.name) if shares else alone(env_dir))
     ends = time.monotonic() + _seconds(budget) if budget else None
     groups = neighbours(chosen)
     for number, group in enumerate(groups):
@@ -148,7 +155,9 @@ def run(
             workload=own.digest if own else "",
             only=only or "",
         )
-        session = Session(conf, axis, plan, environment, again, folder=own.folder / SESSIONS if own else None)
+        session = Session(
+            conf, axis, plan, environment, again, folder=own.folder / SESSIONS if own else None, shares=shares
+        )
         if session.finished:
             console.print(f"Session {session.id} has measured this already; measure anew with --again.")
         else:

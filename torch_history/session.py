@@ -172,15 +172,46 @@ def neighbours(releases: Sequence[Release]) -> list[Sequence[Release]]:
 def alone(env_dir: Path) -> Iterator[None]:
     """Keeps others from measuring beside this process, or from removing what it measures; the system frees the lock of a
     dead one. Raises SessionError where another process was first."""
-    env_dir.mkdir(parents=True, exist_ok=True)
-    with (env_dir / RUNNING).open("a+", encoding="utf-8") as stream:
+    with _held(env_dir / RUNNING, fcntl.LOCK_EX):
+        yield
+
+
+@contextlib.contextmanager
+def beside(env_dir: Path, lane: str) -> Iterator[None]:
+    """Lets sessions of other lanes measure at the same time: keeps this process, and what it starts, on a processor that
+    no other one has taken like this. Raises SessionError where none is free, where the lane is being measured, or where
+    another process wants to be alone."""
+    if not hasattr(os, "sched_setaffinity"):
+        raise SessionError("This system keeps no process on one processor, so sessions cannot run beside each other.")
+    allowed = os.sched_getaffinity(0)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_held(env_dir / RUNNING, fcntl.LOCK_SH))
+        stack.enter_context(_held(env_dir / f"{RUNNING}-{lane}", fcntl.LOCK_EX))
+        for processor in sorted(allowed, reverse=True):
+            with contextlib.suppress(SessionError):
+                stack.enter_context(_held(env_dir / f"{RUNNING}-processor-{processor}", fcntl.LOCK_EX))
+                break
+        else:
+            raise SessionError(f"Other sessions have taken all {len(allowed)} processors. Wait until one ends.")
+        os.sched_setaffinity(0, {processor})
+        stack.callback(os.sched_setaffinity, 0, allowed)
+        yield
+
+
+@contextlib.contextmanager
+def _held(path: Path, lock: int) -> Iterator[None]:
+    """Holds a lock of flock's on a file that names the process."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+", encoding="utf-8") as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(stream, lock | fcntl.LOCK_NB)
         except BlockingIOError as error:
             stream.seek(0)
             raise SessionError(
-                f"Another torch-history, process {stream.read().strip() or 'unknown'}, is at work in {env_dir.resolve()}: "
-                "two at once would disturb each other's times. Wait until it ends, or interrupt it; it goes on later."
+                f"Another torch-history, process {stream.read().strip() or 'unknown'}, is at work in "
+                f"{path.parent.resolve()}: two at once would disturb each other's times. Wait until it ends, or interrupt "
+                "it; it goes on later. Two lanes may be measured at once, each on a processor of its own, where both say "
+                "--beside."
             ) from error
         stream.truncate(0)
         stream.write(str(os.getpid()))
@@ -199,8 +230,10 @@ class Session:
         environment: Any,
         again: bool = False,
         folder: Path | None = None,
+        shares: bool = False,
     ) -> None:
-        """`folder` holds what an interrupted session is gone on with, by default one in `env/`."""
+        """`folder` holds what an interrupted session is gone on with, by default one in `env/`. One that `shares` lets
+        others measure on the other processors (`beside`). Raises SessionError where it would need more than one."""
         self.conf = conf
         self.plan = plan
         self.machine = Machine.load(machine_name=None, interactive=False)
@@ -217,12 +250,19 @@ class Session:
         self._spent = False
         self._waited = 0.0
         self._note: Callable[[str], None] = lambda words: None
-        self._watch = Watch(gpu=self._on_gpu, threads=int(self.machine.__dict__.get("threads", 1)))
+        self._on_one = not self._on_gpu and self._threads == 1
+        if shares and not self._on_one:
+            raise SessionError("--beside is for a CPU and one thread: more threads, or a GPU, are measured alone.")
+        self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
         self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
 
     @property
     def _on_gpu(self) -> bool:
         return bool(self.machine.__dict__.get("device") == "cuda")
+
+    @property
+    def _threads(self) -> int:
+        return int(self.machine.__dict__.get("threads", 1))
 
     def launches(self) -> list[Launch]:
         """What this session has measured so far."""
@@ -246,8 +286,7 @@ class Session:
             TimeElapsedColumn(),
             TextColumn("{task.fields[note]}"),
         )
-        threads = int(self.machine.__dict__.get("threads", 1))
-        kept = contextlib.nullcontext() if self._on_gpu or threads > 1 else on_one_processor()
+        kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         with kept, Progress(*columns, console=console, refresh_per_second=2) as progress:
             task = progress.add_task("", total=0, note="")
             self._note = lambda words: progress.update(task, note=words)
