@@ -97,6 +97,17 @@ def test_a_watch_waits_until_the_processor_is_as_quick_as_it_was(monkeypatch: py
     assert "waited" not in watch.lap()
 
 
+def test_a_few_moments_of_a_higher_clock_do_not_make_the_usual_one_look_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, busy=[(30.0, 40.0)])
+    clock.boosted = (10.0, 10.05)
+    watch = Watch(gpu=False)
+    for clock.now in (*range(10), 10.01, *range(11, 30)):
+        assert watch.calm()
+    clock.now = 31.0
+    assert not watch.calm()
+    assert 8 < watch.wait(60.0) < 10
+
+
 def test_a_watch_waits_no_longer_than_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, busy=[(1.0, 1000.0)])
     watch = Watch(gpu=False)
@@ -124,6 +135,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, busy: list[tuple[float, float]]) -> None:
         self.now, self.busy = 0.0, busy
+        self.boosted = (0.0, 0.0)
         monkeypatch.setattr(conditions.time, "perf_counter", lambda: self.now)
         monkeypatch.setattr(conditions.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(conditions, "_loop", self.loop)
@@ -131,7 +143,8 @@ class Clock:
 
     def loop(self, steps: int) -> float:
         slow = any(begin <= self.now < end for begin, end in self.busy)
-        seconds = steps * 4e-8 * (1.6 if slow else 1.0)
+        boosted = self.boosted[0] <= self.now < self.boosted[1]
+        seconds = steps * 4e-8 * (1.6 if slow else 0.7 if boosted else 1.0)
         self.now += seconds
         return seconds
 

@@ -6,6 +6,7 @@ What cannot be read on a machine (a temperature in a virtual one) is left out, n
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import os
 import re
@@ -42,12 +43,14 @@ milliseconds each. It is taken after every case, and the median over a lap count
 CALM_STEPS = 5_000
 CALM_SECONDS = 0.02
 CALM_SHARE = 0.5
-CALM = 1.25
-"""A processor is calm when half of the short loops (0.1 ms of an interpreter) of a moment of 20 ms take at most 1.25 times
-as long as the quick ones, the quickest tenth, of its best moment. Left alone they stay within 1.02 for minutes; with many
-neighbours the clock falls, 1.1 to 1.25 times for minutes on all releases alike; where one shares the core they take 1.5 to
-1.6 times. The suite's clock (measure/clock.py) finds its way between short bursts of that; a call of half a second, which
-holds many, cannot."""
+CALM = 1.3
+QUICK = 0.1
+"""A processor is calm when half of the short loops (0.1 ms of an interpreter) of a moment of 20 ms take at most 1.3 times as
+long as quick ones do: those that a tenth of a moment's loops keep below, in the quickest tenth of the moments so far. Not in
+the very best: for some moments of an hour a clock is 1.2 times as high as usual. Left alone loops stay within 1.02 for
+minutes; with many neighbours the clock falls, 1.1 to 1.25 times for minutes on all releases alike; where one shares the core
+they take 1.5 to 1.6 times. The suite's clock (measure/clock.py) finds its way between short bursts of that; a call of half a
+second, which holds many, cannot."""
 
 LASTING = 0.25
 """Bursts of neighbours last for some milliseconds, now and then for a hundred; the clock finds its way between them. What
@@ -67,7 +70,7 @@ class Watch:
         self._own = threads / (os.cpu_count() or 1)
         self._source, self._target = bytes(CONTROL_BYTES), memoryview(bytearray(CONTROL_BYTES))
         self._usual: deque[dict[str, float]] = deque(maxlen=USUAL_OF)
-        self._quickest = float("inf")
+        self._moments: list[float] = []
         self.begin()
 
     def begin(self) -> None:
@@ -84,14 +87,13 @@ class Watch:
         self._controls.append((looped, time.perf_counter() - began))
 
     def calm(self) -> bool:
-        """Whether others leave the processor alone at this moment."""
-        began = time.perf_counter()
-        loops: list[float] = []
-        while time.perf_counter() - began < CALM_SECONDS:
-            loops.append(_loop(CALM_STEPS))
-        loops.sort()
-        self._quickest = min(self._quickest, loops[len(loops) // 10])
-        return loops[int(CALM_SHARE * len(loops))] <= CALM * self._quickest
+        """Whether others leave the processor alone at this moment, which is then known to later ones."""
+        loops = _moment()
+        bisect.insort(self._moments, _quantile(loops, QUICK))
+        return self._is_calm(loops)
+
+    def _is_calm(self, loops: Sequence[float]) -> bool:
+        return _quantile(loops, CALM_SHARE) <= CALM * _quantile(self._moments or loops, QUICK)
 
     def wait(self, most: float) -> float:
         """Waits until the processor is calm, for `most` seconds or little more. Returns the seconds that it took. Of what
@@ -100,7 +102,7 @@ class Watch:
         before, began = processor_ticks(), time.monotonic()
         calm = False
         while not calm and time.monotonic() - began < most:
-            calm = self.calm()
+            calm = self._is_calm(_moment())
         waited = time.monotonic() - began
         now = processor_ticks()
         self._ticks = {name: ticks + now[name] - before[name] for name, ticks in self._ticks.items()}
@@ -142,6 +144,19 @@ def _loop(steps: int) -> float:
     for number in range(steps):
         total += number & 7
     return time.perf_counter() - began
+
+
+def _moment() -> list[float]:
+    """Seconds of the short loops of one moment, sorted."""
+    began = time.perf_counter()
+    loops: list[float] = []
+    while time.perf_counter() - began < CALM_SECONDS:
+        loops.append(_loop(CALM_STEPS))
+    return sorted(loops)
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[int(share * len(ordered))]
 
 
 def _median(seconds: Iterable[float]) -> float:
