@@ -21,8 +21,7 @@ TRIM_THRESHOLD = 2 * MMAP_THRESHOLD
 """Bytes from which glibc's malloc maps a block apart, and that may lie free at the heap's end before they go back
 (mallopt(3)). Both go up whenever a block that was mapped is freed, to these at most, so what an import happened to free
 decides for all processes forked after it whether a result of 256 KiB costs 64 page faults at every call or none. On a
-virtual machine that made the same call of the same release three times slower in all processes of one interpreter than in
-those of the next."""
+virtual machine a chain of such results takes three times as long with the thresholds where they begin."""
 
 _M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1
 
