@@ -619,6 +619,26 @@ def test_measuring_process_does_not_inherit_what_would_change_it(
     assert os.environ["LD_PRELOAD"] == "1"
 
 
+def test_libraries_are_read_anew_before_they_are_measured(
+    lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgotten: list[str] = []
+    folder = install(lane, conf, "v2.0.1")
+    libraries = folder / "lib" / "python3.11" / "site-packages" / "torch" / "lib"
+    libraries.mkdir(parents=True)
+    for name in ("libtorch_cpu.so", "libtorch_cuda.so", "libgomp-a34b3233.so.1"):
+        (libraries / name).write_bytes(b"code")
+    told = os.posix_fadvise
+
+    def advise(stream: int, offset: int, length: int, advice: int) -> None:
+        forgotten.append(Path(os.readlink(f"/proc/self/fd/{stream}")).name)
+        told(stream, offset, length, advice)
+
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    install(lane, conf, "v2.0.1")
+    assert sorted(forgotten) == ["libgomp-a34b3233.so.1", "libtorch_cpu.so"]
+
+
 FAULTS = """
 import resource
 import measure
