@@ -175,7 +175,8 @@ def is_ready(folder: Path, requirements: list[str]) -> bool:
 def read_anew(folder: Path) -> None:
     """Has the system forget what it keeps of PyTorch's CPU libraries in memory and read them from end to end, which takes a
     second. On a nested virtual machine the pages that an installation leaves there make the vectorised exp 40 times slower
-    in every process forked from an interpreter, for as long as they stay; pages read in one go do not."""
+    in every process forked from an interpreter, for as long as they stay; pages read in one go do not.
+    What cannot be read is left as it is: importing it says so."""
     if not hasattr(os, "posix_fadvise"):
         return
     for path in folder.glob("lib/python*/site-packages/torch/lib/*.so*"):
