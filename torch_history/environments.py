@@ -112,11 +112,11 @@ class ReleaseEnvironment(Virtualenv):
         with _locked(folder):
             if not is_ready(folder, self._requirements_of(release)):
                 self._build(release, folder)
+            read_anew(folder)
         self._path = str(folder)
         self._global_env_vars["ASV_ENV_DIR"] = self._path
         self._global_env_vars["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor-cache")
         self._global_env_vars["TRITON_CACHE_DIR"] = str(folder / "triton-cache")
-        read_anew(folder)
         self._set_commit_hash(release.tag)
         self._selected = release.tag
         refusals.pop((release.tag, self.name), None)
