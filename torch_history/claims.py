@@ -1,7 +1,7 @@
 """Does a claim hold on a release? Each question answered from what one lane measured, with the numbers in a sentence.
 
 A claim of bytes or counts is exact. A claim of time asks for a factor that noise seldom makes, `CLEARLY`, between two
-variants in the medians of the launches; where only some sizes show it the claim holds in part.
+variants of the same session; sizes at which both take as long, up to `LEVEL`, refute it, and those in between do neither.
 """
 
 from __future__ import annotations
@@ -21,7 +21,11 @@ from .steps import Kind, Step, of_history
 from .verdicts import History, history, human
 
 CLEARLY = 1.2
-"""A factor between two variants of one launch: both ran within minutes on one machine, which seldom wanders by a fifth."""
+"""A factor between two variants of one session: both ran within minutes on one machine, which seldom wanders by a fifth."""
+
+LEVEL = 1.05
+"""Up to this factor two variants take as long as each other: launches of one release differ by that much. The gap between
+the two borders is there so that an answer does not change with the noise of a size that lies on one."""
 
 STALL = 5.0
 """The slowest later call in medians from which a sequence has stalled; `measure/sequence.py` counts with the same number."""
@@ -46,17 +50,26 @@ class Answer:
 
 
 class Numbers:
-    """What one release gave for one question: the median over launches by metric, variant and size, or None."""
+    """What one release gave for one question, by metric, variant and size. `values` are the numbers of its launches by
+    their session."""
 
-    def __init__(self, values: Mapping[tuple[str, str, str], float]) -> None:
+    def __init__(self, values: Mapping[tuple[str, str, str], Mapping[str, Sequence[float]]]) -> None:
         self._values = values
 
     def __call__(self, metric: str, variant: str, size: str) -> float | None:
-        return self._values.get((metric, variant, size))
+        """The median over all launches, None without any."""
+        numbers = [number for of in self._values.get((metric, variant, size), {}).values() for number in of]
+        return statistics.median(numbers) if numbers else None
 
     def ratio(self, metric: str, size: str, of: str, to: str) -> float | None:
-        above, below = self(metric, of, size), self(metric, to, size)
-        return above / below if above is not None and below else None
+        """How many times as much variant `of` takes as `to`: the median over the sessions that measured both, since
+        sessions differ by more than variants do. None where none did, or where `to` takes nothing."""
+        above, below = (self._values.get((metric, variant, size), {}) for variant in (of, to))
+        medians = [
+            (statistics.median(above[session]), statistics.median(below[session])) for session in above.keys() & below
+        ]
+        ratios = [over / under for over, under in medians if under]
+        return statistics.median(ratios) if ratios else None
 
     def sizes(self, metric: str, variant: str) -> list[str]:
         return [size for name, of, size in self._values if (name, of) == (metric, variant)]
@@ -137,10 +150,9 @@ def _by_time(deciding: dict[str, float | None], words: str, others: dict[str, fl
     known = {size: ratio for size, ratio in deciding.items() if ratio is not None}
     if not known:
         return _missing("this comparison")
-    if all(ratio > CLEARLY for ratio in known.values()):
-        word = HOLDS
-    else:
-        word = FAILS if all(ratio <= CLEARLY for ratio in known.values()) else PARTLY
+    shows = any(ratio > CLEARLY for ratio in known.values())
+    refutes = any(ratio <= LEVEL for ratio in known.values())
+    word = {(True, False): HOLDS, (True, True): PARTLY, (False, True): FAILS, (False, False): UNKNOWN}[shows, refutes]
     shown = {**known, **{size: ratio for size, ratio in (others or {}).items() if ratio is not None}}
     return Answer(word, f"{words}: {', '.join(f'{ratio:.1f} ({size})' for size, ratio in shown.items())}.")
 
@@ -231,17 +243,20 @@ UNDECIDED = "It cannot be told here: {sentence} Measure it on your own machine."
 def answers(found: History) -> dict[str, dict[str, Answer]]:
     """Question -> release -> its answer, for what one environment measured. A release without a number of a question has
     an answer as well: that it cannot be told there."""
-    values: dict[str, dict[str, dict[tuple[str, str, str], float]]] = defaultdict(lambda: defaultdict(dict))
+    values: dict[str, dict[str, dict[tuple[str, str, str], dict[str, list[float]]]]]
+    values = defaultdict(lambda: defaultdict(dict))
     measured = list(dict.fromkeys(release for of in found.values() for release in of))
     for series, releases in found.items():
         if len(series.parameters) != 2:
             continue
         variant, size = (parameter.strip("'") for parameter in series.parameters)
         for release, pairs in releases.items():
-            numbers = [case.number for _, case in pairs if case.number is not None]
-            of_release = values[series.question][release]
+            numbers: dict[str, list[float]] = defaultdict(list)
+            for launch, case in pairs:
+                if case.number is not None:
+                    numbers[launch.session].append(case.number)
             if numbers:
-                of_release[series.metric, variant, size] = statistics.median(numbers)
+                values[series.question][release][series.metric, variant, size] = numbers
     return {
         question: {release: claim.decide(Numbers(values[question][release])) for release in measured}
         for question, claim in CLAIMS.items()
