@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 
 from torch_history import charts
 from torch_history.compare import find
@@ -31,6 +33,9 @@ from .site_data import read_lane, write_lane
 ROOT = Path(__file__).resolve().parents[1]
 HANGS = 10.0
 """Seconds in which no page opens that has something wrong in it; how long they take `python -m tests.bench_site` prints."""
+
+SOLVED = 1e-4
+"""How closely a page solves for the scale of sessions."""
 
 LANE = "amd-epyc-2-cores-release-py3-11"
 OTHER_LANE = "amd-epyc-2-cores-release-py3-9"
@@ -165,6 +170,34 @@ def medians(lane: dict[str, Any], benchmark: str, size: str) -> dict[str, dict[s
     return found
 
 
+def on_one_scale(lane: dict[str, Any], benchmark: str, size: str) -> dict[str, dict[str, float]]:
+    """Variant -> release -> median of its times, each on the scale of the newest session that a chain of shared releases
+    ties its own to: releases and sessions by NumPy's least squares, chains by SciPy's components of a graph."""
+    found = {}
+    for series in lane["series"]:
+        if (series["benchmark"], series["size"]) != (benchmark, size):
+            continue
+        pattern = [(release, lane["rounds"][block][0]) for release, block in lane["patterns"][series["pattern"]]]
+        sessions = sorted({session for _, session in pattern})
+        places = {session: len(lane["releases"]) + i for i, session in enumerate(sessions)}
+        logs: dict[tuple[int, str], list[float]] = {}
+        for cell, number in zip(pattern, series["numbers"], strict=True):
+            logs.setdefault(cell, []).append(math.log(number))
+        design = np.zeros((len(logs), len(lane["releases"]) + len(sessions)))
+        for i, (release, session) in enumerate(logs):
+            design[i, [release, places[session]]] = 1
+        effects = np.linalg.lstsq(design, np.array([statistics.median(of) for of in logs.values()]), rcond=None)[0]
+        _, chain = connected_components(design.T @ design)
+        newest = {chain[places[session]]: places[session] for session in sessions}
+        times: dict[str, list[float]] = {}
+        for (release, session), number in zip(pattern, series["numbers"], strict=True):
+            place = places[session]
+            factor = math.exp(effects[place] - effects[newest[chain[place]]])
+            times.setdefault(lane["releases"][release]["tag"], []).append(number / factor)
+        found[series["variant"]] = {tag: statistics.median(of) for tag, of in times.items()}
+    return found
+
+
 def opened(page: Any, address: str) -> float:
     """Seconds until a page is there, the least of three: other processes only add to it."""
     taken = []
@@ -270,7 +303,7 @@ def test_the_chart_has_the_numbers_of_the_table(site: Path, page: Any) -> None:
     lane = data_of(site)
     table = table_of(page)
     points = drawn(page)
-    expected = medians(lane, TIME, "small")
+    expected = on_one_scale(lane, TIME, "small")
     assert set(table) == set(expected)
     assert len([point for point in points if point["value"] is not None]) == sum(map(len, expected.values())) > 20
     for point in points:
@@ -278,7 +311,7 @@ def test_the_chart_has_the_numbers_of_the_table(site: Path, page: Any) -> None:
         if point["value"] is None:
             assert re.fullmatch(r"(none|failed) \(\d+\)", shown)
         else:
-            assert point["value"] == expected[point["variant"]][point["release"]]
+            assert point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
             assert point["low"] <= point["value"] <= point["high"]
             assert shown == human(point["value"], "seconds")
     assert in_width(page)
@@ -298,6 +331,56 @@ def test_a_missing_number_has_its_reason_below(site: Path, page: Any) -> None:
         if lane["releases"][release]["tag"] == "v1.13.1"
     ]
     assert [reasons[number - 1]] == asked
+
+
+def in_sessions(speeds: list[float], apart: float) -> dict[str, Any]:
+    """A lane whose sessions of three releases begin with the last one of the session before, in which everything takes
+    `speeds` times as long, and one session of two more releases, tied to none, where it takes `apart`."""
+    lane = made_up(2 * len(speeds) + 3, 2, 1)
+    blocks = [([2 * i, 2 * i + 1, 2 * i + 2], speed) for i, speed in enumerate(speeds)]
+    blocks.append(([2 * len(speeds) + 1, 2 * len(speeds) + 2], apart))
+    placed = [(release, block, speed) for block, (of, speed) in enumerate(blocks) for release in of for _ in range(2)]
+    lane["rounds"] = [[f"session-{block:04}", 1] for block in range(len(blocks) - 1)] + [["session", 1]]
+    lane["patterns"] = [[[release, block] for release, block, _ in sorted(placed)]]
+    chance = random.Random(1)
+    for variant, series in enumerate(lane["series"]):
+        series["numbers"] = [(1 + variant) * speed * chance.uniform(0.98, 1.02) for *_, speed in sorted(placed)]
+    return lane
+
+
+@browser
+def test_times_of_all_sessions_are_drawn_on_the_scale_of_the_newest(changed: Callable[..., Path], page: Any) -> None:
+    lane = in_sessions([1.0, 1.6, 0.8, 1.2], 5.0)
+    here = {"benchmark": "question.Question.track_time", "size": "small"}
+    folder = changed(lane)
+    show(page, folder, "series", **here)
+    expected = on_one_scale(lane, here["benchmark"], "small")
+    points = drawn(page)
+    assert len(points) == sum(map(len, expected.values())) == 22
+    for point in points:
+        assert point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
+    assert max(expected["variant_0"][release["tag"]] for release in lane["releases"][:9]) < 1.05 * 1.2
+    said = page.locator("figcaption").first.text_content()
+    assert "on the scale of the newest" in said
+    assert "Nothing ties 2 releases to it" in said
+    table = table_of(page)
+    assert table["variant_1"]["v1.0.0"] == human(expected["variant_1"]["v1.0.0"], "seconds")
+    page.get_by_label("Times").select_option("raw")
+    ready(page)
+    assert keys_of(page.url)["times"] == "raw"
+    raw = medians(lane, here["benchmark"], "small")
+    assert {(point["variant"], point["release"]): point["value"] for point in drawn(page)} == {
+        (variant, tag): value for variant, of in raw.items() for tag, value in of.items()
+    }
+    assert "scale of the newest" not in page.locator("figcaption").first.text_content()
+
+
+@browser
+def test_counts_have_no_scale(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=PEAK, size="small")
+    drawn(page)
+    assert page.get_by_label("Times").count() == 0
+    assert "scale of the newest" not in page.locator("figcaption").first.text_content()
 
 
 @browser
@@ -359,10 +442,10 @@ def test_numbers_relative_to_the_fastest_and_to_the_limit(site: Path, page: Any)
     assert page.get_by_label("Relative to").locator("option").all_text_contents()[1:] == [
         "the fastest variant of each release"
     ]
-    times = medians(lane, TIME, "small")
+    times = on_one_scale(lane, TIME, "small")
     for point in drawn(page):
         fastest = min(of[point["release"]] for of in times.values() if point["release"] in of)
-        assert point["value"] == pytest.approx(times[point["variant"]][point["release"]] / fastest)
+        assert point["value"] == pytest.approx(times[point["variant"]][point["release"]] / fastest, rel=SOLVED)
     for variant, shown in table_of(page).items():
         for release, text in shown.items():
             fastest = min(of[release] for of in times.values() if release in of)
@@ -432,11 +515,11 @@ def test_the_other_lane_of_the_machine_is_drawn_apart(site: Path, page: Any) -> 
         "Python 3.11",
         "Python 3.9",
     ]
-    expected = medians(data_of(site, OTHER_LANE), TIME, "small")
+    expected = on_one_scale(data_of(site, OTHER_LANE), TIME, "small")
     points = drawn(page, which=1)
     assert {point["variant"] for point in points} == {"eager", "scripted"}
     for point in points:
-        assert point["value"] == expected[point["variant"]][point["release"]]
+        assert point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
     show(page, site, "series", lane=OTHER_LANE, benchmark=TIME, size="small")
     assert page.locator("#content h3").first.inner_text().endswith("Python 3.9")
 
@@ -469,7 +552,7 @@ def test_chips_and_pickers_by_keyboard_alone(site: Path, page: Any) -> None:
 @browser
 def test_pointing_at_a_mark_tells_its_release_and_number(site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=TIME, size="small", variants="eager")
-    expected = medians(data_of(site), TIME, "small")["eager"]
+    expected = on_one_scale(data_of(site), TIME, "small")["eager"]
     drawn(page)
     chart = page.locator(".chart").first
     place = chart.evaluate(
@@ -651,10 +734,11 @@ def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
         assert words == [answer["word"] for answer in claim["answers"]]
         picture = claim["picture"]
         points = drawn(page, which=i)
-        expected = medians(lane, picture["benchmark"], picture["size"])
+        numbers = on_one_scale if picture["benchmark"].endswith("_time") else medians
+        expected = numbers(lane, picture["benchmark"], picture["size"])
         assert {point["variant"] for point in points} == set(picture["variants"])
         assert all(
-            point["value"] == expected[point["variant"]][point["release"]]
+            point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
             for point in points
             if point["value"] is not None
         )

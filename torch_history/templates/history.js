@@ -44,17 +44,99 @@
         return {low: Math.exp(middle - half), high: Math.exp(middle + half), isRange: false};
     };
 
-    const known = new WeakMap();
+    // --- one scale: a machine is faster in one session than in another, and a line over releases must not show that
 
-    /* By position of the release: {numbers, disturbed, median, low, high, isRange}, or {reason, failed}, or null where
-       it was not measured. */
-    const cellsOf = (lane, series) => {
-        if (!known.has(series)) {
+    const grouped = (pairs) => pairs.reduce(
+        (groups, [key, value]) => groups.set(key, [...(groups.get(key) || []), value]), new Map());
+
+    /* Conjugate gradients: the x with `apply(x)` = `wanted`, for a symmetric operator that is nowhere negative. */
+    const solve = (apply, wanted) => {
+        const dot = (a, b) => {
+            let sum = 0;
+            for (let i = 0; i < a.length; i += 1) {
+                sum += a[i] * b[i];
+            }
+            return sum;
+        };
+        const add = (to, times, what) => {
+            for (let i = 0; i < to.length; i += 1) {
+                to[i] += times * what[i];
+            }
+        };
+        const x = new Float64Array(wanted.length);
+        const rest = Float64Array.from(wanted);
+        let towards = Float64Array.from(wanted);
+        let size = dot(rest, rest);
+        const enough = 1e-12 * size;
+        for (let i = 0; size > enough && i < 2 * wanted.length; i += 1) {
+            const image = apply(towards);
+            const step = size / dot(towards, image);
+            add(x, step, towards);
+            add(rest, -step, image);
+            const next = dot(rest, rest);
+            const then = Float64Array.from(rest);
+            add(then, next / size, towards);
+            towards = then;
+            size = next;
+        }
+        return x;
+    };
+
+    /* Session -> {factor, newest}: how many times as long a series takes in it as in the `newest` session that a chain
+       of shared releases ties it to. A logarithm is the level of its release plus that of its session: least squares of
+       the medians of every release in every session, of which those that tie two count; the levels of releases are
+       eliminated. */
+    const sessionsOf = (lane, series) => {
+        const pattern = lane.patterns[series.pattern];
+        const names = [...new Set(pattern.map(([, block]) => lane.rounds[block][0]))].sort();
+        const place = new Map(names.map((name, i) => [name, i]));
+        const launches = pattern.map(([release, block], i) =>
+            [release, [place.get(lane.rounds[block][0]), Math.log(series.numbers[i])]]);
+        const ties = [...grouped(launches).values()].reverse()
+            .map((pairs) => [...grouped(pairs)].map(([session, logs]) => [session, median(logs)]))
+            .filter((of) => of.length > 1);
+        const newest = names.map((_, i) => i);
+        const isUneven = (of) => of.some(([session]) => newest[session] !== newest[of[0][0]]);
+        while (ties.some(isUneven)) {
+            for (const of of ties) {
+                const most = Math.max(...of.map(([session]) => newest[session]));
+                of.forEach(([session]) => { newest[session] = most; });
+            }
+        }
+        const fromMean = (valueOf) => {
+            const sums = new Float64Array(names.length);
+            for (const of of ties) {
+                let mean = 0;
+                for (const pair of of) {
+                    mean += valueOf(pair) / of.length;
+                }
+                for (const pair of of) {
+                    sums[pair[0]] += valueOf(pair) - mean;
+                }
+            }
+            return sums;
+        };
+        const levels = solve((x) => fromMean(([session]) => x[session]), fromMean(([, log]) => log));
+        return new Map(names.map((name, i) =>
+            [name, {factor: Math.exp(levels[i] - levels[newest[i]]), newest: names[newest[i]]}]));
+    };
+
+    const SCALED = "seconds";
+    const known = {raw: new WeakMap(), scaled: new WeakMap()};
+
+    /* By position of the release: {numbers, disturbed, newest, median, low, high, isRange}, or {reason, failed}, or null
+       where it was not measured. Times are on the scale of the session `newest`, or `isRaw`, as they were measured. */
+    const cellsOf = (lane, series, isRaw) => {
+        const isScaled = !isRaw && series.unit === SCALED;
+        const remembered = isScaled ? known.scaled : known.raw;
+        if (!remembered.has(series)) {
             const cells = new Array(lane.releases.length).fill(null);
             const disturbed = new Set(series.disturbed);
-            lane.patterns[series.pattern].forEach(([release], i) => {
-                cells[release] = cells[release] || {numbers: [], disturbed: 0};
-                cells[release].numbers.push(series.numbers[i]);
+            const sessions = isScaled ? sessionsOf(lane, series) : null;
+            lane.patterns[series.pattern].forEach(([release, block], i) => {
+                const {factor, newest} = isScaled ? sessions.get(lane.rounds[block][0]) : {factor: 1};
+                cells[release] = cells[release] || {numbers: [], disturbed: 0, newest};
+                cells[release].numbers.push(series.numbers[i] / factor);
                 cells[release].disturbed += Number(disturbed.has(i));
             });
             cells.filter(Boolean).forEach((cell) => {
@@ -63,20 +145,21 @@
             for (const [release, reason, failed] of series.missing) {
                 cells[release] = {reason: lane.reasons[reason], failed: Boolean(failed)};
             }
-            known.set(series, cells);
+            remembered.set(series, cells);
         }
-        return known.get(series);
+        return remembered.get(series);
     };
 
-    /* The variants of a benchmark in a size: {series, index, variant, slot, cells}; a slot is a colour and a shape. */
-    const members = (lane, benchmark, size, slots = new Map()) => lane.series
+    /* The variants of a benchmark in a size: {series, index, variant, slot, cells}; a slot is a colour and a shape, `isRaw`
+       that times are as they were measured. */
+    const members = (lane, benchmark, size, slots = new Map(), isRaw = false) => lane.series
         .map((series, index) => ({series, index, variant: series.variant}))
         .filter(({series}) => series.benchmark === benchmark && series.size === size)
         .map((member) => {
             if (!slots.has(member.variant)) {
                 slots.set(member.variant, slots.size);
             }
-            return {...member, slot: slots.get(member.variant), cells: cellsOf(lane, member.series)};
+            return {...member, slot: slots.get(member.variant), cells: cellsOf(lane, member.series, isRaw)};
         });
 
     const limitOf = (lane, benchmark, size) =>
@@ -179,6 +262,19 @@
     };
 
     const many = (number) => number.toLocaleString("en");
+
+    /* What was done about sessions, in words. */
+    const onOneScale = (points) => {
+        const scaled = points.filter(({cell}) => cell && cell.newest !== undefined);
+        const last = scaled.map(({cell}) => cell.newest).sort().at(-1);
+        const apart = new Set(scaled.filter(({cell}) => cell.newest !== last).map(({release}) => release)).size;
+        return [
+            scaled.length > 0
+                && "Times of all sessions are on the scale of the newest, told from the releases that they share.",
+            apart > 0 && `Nothing ties ${apart === 1 ? "1 release" : `${many(apart)} releases`} to it: on a scale apart.`,
+        ].filter(Boolean);
+    };
+
     const caption = (unit, {points, launches, undrawn}, isRelative) => {
         const {confidence, enough} = TH.charts.intervals;
         const said = [];
@@ -193,6 +289,7 @@
                       launches.length <= MOST_DOTS ? "Dots are launches."
                           : `Its ${many(launches.length)} launches are too many to be drawn as dots.`);
         }
+        said.push(...onOneScale(points));
         if (points.length > MOST_DOTS) {
             said.push(`Its ${many(points.length)} medians are too many to be pointed at: the table has them.`);
         }

@@ -83,14 +83,16 @@
                 && TH.select("Size", "size", found.sizes.map((each) => [each, each || "none"]), size));
     };
 
-    const views = (limit, {x, y, relative, unit}) => el("div", {class: "controls"},
+    const views = (limit, {x, y, relative, times, unit}) => el("div", {class: "controls"},
         TH.select("Releases", "x", [["order", "in their order"], ["date", "by date"]], x),
         TH.select("Scale", "y", [["log", "logarithmic"], ["linear", "linear, from zero"]], y),
         TH.select("Relative to", "relative", [
             ["", "nothing"],
             ["best", `the ${unit === "seconds" ? "fastest" : "least"} variant of each release`],
             ...(limit ? [["limit", limit.words]] : []),
-        ], relative));
+        ], relative),
+        unit === "seconds"
+            && TH.select("Times", "times", [["", "comparable between sessions"], ["raw", "as measured"]], times));
 
     // --- variants: the one of the address and those that something happened to come first
 
@@ -256,9 +258,9 @@
 
     const other = async ({id, words}, {benchmark, size, slots, hidden, ...common}, place) => {
         const lane = await TH.lane(id);
-        const all = H.members(lane, benchmark, size, slots);
-        const shown = all.filter(({variant}) => !hidden.has(variant));
         const {view} = common;
+        const all = H.members(lane, benchmark, size, slots, view.times === "raw");
+        const shown = all.filter(({variant}) => !hidden.has(variant));
         const relative = view.relative === "limit" && !H.limitOf(lane, benchmark, size) ? "" : view.relative;
         const content = () => part(lane, {...common, all, shown, view: {...view, relative}, isOther: true});
         place.append(el("div", {}, all.length ? content() : el("p", {}, `Not measured on ${words}.`)));
@@ -276,7 +278,8 @@
         const {benchmark} = found;
         const size = sizeOf(found, address.size);
         const slots = slotsOf(lane, benchmark, size);
-        const all = H.members(lane, benchmark, size, slots);
+        const times = address.times === "raw" ? "raw" : "";
+        const all = H.members(lane, benchmark, size, slots, times === "raw");
         const shown = shownOf(lane, all, address);
         const {unit} = all[0].series;
         const limit = H.limitOf(lane, benchmark, size);
@@ -284,6 +287,7 @@
             x: address.x === "date" ? "date" : "order",
             y: ["log", "linear"].includes(address.y) ? address.y : unit === "seconds" ? "log" : "linear",
             relative: address.relative === "best" || (address.relative === "limit" && limit) ? address.relative : "",
+            times,
         };
         const name = nameOf(found, size);
         const here = {...address, benchmark, size};
