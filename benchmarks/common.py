@@ -27,13 +27,14 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from measure import THREADS, clock, device, facts, planted, profile, sequence
+from measure import THREADS, clock, constants, device, facts, planted, profile, sequence
 from workloads import Unavailable
 
 if hasattr(torch, "compile"):
     # The profiler and every compiled variant load it; once before the fork saves a second in each of hundreds of processes.
     import torch._dynamo
 
+constants.keep()
 gc.collect()
 gc.freeze()
 """What importing made is out of the garbage collector's sight in the processes forked from here: it would walk through

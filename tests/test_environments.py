@@ -619,26 +619,6 @@ def test_measuring_process_does_not_inherit_what_would_change_it(
     assert os.environ["LD_PRELOAD"] == "1"
 
 
-def test_libraries_are_read_anew_before_they_are_measured(
-    lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forgotten: list[str] = []
-    folder = install(lane, conf, "v2.0.1")
-    libraries = folder / "lib" / "python3.11" / "site-packages" / "torch" / "lib"
-    libraries.mkdir(parents=True)
-    for name in ("libtorch_cpu.so", "libtorch_cuda.so", "libgomp-a34b3233.so.1"):
-        (libraries / name).write_bytes(b"code")
-    told = os.posix_fadvise
-
-    def advise(stream: int, offset: int, length: int, advice: int) -> None:
-        forgotten.append(Path(os.readlink(f"/proc/self/fd/{stream}")).name)
-        told(stream, offset, length, advice)
-
-    monkeypatch.setattr(os, "posix_fadvise", advise)
-    install(lane, conf, "v2.0.1")
-    assert sorted(forgotten) == ["libgomp-a34b3233.so.1", "libtorch_cpu.so"]
-
-
 FAULTS = """
 import resource
 import measure
@@ -660,6 +640,39 @@ def test_memory_that_a_measuring_process_frees_costs_no_page_fault_again(root: P
     left = {"MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_MMAP_THRESHOLD_": "131072"}
     said = subprocess.run([sys.executable, "-c", FAULTS], cwd=root, env={**os.environ, **left}, stdout=subprocess.PIPE)
     assert int(said.stdout) < 20
+
+
+KEPT = """
+import ctypes, os
+from pathlib import Path
+import _ctypes
+from measure import constants
+
+path = Path(_ctypes.__file__)
+places = constants._read_only(path.name)
+with path.open("rb") as file:
+    header = file.read(4096)
+assert constants.keep(path.name) == sum(size for _, size in places) > 0
+assert constants.keep(path.name) == constants.keep("no such library.so") == 0
+assert ctypes.string_at(min(places)[0], 4096) == header
+child = os.fork()
+if child == 0:
+    with open("/proc/self/pagemap", "rb", buffering=0) as pages:
+        for at, size in places:
+            for page in range(at // 4096, (at + size) // 4096):
+                pages.seek(8 * page)
+                if not pages.read(8)[7] & 0x80:
+                    os._exit(1)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert ctypes.CDLL(None).abs(-3) == 3
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="another system has no such maps")
+def test_constants_of_a_library_are_in_the_memory_of_every_process_forked(root: Path) -> None:
+    """What is read there is the file's, and the library, which is the one that does it, works on."""
+    subprocess.run([sys.executable, "-c", KEPT], cwd=root, check=True)
 
 
 def test_compilers_caches_are_the_releases_own(lane: ReleaseEnvironment, conf: Config) -> None:

@@ -37,9 +37,6 @@ MEASURING_WITHOUT = ("PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTO
 """Variables that a measuring process does not inherit: without compiled bytecode each of dozens of processes compiles
 torch's Python again (3 s), and the others replace or reconfigure the allocator whose bytes are counted."""
 
-READ_BYTES = 4 * 2**20
-"""Of a library at a time."""
-
 LOCK_FILE = "releases.lock"
 LOCK_HEADER = """\
 # Every package that a release needs in a lane, exact, as resolved when the release was added: `torch-history lock`.
@@ -112,7 +109,6 @@ class ReleaseEnvironment(Virtualenv):
         with _locked(folder):
             if not is_ready(folder, self._requirements_of(release)):
                 self._build(release, folder)
-            read_anew(folder)
         self._path = str(folder)
         self._global_env_vars["ASV_ENV_DIR"] = self._path
         self._global_env_vars["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor-cache")
@@ -170,23 +166,6 @@ def is_ready(folder: Path, requirements: list[str]) -> bool:
     except ValueError:
         return False
     return mark.get("requirements") == requirements and (folder / "bin" / "python").exists()
-
-
-def read_anew(folder: Path) -> None:
-    """Has the system forget what it keeps of PyTorch's CPU libraries in memory and read them from end to end, which takes a
-    second. On a nested virtual machine the pages that an installation leaves there make the vectorised exp 40 times slower
-    in every process forked from an interpreter, for as long as they stay; pages read in one go do not.
-    What cannot be read is left as it is: importing it says so."""
-    if not hasattr(os, "posix_fadvise"):
-        return
-    for path in folder.glob("lib/python*/site-packages/torch/lib/*.so*"):
-        if "cuda" in path.name:
-            continue
-        with contextlib.suppress(OSError), path.open("rb", buffering=0) as stream:
-            os.fsync(stream.fileno())
-            os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            while stream.read(READ_BYTES):
-                pass
 
 
 def packages_of(folder: Path) -> list[str]:
