@@ -148,6 +148,20 @@ def test_slow_drift_is_told_as_one_with_its_total() -> None:
     assert TAGS.index(drift.until) == pytest.approx(25, abs=4)
 
 
+def test_a_rise_that_slows_down_is_not_told_as_two_drifts_that_undo_each_other() -> None:
+    """Such a pair would say 25 times as slow where it is three times."""
+    tags = TAGS[:26]
+    launches = measured(
+        lambda i: 1.17 ** min(i, 4) * 1.03 ** max(i - 4, 0), in_sessions(tags, 4), 0.08, 0.05, 3, seed=1
+    )
+    steps = told(launches)
+    total = 1.17**4 * 1.03**21
+    assert steps
+    assert all(1 < (step.ratio or 0) < 1.2 * total for step in steps)
+    spans = [(TAGS.index(step.old), TAGS.index(step.until)) for step in steps if step.kind is Kind.DRIFT]
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(sorted(spans)))
+
+
 @pytest.mark.parametrize("level", [lambda i: 1.012 if i >= 10 else 1.0, lambda i: 1.015 ** (i / 20)])
 def test_change_below_two_percent_is_not_told(level: Callable[[int], float]) -> None:
     assert told(measured(level, in_sessions(TAGS[:20], 5), 0.002)) == []

@@ -387,6 +387,17 @@ def _variance(cells: Sequence[Array]) -> float:
     return sum(float(((values - values.mean()) ** 2).sum()) for values in cells) / max(freedom, 1)
 
 
+def _drift_over(shape: Shape, other: Shape) -> bool:
+    """Whether both are drifts over some of the same releases: two that undo each other in part would each be told as more
+    than what happened."""
+    return (
+        shape != other
+        and shape.kind is other.kind is Kind.DRIFT
+        and shape.first < other.last
+        and other.first < shape.last
+    )
+
+
 def find_shapes(cells: _Cells) -> list[Shape]:
     """The shapes that explain a series: the likeliest of those that chance does not explain is added, those already found
     are judged again beside it, until none is left to add."""
@@ -400,7 +411,8 @@ def find_shapes(cells: _Cells) -> list[Shape]:
 
     def likeliest(beside: list[Shape]) -> list[Shape]:
         fit = cells.fit(beside)
-        likelihood = np.where(fit.chance <= allowed, fit.likelihood, -math.inf)
+        free = np.array([not any(_drift_over(shape, other) for other in beside) for shape in candidates])
+        likelihood = np.where((fit.chance <= allowed) & free, fit.likelihood, -math.inf)
         best = int(np.argmax(likelihood >= likelihood.max() - TIE))
         return [candidates[best]] if likelihood[best] > -math.inf and candidates[best] not in beside else []
 
