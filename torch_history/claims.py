@@ -137,7 +137,7 @@ def batching(numbers: Numbers) -> Answer:
 
 
 def selection(numbers: Numbers) -> Answer:
-    """Turning the mask into an index once and reusing that saves time; at 100 uses for every share and layout."""
+    """Turning the mask into an index once and reusing that saves time; decided at 100 uses, of every share and layout."""
     ratios = {size: numbers.ratio("time", size, "mask", "index_reused") for size in numbers.sizes("time", "mask")}
     return _by_time(
         {size: ratio for size, ratio in ratios.items() if size.endswith(" x 100")},
