@@ -1,10 +1,10 @@
-"""Does every process have PyTorch's constants in its memory, or does that depend on what else was read?
+"""Does every process have PyTorch's constants in its memory when it measures, or does that depend on what else was read?
 
-A vector instruction whose mask leaves out every element may name a constant on a page that is not mapped. It reads nothing,
-so the page is never faulted in, and the processor finds that out in microcode, at each such instruction anew. Sleef's exp in
-the wheels of 2.0 to 2.9 has one: silu of 256 x 1,024 numbers took 0.06 milliseconds where something had read the page and
-2.6 where nothing had, in processes forked from the same parent, for what the system kept of the file decides which pages
-come along with their neighbours.
+A vector instruction whose mask leaves out every element may name a constant on a page that is not there. It reads nothing,
+so the page never comes, and the processor finds that out in microcode, at each such instruction anew. Sleef's exp in the
+wheels of 2.0 to 2.9 ends with one: silu of 256 x 1,024 numbers took 0.06 milliseconds where something had read the page and
+2.6 where nothing had. A page may be missing from the process, because others came along with a neighbour, and from a virtual
+machine, whose host takes back what was idle for a minute; to read it for good brings it in either case.
 """
 
 from __future__ import annotations
@@ -15,53 +15,23 @@ from pathlib import Path
 
 LIBRARY = "libtorch_cpu.so"
 
-HUGE = 2 * 2**20
-"""Bytes of a huge page. In such pages a copy of 60 MB adds nothing to what a fork takes; in small ones it adds a third."""
-
 _MAPS = Path("/proc/self/maps")
-_MOVED_THERE = 1 | 2  # MREMAP_MAYMOVE | MREMAP_FIXED of mremap(2)
-_IN_HUGE_PAGES = 14  # MADV_HUGEPAGE of madvise(2)
-_FAILED = ctypes.c_void_p(-1).value
 
 
-def keep(library: str = LIBRARY) -> int:
-    """Puts a copy of what this process only reads of `library` (no code) in its place and returns the bytes copied: 0 where
-    it is not loaded, or the system is not Linux. A copy is memory of the process itself, which is mapped whole, stays, and
-    is so in every process that is forked from this one."""
-    return sum(_keep(begin, size) for begin, size in _read_only(library)) if _MAPS.exists() else 0
-
-
-def _keep(begin: int, size: int) -> int:
-    libc = _libc()
-    room = size + HUGE
-    area = libc.mmap(None, room, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
-    if area == _FAILED:
-        return 0
-    libc.madvise(area, room, _IN_HUGE_PAGES)
-    copy = area + (begin - area) % HUGE  # huge pages are moved whole between addresses that lie alike in theirs
-    ctypes.memmove(copy, begin, size)
-    libc.mprotect(copy, size, mmap.PROT_READ)
-    moved = libc.mremap(copy, size, size, _MOVED_THERE, begin)
-    libc.munmap(area, copy - area)
-    libc.munmap(copy + size, area + room - copy - size)
-    return size if moved == begin else 0
-
-
-def _libc() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None)
-    address, bytes_, flags = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    libc.mmap.restype = libc.mremap.restype = address
-    libc.mmap.argtypes = [address, bytes_, flags, flags, ctypes.c_int, ctypes.c_long]
-    libc.mremap.argtypes = [address, bytes_, bytes_, flags, address]
-    libc.mprotect.argtypes = libc.madvise.argtypes = [address, bytes_, flags]
-    libc.munmap.argtypes = [address, bytes_]
-    return libc
+def read(library: str = LIBRARY) -> int:
+    """Reads a byte of every page that this process can only read of `library` (no code) and returns how many pages these
+    are: 0 where it is not loaded, or the system is not Linux. It takes some milliseconds."""
+    pages = 0
+    for begin, size in _read_only(library):
+        area = memoryview((ctypes.c_char * size).from_address(begin)).cast("B")
+        pages += len(area[:: mmap.PAGESIZE].tobytes())
+    return pages
 
 
 def _read_only(library: str) -> list[tuple[int, int]]:
     """Where this process has what it can read of `library` and neither write nor execute: (address, bytes)."""
     found = []
-    for line in _MAPS.read_text().splitlines():
+    for line in _MAPS.read_text().splitlines() if _MAPS.exists() else []:
         addresses, permissions, *_, path = line.split(None, 5)
         if permissions == "r--p" and Path(path).name == library:
             begin, end = (int(address, 16) for address in addresses.split("-"))
