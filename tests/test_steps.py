@@ -24,6 +24,7 @@ from torch_history.steps import (
     _Cells,
     all_shapes,
     costliest,
+    largest,
     regressions,
     unconnected,
 )
@@ -338,6 +339,16 @@ def test_costliest_are_the_largest_rise_in_time_or_peak_of_each_question() -> No
     other, faster, unknown = step("selection", 5.0), step("selection", 0.1), step("warm_up", None)
     counts = replace(largest, series=Series(LANE, "batching.Q.track_operators", ("'f'",)), ratio=9.0)
     assert costliest([largest, smaller, other, faster, unknown, counts]) == [other, largest]
+
+
+def test_largest_are_one_of_each_question_quantity_and_release() -> None:
+    def step(benchmark: str, ratio: float | None, new: str = "v2.1.2") -> Step:
+        return Step(Series(LANE, benchmark, ("'f'",)), Kind.STEP, "v2.0.1", new, new, 1.0, 2.0, ratio, None, None)
+
+    halved, call, doubled = step("warm_up.W.track_time", 0.5), step("warm_up.W.track_call", 1.5), step("b.B.track_time", 2.5)
+    later, counts = step("warm_up.W.track_time", 1.2, "v2.5.1"), step("b.B.track_operators", 9.0)
+    appeared, gone = step("b.B.track_allocations", None), step("b.B.track_stalls", 0.0)
+    assert largest([call, halved, gone, later, doubled, appeared, counts]) == [counts, doubled, halved, later]
 
 
 def test_other_environments_and_releases_off_the_axis_are_left_out_and_series_are_listed_newest_first() -> None:

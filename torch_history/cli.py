@@ -325,8 +325,9 @@ def compare_stored(
 @click.option("--machine", help="A folder of results/ [default: this machine's, else the only one].")
 @click.option("--environment", default=f"release-py{DEFAULT_LANE}", show_default=True, help="Lane, as in results/.")
 @click.option("--question", "questions", multiple=True, help="Only this question; may be given again.")
+@click.option("--largest", is_flag=True, help="The largest of each question at each release instead, largest first.")
 @click.option("--limit", default=40, show_default=True, help="Sentences to print; 0 for all.")
-def regressions(machine: str | None, environment: str, questions: tuple[str, ...], limit: int) -> None:
+def regressions(machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int) -> None:
     """Say what happened on the whole axis: steps, spikes that recovered and slow drifts, newest release first."""
     from . import compare as said
     from . import steps
@@ -341,7 +342,7 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
         for step in steps.regressions(stored, axis, environment)
         if not questions or step.series.benchmark.partition(".")[0] in questions
     ]
-    shown = found[: limit or None]
+    shown = (steps.largest(found) if largest else found)[: limit or None]
     for line in said.tell(shown, results, machine):
         click.echo(line)
     for line in steps.unconnected(stored, axis, environment):

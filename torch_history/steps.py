@@ -143,6 +143,17 @@ def costliest(found: Iterable[Step]) -> list[Step]:
     return sorted(most.values(), key=_size, reverse=True)
 
 
+def largest(found: Iterable[Step]) -> list[Step]:
+    """The change by the largest factor of each question from one release to another, of times, bytes and each count apart;
+    largest first. What began at zero or ended there has no factor and is left out."""
+    most: dict[tuple[str, ...], Step] = {}
+    for step in sorted(found, key=_size, reverse=True):
+        if math.isfinite(_size(step)):
+            what = "time" if step.series.varies else step.series.unit
+            most.setdefault((step.series.question, what, step.old, step.new), step)
+    return list(most.values())
+
+
 def _size(step: Step) -> float:
     return abs(math.log(step.ratio)) if step.ratio and step.ratio > 0 else math.inf
 

@@ -1,0 +1,230 @@
+"""Are the largest steps of the history there without this suite? Each is looked for again by a script of plain torch.
+
+`python -m tests.confirm_largest --write` runs a step's script on the release before it and the one after, in turns, and puts
+a table into docs/confirmed.md. Nothing of the suite runs in there: memory is the process's own peak as the kernel has it,
+allocations of large tensors are page faults, operators are events of torch's profiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+from pathlib import Path
+
+from asv.repo import get_repo
+from rich.progress import track
+
+from torch_history.compare import choose_machine, tell
+from torch_history.environments import ReleaseEnvironment
+from torch_history.launches import read_on_axis
+from torch_history.session import load_suite
+from torch_history.steps import Kind, Step, largest, regressions
+
+from .page import write_into
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "confirmed.md"
+LANES = ("3.11", "3.9")
+MOST = 12
+"""Steps that are looked for again."""
+
+TURNS = 3
+"""Processes of each release; the least number of each counts, since what disturbs only adds."""
+
+CLOSE = 0.5
+"""A step is confirmed where the script's factor differs from the suite's by at most half of it, in logarithms: a script has
+other sizes of a result, another allocator's view and a machine of another day."""
+
+_OVERLAP = """
+import ctypes, resource, time, torch
+torch.set_num_threads(1)
+
+def overlap(boxes, others):
+    x_min, y_min, x_max, y_max = boxes.split(1, dim=1)
+    left, top, right, bottom = others.split(1, dim=1)
+    width = (torch.min(x_max, right.t()) - torch.max(x_min, left.t())).clamp(min=0)
+    height = (torch.min(y_max, bottom.t()) - torch.max(y_min, top.t())).clamp(min=0)
+    return width * height
+
+corners = [torch.rand(count, 2) * 600 for count in (30_000, 500)]
+boxes, others = (torch.cat([corner, corner + 1 + torch.rand_like(corner) * 400], 1) for corner in corners)
+"""
+
+_SCRIPTED = """
+call = torch.jit.script(overlap)
+for _ in range(4):
+    call(boxes, others)
+"""
+
+_PEAK = """
+def kilobytes(field):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(field))
+
+def peak(call):
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the peak begins anew: proc(5)
+    before = kilobytes("VmRSS")
+    result = call()
+    return kilobytes("VmHWM") - before
+"""
+
+_CALLS = """
+import time, torch
+from torch import nn
+torch.set_num_threads(1)
+network = nn.Sequential(
+    nn.Conv2d(3, 64, 3, 2, 1), nn.BatchNorm2d(64), nn.ReLU(), nn.Conv2d(64, 64, 3, 2, 1), nn.BatchNorm2d(64), nn.ReLU()
+).eval()
+sides = (136, 144, 160, 176, 192) if size == "changing shapes" else (160,)
+pictures = [torch.rand(1, 3, side, side) for side in sides]
+
+def seconds(call):
+    found = []
+    for i in range(50):
+        begin = time.perf_counter()
+        call(pictures[i % len(pictures)])
+        found.append(time.perf_counter() - begin)
+    return found
+"""
+
+_ROWS = """
+import numpy, torch
+count, width = (int(number.replace(",", "")) for number in size.split(" x "))
+rows = [numpy.zeros(width, numpy.float32) for _ in range(count)]
+
+def operators(call):
+    with torch.autograd.profiler.profile() as profile:
+        call()
+    return len(profile.function_events)
+"""
+
+SCRIPTS = {
+    ("intersection", "time", "scripted"): f"""{_OVERLAP}{_SCRIPTED}
+def once():
+    begin = time.perf_counter()
+    call(boxes, others)
+    return time.perf_counter() - begin
+
+print(min(once() for _ in range(10)))
+""",
+    ("intersection", "peak_memory", "scripted"): f"""{_OVERLAP}{_SCRIPTED}{_PEAK}
+print(peak(lambda: call(boxes, others)))
+""",
+    ("intersection", "allocations", "scripted"): f"""{_OVERLAP}{_SCRIPTED}
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # no huge pages: prctl(2)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+call(boxes, others)
+pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(round(pages * resource.getpagesize() / (4 * len(boxes) * len(others)), 1))
+""",
+    ("batching", "time", "tensor_of_lists"): f"""{_ROWS}
+import time
+lists = [row.tolist() for row in rows]
+
+def once():
+    begin = time.perf_counter()
+    torch.tensor(lists)
+    return time.perf_counter() - begin
+
+print(min(once() for _ in range(10)))
+""",
+    ("batching", "operators", "cat_rows"): f"""{_ROWS}
+print(operators(lambda: torch.cat([torch.from_numpy(row) for row in rows]).view(count, width)))
+""",
+    ("batching", "operators", "stack_rows"): f"""{_ROWS}
+print(operators(lambda: torch.stack([torch.from_numpy(row) for row in rows])))
+""",
+    ("saved_tensors", "peak_memory", "checkpoint"): f"""{_PEAK}
+import torch
+from torch.utils.checkpoint import checkpoint
+torch.set_num_threads(1)
+x = torch.rand(9_000_000, requires_grad=True)  # 36 MB: above 32 MiB the C library maps each block apart
+
+def squares(x):
+    y = x * x
+    return y * y
+
+def loop(turns):
+    total = 0.0
+    for _ in range(turns):
+        total = total + checkpoint(squares, x, use_reentrant=False, preserve_rng_state=False)
+    total.sum().backward()
+
+loop(2)
+print(peak(lambda: loop(60)))
+""",
+    ("warm_up", "worst_over_median", "traced"): f"""{_CALLS}
+import statistics
+with torch.no_grad():
+    found = seconds(torch.jit.trace(network, pictures[0]))
+print(max(found[1:]) / statistics.median(found[10:]))
+""",
+    ("warm_up", "second_call", "frozen"): f"""{_CALLS}
+with torch.no_grad():
+    call = torch.jit.freeze(torch.jit.script(network))
+    if hasattr(torch.jit, "optimize_for_inference"):
+        call = torch.jit.optimize_for_inference(call)
+    print(seconds(call)[1])
+""",
+}
+"""Question, metric and variant -> the script that looks for a step of it; it finds the variant's size in `size`."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
+    asked = parser.parse_args()
+    conf, axis = load_suite(ROOT)
+    results = Path(conf.results_dir)
+    machine = choose_machine(results, None, "")
+    stored = list(read_on_axis(results, machine, axis))
+    of_lanes = [step for lane in LANES for step in regressions(stored, axis, f"release-py{lane}")]
+    steps = [step for step in largest(of_lanes) if step.kind is Kind.STEP][:MOST]
+    sentences = tell(steps, results, machine)
+    lines = [
+        "| what the suite says | its factor | the script's numbers | its factor | confirmed |",
+        "|---|---:|---:|---:|---|",
+    ]
+    told = []
+    for step, sentence in track(list(zip(steps, sentences, strict=True)), description="steps"):
+        told.append(_row(step, sentence, _by_script(step, conf)))
+    text = "\n".join([*lines, *told, ""])
+    print(text)
+    if asked.write:
+        write_into(PAGE, "python -m tests.confirm_largest --write", text)
+
+
+def _by_script(step: Step, conf: object) -> tuple[float, float] | None:
+    """The least number that the script of a step prints on the release before it and on the one after; None without one."""
+    series = step.series
+    variant, size = (parameter.strip("'") for parameter in series.parameters)
+    script = SCRIPTS.get((series.question, series.metric, variant))
+    if script is None:
+        return None
+    environment = ReleaseEnvironment(conf, series.environment.rpartition("py")[2], {}, {})
+    numbers: dict[str, list[float]] = {step.old: [], step.new: []}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "script.py")  # TorchScript wants to read its source
+        path.write_text(f"size = {size!r}\n{script}", encoding="utf-8")
+        for _ in range(TURNS):
+            for tag, found in numbers.items():
+                environment.install_project(conf, get_repo(conf), tag)
+                found.append(float(environment.run(["-W", "ignore", str(path)]).split()[-1]))
+    return min(numbers[step.old]), min(numbers[step.new])
+
+
+def _row(step: Step, sentence: str, numbers: tuple[float, float] | None) -> str:
+    assert step.ratio
+    cells = [f"Python {step.series.environment.rpartition('py')[2]}, {sentence}", f"{step.ratio:.3g}"]
+    if numbers is None:
+        return f"| {' | '.join(cells)} | | | no script |"
+    old, new = numbers
+    ratio = new / old
+    apart = abs(math.log(ratio / step.ratio))
+    confirmed = "yes" if apart <= CLOSE * abs(math.log(step.ratio)) else "**no**"
+    return f"| {' | '.join(cells)} | {old:.4g} → {new:.4g} | {ratio:.3g} | {confirmed} |"
+
+
+if __name__ == "__main__":
+    main()
