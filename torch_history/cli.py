@@ -336,12 +336,12 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     conf, axis = load_suite(ROOT)
     results = Path(conf.results_dir)
     machine = said.choose_machine(results, machine, describe()["machine"])
-    stored = list(read_on_axis(results, machine, axis))
-    found = [
-        step
-        for step in steps.regressions(stored, axis, environment)
-        if not questions or step.series.benchmark.partition(".")[0] in questions
+    stored = [
+        launch
+        for launch in read_on_axis(results, machine, axis)
+        if not questions or launch.benchmark.partition(".")[0] in questions
     ]
+    found = steps.regressions(stored, axis, environment)
     shown = (steps.largest(found) if largest else found)[: limit or None]
     for line in said.tell(shown, results, machine):
         click.echo(line)
