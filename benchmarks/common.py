@@ -34,6 +34,7 @@ if hasattr(torch, "compile"):
     # The profiler and every compiled variant load it; once before the fork saves a second in each of hundreds of processes.
     import torch._dynamo
 
+_CONSTANTS = constants.keep()
 gc.collect()
 gc.freeze()
 """What importing made is out of the garbage collector's sight in the processes forked from here: it would walk through
@@ -59,10 +60,10 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     forward = getattr(call, "forward", None)
     found: dict[str, Any] = {}
     if device.wanted("times"):
-        constants.read()
+        constants.read(_CONSTANTS)
         found["time"] = clock.samples(call, on)
         if forward and "forward_time" in workload.METRICS:
-            constants.read()
+            constants.read(_CONSTANTS)
             found["forward_time"] = clock.samples(forward, on)
     if not device.wanted("counts"):
         return found
@@ -89,7 +90,7 @@ def _sequence(workload: ModuleType, variant: str, size: str, on: str) -> dict:
         with sequence.empty_caches():
             arguments = workload.inputs(size, on, SEED)
             call = planted.into_each(workload.variants[variant](arguments), f"{variant} {size}")
-            constants.read()
+            constants.read(_CONSTANTS)
             seconds, results = sequence.run(call, arguments, on)
         workload.check(arguments, results)
         return sequence.summary(seconds)
