@@ -8,6 +8,7 @@ allocations of large tensors are page faults, operators are events of torch's pr
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import tempfile
 from pathlib import Path
@@ -19,15 +20,17 @@ from torch_history.compare import choose_machine, tell
 from torch_history.environments import ReleaseEnvironment
 from torch_history.launches import read_on_axis
 from torch_history.session import load_suite
-from torch_history.steps import Kind, Step, largest, regressions
+from torch_history.steps import Step, costliest, largest, regressions
 
 from .page import write_into
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "confirmed.md"
 LANES = ("3.11", "3.9")
+"""The first is the one of which README.md tells."""
+
 MOST = 12
-"""Steps that are looked for again."""
+"""Steps that are looked for again, with those that README.md shows."""
 
 TURNS = 3
 """Processes of each release; the least number of each counts, since what disturbs only adds."""
@@ -37,7 +40,7 @@ CLOSE = 0.5
 other sizes of a result, another allocator's view and a machine of another day."""
 
 _OVERLAP = """
-import ctypes, resource, time, torch
+import ctypes, resource, torch
 torch.set_num_threads(1)
 
 def overlap(boxes, others):
@@ -55,6 +58,18 @@ _SCRIPTED = """
 call = torch.jit.script(overlap)
 for _ in range(4):
     call(boxes, others)
+"""
+
+_LEAST = """
+import time
+
+def least(call, calls):
+    found = []
+    for _ in range(calls):
+        begin = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - begin)
+    return min(found)
 """
 
 _PEAK = """
@@ -100,13 +115,14 @@ def operators(call):
 """
 
 SCRIPTS = {
-    ("intersection", "time", "scripted"): f"""{_OVERLAP}{_SCRIPTED}
-def once():
-    begin = time.perf_counter()
+    ("intersection", "time", "scripted"): f"""{_OVERLAP}{_SCRIPTED}{_LEAST}
+print(least(lambda: call(boxes, others), 10))
+""",
+    ("intersection", "time", "traced"): f"""{_OVERLAP}{_LEAST}
+call = torch.jit.trace(overlap, (boxes, others))
+for _ in range(4):
     call(boxes, others)
-    return time.perf_counter() - begin
-
-print(min(once() for _ in range(10)))
+print(least(lambda: call(boxes, others), 10))
 """,
     ("intersection", "peak_memory", "scripted"): f"""{_OVERLAP}{_SCRIPTED}{_PEAK}
 print(peak(lambda: call(boxes, others)))
@@ -118,16 +134,9 @@ call(boxes, others)
 pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 print(round(pages * resource.getpagesize() / (4 * len(boxes) * len(others)), 1))
 """,
-    ("batching", "time", "tensor_of_lists"): f"""{_ROWS}
-import time
+    ("batching", "time", "tensor_of_lists"): f"""{_ROWS}{_LEAST}
 lists = [row.tolist() for row in rows]
-
-def once():
-    begin = time.perf_counter()
-    torch.tensor(lists)
-    return time.perf_counter() - begin
-
-print(min(once() for _ in range(10)))
+print(least(lambda: torch.tensor(lists), 10))
 """,
     ("batching", "operators", "cat_rows"): f"""{_ROWS}
 print(operators(lambda: torch.cat([torch.from_numpy(row) for row in rows]).view(count, width)))
@@ -154,6 +163,30 @@ def loop(turns):
 loop(2)
 print(peak(lambda: loop(60)))
 """,
+    ("saved_tensors", "time", "subprocess_start"): f"""{_LEAST}
+import os, torch
+
+def call():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+
+print(least(call, 100))
+""",
+    ("selection", "time", "where_product"): f"""{_LEAST}
+import torch
+torch.set_num_threads(1)
+layout, percent, _, _, uses = size.split()
+x = torch.rand(5_000, 16) if layout == "rows" else torch.rand(80_000)
+mask = torch.rand(len(x), *[1] * (x.dim() - 1)) < int(percent) / 100
+
+def call():
+    for _ in range(int(uses)):
+        x * mask
+
+print(least(call, 30))
+""",
     ("warm_up", "worst_over_median", "traced"): f"""{_CALLS}
 import statistics
 with torch.no_grad():
@@ -179,8 +212,8 @@ def main() -> None:
     results = Path(conf.results_dir)
     machine = choose_machine(results, None, "")
     stored = list(read_on_axis(results, machine, axis))
-    of_lanes = [step for lane in LANES for step in regressions(stored, axis, f"release-py{lane}")]
-    steps = [step for step in largest(of_lanes) if step.kind is Kind.STEP][:MOST]
+    of_lanes = [regressions(stored, axis, f"release-py{lane}") for lane in LANES]
+    steps = list(dict.fromkeys([*largest(itertools.chain(*of_lanes))[:MOST], *costliest(of_lanes[0])]))
     sentences = tell(steps, results, machine)
     lines = [
         "| what the suite says | its factor | the script's numbers | its factor | confirmed |",
