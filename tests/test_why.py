@@ -140,6 +140,13 @@ def test_library_of_matrix_products_is_no_cause_where_none_is_made(question: str
     assert said(time, new={**new, "numpy": "2.0.0"}) == "perhaps because NumPy went from 1.26.4 to 2.0.0"
 
 
+def test_what_starts_a_process_and_runs_no_operator_is_explained_by_python_alone() -> None:
+    time = change("time", 1.0, 1.9, Verdict.SLOWER, ("'subprocess_start'", "'loop'"), question="saved_tensors.Question")
+    new = {**OLD, "onednn": "3.1.1", "cpu_capability": "AVX512", "compiler": "GCC 13.3", "numpy": "2.0.0"}
+    assert said(time, new=new) == "unexplained"
+    assert said(time, new={**new, "python": "3.13.0"}).startswith("perhaps because Python went from ")
+
+
 def test_fact_that_is_not_known_in_both_is_no_cause() -> None:
     assert moved(OLD, {**OLD, "mkl": None, "compiler": "GCC 9.3"}, "cpu") == {}
 

@@ -48,6 +48,10 @@ NO_PRODUCTS = ("intersection", "batching", "selection")
 """Libraries that multiply matrices say nothing of a time of these questions, whose variants multiply none: tests hold the
 operators of every variant to that."""
 
+NO_OPERATORS = ("subprocess_start",)
+OF_ANY_PROCESS = ("python",)
+"""Variants that run no operator of PyTorch, and what alone of an environment says something of their times."""
+
 SHARE = 0.5
 """A number explains a time where its ratio is, in logarithms, at least this share of the time's. Time grows at most in
 proportion to what is done: one allocation less of eight is no cause of a factor of 2.5, nor one operator of 50 of 9 %."""
@@ -108,14 +112,19 @@ def _of_time(
     although = f"although {_listed([_went(number) for number in own])}: " if own else ""
     if not old or not new:
         return f"{although}unexplained, and the environments are not on record"
-    facts = moved(old, new, device)
-    if not any(parameter.strip("'").endswith(BY_TORCHSCRIPT) for parameter in change.series.parameters[:1]):
-        facts.pop("fuses_on_cpu", None)
-    if change.series.question in NO_PRODUCTS:
-        facts = {name: values for name, values in facts.items() if name not in PRODUCT_LIBRARIES}
+    facts = {name: values for name, values in moved(old, new, device).items() if _concerns(name, change.series)}
     if not facts:
         return f"{although}unexplained"
     return f"{although}perhaps because {in_words(facts)}"
+
+
+def _concerns(fact: str, series: Series) -> bool:
+    variant = series.parameters[0].strip("'") if series.parameters else ""
+    if variant in NO_OPERATORS:
+        return fact in OF_ANY_PROCESS
+    if fact == "fuses_on_cpu":
+        return variant.endswith(BY_TORCHSCRIPT)
+    return series.question not in NO_PRODUCTS or fact not in PRODUCT_LIBRARIES
 
 
 def _costs(change: Change) -> bool:

@@ -501,7 +501,7 @@
     };
 
     const ofTime = (lane, time, beside, from, to) => {
-        const {OWN, BY_TORCHSCRIPT, NO_PRODUCTS, PRODUCT_LIBRARIES} = constants().why;
+        const {OWN} = constants().why;
         const own = Object.keys(OWN).filter((metric) => beside[metric] && isChanged(beside[metric])
                                             && weighs(beside[metric], time));
         const wents = (metrics) => listed(metrics.map((metric) => went(lane, metric, beside[metric])));
@@ -514,13 +514,20 @@
         if ([from, to].some((tag) => !Object.keys(factsOf(lane, tag)).length)) {
             return `${although}unexplained, and the environments are not on record`;
         }
-        const {question, parameters: [variant = ""]} = lane.series[time.series];
-        const isScripted = BY_TORCHSCRIPT.some((end) => variant.endsWith(end));
-        const facts = movedFacts(lane, from, to).filter(([fact]) => (fact !== "fuses_on_cpu" || isScripted)
-            && !(NO_PRODUCTS.includes(question) && PRODUCT_LIBRARIES.includes(fact)));
+        const facts = movedFacts(lane, from, to).filter(([fact]) => concerns(fact, lane.series[time.series]));
         return facts.length ? `${although}perhaps because ${listed(facts.map(factWords))}` : `${although}unexplained`;
     };
 
+    const concerns = (fact, {question, parameters: [variant = ""]}) => {
+        const {BY_TORCHSCRIPT, NO_OPERATORS, OF_ANY_PROCESS, NO_PRODUCTS, PRODUCT_LIBRARIES} = constants().why;
+        if (NO_OPERATORS.includes(variant)) {
+            return OF_ANY_PROCESS.includes(fact);
+        }
+        if (fact === "fuses_on_cpu") {
+            return BY_TORCHSCRIPT.some((end) => variant.endsWith(end));
+        }
+        return !NO_PRODUCTS.includes(question) || !PRODUCT_LIBRARIES.includes(fact);
+    };
     const costs = (metric, {old, new: now}) =>
         metric === "fusion_groups" && !Math.min(old, now) ? now <= old : now > old;
     const weighs = (number, time) => !number.ratio || !time.ratio
