@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from torch_history.axis import Axis
+from torch_history.compare import find
 from torch_history.verdicts import Change, Series, Verdict
-from torch_history.why import NO_PRODUCTS, moved, why
+from torch_history.why import FOUND, NO_PRODUCTS, Cause, moved, why
 
+ROOT = Path(__file__).resolve().parents[1]
 CASE = ("'mask'", "'small'")
 OLD: dict[str, Any] = {
     "torch": "2.0.1",
@@ -145,6 +149,37 @@ def test_what_starts_a_process_and_runs_no_operator_is_explained_by_python_alone
     new = {**OLD, "onednn": "3.1.1", "cpu_capability": "AVX512", "compiler": "GCC 13.3", "numpy": "2.0.0"}
     assert said(time, new=new) == "unexplained"
     assert said(time, new={**new, "python": "3.13.0"}).startswith("perhaps because Python went from ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("1.13.1+cu117", "2.0.0+cu117", True),
+        ("1.8.1", "2.10.0", True),
+        ("2.0.0", "2.0.1", False),
+        ("2.0.0", "1.13.1", False),
+        ("", "2.0.0", False),
+    ],
+)
+def test_cause_that_was_looked_for_is_told_of_what_spans_its_release(old: str, new: str, expected: bool) -> None:
+    time = change("time", 1.0, 4.0, Verdict.SLOWER, ("'tensor_of_lists'", "'64 x 128'"), "batching.Batching")
+    words = "because since 2.0.0 every element is asked whether it is a symbolic number"
+    told = why([time], {"torch": old} if old else {}, {"torch": new}, "cpu")[time.series]
+    assert (told == words) is expected
+    faster = change("time", 4.0, 1.0, Verdict.FASTER, ("'tensor_of_lists'", "'64 x 128'"), "batching.Batching")
+    assert why([faster], {"torch": old}, {"torch": new}, "cpu")[faster.series] != words
+
+
+@pytest.mark.parametrize("cause", FOUND, ids=lambda cause: f"{cause.question}-{cause.variant}-{cause.release}")
+def test_cause_that_was_looked_for_is_that_of_a_change_in_the_results(cause: Cause) -> None:
+    axis, results = Axis.load(ROOT / "releases.toml"), ROOT / "results"
+    new = axis.find(cause.release)
+    old = axis.releases[axis.position(new.tag) - 1]
+    machine = "amd-epyc-2-cores"
+    lane = "release-py3.11" if "3.11" in old.pythons and "3.11" in new.pythons else "release-py3.9"
+    comparison = find(results, machine, lane, old.tag, new.tag, [cause.question], cause.metrics)
+    told = [comparison.why[each.series] for each in comparison.changes if each.series in comparison.why]
+    assert any(cause.words in words for words in told), f"{old.tag} -> {new.tag}: {told}"
 
 
 def test_fact_that_is_not_known_in_both_is_no_cause() -> None:

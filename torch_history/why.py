@@ -1,14 +1,16 @@
-"""Why did a number change? What else moved in the same case, then what moved in the environment; evidence, no proof.
+"""Why did a number change? What looking at it found, else what else moved in the same case, then in the environment.
 
-A case is one variant in one size. Its own exact numbers come first, because only code that ran differently moves them.
+A case is one variant in one size. Its own exact numbers come first, because only code that ran differently moves them; what
+moved beside a time is evidence, no proof.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .verdicts import Change, Series, Verdict, human
 
@@ -52,6 +54,60 @@ NO_OPERATORS = ("subprocess_start",)
 OF_ANY_PROCESS = ("python",)
 """Variants that run no operator of PyTorch, and what alone of an environment says something of their times."""
 
+
+class Cause(NamedTuple):
+    """Since `release`, `words`: why the `metrics` of a variant went the way of `verdict`, in sizes that end with `size`."""
+
+    release: str
+    question: str
+    variant: str
+    size: str
+    metrics: tuple[str, ...]
+    verdict: str
+    words: str
+
+
+FOUND = (
+    Cause(
+        "1.12.0",
+        "saved_tensors",
+        "checkpoint",
+        "",
+        ("peak_memory",),
+        "LEANER",
+        "a tensor that the backward computes again is let go once it was asked for",
+    ),
+    Cause(
+        "2.0.0",
+        "batching",
+        "tensor_of_lists",
+        "",
+        ("time",),
+        "SLOWER",
+        "every element is asked whether it is a symbolic number",
+    ),
+    Cause(
+        "2.6.0",
+        "intersection",
+        "compiled",
+        "",
+        ("time",),
+        "SLOWER",
+        "Inductor has GCC leave loops as they are and does not vectorize this one itself",
+    ),
+    Cause(
+        "2.12.0",
+        "saved_tensors",
+        "checkpoint",
+        "no gradient",
+        ("time", "forward_time"),
+        "FASTER",
+        "it keeps a step's inputs without an autograd function",
+    ),
+)
+"""Causes that somebody looked for and found: in the release's source, and by a script apart from this suite where it is a
+time. How stands in docs/questions; a test holds each to a change in results/ between the neighbours of its release."""
+
 SHARE = 0.5
 """A number explains a time where its ratio is, in logarithms, at least this share of the time's. Time grows at most in
 proportion to what is done: one allocation less of eight is no cause of a factor of 2.5, nor one operator of 50 of 9 %."""
@@ -60,7 +116,7 @@ CHANGED = (Verdict.FASTER, Verdict.SLOWER, Verdict.HUNGRIER, Verdict.LEANER, Ver
 
 
 def why(changes: Iterable[Change], old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[Series, str]:
-    """Series -> the end of its sentence, for every changed time and for what a fusion explains.
+    """Series -> the end of its sentence, for every changed time and for what a fusion or one of FOUND explains.
 
     `old` and `new` are the environments of the releases, empty where not on record; `device` is `cpu` or `cuda`.
     """
@@ -72,7 +128,9 @@ def why(changes: Iterable[Change], old: Mapping[str, Any], new: Mapping[str, Any
     for change in changes:
         if change.verdict in CHANGED:
             of_case = beside[_case(change.series)]
-            if change.series.varies:
+            if looked_at := _found(change, old, new):
+                found[change.series] = f"because {looked_at}"
+            elif change.series.varies:
                 found[change.series] = _of_time(change, of_case, old, new, device)
             elif (fusion := of_case.get("fusion_groups")) and fusion is not change and _fused(fusion):
                 found[change.series] = f"because {_fused(fusion)}"
@@ -89,6 +147,27 @@ def moved(old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[s
 def in_words(facts: Mapping[str, tuple[Any, Any]]) -> str:
     """`moved` facts as a clause: `oneDNN went from 2.7.3 to 3.1.1`. There must be one."""
     return _listed([_fact(name, *values) for name, values in facts.items()])
+
+
+def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Those of FOUND that lie between the two releases, as a clause; empty where nobody looked."""
+    series = change.series
+    variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
+    clauses = [
+        f"since {cause.release} {cause.words}"
+        for cause in FOUND
+        if (cause.question, cause.variant, cause.verdict) == (series.question, variant, change.verdict.words)
+        and size.endswith(cause.size)
+        and _metric(series) in cause.metrics
+        and () < _version(old.get("torch", "")) < _version(cause.release) <= _version(new.get("torch", ""))
+    ]
+    return _listed(clauses) if clauses else ""
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """`2.5.1+cu124` -> (2, 5, 1); () where there is none."""
+    numbers = re.match(r"\d+(\.\d+)*", text)
+    return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
 def _case(series: Series) -> tuple[object, ...]:

@@ -476,7 +476,10 @@
         for (const one of changes.filter(isChanged)) {
             const ofCase = beside.get(caseOf(one));
             const fusion = ofCase.fusion_groups;
-            if (varies(lane.series[one.series])) {
+            const lookedAt = foundOf(lane, one, from, to);
+            if (lookedAt) {
+                found.set(one.series, `because ${lookedAt}`);
+            } else if (varies(lane.series[one.series])) {
                 found.set(one.series, ofTime(lane, one, ofCase, from, to));
             } else if (fusion && fusion !== one && fused(fusion)) {
                 found.set(one.series, `because ${fused(fusion)}`);
@@ -498,6 +501,20 @@
         return names.filter((fact) => isKnown(old[fact]) && isKnown(now[fact])
                             && JSON.stringify(old[fact]) !== JSON.stringify(now[fact]))
             .map((fact) => [fact, [old[fact], now[fact]]]);
+    };
+
+    const foundOf = (lane, one, from, to) => {
+        const {question, metric, parameters: [variant = "", size = ""]} = lane.series[one.series];
+        const [old, now] = [from, to].map((tag) => versionOf(factsOf(lane, tag).torch || ""));
+        const clauses = constants().why.FOUND.filter(([release, ofQuestion, ofVariant, ending, metrics, verdict]) =>
+            ofQuestion === question && ofVariant === variant && verdict === one.verdict && size.endsWith(ending)
+            && metrics.includes(metric) && old.length && isEarlier(old, versionOf(release)) && !isEarlier(now, versionOf(release)));
+        return clauses.length ? listed(clauses.map(([release, , , , , , words]) => `since ${release} ${words}`)) : "";
+    };
+    const versionOf = (text) => (text.match(/^\d+(\.\d+)*/u) || [""])[0].split(".").filter(Boolean).map(Number);
+    const isEarlier = (version, other) => {
+        const at = other.findIndex((number, i) => number !== version[i]);
+        return at >= 0 && (version[at] === undefined || version[at] < other[at]);
     };
 
     const ofTime = (lane, time, beside, from, to) => {
