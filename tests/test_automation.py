@@ -95,7 +95,12 @@ def data(tmp_path: Path) -> Path:
     folder.mkdir()
     lanes = [{"id": "machine.release-py3.11"}, {"id": "measured.one-release"}]
     (folder / "index.json").write_text(json.dumps({"lanes": lanes}))
-    newest = {"machine": "amd-epyc-2-cores", "environment": "release-py3.11", "old": "v2.0.1", "new": "v2.1.2"}
+    newest = {
+        "machine": "amd-epyc-family-26-model-2-2-cores",
+        "environment": "release-py3.11",
+        "old": "v2.0.1",
+        "new": "v2.1.2",
+    }
     (folder / "machine.release-py3.11-newest.json").write_text(json.dumps(newest))
     return folder
 
@@ -117,7 +122,7 @@ def report(data: Path, command: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
 def test_a_release_that_costs_gets_one_issue(data: Path) -> None:
     command = Path(sys.executable).with_name("torch-history")
-    title = "v2.1.2 costs something on amd-epyc-2-cores in release-py3.11"
+    title = "v2.1.2 costs something on amd-epyc-family-26-model-2-2-cores in release-py3.11"
     answer = report(data, command)
     assert answer.returncode == 0, answer.stderr
     assert (data.parent / "titles").read_text().splitlines() == [title]

@@ -214,7 +214,7 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
         "v2.1.0: intersection peak memory, scripted small: HUNGRIER by a factor of 4, from 60,000,000 B to 240,000,000 B, "
         "because it is no longer fused."
     ]
-    assert summary.startswith("On amd-epyc-2-cores in release-py3.11: ")
+    assert summary.startswith("On amd-epyc-family-26-model-2-2-cores in release-py3.11: ")
     largest = command("regressions", "--question", "intersection", "--largest", "--limit", "1").output.splitlines()
     assert largest[0].startswith("v2.1.0: intersection allocations, scripted small: MORE, from 1 to 9")
     assert largest[-1].endswith(" are not shown: --limit 0.")

@@ -139,6 +139,13 @@ def test_name_is_a_folder_that_needs_no_quoting(box: Box, model: str, name: str)
     assert machine.describe()["machine"] == name
 
 
+def test_processor_whose_number_is_hidden_is_told_by_family_and_model(box: Box) -> None:
+    box.cpuinfo.write_text("cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\ncpu family\t: 0\nmodel\t: 0\n")
+    record = machine.describe()
+    assert record["cpu"] == "AMD EPYC (family 26, model 2)"
+    assert record["machine"] == "amd-epyc-family-26-model-2-16-cores"
+
+
 def test_processor_without_a_name_is_called_by_its_architecture(box: Box) -> None:
     box.cpuinfo.write_text("processor\t: 0\nBogoMIPS\t: 50.00\n")
     assert machine.cpu() == "x86_64"

@@ -37,8 +37,8 @@ HANGS = 10.0
 SOLVED = 1e-4
 """How closely a page solves for the scale of sessions."""
 
-LANE = "amd-epyc-2-cores-release-py3-11"
-OTHER_LANE = "amd-epyc-2-cores-release-py3-9"
+LANE = "amd-epyc-family-26-model-2-2-cores-release-py3-11"
+OTHER_LANE = "amd-epyc-family-26-model-2-2-cores-release-py3-9"
 TIME = "intersection.Intersection.track_time"
 PEAK = "intersection.Intersection.track_peak_memory"
 SIZES = pytest.mark.parametrize("page", [(1200, 900), (360, 740)], indirect=True)
@@ -324,7 +324,8 @@ def test_a_missing_number_has_its_reason_below(site: Path, page: Any) -> None:
     number = int(re.fullmatch(r"none \((\d+)\)", shown)[1])  # type: ignore[index]
     reasons = page.locator(".lane").first.locator("ol.sentence-list").last.locator("li").all_text_contents()
     lane = data_of(site)
-    (series,) = (each for each in lane["series"] if (each["benchmark"], each["variant"]) == (PEAK, "compiled"))
+    wanted = (PEAK, "compiled", "small")
+    (series,) = (each for each in lane["series"] if (each["benchmark"], each["variant"], each["size"]) == wanted)
     asked = [
         lane["reasons"][reason]
         for release, reason, _ in series["missing"]
@@ -464,7 +465,7 @@ def test_the_chosen_release_is_marked_and_said_against_the_one_before(site: Path
     before, old, new = measured[-3:]
     show(page, site, "series", benchmark=TIME, size="small", variant="scripted", release=new)
     told = page.locator(".told li").first.inner_text()
-    comparison = find(ROOT / "results", "amd-epyc-2-cores", "release-py3.11", old, new)
+    comparison = find(ROOT / "results", "amd-epyc-family-26-model-2-2-cores", "release-py3.11", old, new)
     from torch_history.compare import sentence
 
     (change,) = (
@@ -785,7 +786,7 @@ def test_a_claim_that_nothing_answers_says_so(site: Path, changed: Callable[...,
 @SIZES
 def test_a_release_says_what_it_changed_and_what_it_could_not_run(site: Path, page: Any) -> None:
     show(page, site, "release", release="v2.1.0")
-    comparison = find(ROOT / "results", "amd-epyc-2-cores", "release-py3.11", "v2.0.1", "v2.1.0")
+    comparison = find(ROOT / "results", "amd-epyc-family-26-model-2-2-cores", "release-py3.11", "v2.0.1", "v2.1.0")
     for kind, title in (("worse", "Worse"), ("better", "Better"), ("changed", "Changed")):
         many = sum(change.verdict.kind == kind for change in comparison.changes)
         heading = f"{title}: {many:,} series"
@@ -810,7 +811,8 @@ def test_a_release_says_what_it_changed_and_what_it_could_not_run(site: Path, pa
         r"numbers of [\d,]+ series in \d+ rounds? of \d+ sessions? (on|from) 20\d\d-\d\d-\d\d",
         page.locator("#content").inner_text(),
     )
-    steps = [step["sentence"] for step in data_of(site)["steps"] if step["new"] == "v2.1.0" and step["kind"] != "drift"]
+    begins = {"drift": "old", "step": "new", "spike": "new"}
+    steps = [step["sentence"] for step in data_of(site)["steps"] if step[begins[step["kind"]]] == "v2.1.0"]
     begun = page.locator("section[aria-labelledby=begun] li").all_text_contents()
     assert [text.removesuffix(" history").replace("`", "") for text in begun] == [
         text.replace("`", "") for text in steps
@@ -851,7 +853,7 @@ def test_without_a_release_the_newest_stands_above_all_others(site: Path, page: 
     for row in rows.all():
         row.scroll_into_view_if_needed()
     page.wait_for_function("![...document.querySelectorAll('.lazy')].some((node) => node.textContent === '…')")
-    comparison = find(ROOT / "results", "amd-epyc-2-cores", "release-py3.11", *tags[-2:])
+    comparison = find(ROOT / "results", "amd-epyc-family-26-model-2-2-cores", "release-py3.11", *tags[-2:])
     said = rows.first.inner_text()
     for verdict in ("HUNGRIER", "MORE", "FEWER"):
         many = sum(change.verdict.words == verdict for change in comparison.changes)

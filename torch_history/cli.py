@@ -29,7 +29,12 @@ ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_LANE = "3.11"
 DEFAULT_LAUNCHES = 3
 
-PICTURE = ("amd-epyc-2-cores", "release-py3.11", "intersection.Intersection.track_peak_memory", "small")
+PICTURE = (
+    "amd-epyc-family-26-model-2-2-cores",
+    "release-py3.11",
+    "intersection.Intersection.track_peak_memory",
+    "small",
+)
 """Machine, environment, benchmark and size of the README's picture; its findings are of the same machine and environment."""
 
 BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"

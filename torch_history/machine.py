@@ -49,13 +49,18 @@ def describe() -> dict[str, str]:
 
 
 def cpu() -> str:
-    """The processor's name, as Linux tells it; elsewhere as Python does."""
+    """The processor's name, as Linux tells it; elsewhere as Python does. A virtual machine's may lack the number that tells
+    processors of one maker apart (`AMD EPYC`), which differ by half in what they take: family and model stand for it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    pairs = (line.partition(":") for line in reversed(lines))
+    fields = {name.strip(): value.strip() for name, _, value in pairs}
+    name = fields.get("model name") or platform.machine()
+    if re.search(r"\d", name) or not {"cpu family", "model"} <= fields.keys():
+        return name
+    return f"{name} (family {fields['cpu family']}, model {fields['model']})"
 
 
 def gpus() -> list[tuple[str, str]]:

@@ -20,19 +20,20 @@
 
     const rank = (metric) => FIRST_METRICS.includes(metric) ? FIRST_METRICS.indexOf(metric) : FIRST_METRICS.length;
 
-    /* [{question, metrics: [{metric, benchmark, sizes}]}] */
+    /* [{question, metrics: [{metric, benchmark, sizes}]}], the sizes that most releases have first. */
     const catalogue = (lane) => {
+        const releases = lane.patterns.map((launches) => new Set(launches.map(([release]) => release)).size);
         const questions = new Map();
-        for (const {question, metric, benchmark, size} of lane.series) {
+        for (const {question, metric, benchmark, size, pattern} of lane.series) {
             const metrics = questions.get(question) || new Map();
-            const entry = metrics.get(benchmark) || {metric, benchmark, sizes: []};
-            if (!entry.sizes.includes(size)) {
-                entry.sizes.push(size);
-            }
+            const entry = metrics.get(benchmark) || {metric, benchmark, most: new Map()};
+            entry.most.set(size, Math.max(releases[pattern], entry.most.get(size) || 0));
             questions.set(question, metrics.set(benchmark, entry));
         }
+        const listed = ({metric, benchmark, most}) =>
+            ({metric, benchmark, sizes: [...most.keys()].sort((a, b) => most.get(b) - most.get(a))});
         return [...questions].map(([question, metrics]) => ({
-            question, metrics: [...metrics.values()].sort((a, b) => rank(a.metric) - rank(b.metric)),
+            question, metrics: Array.from(metrics.values(), listed).sort((a, b) => rank(a.metric) - rank(b.metric)),
         }));
     };
 
