@@ -202,6 +202,19 @@ def call():
 
 print(least(call, 30))
 """,
+    ("selection", "time", "index_reused"): f"""{_LEAST}
+import torch
+torch.set_num_threads(1)
+layout, percent, _, _, uses = size.split()
+x = torch.rand(5_000, 16) if layout == "rows" else torch.rand(80_000)
+index = torch.nonzero(torch.rand(len(x)) < int(percent) / 100).squeeze(1)
+
+def call():
+    for _ in range(int(uses)):
+        x[index]
+
+print(least(call, 30))
+""",
     ("warm_up", "worst_over_median", "traced"): f"""{_CALLS}
 import statistics
 with torch.no_grad():
