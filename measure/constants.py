@@ -4,7 +4,7 @@ A vector instruction whose mask leaves out every element may name a constant on 
 so the page never comes, and the processor finds that out in microcode, at each such instruction anew. Sleef's exp in the
 wheels of 2.0 to 2.9 ends with one: silu of 256 x 1,024 numbers took 0.06 milliseconds where something had read the page and
 2.6 where nothing had. A page may be missing from the process, for what the system kept of the file decides which pages come
-along with their neighbours: `keep`. And from a virtual machine, whose host took it back, by all that a guest can see: `read`.
+along with their neighbours: `keep`. And from a virtual machine, whose host took it back, as far as a guest sees: `read`.
 """
 
 from __future__ import annotations
