@@ -170,7 +170,7 @@ def test_cause_that_was_looked_for_is_told_of_what_spans_its_release(old: str, n
     assert why([faster], {"torch": old}, {"torch": new}, "cpu")[faster.series] != words
 
 
-@pytest.mark.parametrize("cause", FOUND, ids=lambda cause: f"{cause.question}-{cause.variant}-{cause.release}")
+@pytest.mark.parametrize("cause", FOUND, ids=lambda cause: f"{cause.question}-{cause.variants[0]}-{cause.release}")
 def test_cause_that_was_looked_for_is_that_of_a_change_in_the_results(cause: Cause) -> None:
     axis = Axis.load(ROOT / "releases.toml")
     new = axis.find(cause.release)

@@ -56,11 +56,11 @@ OF_ANY_PROCESS = ("python",)
 
 
 class Cause(NamedTuple):
-    """Since `release`, `words`: why the `metrics` of a variant went the way of `verdict`, in sizes that end with `size`."""
+    """Since `release`, `words`: why the `metrics` of `variants` went the way of `verdict`, in sizes that hold `size`."""
 
     release: str
     question: str
-    variant: str
+    variants: tuple[str, ...]
     size: str
     metrics: tuple[str, ...]
     verdict: str
@@ -71,7 +71,7 @@ FOUND = (
     Cause(
         "1.12.0",
         "saved_tensors",
-        "checkpoint",
+        ("checkpoint",),
         "",
         ("peak_memory",),
         "LEANER",
@@ -80,7 +80,7 @@ FOUND = (
     Cause(
         "2.0.0",
         "batching",
-        "tensor_of_lists",
+        ("tensor_of_lists",),
         "",
         ("time",),
         "SLOWER",
@@ -89,7 +89,7 @@ FOUND = (
     Cause(
         "2.6.0",
         "intersection",
-        "compiled",
+        ("compiled",),
         "",
         ("time",),
         "SLOWER",
@@ -98,11 +98,20 @@ FOUND = (
     Cause(
         "2.12.0",
         "saved_tensors",
-        "checkpoint",
+        ("checkpoint",),
         "no gradient",
         ("time", "forward_time"),
         "FASTER",
         "it keeps a step's inputs without an autograd function",
+    ),
+    Cause(
+        "2.14.0",
+        "selection",
+        ("index_reused", "cpp_index_reused", "nonzero_each_time", "mask", "cpp_mask"),
+        "vector",
+        ("time",),
+        "SLOWER",
+        "a single index is read by a function that is called for each element, no longer within the loop",
     ),
 )
 """Causes that somebody looked for and found: in the release's source, and by a script apart from this suite where it is a
@@ -156,8 +165,9 @@ def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
     clauses = [
         f"since {cause.release} {cause.words}"
         for cause in FOUND
-        if (cause.question, cause.variant, cause.verdict) == (series.question, variant, change.verdict.words)
-        and size.endswith(cause.size)
+        if (cause.question, cause.verdict) == (series.question, change.verdict.words)
+        and variant in cause.variants
+        and cause.size in size
         and _metric(series) in cause.metrics
         and () < _version(old.get("torch", "")) < _version(cause.release) <= _version(new.get("torch", ""))
     ]

@@ -506,8 +506,8 @@
     const foundOf = (lane, one, from, to) => {
         const {question, metric, parameters: [variant = "", size = ""]} = lane.series[one.series];
         const [old, now] = [from, to].map((tag) => versionOf(factsOf(lane, tag).torch || ""));
-        const clauses = constants().why.FOUND.filter(([release, ofQuestion, ofVariant, ending, metrics, verdict]) =>
-            ofQuestion === question && ofVariant === variant && verdict === one.verdict && size.endsWith(ending)
+        const clauses = constants().why.FOUND.filter(([release, ofQuestion, variants, part, metrics, verdict]) =>
+            ofQuestion === question && variants.includes(variant) && verdict === one.verdict && size.includes(part)
             && metrics.includes(metric) && old.length && isEarlier(old, versionOf(release)) && !isEarlier(now, versionOf(release)));
         return clauses.length ? listed(clauses.map(([release, , , , , , words]) => `since ${release} ${words}`)) : "";
     };
