@@ -170,6 +170,28 @@ def test_cause_that_was_looked_for_is_told_of_what_spans_its_release(old: str, n
     assert why([faster], {"torch": old}, {"torch": new}, "cpu")[faster.series] != words
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [("2.5.1", "2.6.0", True), ("2.2.0", "2.7.1", True), ("2.5.1", "2.8.0", False), ("2.1.2", "2.6.0", False)],
+)
+def test_cause_that_comes_and_goes_is_told_only_where_it_did_neither_before_nor_after(
+    old: str, new: str, expected: bool
+) -> None:
+    time = change(
+        "time", 1.0, 1.2, Verdict.SLOWER, ("'index_select_reused'", "'vector 99 % x 10'"), "selection.Selection"
+    )
+    told = why([time], {"torch": old}, {"torch": new}, "cpu")[time.series]
+    assert (told == "because since 2.6.0 the same instructions lie at another address") is expected
+
+
+def test_cause_is_told_of_the_sizes_that_it_names() -> None:
+    told = {}
+    for size in ("vector 99 % x 10", "rows 99 % x 10"):
+        time = change("time", 1.0, 2.0, Verdict.SLOWER, ("'index_reused'", f"'{size}'"), "selection.Selection")
+        told[size] = why([time], {"torch": "2.13.0"}, {"torch": "2.14.0"}, "cpu")[time.series]
+    assert [words.startswith("because since 2.14.0") for words in told.values()] == [True, False]
+
+
 @pytest.mark.parametrize("cause", FOUND, ids=lambda cause: f"{cause.question}-{cause.variants[0]}-{cause.release}")
 def test_cause_that_was_looked_for_is_that_of_a_change_in_the_results(cause: Cause) -> None:
     axis = Axis.load(ROOT / "releases.toml")

@@ -56,7 +56,10 @@ OF_ANY_PROCESS = ("python",)
 
 
 class Cause(NamedTuple):
-    """Since `release`, `words`: why the `metrics` of `variants` went the way of `verdict`, in sizes that hold `size`."""
+    """Since `release`, `words`: why the `metrics` of `variants` went the way of `verdict`, in sizes that hold `size`.
+
+    Told of releases from `first` to `last` where these are given: what comes and goes explains its neighbours alone.
+    """
 
     release: str
     question: str
@@ -65,7 +68,30 @@ class Cause(NamedTuple):
     metrics: tuple[str, ...]
     verdict: str
     words: str
+    first: str = ""
+    last: str = ""
 
+
+_INDEX = ("index_reused", "cpp_index_reused", "nonzero_each_time", "mask", "cpp_mask")
+"""Variants of selection that use `x[index]`, by themselves or within `x[mask]`."""
+
+_ELSEWHERE = "the same instructions lie at another address"
+_MOVED = (
+    (("index_select_reused",), "SLOWER", "1.13.1", "1.13.0", "1.13.1"),
+    (("index_select_reused",), "FASTER", "2.1.0", "2.0.0", "2.1.0"),
+    (("index_select_reused",), "FASTER", "2.2.0", "2.1.2", "2.5.1"),
+    (("index_select_reused",), "SLOWER", "2.6.0", "2.2.0", "2.7.1"),
+    (("index_select_reused",), "SLOWER", "2.12.0", "2.10.0", "2.12.1"),
+    (("index_select_reused",), "FASTER", "2.13.0", "2.12.0", "2.14.1"),
+    (("where_product",), "SLOWER", "2.1.0", "2.0.1", "2.1.0"),
+    (("where_product",), "FASTER", "2.1.1", "2.1.0", "2.3.1"),
+    (("where_product",), "SLOWER", "2.4.1", "2.4.0", "2.5.1"),
+    (("where_product",), "FASTER", "2.6.0", "2.4.1", "2.6.0"),
+    (_INDEX, "SLOWER", "2.1.1", "2.1.0", "2.1.1"),
+    (_INDEX, "FASTER", "2.1.2", "2.1.1", "2.2.2"),
+)
+"""Variants of selection whose loop over a vector lies elsewhere since a release, what that did to its time, and the first
+and the last release between which this explains it: the instructions are the same, and it did not move again."""
 
 FOUND = (
     Cause(
@@ -107,11 +133,15 @@ FOUND = (
     Cause(
         "2.14.0",
         "selection",
-        ("index_reused", "cpp_index_reused", "nonzero_each_time", "mask", "cpp_mask"),
+        _INDEX,
         "vector",
         ("time",),
         "SLOWER",
         "a single index is read by a function that is called for each element, no longer within the loop",
+    ),
+    *(
+        Cause(release, "selection", variants, "vector", ("time",), verdict, _ELSEWHERE, first, last)
+        for variants, verdict, release, first, last in _MOVED
     ),
 )
 """Causes that somebody looked for and found: in the release's source, and by a script apart from this suite where it is a
@@ -162,6 +192,7 @@ def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
     """Those of FOUND that lie between the two releases, as a clause; empty where nobody looked."""
     series = change.series
     variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
+    before, now = _version(old.get("torch", "")), _version(new.get("torch", ""))
     clauses = [
         f"since {cause.release} {cause.words}"
         for cause in FOUND
@@ -169,7 +200,9 @@ def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
         and variant in cause.variants
         and cause.size in size
         and _metric(series) in cause.metrics
-        and () < _version(old.get("torch", "")) < _version(cause.release) <= _version(new.get("torch", ""))
+        and () < before < _version(cause.release) <= now
+        and _version(cause.first) <= before
+        and (not cause.last or now <= _version(cause.last))
     ]
     return _listed(clauses) if clauses else ""
 
