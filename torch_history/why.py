@@ -84,7 +84,7 @@ _MOVED = (
     (("index_select_reused",), "SLOWER", "2.12.0", "2.10.0", "2.12.1"),
     (("index_select_reused",), "FASTER", "2.13.0", "2.12.0", "2.14.1"),
     (("where_product",), "SLOWER", "2.1.0", "2.0.1", "2.1.0"),
-    (("where_product",), "FASTER", "2.1.1", "2.1.0", "2.3.1"),
+    (("where_product",), "FASTER", "2.1.1", "2.1.0", "2.2.2"),
     (("where_product",), "SLOWER", "2.4.1", "2.4.0", "2.5.1"),
     (("where_product",), "FASTER", "2.6.0", "2.4.1", "2.6.0"),
     (_INDEX, "SLOWER", "2.1.1", "2.1.0", "2.1.1"),
