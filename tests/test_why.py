@@ -184,6 +184,16 @@ def test_cause_that_comes_and_goes_is_told_only_where_it_did_neither_before_nor_
     assert (told == "because since 2.6.0 the same instructions lie at another address") is expected
 
 
+@pytest.mark.parametrize(
+    ("old", "since"), [("1.12.1", "1.13.0, 2.0.0 and 2.1.0"), ("1.13.1", "2.0.0 and 2.1.0"), ("2.0.1", "2.1.0")]
+)
+def test_cause_that_came_with_several_releases_is_told_once(old: str, since: str) -> None:
+    time = change("time", 1.0, 2.0, Verdict.SLOWER, ("'subprocess_start'", "'loop'"))
+    told = why([time], {"torch": old}, {"torch": "2.9.1"}, "cpu")[time.series]
+    words = "import torch leaves a process more memory of its own, whose pages a fork goes through"
+    assert told == f"because since {since} {words}"
+
+
 def test_cause_is_told_of_the_sizes_that_it_names() -> None:
     told = {}
     for size in ("vector 99 % x 10", "rows 99 % x 10"):

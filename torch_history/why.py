@@ -75,6 +75,7 @@ class Cause(NamedTuple):
 _INDEX = ("index_reused", "cpp_index_reused", "nonzero_each_time", "mask", "cpp_mask")
 """Variants of selection that use `x[index]`, by themselves or within `x[mask]`."""
 
+_MORE_TO_FORK = "import torch leaves a process more memory of its own, whose pages a fork goes through"
 _ELSEWHERE = "the same instructions lie at another address"
 _MOVED = (
     (("index_select_reused",), "SLOWER", "1.13.1", "1.13.0", "1.13.1"),
@@ -140,6 +141,10 @@ FOUND = (
         "a single index is read by a function that is called for each element, no longer within the loop",
     ),
     *(
+        Cause(release, "saved_tensors", NO_OPERATORS, "", ("time",), "SLOWER", _MORE_TO_FORK)
+        for release in ("1.13.0", "2.0.0", "2.1.0")
+    ),
+    *(
         Cause(release, "selection", variants, "vector", ("time",), verdict, _ELSEWHERE, first, last)
         for variants, verdict, release, first, last in _MOVED
     ),
@@ -193,17 +198,19 @@ def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
     series = change.series
     variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
     before, now = _version(old.get("torch", "")), _version(new.get("torch", ""))
-    clauses = [
-        f"since {cause.release} {cause.words}"
-        for cause in FOUND
-        if (cause.question, cause.verdict) == (series.question, change.verdict.words)
-        and variant in cause.variants
-        and cause.size in size
-        and _metric(series) in cause.metrics
-        and () < before < _version(cause.release) <= now
-        and _version(cause.first) <= before
-        and (not cause.last or now <= _version(cause.last))
-    ]
+    since: dict[str, list[str]] = defaultdict(list)
+    for cause in FOUND:
+        if (
+            (cause.question, cause.verdict) == (series.question, change.verdict.words)
+            and variant in cause.variants
+            and cause.size in size
+            and _metric(series) in cause.metrics
+            and () < before < _version(cause.release) <= now
+            and _version(cause.first) <= before
+            and (not cause.last or now <= _version(cause.last))
+        ):
+            since[cause.words].append(cause.release)
+    clauses = [f"since {_listed(releases)} {words}" for words, releases in since.items()]
     return _listed(clauses) if clauses else ""
 
 

@@ -506,11 +506,13 @@
     const foundOf = (lane, one, from, to) => {
         const {question, metric, parameters: [variant = "", size = ""]} = lane.series[one.series];
         const [old, now] = [from, to].map((tag) => versionOf(factsOf(lane, tag).torch || ""));
-        const clauses = constants().why.FOUND.filter(([release, ofQuestion, variants, part, metrics, verdict, , first, last]) =>
+        const since = new Map();
+        constants().why.FOUND.filter(([release, ofQuestion, variants, part, metrics, verdict, , first, last]) =>
             ofQuestion === question && variants.includes(variant) && verdict === one.verdict && size.includes(part)
             && metrics.includes(metric) && old.length && isEarlier(old, versionOf(release)) && !isEarlier(now, versionOf(release))
-            && !isEarlier(old, versionOf(first)) && (!last || !isEarlier(versionOf(last), now)));
-        return clauses.length ? listed(clauses.map(([release, , , , , , words]) => `since ${release} ${words}`)) : "";
+            && !isEarlier(old, versionOf(first)) && (!last || !isEarlier(versionOf(last), now)))
+            .forEach(([release, , , , , , words]) => since.set(words, [...(since.get(words) || []), release]));
+        return since.size ? listed([...since].map(([words, releases]) => `since ${listed(releases)} ${words}`)) : "";
     };
     const versionOf = (text) => (text.match(/^\d+(\.\d+)*/u) || [""])[0].split(".").filter(Boolean).map(Number);
     const isEarlier = (version, other) => {
