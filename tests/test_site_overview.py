@@ -652,7 +652,9 @@ def test_sorting_by_its_heads_is_in_the_address(site: Path, page: Any, data: dic
     old, new = data["releases"][1]["tag"], data["releases"][-1]["tag"]
     show(page, site, "upgrade", all="1", lane=LANE, **{"from": old, "to": new})
     changes = json.loads(compare(data, old, new, "--json"))["changes"]
-    ratios = {change["sentence"].partition(":")[0]: change["ratio"] for change in changes}
+    ratios = {
+        change["sentence"].partition(":")[0]: change["ratio"] and float(f"{change['ratio']:.9g}") for change in changes
+    }
     significance = rows(page)
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("Verdict")
 
