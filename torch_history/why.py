@@ -141,6 +141,14 @@ FOUND = (
         "a single index is read by a function that is called for each element, no longer within the loop",
     ),
     *(
+        Cause(release, "selection", _INDEX, share, ("time",), verdict, words, first, last)
+        for share in ("rows 50 %", "rows 99 %")
+        for release, verdict, words, first, last in (
+            ("2.5.0", "SLOWER", "a row's position is read by a function that is called for each row", "2.3.1", "2.6.0"),
+            ("2.7.0", "FASTER", "a row's position is read within the loop again, without a call", "2.5.0", "2.7.1"),
+        )
+    ),
+    *(
         Cause(release, "saved_tensors", NO_OPERATORS, "", ("time",), "SLOWER", _MORE_TO_FORK)
         for release in ("1.13.0", "2.0.0", "2.1.0")
     ),
