@@ -19,10 +19,10 @@ from asv.repo import get_repo
 from asv.util import ProcessError, UserError
 from rich.progress import track
 
-from torch_history.environments import ReleaseEnvironment
-from torch_history.machine import describe
-from torch_history.session import load_suite
-from torch_history.verdicts import human
+from torch_history.analysis.verdicts import human
+from torch_history.measuring.machine import describe
+from torch_history.measuring.session import load_suite
+from torch_history.releases.environments import ReleaseEnvironment
 
 from .page import write_into
 

@@ -1,4 +1,4 @@
-"""Does `torch_history/steps.py` find what is planted, and nothing else? One table beside asv's detector and Apache Otava.
+"""Does `torch_history/analysis/steps.py` find what is planted, and nothing else? One table beside asv's detector and Apache Otava.
 
 `python -m tests.bench_detector --otava PYTHON --write`; PYTHON has apache-otava. All three read the same series: ours every
 launch with its session, the others the median of each release. Noise is drawn, or replayed from the launches in results/.
@@ -24,9 +24,9 @@ import numpy as np
 from asv.step_detect import detect_regressions, detect_steps
 from rich.progress import track
 
-from torch_history.launches import read_launches
-from torch_history.steps import HISTORY_ERROR, NEWEST_ERROR, SMALLEST, Kind, find_steps
-from torch_history.verdicts import Series, history
+from torch_history.analysis.steps import HISTORY_ERROR, NEWEST_ERROR, SMALLEST, Kind, find_steps
+from torch_history.analysis.verdicts import Series, history
+from torch_history.store.launches import read_launches
 
 from .page import write_into
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from asv.repo import get_repo
 from uv import find_uv_bin
 
-from torch_history.environments import ReleaseEnvironment, locked_packages
-from torch_history.session import load_suite
+from torch_history.measuring.session import load_suite
+from torch_history.releases.environments import ReleaseEnvironment, locked_packages
 
 ROOT = Path(__file__).resolve().parents[1]
 LANE = "3.11"

@@ -21,7 +21,7 @@ from pathlib import Path
 import click
 from playwright.sync_api import sync_playwright
 
-from torch_history.site import PAGES, Page
+from torch_history.site.build import PAGES, Page
 
 from .conftest import FLAGS
 from .page import write_into
@@ -36,8 +36,8 @@ PUBLISH = """
 import resource, sys
 from pathlib import Path
 from tests.synthetic import write_tree
-from torch_history.axis import Axis
-from torch_history.site import publish_site
+from torch_history.releases.axis import Axis
+from torch_history.site.build import publish_site
 folder = Path(sys.argv[1])
 conf = write_tree(folder, int(sys.argv[2]), first=int(sys.argv[2]))
 publish_site(conf, Axis.load(conf.repo), folder / "html")

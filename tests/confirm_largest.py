@@ -16,11 +16,11 @@ from pathlib import Path
 from asv.repo import get_repo
 from rich.progress import track
 
-from torch_history.compare import choose_machine, tell
-from torch_history.environments import ReleaseEnvironment
-from torch_history.launches import read_on_axis
-from torch_history.session import load_suite
-from torch_history.steps import Step, costliest, largest, regressions
+from torch_history.analysis.compare import choose_machine, tell
+from torch_history.analysis.steps import Step, costliest, largest, regressions
+from torch_history.measuring.session import load_suite
+from torch_history.releases.environments import ReleaseEnvironment
+from torch_history.store.launches import read_on_axis
 
 from .page import write_into
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,31 +51,26 @@ def write_releases(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every warning and error that asv's log was given, in order."""
-    from asv.console import log
-
+    """Every warning and error that was logged, in order."""
     said: list[str] = []
-    monkeypatch.setattr(log, "warning", said.append)
-    monkeypatch.setattr(log, "error", said.append)
+    heard = logging.Handler(logging.WARNING)
+    monkeypatch.setattr(heard, "emit", lambda record: said.append(record.getMessage()))
+    monkeypatch.setattr(logging.getLogger(), "handlers", [heard])
     return said
 
 
 @pytest.fixture
 def results(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of results that the command `torch-history` takes for the repository's, on a machine called `here`."""
-    from torch_history import cli, machine
+    from torch_history.cli import measure, suite
+    from torch_history.measuring import machine
 
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(root)
-    loaded = cli.load_suite
-
-    def load(folder: Path) -> tuple:
-        conf, axis = loaded(folder)
-        conf.results_dir = str(tmp_path / "results")
-        return conf, axis
-
-    monkeypatch.setattr(cli, "load_suite", load)
-    monkeypatch.setattr(machine, "describe", lambda: {"machine": "here"})
+    loaded = suite.load
+    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), results=tmp_path / "results"))
+    for module in (machine, measure):
+        monkeypatch.setattr(module, "describe", lambda: {"machine": "here"})
     return tmp_path / "results"
 
 

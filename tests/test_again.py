@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from torch_history.again import agreements, document
-from torch_history.axis import Axis
-from torch_history.launches import Case, Launch
+from torch_history.releases.axis import Axis
+from torch_history.reports.repeats import agreements, document
+from torch_history.store.launches import Case, Launch
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 OLD, NEW = "v2.0.0", "v2.0.1"

@@ -59,6 +59,43 @@ def test_benchmarks_import_asv_runner_torch_numpy_measure_and_workloads_only() -
     assert imported_by("benchmarks").keys() <= {"asv_runner", "torch", "numpy", "measure", "workloads"}
 
 
+ROOMS: dict[str, set[str]] = {
+    "errors": set(),
+    "store": {"errors"},
+    "releases": {"errors", "store"},
+    "analysis": {"errors", "store", "releases"},
+    "measuring": {"errors", "store", "releases", "analysis"},
+    "reports": {"errors", "store", "releases", "analysis"},
+    "site": {"errors", "store", "releases", "analysis", "reports"},
+    "cli": {"errors", "store", "releases", "analysis", "measuring", "reports", "site"},
+}
+"""Room of torch_history -> the rooms that its modules may import."""
+
+
+def rooms_imported(path: Path) -> set[str]:
+    """The other rooms that a module of torch_history imports, wherever the import stands in its text."""
+    home = path.relative_to(ROOT / "torch_history").with_suffix("").parts
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = home[: len(home) - node.level]
+            named = (node.module or "").split(".") if node.module else [alias.name for alias in node.names]
+            found.add((*base, *named)[0])
+        elif isinstance(node, ast.Import):
+            parts = [alias.name.split(".") for alias in node.names]
+            found.update(names[1] for names in parts if names[0] == "torch_history" and len(names) > 1)
+    return found - {home[0]}
+
+
+@pytest.mark.parametrize("path", modules("torch_history"), ids=lambda path: "/".join(path.parts[-2:]))
+def test_rooms_import_only_those_below_them(path: Path) -> None:
+    if path.parent.name == "torch_history" and path.name == "__init__.py":
+        assert path.read_text() == ""
+        return
+    room = path.relative_to(ROOT / "torch_history").parts[0].removesuffix(".py")
+    assert rooms_imported(path) <= ROOMS[room]
+
+
 def test_imports_are_seen_wherever_they_stand() -> None:
     text = "def f():\n    import torch.nn as nn\n    from asv.util import x\n    from . import y\n"
     assert imports(text, "workloads") == {"torch", "asv", "workloads"}

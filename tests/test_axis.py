@@ -16,7 +16,8 @@ from asv.commands.show import Show
 from asv.config import Config
 from asv.repo import NoSuchNameError, get_repo
 
-from torch_history.axis import Axis, AxisError, Release, ReleaseAxis, UnknownRelease
+from torch_history.releases.axis import Axis, AxisError, Release, UnknownRelease
+from torch_history.releases.repository import ReleaseAxis
 
 SHIPPED = """
     1.8.0 1.8.1 1.9.0 1.9.1 1.10.0 1.10.1 1.10.2 1.11.0 1.12.0 1.12.1

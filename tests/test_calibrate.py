@@ -11,17 +11,20 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from torch_history import calibrate, cli
-from torch_history.launches import Case, Launch
-from torch_history.session import SessionError
-from torch_history.verdicts import Series
+from torch_history import cli
+from torch_history.analysis import calibration
+from torch_history.analysis.verdicts import Series
+from torch_history.errors import SessionError
+from torch_history.measuring import calibrate
+from torch_history.reports import calibration as report
+from torch_history.store.launches import Case, Launch
 
 VARIANTS = [f"variant {i}" for i in range(60)]
 ROUNDS = 8
 
 
 def time_planted_in(variant: str) -> float:
-    return calibrate.share(Series("e", "selection.Selection.track_time", (f"'{variant}'", "'small'")))
+    return calibration.share(Series("e", "selection.Selection.track_time", (f"'{variant}'", "'small'")))
 
 
 def launch(arm: str, turn: int, metric: str, values: dict[str, float | str], **facts: object) -> Launch:
@@ -50,11 +53,11 @@ def keep(tmp_path: Path) -> Keep:
         random = np.random.default_rng(5)
         launches = []
         for turn in range(1, ROUNDS + 1):
-            for arm in (calibrate.FIRST, calibrate.SECOND, calibrate.LONGER):
+            for arm in (calibration.FIRST, calibration.SECOND, calibration.LONGER):
                 seconds: dict[str, float | str] = {}
                 for variant in VARIANTS:
-                    level = 1.2 if (arm, variant) == (calibrate.SECOND, false) else 1.0
-                    if arm == calibrate.LONGER and variant != missed:
+                    level = 1.2 if (arm, variant) == (calibration.SECOND, false) else 1.0
+                    if arm == calibration.LONGER and variant != missed:
                         level *= 1 + time_planted_in(variant)
                     seconds[variant] = level * math.exp(random.normal(0, 0.005))
                 launches.append(launch(arm, turn, "time", seconds, conditions={"load": 0.1}))
@@ -73,7 +76,7 @@ def keep(tmp_path: Path) -> Keep:
 
 
 def test_a_good_machine_misses_no_aim(keep: Keep) -> None:
-    found = calibrate.read(keep())
+    found = calibration.read(keep())
     assert found.missed == []
     assert (found.release, found.environment) == ("v2.15.0", "release-py3.11")
     assert len(found.same) == len(VARIANTS)
@@ -87,22 +90,22 @@ def test_a_good_machine_misses_no_aim(keep: Keep) -> None:
 
 
 def test_a_false_alarm_is_counted_and_named(keep: Keep) -> None:
-    found = calibrate.read(keep(false="variant 7"))
+    found = calibration.read(keep(false="variant 7"))
     assert [change.series.words for change in found.false_times] == ["selection time, variant 7 small"]
     assert found.false_share == pytest.approx(1 / (60 + len(found.beside)))
-    assert "false: selection time, variant 7 small: SLOWER, 1.2" in calibrate.text(found)
+    assert "false: selection time, variant 7 small: SLOWER, 1.2" in report.text(found)
 
 
 def test_a_change_that_is_not_found_is_counted(keep: Keep) -> None:
     variant = next(variant for variant in VARIANTS if time_planted_in(variant) == 0.2)
-    found = calibrate.read(keep(missed=variant))
+    found = calibration.read(keep(missed=variant))
     planted = next(of for of in found.times if of.words == "+20% time: steady calls")
     assert planted.found == planted.series - 1
     assert found.missed == [f"+20% time: steady calls found in {100 * planted.share:.1f} %"]
 
 
 def test_a_count_that_is_not_exact_is_missed(keep: Keep) -> None:
-    found = calibrate.read(keep(operators=2))
+    found = calibration.read(keep(operators=2))
     assert found.counts[0].found == 0
     assert any("one operator more found in 0.0 %" in missed for missed in found.missed)
 
@@ -113,16 +116,16 @@ def test_a_file_without_both_parts_is_refused(keep: Keep) -> None:
         "".join(line for line in path.read_text().splitlines(True) if json.loads(line)["benchmark"][-4:] == "time")
     )
     with pytest.raises(SessionError, match="holds no calibration"):
-        calibrate.read(path)
+        calibration.read(path)
 
 
 def test_the_page_has_every_machine(keep: Keep, tmp_path: Path) -> None:
     keep()
-    page = calibrate.document(tmp_path / "results")
+    page = report.document(tmp_path / "results")
     assert "## here" in page
     assert "| +10% time: steady calls | " in page
     assert "| +100% time: single calls of a sequence | 0 | 0 | " in page
-    assert "No machine is calibrated yet." in calibrate.document(tmp_path / "nowhere")
+    assert "No machine is calibrated yet." in report.document(tmp_path / "nowhere")
 
 
 def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(
@@ -147,6 +150,6 @@ def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(
 )
 def test_the_report_takes_a_case_to_get_what_is_planted_in_it(parameters: tuple[str, ...], size: float) -> None:
     # tests/test_planted.py asks what is planted in the same cases
-    assert calibrate.share(Series("e", "q.Q.track_time", parameters)) == size
-    assert calibrate.share(Series("e", "q.Q.track_first_call", parameters)) == calibrate.IN_SINGLE * size
-    assert calibrate.share(Series("e", "q.Q.track_forward_time", parameters)) == 0.0
+    assert calibration.share(Series("e", "q.Q.track_time", parameters)) == size
+    assert calibration.share(Series("e", "q.Q.track_first_call", parameters)) == calibration.IN_SINGLE * size
+    assert calibration.share(Series("e", "q.Q.track_forward_time", parameters)) == 0.0

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from torch_history import claims
-from torch_history.axis import Axis
-from torch_history.claims import FAILS, HOLDS, PARTLY, UNKNOWN, Numbers, Turn
-from torch_history.launches import Case, Launch
-from torch_history.steps import Kind, Step
-from torch_history.verdicts import Series, history
+from torch_history.analysis import claims
+from torch_history.analysis.claims import FAILS, HOLDS, PARTLY, UNKNOWN, Numbers, Turn
+from torch_history.analysis.steps import Kind, Step
+from torch_history.analysis.verdicts import Series, history
+from torch_history.releases.axis import Axis
+from torch_history.store.launches import Case, Launch
 
 ROOT = Path(__file__).resolve().parents[1]
 

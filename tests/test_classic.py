@@ -28,9 +28,9 @@ from asv.config import Config
 from asv.results import Results
 from asv.runner import BenchmarkResult
 
-import torch_history.axis
-from torch_history import classic
-from torch_history.axis import Axis
+import torch_history.releases.axis
+from torch_history.releases.axis import Axis
+from torch_history.site import asv_dashboard as classic
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -93,7 +93,7 @@ def write_results(root: Path) -> Config:
     results = root / "results"
     util.write_json(results / "benchmarks.json", benchmarks, api_version=2)
     util.write_json(results / MACHINE["machine"] / "machine.json", MACHINE, api_version=1)
-    for position, release in enumerate(torch_history.axis.Axis.load(axis).releases):
+    for position, release in enumerate(torch_history.releases.axis.Axis.load(axis).releases):
         params = {**MACHINE, "python": "3.11"}
         result = Results(params, {}, release.tag, release.timestamp, "3.11", "release-py3.11", {})
         values: dict[str, list[Any]] = {

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner, Result
 
-from torch_history import cli
-from torch_history.axis import Axis
-from torch_history.cli import main
-from torch_history.coverage import coverage
-from torch_history.launches import Case, Launch, append_environment, append_launches
-from torch_history.session import SessionError
+from torch_history.cli import main, measure, report
+from torch_history.errors import UserError
+from torch_history.measuring import plan
+from torch_history.releases.axis import Axis
+from torch_history.reports.coverage import coverage
+from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -82,7 +82,7 @@ def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixtur
     axis = Axis.load(ROOT / "releases.toml")
 
     def chosen(*specs: str, lane: str = "3.11") -> list[str]:
-        return [release.tag for release in cli._chosen(axis, specs, lane, cli.Console(soft_wrap=True))]
+        return [release.tag for release in plan.chosen(axis, specs, lane, print)]
 
     assert chosen() == [release.tag for release in axis.releases[-2:]]
     assert chosen("2.15.0")[-1] == "v2.15.0"
@@ -93,16 +93,20 @@ def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixtur
 
 
 def test_new_is_what_follows_the_newest_that_this_machine_measured(results: Path) -> None:
-    conf, axis = cli.load_suite(ROOT)
+    axis = Axis.load(ROOT / "releases.toml")
+
+    def new(axis: Axis) -> tuple[str, ...]:
+        return plan.new_releases(axis, "3.11", read_launches(results, "here"), "release-py3.11")
+
     tags = [release.tag for release in axis.releases]
     newest_two = tuple(tags[-2:])
-    assert cli._new(conf, axis, "3.11", "release-py3.11") == newest_two
+    assert new(axis) == newest_two
     for tag, expected in ((tags[-4], tuple(tags[-4:])), (tags[-1], ())):
         append_launches(results / "here" / f"{tag}-release-py3.11.jsonl", [launch(tag, Case(("'f'",), value=1.0))])
-        assert cli._new(conf, axis, "3.11", "release-py3.11") == expected
+        assert new(axis) == expected
     patch = replace(axis.releases[-2], date=axis.releases[-1].date)
     late = Axis([*axis.releases[:-2], patch, axis.releases[-1]])
-    assert cli._new(conf, late, "3.11", "release-py3.11") == (tags[-3], patch.tag)
+    assert new(late) == (tags[-3], patch.tag)
     answer = command("run", "NEW")
     assert answer.exit_code == 0, answer.output
     assert "There is nothing new" in answer.output
@@ -112,12 +116,12 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     axis = Axis.load(ROOT / "releases.toml")
     removed: list[list[str]] = []
     done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"))
-    monkeypatch.setattr(cli, "Session", lambda *_, **__: done)
-    monkeypatch.setattr(cli, "alone", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr("torch_history.compare.find", lambda *_: None)
-    monkeypatch.setattr("torch_history.compare.text", lambda *_, **__: "")
+    monkeypatch.setattr(measure, "Session", lambda *_, **__: done)
+    monkeypatch.setattr(measure, "alone", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_: None)
+    monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "")
     monkeypatch.setattr(
-        cli.environments, "prune", lambda _, wanted: removed.append([r.tag for r in axis.releases if wanted(r.tag)])
+        measure.environments, "prune", lambda _, wanted: removed.append([r.tag for r in axis.releases if wanted(r.tag)])
     )
     answer = command("run", "--prune", "1.13.1..2.2.2")
     assert answer.exit_code == 0, answer.output
@@ -193,11 +197,11 @@ def test_how_much_was_measured_is_said_pair_by_pair() -> None:
 def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     readme = Path("README.md")
-    readme.write_text(f"before\n{cli.BEGIN}\nold\n{cli.END}\nafter\n")
-    assert cli._with_findings("new") == f"before\n{cli.BEGIN}\nnew\n{cli.END}\nafter\n"
+    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    assert report._with_findings("new") == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
     readme.write_text("before\nafter\n")
-    with pytest.raises(SessionError, match=r"README\.md has no place for findings"):
-        cli._with_findings("new")
+    with pytest.raises(UserError, match=r"README\.md has no place for findings"):
+        report._with_findings("new")
 
 
 def test_committed_documents_are_up_to_date() -> None:

@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
-from torch_history import cli, verdicts
-from torch_history import compare as compared
-from torch_history.launches import Case, Launch, append_environment, append_launches
-from torch_history.verdicts import FALSE_RATE, Change, Evidence, Series, Verdict
+from torch_history import cli
+from torch_history.analysis import compare as compared
+from torch_history.analysis import verdicts
+from torch_history.analysis.verdicts import FALSE_RATE, Change, Evidence, Series, Verdict
+from torch_history.store.launches import Case, Launch, append_environment, append_launches
 
 from .test_verdicts import launch
 

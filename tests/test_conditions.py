@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from torch_history import conditions
-from torch_history.conditions import OTHERS, STOLEN, USUAL_OF, Watch, disturbance, gpu_state, processor_ticks, readable
+from torch_history.measuring import conditions
+from torch_history.measuring.conditions import (
+    OTHERS,
+    STOLEN,
+    USUAL_OF,
+    Watch,
+    disturbance,
+    gpu_state,
+    processor_ticks,
+    readable,
+)
 
 USUAL = [{"interpreter": 0.003, "memory": 0.002}] * 5
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from torch_history.effort import FORECAST_FROM, MOST_ROUNDS, Effort, More, cost, effort, forecast
-from torch_history.launches import Case, Launch
-from torch_history.verdicts import MARGIN, Change, Series, Verdict
+from torch_history.analysis.verdicts import MARGIN, Change, Series, Verdict
+from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, Effort, More, cost, effort, forecast
+from torch_history.store.launches import Case, Launch
 
 QUESTION = "selection.Selection"
 

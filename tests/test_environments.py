@@ -24,9 +24,9 @@ from asv.config import Config
 from asv.environment import EnvironmentUnavailable
 from asv.repo import get_repo
 
-from torch_history import environments
-from torch_history.axis import Axis
-from torch_history.environments import MARK, InstallationError, ReleaseEnvironment
+from torch_history.releases import environments
+from torch_history.releases.axis import Axis
+from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 """The Python that runs these tests, so that one of that version is always found."""

@@ -22,17 +22,9 @@ from asv.repo import get_repo
 from asv.results import Results
 from asv.runner import BenchmarkResult, fail_benchmark
 
-from torch_history import environments
-from torch_history.launches import (
-    Case,
-    Launch,
-    RecordedResults,
-    append_launches,
-    new_session,
-    of_sibling,
-    read_environment,
-    read_launches,
-)
+from torch_history.measuring.recording import RecordedResults, of_sibling
+from torch_history.releases import environments
+from torch_history.store.launches import Case, Launch, append_launches, new_session, read_environment, read_launches
 
 MACHINE = {"machine": "a-machine", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
 ENVIRONMENT = "release-py3.11"
@@ -540,11 +532,11 @@ def test_asv_records_launches_once_the_plugin_is_loaded(monkeypatch: pytest.Monk
     import asv.commands.find
     import asv.commands.run
 
-    from torch_history import launches
+    from torch_history.measuring import recording
 
     for command in (asv.commands.run, asv.commands.find):
         monkeypatch.setattr(command, "Results", Results)
-    launches.setup()
+    recording.setup()
     assert asv.commands.run.Results is RecordedResults
     assert asv.commands.find.Results is RecordedResults
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from asv.machine import Machine, MachineCollection
 
-from torch_history import machine
+from torch_history.measuring import machine, machine_records
 
 CPUINFO = """\
 processor	: 0
@@ -50,7 +50,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Box:
         monkeypatch.delenv(f"TORCH_HISTORY_{name}", raising=False)
     monkeypatch.setattr(machine, "Path", lambda path: box.cpuinfo if path == "/proc/cpuinfo" else Path(path))
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 16)
-    monkeypatch.setattr(machine.util, "get_memsize", lambda: 128 * 2**30 - 5_000_000)
+    monkeypatch.setattr(machine.os, "sysconf", {"SC_PHYS_PAGES": 2**25 - 1300, "SC_PAGE_SIZE": 4096}.__getitem__)
     monkeypatch.setattr(machine.platform, "system", lambda: "Linux")
     monkeypatch.setattr(machine.platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(Machine, "hardcoded_machine_name", None)
@@ -166,7 +166,7 @@ def test_every_field_of_the_record_is_one_that_asv_can_store(box: Box) -> None:
 
 def test_asv_knows_this_machine_once_the_plugin_is_loaded(box: Box, tmp_path: Path) -> None:
     box.nvidia_smi(H200)
-    machine.setup()
+    machine_records.setup()
     assert Path(MachineCollection.get_machine_file_path()) == tmp_path / ".asv-machine.json"
     loaded = Machine.load(interactive=False)
     assert {key: value for key, value in vars(loaded).items() if key != "version"} == GPU_RECORD
@@ -177,11 +177,11 @@ def test_asv_knows_this_machine_once_the_plugin_is_loaded(box: Box, tmp_path: Pa
 
 def test_record_follows_the_machine_from_one_start_to_the_next(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     box.nvidia_smi(H200)
-    machine.setup()
+    machine_records.setup()
     box.nvidia_smi("echo 'NVIDIA H200, 580.10'")
-    machine.setup()
+    machine_records.setup()
     assert vars(Machine.load(interactive=False))["driver"] == "580.10"
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
-    machine.setup()
+    machine_records.setup()
     assert vars(Machine.load(interactive=False))["machine"] == CPU_RECORD["machine"]
     assert vars(Machine.load(machine_name="nvidia-h200", interactive=False))["device"] == "cuda"

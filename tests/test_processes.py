@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from asv.util import UserError
 
-from torch_history.processes import at_once, beside
+from torch_history.site.processes import at_once, beside
 
 
 def test_answers_come_in_the_order_of_the_tasks_from_other_processes() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from torch_history.axis import Axis
-from torch_history.launches import Case, Launch
-from torch_history.pythons import pythons
+from torch_history.releases.axis import Axis
+from torch_history.reports.pythons import pythons
+from torch_history.store.launches import Case, Launch
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 

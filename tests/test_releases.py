@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from asv.environment import EnvironmentUnavailable
 
-from torch_history.environments import find_python, packages_of
+from torch_history.releases.environments import find_python, packages_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RELEASES = (("v1.8.1", "3.9"), ("v1.9.1", "3.9"), ("v2.0.1", "3.11"), ("v2.15.0", "3.11"))
@@ -46,7 +46,8 @@ def environments() -> Path:
     """The releases of RELEASES, installed into the repository's own `env/`, where a later `asv run` finds them too."""
     code = (
         "import sys; from pathlib import Path; from asv.repo import get_repo;"
-        "from torch_history.session import load_suite; from torch_history.environments import ReleaseEnvironment;"
+        "from torch_history.measuring.session import load_suite;"
+        "from torch_history.releases.environments import ReleaseEnvironment;"
         "conf, axis = load_suite(Path.cwd());"
         "ReleaseEnvironment(conf, sys.argv[2], {}, {}).install_project(conf, get_repo(conf), sys.argv[1])"
     )

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -26,18 +27,20 @@ from asv import util
 from asv.machine import Machine, MachineCollection
 from click.testing import CliRunner, Result
 
-from torch_history import cli, environments, machine, stored
-from torch_history.axis import Axis
-from torch_history.launches import (
-    Case,
-    Launch,
-    RecordedResults,
-    append_launches,
-    load_asvs,
-    read_environment,
-    read_launches,
-)
-from torch_history.session import Plan, Session, SessionError, alone, beside
+from torch_history import cli
+from torch_history.cli import suite
+from torch_history.errors import SessionError
+from torch_history.measuring import machine_records
+from torch_history.measuring.locks import alone, beside
+from torch_history.measuring.plan import Plan
+from torch_history.measuring.recording import RecordedResults
+from torch_history.measuring.session import Session
+from torch_history.releases import environments
+from torch_history.releases.axis import Axis
+from torch_history.store import files as stored
+from torch_history.store import machines
+from torch_history.store.asv_results import load_asvs
+from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
 
 from .test_launches import BYTES, ENVIRONMENT, TIME, add, answer, environment_said, some_launch
 
@@ -324,7 +327,7 @@ def test_list_of_benchmarks_that_is_damaged_is_refused_and_the_old_site_stays(
 def test_folder_names_its_machine_whatever_its_record_says(here: Path, tmp_path: Path, warned: list[str]) -> None:
     here.rename(here.parent / "renamed")
     record = here.parent / "renamed" / "machine.json"
-    assert machine.record_of(record.parent) == {**RECORD, "machine": "renamed", "version": 1}
+    assert machines.record_of(record.parent) == {**RECORD, "machine": "renamed", "version": 1}
     assert warned == [f"{record} is the record of another machine, here: the folder's name is what counts."]
     published = command("publish", "--html-dir", str(tmp_path / "html"), "--results-dir", str(here.parent))
     assert published.exit_code == 0, published.output
@@ -335,13 +338,13 @@ def test_folder_names_its_machine_whatever_its_record_says(here: Path, tmp_path:
 def test_results_of_another_machine_are_not_mixed_with_this_ones(here: Path) -> None:
     this = Machine()
     this.__dict__.update(RECORD)
-    machine.save_record(this, str(here.parent))
+    machine_records.save_record(this, str(here.parent))
     (here / "machine.json").write_text(json.dumps({**RECORD, "machine": "elsewhere", "version": 1}))
     with pytest.raises(util.UserError, match="is the record of another machine, elsewhere: rename that folder"):
-        machine.save_record(this, str(here.parent))
+        machine_records.save_record(this, str(here.parent))
     (here / "machine.json").write_text("{ half")
-    machine.save_record(this, str(here.parent))
-    assert machine.record_of(here)["cpu"] == "a cpu"
+    machine_records.save_record(this, str(here.parent))
+    assert machines.record_of(here)["cpu"] == "a cpu"
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -350,12 +353,12 @@ def test_damaged_collection_of_machines_is_kept_beside(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     path = tmp_path / ".asv-machine.json"
-    machine.remember("of another suite", RECORD)
-    machine.remember("here", RECORD)
+    machine_records.remember("of another suite", RECORD)
+    machine_records.remember("here", RECORD)
     assert MachineCollection.load("of another suite") == RECORD
     broken = DAMAGE[damage](path.read_bytes())
     path.write_bytes(broken)
-    machine.remember("here", RECORD)
+    machine_records.remember("here", RECORD)
     assert MachineCollection.load("here") == RECORD
     if damage != "another object":
         assert (tmp_path / ".asv-machine.json.damaged-1").read_bytes() == broken
@@ -399,7 +402,8 @@ PLAN = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=
 def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
     here: Path, warned: list[str], tmp_path: Path, damage: str
 ) -> None:
-    conf, axis = cli.load_suite(cli.ROOT)
+    found = suite.load()
+    conf, axis = found.config(), found.axis
     state = tmp_path / f"{PLAN.digest}.json"
     whole = {"id": "an-interrupted-one", "finished": False}
     append_launches(file_of(here, "jsonl"), [some_launch(session=whole["id"])])
@@ -417,7 +421,8 @@ def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
 
 
 def test_session_whose_results_are_gone_is_not_called_finished(results: Path, tmp_path: Path) -> None:
-    conf, axis = cli.load_suite(cli.ROOT)
+    found = suite.load()
+    conf, axis = found.config(), found.axis
     state = tmp_path / f"{PLAN.digest}.json"
     state.write_text(json.dumps({"id": "a-session", "finished": True}))
     assert not Session(conf, axis, PLAN, Here(), folder=tmp_path).finished
@@ -429,7 +434,7 @@ def test_session_whose_results_are_gone_is_not_called_finished(results: Path, tm
 HOLD = """
 import sys
 from pathlib import Path
-from torch_history.session import alone
+from torch_history.measuring.locks import alone
 with alone(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
@@ -440,8 +445,8 @@ def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = tmp_path / "env"
-    loaded = cli.load_suite
-    monkeypatch.setattr(cli, "load_suite", lambda root: (_with(loaded(root)[0], env_dir=str(env)), loaded(root)[1]))
+    loaded = suite.load
+    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), env=env))
     hold = [sys.executable, "-c", HOLD, str(env)]
     with subprocess.Popen(hold, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -589,9 +594,10 @@ from pathlib import Path
 from asv.environment import ExistingEnvironment
 from rich.console import Console
 from tests.test_robust import PLAN
-from torch_history.launches import RecordedResults
-from torch_history import session
-from torch_history.session import Session, alone, load_suite
+from torch_history.measuring.recording import RecordedResults
+from torch_history.measuring import session
+from torch_history.measuring.session import Session, load_suite
+from torch_history.measuring.locks import alone
 
 # What a busy machine makes it ask again would be there twice.
 session.REPEATS = session.AGAIN = session.LEAST_PATIENCE = 0

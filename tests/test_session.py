@@ -23,20 +23,12 @@ from asv.runner import BenchmarkResult
 from rich.console import Console
 from rich.progress import Progress
 
-from torch_history import servers
-from torch_history.launches import Launch
-from torch_history.session import (
-    AGAIN,
-    AT_ONCE,
-    LEAST_PATIENCE,
-    Arm,
-    Plan,
-    Session,
-    SessionError,
-    load_suite,
-    neighbours,
-)
-from torch_history.verdicts import Verdict, compare, history
+from torch_history.analysis.verdicts import Verdict, compare, history
+from torch_history.errors import SessionError
+from torch_history.measuring import server as servers
+from torch_history.measuring.plan import AT_ONCE, Arm, Plan, neighbours
+from torch_history.measuring.session import AGAIN, LEAST_PATIENCE, Session, load_suite
+from torch_history.store.launches import Launch
 
 TIME: dict[str, Any] = {
     "name": "selection.Selection.track_time",
@@ -119,10 +111,12 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
     monkeypatch.setattr(servers, "get_spawner", spawner)
     monkeypatch.setattr(servers, "run_benchmark", world.run_benchmark)
-    monkeypatch.setattr("torch_history.session.Watch.lap", lap)
-    monkeypatch.setattr("torch_history.session.Watch.control", lambda self: None)
-    monkeypatch.setattr("torch_history.session.Watch.calm", lambda self: len(world.asked) not in world.busy_before)
-    monkeypatch.setattr("torch_history.session.Watch.wait", world.wait)
+    monkeypatch.setattr("torch_history.measuring.session.Watch.lap", lap)
+    monkeypatch.setattr("torch_history.measuring.session.Watch.control", lambda self: None)
+    monkeypatch.setattr(
+        "torch_history.measuring.session.Watch.calm", lambda self: len(world.asked) not in world.busy_before
+    )
+    monkeypatch.setattr("torch_history.measuring.session.Watch.wait", world.wait)
     return world
 
 
@@ -360,7 +354,7 @@ def test_a_session_that_shares_the_machine_takes_what_the_others_do_for_its_own(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[int] = []
-    monkeypatch.setattr("torch_history.session.Watch", lambda gpu, threads: told.append(threads))
+    monkeypatch.setattr("torch_history.measuring.session.Watch", lambda gpu, threads: told.append(threads))
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     make()
     make(shares=True)
@@ -402,7 +396,7 @@ def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(
     first.measure(said)
     assert make().finished
     asked = len(world.asked)
-    monkeypatch.setattr("torch_history.session._suite", lambda conf: "edited")
+    monkeypatch.setattr("torch_history.measuring.session._suite", lambda conf: "edited")
     edited = Benchmarks(first.conf, [{**TIME, "version": "2"}, BYTES])
     monkeypatch.setattr(Session, "_discover", lambda self: edited)
     second = make()
@@ -472,7 +466,7 @@ def test_arms_are_measured_under_their_names_with_what_is_planted(make: Make, wo
 
 
 def test_many_cases_are_written_in_parts(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torch_history.session.AT_A_TIME", 3)
+    monkeypatch.setattr("torch_history.measuring.session.AT_A_TIME", 3)
     work: dict[str, dict[int, tuple[str, ...]]] = {"selection.Selection": dict.fromkeys(range(8), (OLD, NEW))}
     parts = make()._missing(1, {"selection.Selection": [TIME, BYTES]}, work, lambda: None)
     assert [list(cases) for _, cases in parts] == [[0, 1, 2], [3, 4, 5], [6, 7]]

@@ -13,12 +13,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from torch_history.axis import Axis
-from torch_history.compare import SAID_FIRST
-from torch_history.lanes import Lane, lane_data, lanes
-from torch_history.launches import read_launches
-from torch_history.site import PAGES, publish_site
-from torch_history.verdicts import NOT_MEASURED, compare, history
+from torch_history.analysis.compare import SAID_FIRST
+from torch_history.analysis.verdicts import NOT_MEASURED, compare, history
+from torch_history.releases.axis import Axis
+from torch_history.site.build import PAGES, publish_site
+from torch_history.site.data import Lane, lane_data, lanes
+from torch_history.store.launches import read_launches
 
 from .site_data import read_lane
 from .synthetic import number, tag, write_tree
@@ -62,7 +62,7 @@ def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
     def fails(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("torch_history.site._write_pages", fails)
+    monkeypatch.setattr("torch_history.site.build._write_pages", fails)
     with pytest.raises(OSError, match="No space left"):
         publish_site(conf, Axis.load(conf.repo), html)
     assert [path.read_text() for path in html.rglob("*")] == ["the old site"]
@@ -112,14 +112,14 @@ def test_an_older_version_of_a_benchmark_is_left_out_whichever_file_it_is_in(tmp
 
 
 def test_after_one_new_release_only_its_part_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torch_history.lanes.PART", 4)
-    monkeypatch.setattr("torch_history.steps.WINDOW", 3)
+    monkeypatch.setattr("torch_history.site.data.PART", 4)
+    monkeypatch.setattr("torch_history.analysis.steps.WINDOW", 3)
     conf = write_tree(tmp_path, 10, series=20, machines=1)
     results, memory = Path(conf.results_dir), tmp_path / "memory"
     (lane,) = lanes(results, Axis.load(conf.repo), memory)
     read: list[str] = []
     write_tree(tmp_path, 11, series=20, machines=1, first=10)
-    from torch_history import lanes as module
+    from torch_history.site import data as module
 
     read_file = module.read_file
 
@@ -140,7 +140,7 @@ def test_after_one_new_release_only_its_part_is_made_anew(tmp_path: Path, monkey
 def test_what_each_release_changed_is_what_compare_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
-    monkeypatch.setattr("torch_history.lanes.PART", part)
+    monkeypatch.setattr("torch_history.site.data.PART", part)
     monkeypatch.setattr("tests.synthetic.STEP", 4)
     conf = write_tree(tmp_path, 10, series=40, machines=1)
     path = tmp_path / "results" / "machine-0" / f"{tag(6)}-release-py3.11.jsonl"
@@ -166,7 +166,7 @@ def test_what_each_release_changed_is_what_compare_says(
 def test_pages_join_the_parts_of_a_lane_to_what_was_stored(
     tmp_path: Path, page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torch_history.lanes.PART", 3)
+    monkeypatch.setattr("torch_history.site.data.PART", 3)
     conf = write_tree(tmp_path, 10, series=40, machines=1)
     path = tmp_path / "results" / "machine-0" / f"{tag(4)}-release-py3.11.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]

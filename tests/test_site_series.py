@@ -24,9 +24,9 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
-from torch_history import charts
-from torch_history.compare import find
-from torch_history.verdicts import human
+from torch_history.analysis.compare import find
+from torch_history.analysis.verdicts import human
+from torch_history.site import charts
 
 from .site_data import read_lane, write_lane
 
@@ -106,7 +106,7 @@ def test_quantiles_for_the_pages_are_those_of_a_table() -> None:
 
 
 def test_the_style_sheet_has_the_colours_of_the_picture() -> None:
-    style = (ROOT / "torch_history" / "templates" / "style.css").read_text(encoding="utf-8")
+    style = (ROOT / "torch_history" / "site" / "templates" / "style.css").read_text(encoding="utf-8")
     light = dict(
         re.findall(
             r"(--series-\d): (#[0-9a-f]{6})", style.partition("/* series, claims, release */")[2].partition("@media")[0]
@@ -466,7 +466,7 @@ def test_the_chosen_release_is_marked_and_said_against_the_one_before(site: Path
     show(page, site, "series", benchmark=TIME, size="small", variant="scripted", release=new)
     told = page.locator(".told li").first.inner_text()
     comparison = find(ROOT / "results", "amd-epyc-family-26-model-2-2-cores", "release-py3.11", old, new)
-    from torch_history.compare import sentence
+    from torch_history.analysis.compare import sentence
 
     (change,) = (
         each for each in comparison.changes if each.series.benchmark == TIME and "'scripted'" in each.series.parameters

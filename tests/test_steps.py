@@ -13,9 +13,7 @@ import pytest
 from scipy import stats
 
 from tests.test_verdicts import BYTES, COUNT, EAGER, TIME, counted, launch, timed
-from torch_history.axis import Axis
-from torch_history.launches import Case, Launch
-from torch_history.steps import (
+from torch_history.analysis.steps import (
     ALIKE,
     HISTORY_ERROR,
     NEWEST_ERROR,
@@ -28,7 +26,9 @@ from torch_history.steps import (
     regressions,
     unconnected,
 )
-from torch_history.verdicts import Series, Verdict
+from torch_history.analysis.verdicts import Series, Verdict
+from torch_history.releases.axis import Axis
+from torch_history.store.launches import Case, Launch
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 TAGS = [release.tag for release in AXIS.releases]

@@ -9,6 +9,7 @@ import json
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from torch_history import cli, sync
-from torch_history.axis import Axis
+from torch_history import cli
+from torch_history.cli import suite
+from torch_history.releases import sync
+from torch_history.releases.axis import Axis
 
 AXIS = """\
 # What this file is.
@@ -248,7 +251,7 @@ def test_an_index_out_of_reach_is_said(axis: Path) -> None:
 
 
 def test_an_entry_that_the_axis_refuses_leaves_it_as_it_was(axis: Path) -> None:
-    from torch_history.axis import AxisError
+    from torch_history.releases.axis import AxisError
 
     with pytest.raises(AxisError):
         sync.write(axis, AXIS + AXIS)
@@ -260,14 +263,8 @@ def test_an_entry_that_the_axis_refuses_leaves_it_as_it_was(axis: Path) -> None:
 def command(axis: Path, monkeypatch: pytest.MonkeyPatch, root: Path, tmp_path: Path) -> Callable[..., Any]:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(root)
-    loaded = cli.load_suite
-
-    def load(folder: Path) -> tuple:
-        conf, _ = loaded(folder)
-        conf.repo = str(axis)
-        return conf, Axis.load(axis)
-
-    monkeypatch.setattr(cli, "load_suite", load)
+    loaded = suite.load
+    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), list=axis, axis=Axis.load(axis)))
     return lambda *arguments: CliRunner().invoke(cli.main, ["sync", *arguments])
 
 

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from torch_history import verdicts
-from torch_history.launches import Case, Launch
-from torch_history.verdicts import (
+from torch_history.analysis import verdicts
+from torch_history.analysis.verdicts import (
     ERROR_RATE,
     FALSE_RATE,
     LENDERS,
@@ -40,6 +39,7 @@ from torch_history.verdicts import (
     weigh,
     where_trigamma,
 )
+from torch_history.store.launches import Case, Launch
 
 OLD, NEW = "v2.0.1", "v2.1.0"
 TIME = "intersection.Intersection.track_time"

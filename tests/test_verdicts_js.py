@@ -17,10 +17,13 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from torch_history import compare, verdicts, why
-from torch_history.axis import Axis
-from torch_history.lanes import lane_data, lanes
-from torch_history.launches import (
+from torch_history.analysis import causes as why
+from torch_history.analysis import compare, verdicts
+from torch_history.analysis.verdicts import Verdict, history, human
+from torch_history.releases.axis import Axis
+from torch_history.site.build import _constants
+from torch_history.site.data import lane_data, lanes
+from torch_history.store.launches import (
     Case,
     Launch,
     append_environment,
@@ -28,12 +31,10 @@ from torch_history.launches import (
     read_environment,
     read_launches,
 )
-from torch_history.site import _constants
-from torch_history.verdicts import Verdict, history, human
 
 from .site_data import joined
 
-SCRIPT = Path(__file__).resolve().parents[1] / "torch_history" / "templates" / "verdicts.js"
+SCRIPT = Path(__file__).resolve().parents[1] / "torch_history" / "site" / "templates" / "verdicts.js"
 ENVIRONMENT = "release-py3.11"
 SEEDS = 24
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from torch_history.axis import Axis
-from torch_history.compare import find
-from torch_history.verdicts import Change, Series, Verdict
-from torch_history.why import FOUND, NO_PRODUCTS, Cause, moved, why
+from torch_history.analysis.causes import FOUND, NO_PRODUCTS, Cause, moved, why
+from torch_history.analysis.compare import find
+from torch_history.analysis.verdicts import Change, Series, Verdict
+from torch_history.releases.axis import Axis
 
 ROOT = Path(__file__).resolve().parents[1]
 CASE = ("'mask'", "'small'")

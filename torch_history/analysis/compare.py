@@ -1,0 +1,510 @@
+"""What `torch-history compare` says of two releases, from results/ alone: in text, as JSON or Markdown, and as an exit code.
+
+Every series that changed has one whole sentence, the worst first; docs/verdicts.md defines the verdicts and the JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from ..store.launches import Launch, machines_in, read_environment, read_launches
+from ..store.machines import record_of
+from . import verdicts
+from .causes import in_words, moved, why
+from .steps import Kind, Step
+from .verdicts import (
+    BOUND,
+    CALL_MARGIN,
+    ERROR_RATE,
+    FALSE_RATE,
+    MARGIN,
+    NOT_MEASURED,
+    POWER,
+    RANK,
+    Change,
+    History,
+    Series,
+    Verdict,
+    history,
+    human,
+)
+
+SCHEMA = 2
+"""Of the JSON; it grows by one when a key goes or changes its meaning, not when one is added."""
+
+FOLD = 2.0
+"""From this ratio on a change is said as a factor: `by a factor of 6.1`, not `by 510 %`."""
+
+UNSEEN = 10.0
+"""A smallest change beyond this ratio is said as `not even a tenfold one`."""
+
+FAIL_ON = {"slower": Verdict.SLOWER, "faster": Verdict.FASTER, "hungrier": Verdict.HUNGRIER, "more": Verdict.MORE}
+"""Kinds of --fail-on that take a threshold; `broke` takes none."""
+
+SAID_FIRST = ("worse", "better", "changed")
+"""Kinds of verdicts that have a sentence each; the rest is counted."""
+
+
+class CannotCompare(UserError):
+    """There is nothing to compare; the text says what there is."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two releases on one machine in one environment: what was asked for, worst first, and the end of each sentence.
+
+    `moved` are the facts of the two environments that differ; `one_sided` counts the series that only one release has.
+    """
+
+    machine: str
+    environment: str
+    old: str
+    new: str
+    changes: list[Change]
+    why: dict[Series, str]
+    moved: dict[str, tuple[Any, Any]]
+    one_sided: int
+
+    @property
+    def changed(self) -> list[Change]:
+        return [change for change in self.changes if change.verdict.kind in SAID_FIRST]
+
+    @property
+    def rest(self) -> list[Change]:
+        return [change for change in self.changes if change.verdict.kind not in SAID_FIRST]
+
+    @property
+    def looked_at(self) -> int:
+        """How many times the error rate was shared between."""
+        return sum(change.confidence is not None for change in self.changes)
+
+
+def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
+    """The machine asked for, else this one where results are there, else the only one. Raises CannotCompare."""
+    machines = machines_in(results_dir)
+    if not machines:
+        raise CannotCompare(f"{results_dir} holds no launches: measure first with `torch-history run`.")
+    if asked and asked not in machines:
+        raise CannotCompare(f"There are no results of a machine '{asked}'; there are {', '.join(machines)}.")
+    if asked or here in machines:
+        return asked or here
+    if len(machines) > 1:
+        raise CannotCompare(
+            f"There are no results of this machine, {here}; name one with --machine: {', '.join(machines)}."
+        )
+    return machines[0]
+
+
+def find(
+    results_dir: Path,
+    machine: str,
+    environment: str,
+    old: str,
+    new: str,
+    questions: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+) -> Comparison:
+    """Compares two tags by what is stored. Raises CannotCompare, in a sentence that names what there is."""
+    if old == new:
+        raise CannotCompare(f"{old} was named twice: name two releases.")
+    stored = list(read_launches(results_dir, machine))
+    _one_of([environment], {launch.environment for launch in stored}, "environment", f"on {machine}")
+    stored = [launch for launch in stored if launch.environment == environment]
+    for tag in (old, new):
+        _one_of([tag], {launch.release for launch in stored}, "result of", f"in {environment} on {machine}")
+    theirs = [launch for launch in stored if launch.release in (old, new)]
+    wanted = [_plain_name(name) for name in questions], [_plain_name(name) for name in metrics]
+    _one_of(wanted[0], {_question(launch) for launch in theirs}, "question", f"in {old} and {new}")
+    stored = [launch for launch in stored if _question(launch) in wanted[0] or not questions]
+    theirs = [launch for launch in theirs if _question(launch) in wanted[0] or not questions]
+    _one_of(wanted[1], {_metric(launch) for launch in theirs}, "metric", f"in {old} and {new}")
+    asked = [launch for launch in stored if _metric(launch) in wanted[1] or not metrics]
+    facts = {tag: read_environment(results_dir, machine, tag, environment) for tag in (old, new)}
+    beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
+    found = compared(machine, environment, old, new, history(asked), facts, _device(results_dir, machine), beside)
+    if not found.changes:
+        had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
+        raise CannotCompare(
+            f"{old} and {new} have nothing in common: of {old} there is {had[0] or 'nothing'}, of {new} "
+            f"{had[1] or 'nothing'}, and no question in both in the same size and version."
+        )
+    return found
+
+
+def compared(
+    machine: str,
+    environment: str,
+    old: str,
+    new: str,
+    found: History,
+    facts: Mapping[str, Mapping[str, Any]],
+    device: str,
+    beside: Iterable[Change] = (),
+) -> Comparison:
+    """Two tags by what `verdicts.history` gives, with the facts of their environments; `beside` are exact changes that may
+    be causes although they were not asked for."""
+    every = verdicts.compare_history(found, old, new)
+    changes = [change for change in every if change.reason != NOT_MEASURED]
+    causes = {change.series: change for change in [*beside, *changes]}.values()
+    return Comparison(
+        machine,
+        environment,
+        old,
+        new,
+        changes=sorted(changes, key=_place),
+        why=why(causes, facts[old], facts[new], device),
+        moved=moved(facts[old], facts[new], device),
+        one_sided=len(every) - len(changes),
+    )
+
+
+def _one_of(names: Iterable[str], known: set[str], what: str, where: str) -> None:
+    for name in names:
+        if name not in known:
+            raise CannotCompare(f"There is no {what} {name} {where}; there is {', '.join(_in_order(known)) or 'none'}.")
+
+
+def _in_order(names: set[str]) -> list[str]:
+    """v2.9.1 before v2.11.0."""
+    return sorted(names, key=lambda name: [part.zfill(4) for part in re.split(r"(\d+)", name)])
+
+
+def _plain_name(name: str) -> str:
+    return name.strip().replace(" ", "_").replace("-", "_").removeprefix("track_")
+
+
+def _question(launch: Launch) -> str:
+    return launch.benchmark.partition(".")[0]
+
+
+def _metric(launch: Launch) -> str:
+    return launch.benchmark.rpartition(".")[2].removeprefix("track_")
+
+
+def _place(change: Change) -> tuple[int, bool, float]:
+    """Worst first: what is missing, then from none, then by how far the ratio lies from 1, its last digits left aside."""
+    missing = change.old is None or change.new is None
+    far = abs(math.log(change.ratio)) if change.ratio and change.ratio > 0 else math.inf
+    return RANK[change.verdict.kind], not missing, -round(far, 9)
+
+
+# --- sentences
+
+
+def sentence(change: Change, because: str = "") -> str:
+    """`selection time, mask rows: SLOWER by 9 % (7 to 11 %), because the number of operators went from 1 to 9.`"""
+    series, unit = change.series, change.series.unit
+    said = f"{series.words}: {change.verdict.words}"
+    numbers = f"from {human(change.old, unit)} to {human(change.new, unit)}"
+    if change.verdict is Verdict.FIXED:
+        said += f" at {human(change.new, unit)}; before, {change.reason}"
+    elif change.old is None or change.new is None:
+        said += f": {change.reason}"
+    elif change.verdict is Verdict.SAME:
+        said += f" ({_interval(change)})" if series.varies else f" at {human(change.new, unit)}"
+    elif change.verdict is Verdict.CANT_TELL:
+        said += f", {numbers}{_untold(change)}"
+    elif series.varies:
+        said += f" {_by(change.ratio)} ({_interval(change)})"
+    elif unit == "bytes" and change.ratio and change.ratio > 0:
+        said += f" {_by(change.ratio)}, {numbers}"
+    else:
+        said += f", {numbers}"
+    said = " ".join(said.split()).rstrip(".")
+    return f"{said}{f', {because}' if because else ''}."
+
+
+def _by_case(changes: Iterable[Change]) -> list[list[Change]]:
+    """`changes` one by one, but the metrics of a case that a new release lacks for the same reason together."""
+    found: dict[object, list[Change]] = {}
+    for change in changes:
+        series = change.series
+        missing = change.new is None
+        key = (series.question, series.parameters, change.verdict, change.reason) if missing else series
+        found.setdefault(key, []).append(change)
+    return list(found.values())
+
+
+def _of_case(changes: Sequence[Change], why: Mapping[Series, str]) -> str:
+    """The sentence of one change, or of all metrics that a case lacks."""
+    first = changes[0]
+    said = sentence(first, why.get(first.series, ""))
+    if len(changes) == 1:
+        return said
+    metrics = ", ".join(change.series.metric.replace("_", " ") for change in changes)
+    question = first.series.question.replace("_", " ")
+    parameters = first.series.words.partition(", ")[2]
+    reason = " ".join(first.reason.split()).rstrip(".")
+    return f"{question} {parameters}: {first.verdict.words}: {reason} ({metrics})."
+
+
+def tell(steps: Iterable[Step], results_dir: Path, machine: str) -> list[str]:
+    """A sentence per step, spike or drift, with its releases first and its cause last."""
+
+    def facts(tag: str, environment: str) -> dict[str, Any]:
+        return read_environment(results_dir, machine, tag, environment)
+
+    return told(steps, history(read_launches(results_dir, machine)), facts, _device(results_dir, machine))
+
+
+def told(
+    steps: Iterable[Step], found: History, facts: Callable[[str, str], Mapping[str, Any]], device: str
+) -> list[str]:
+    """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane."""
+    exact: dict[object, list[Series]] = defaultdict(list)
+    for series in found:
+        if not series.varies:
+            exact[series.environment, series.question, series.parameters].append(series)
+    sentences = []
+    for step in steps:
+        series = step.series
+        beside = {
+            other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
+            for other in exact[series.environment, series.question, series.parameters]
+        }
+        change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
+        before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
+        because = why({**beside, series: change}.values(), before, after, device).get(series, "")
+        where = {
+            Kind.STEP: f"{step.new}",
+            Kind.SPIKE: " to ".join(dict.fromkeys((step.new, step.until))) + ", recovered since",
+            Kind.DRIFT: f"slowly from {step.old} to {step.new}",
+        }[step.kind]
+        sentences.append(f"{where}: {sentence(change, because)}")
+    return sentences
+
+
+def _device(results_dir: Path, machine: str) -> str:
+    return str(record_of(results_dir / machine).get("device", "cpu"))
+
+
+def _by(ratio: float | None) -> str:
+    assert ratio is not None
+    if not 1 / FOLD < ratio < FOLD:
+        return f"by a factor of {_digits(max(ratio, 1 / ratio))}"
+    return f"by {_digits(100 * abs(ratio - 1))} %"
+
+
+def _interval(change: Change) -> str:
+    """In the words of its ratio: from less to more per cent, or factors."""
+    if change.ratio is None or change.low is None or change.high is None:
+        return ""
+    low, high = change.low, change.high
+    if not 1 / FOLD < change.ratio < FOLD:
+        ends = sorted((low, high)) if change.ratio > 1 else sorted((1 / low, 1 / high))
+        return f"{_digits(ends[0])} to {_digits(ends[1])}"
+    sign = -1 if change.verdict is Verdict.FASTER else 1
+    return " to ".join(_digits(end) for end in sorted((sign * 100 * (low - 1), sign * 100 * (high - 1)))) + " %"
+
+
+def _digits(number: float) -> str:
+    """Two digits, or all before the point."""
+    if abs(number) >= BOUND / 10:
+        return "any"
+    text = f"{number:.0f}" if abs(number) >= 9.95 else f"{number:.1f}"
+    return "0" if float(text) == 0 else text.removesuffix(".0") if abs(number) >= 1 else text
+
+
+def _untold(change: Change) -> str:
+    """What stands in the way, and what these launches could have shown."""
+    if change.reason:
+        return f": {change.reason}"
+    if change.detectable is None:
+        return ": one launch is no evidence of a time; measure two or more"
+    if change.detectable > UNSEEN:
+        launches, spread = sum(change.launches), 100 * (change.spread or 0)
+        return f": {launches} launches that spread by {spread:.0f} % could not show even a tenfold change"
+    return f" ({_interval(change)}): a change {_by(change.detectable)} could have been seen"
+
+
+def summary(comparison: Comparison) -> list[str]:
+    """The counts, what these times could have shown, and with what the verdicts were made."""
+    tally = Counter(change.verdict for change in comparison.changes)
+    counted = [f"{tally[verdict]} {verdict.words}" for verdict in Verdict if tally[verdict]]
+    lines = [
+        f"{comparison.old} -> {comparison.new} on {comparison.machine}, {comparison.environment}: {', '.join(counted)}."
+    ]
+    times = [
+        change
+        for change in comparison.changes
+        if change.series.varies and change.old is not None and change.new is not None
+    ]
+    single = [change for change in times if change.confidence is None and not change.reason]
+    if comparison.looked_at:
+        lines.append(
+            f"Times are judged at a margin of {100 * MARGIN:.0f} %, calls that are made once at one of "
+            f"{100 * CALL_MARGIN:.0f} %; of those called changed, at most "
+            f"{100 * FALSE_RATE:.0f} % are expected not to have changed at all ({comparison.looked_at} series)."
+        )
+    if disturbed := sum(change.disturbed for change in times):
+        lines.append(f"{disturbed} of their numbers were taken while the machine was disturbed, on all releases alike.")
+    if single:
+        _, is_lane, python = comparison.environment.partition("release-py")
+        lane = f"--lane {python} " if is_lane else ""
+        lines.append(
+            f"{len(single)} times have a single launch of one release, which is no evidence: "
+            f"`torch-history run {lane}--launches 5 {comparison.old} {comparison.new}`."
+        )
+    if comparison.one_sided:
+        lines.append(f"{comparison.one_sided} series were measured in one of the two only.")
+    if comparison.moved:
+        lines.append(f"The environments differ: {in_words(comparison.moved)}.")
+    return lines
+
+
+def text(comparison: Comparison, everything: bool, failed: Sequence[Change] = ()) -> str:
+    """A sentence per changed series, of all others too where `everything` is asked for, and the summary last."""
+    shown = comparison.changes if everything else comparison.changed
+    lines = [_of_case(changes, comparison.why) for changes in _by_case(shown)]
+    lines = lines or ["Nothing changed that could be told."]
+    return "\n".join([*lines, "", *summary(comparison), *_failure(failed)])
+
+
+def _failure(failed: Sequence[Change]) -> list[str]:
+    return [f"Failed by --fail-on: {'; '.join(change.series.words for change in failed)}."] if failed else []
+
+
+# --- Markdown
+
+
+def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] = ()) -> str:
+    """For a pull request or an issue: a table of what changed, the rest folded away, open with `everything`."""
+    parts = [f"### PyTorch {escape(comparison.old)} → {escape(comparison.new)}\n"]
+    parts.append(
+        _table(comparison, comparison.changed) if comparison.changed else "Nothing changed that could be told.\n"
+    )
+    if comparison.rest:
+        opened = " open" if everything else ""
+        tally = Counter(change.verdict.words for change in comparison.rest)
+        counted = ", ".join(f"{count} {words}" for words, count in tally.items())
+        parts.append(
+            f"<details{opened}><summary>{counted}</summary>\n\n{_table(comparison, comparison.rest)}\n</details>\n"
+        )
+    parts.append("  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)]) + "\n")
+    return "\n".join(parts)
+
+
+def _table(comparison: Comparison, changes: list[Change]) -> str:
+    rows = ["| series | verdict | new / old | from | to | why |", "|---|---|---:|---:|---:|---|"]
+    for change in changes:
+        ratio = "" if change.ratio is None else f"{change.ratio:.3f}"
+        if change.series.varies and change.low is not None and change.high is not None:
+            ratio += f" ({change.low:.3f} to {change.high:.3f})"
+        unit = change.series.unit
+        told = change.verdict is not Verdict.CANT_TELL or change.old is None
+        reason = comparison.why.get(change.series, "") or (
+            change.reason if told else _untold(change).partition(": ")[2]
+        )
+        cells = [
+            change.series.words,
+            change.verdict.words,
+            ratio,
+            human(change.old, unit),
+            human(change.new, unit),
+            reason,
+        ]
+        rows.append("| " + " | ".join(map(escape, cells)) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def escape(words: str) -> str:
+    """Text that Markdown and HTML leave as it is: no table cell, link, tag, mention or issue number comes out of it."""
+    specials = re.compile(r"[\\`*{}\[\]<>|~&$]|(?<!\w)_|_(?!\w)|[@#](?=\w)")
+
+    def plain(match: re.Match[str]) -> str:
+        return f"{match[0]}&#8288;" if match[0] in "@#" else f"&#{ord(match[0])};"
+
+    return specials.sub(plain, " ".join(words.split()))
+
+
+# --- JSON
+
+
+def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
+    """Everything that was asked for, in the keys that docs/verdicts.md lists."""
+    changes = [
+        {
+            "question": change.series.benchmark.partition(".")[0],
+            "metric": change.series.benchmark.rpartition(".")[2].removeprefix("track_"),
+            "parameters": [parameter.strip("'") for parameter in change.series.parameters],
+            "benchmark": change.series.benchmark,
+            "unit": change.series.unit or "count",
+            "verdict": change.verdict.words,
+            "kind": change.verdict.kind,
+            "old": change.old,
+            "new": change.new,
+            "ratio": change.ratio,
+            "low": change.low,
+            "high": change.high,
+            "margin": change.series.margin if change.series.varies else None,
+            "confidence": change.confidence,
+            "detectable": change.detectable,
+            "spread": change.spread,
+            "launches": change.launches,
+            "disturbed": change.disturbed,
+            "reason": change.reason,
+            "why": comparison.why.get(change.series, ""),
+            "sentence": sentence(change, comparison.why.get(change.series, "")),
+            "failed": change in failed,
+        }
+        for change in comparison.changes
+    ]
+    document = {
+        "schema": SCHEMA,
+        "machine": comparison.machine,
+        "environment": comparison.environment,
+        "old": comparison.old,
+        "new": comparison.new,
+        "margin": MARGIN,
+        "false_rate": FALSE_RATE,
+        "error_rate": ERROR_RATE,
+        "power": POWER,
+        "looked_at": comparison.looked_at,
+        "one_sided": comparison.one_sided,
+        "moved": comparison.moved,
+        "tally": Counter(change.verdict.words for change in comparison.changes),
+        "failed": len(failed),
+        "changes": changes,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+# --- --fail-on
+
+
+def parse_fail_on(asked: str) -> dict[str, float]:
+    """`slower:5%,broke` -> {"slower": 5.0, "broke": 0.0}, in per cent. Raises ValueError with a sentence."""
+    limits = {}
+    for part in asked.split(","):
+        kind, colon, threshold = (word.strip() for word in part.partition(":"))
+        if kind not in (*FAIL_ON, "broke"):
+            raise ValueError(f"'{kind}' is no kind to fail on; there are {', '.join([*FAIL_ON, 'broke'])}.")
+        if kind == "broke" and colon:
+            raise ValueError("'broke' takes no threshold: a number is there or it is not.")
+        if colon and not re.fullmatch(r"\d+(\.\d+)?\s*%?", threshold):
+            raise ValueError(f"'{threshold}' is no threshold: write per cent, such as {kind}:5%.")
+        limits[kind] = float(threshold.rstrip("% ")) if colon else 0.0
+    return limits
+
+
+def failing(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
+    """The series whose verdict is one of `limits` and whose ratio is further from 1 than its per cent."""
+    kinds = {FAIL_ON[kind]: limit for kind, limit in limits.items() if kind in FAIL_ON}
+    beyond = [
+        change for change in comparison.changes if change.verdict in kinds and _per_cent(change) > kinds[change.verdict]
+    ]
+    broke = [change for change in comparison.changes if "broke" in limits and change.verdict is Verdict.BROKE]
+    return [*broke, *beyond]
+
+
+def _per_cent(change: Change) -> float:
+    """How far the ratio lies from 1, infinitely far from none; 1.02 is 2 %, although not in binary."""
+    return math.inf if change.ratio is None else round(100 * abs(change.ratio - 1), 9)

@@ -1,0 +1,557 @@
+"""What does an upgrade from A to B cost? One verdict per series, from the rounds in which both were measured.
+
+A launch is one number, its quickest sample. Counts and bytes do not vary, so any difference is real. Times are
+compared on logarithms of launches, never of samples: differences within rounds, noise that series of a kind tell each
+other, and a correction for the number of series looked at. Why so: docs/verdicts.md.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, special
+
+from ..store.launches import Case, Launch, unit_of
+
+MARGIN = 0.04
+"""A time within 4 % is called the same. Two builds of one source differ by up to 2 % in where code and data lie, and a user
+feels nothing of it; a change of 5 %, which must be found, lies beyond. Half of it would take four times the rounds."""
+
+CALL_MARGIN = 0.25
+CALLS = ("first_call", "second_call", "median_call", "worst_call", "worst_over_median")
+"""Metrics of calls that a fresh process makes once, and their margin. Two processes of one release differ by 10 % there and
+often by a quarter, since nothing can be repeated within one; what is asked of them is whether they stall: a factor."""
+
+FALSE_RATE = 0.01
+"""Of the series of one comparison called FASTER or SLOWER, at most this share is expected not to have changed at all. One in
+a hundred and not in twenty, because a session that goes on with what is undecided looks at it again after every round."""
+
+ERROR_RATE = 0.05
+"""A series that lies on the margin is called SAME this often. One in twenty, as is usual."""
+
+POWER = 0.8
+"""How often a change of the size `detectable` would have been told: four times of five, as is usual in planning."""
+
+LENDERS = 10
+"""Series of a kind that must have repeated rounds before they lend each other what they know of noise; fewer say too little
+about how much it differs between series."""
+
+MOST_LENT = 20.0
+"""Degrees of freedom at most that others lend: where they look equal by chance, a series' own noise must still be heard."""
+
+LEAST_VARIANCE = 1e-8
+"""Of a launch's logarithm: a clock's own 0.01 %. Two launches that agree to the last digit do so by chance."""
+
+ROUNDING = 1e-20
+"""Of a variance: what lies below is left by rounding where launches agree to the last digit, and tells nothing of noise."""
+
+ROBUST_FROM = 6
+"""Degrees of freedom from which a round out of line is pulled in. With fewer nobody can say which one is out of line."""
+
+PULLED_IN = 4.0
+"""Robust standard deviations beyond which a residual is pulled in to there. Of normal ones hardly any is; with 8 rounds,
+which tell the deviation only roughly, 1 in 90."""
+
+TURNS = 10
+"""Steps in which levels move to where most rounds are; each halves the way or more, while a quarter is out of line."""
+
+BOUND = 1e6
+"""Ends of an interval beyond this ratio are given as this: they say that nothing is known."""
+
+FEW = 50
+"""Releases of a chain up to which a dense matrix is solved as fast as a sparse one."""
+
+NOT_MEASURED = "it was not measured"
+"""The reason of a series that nobody asked for in one of the two releases, such as another size."""
+
+VARYING_UNITS = ("seconds", "ratio", "stalls")
+"""Units of what differs from launch to launch and is measured in each; all else is exact. Stalls are counted, so they are
+not compared by an interval: they changed where all launches agree on that."""
+
+
+Array = NDArray[np.float64]
+
+
+class Verdict(enum.Enum):
+    """A verdict and the word of its class: better, worse, same or can't tell."""
+
+    FASTER = ("FASTER", "better")
+    SLOWER = ("SLOWER", "worse")
+    LEANER = ("LEANER", "better")
+    HUNGRIER = ("HUNGRIER", "worse")
+    FEWER = ("FEWER", "changed")
+    MORE = ("MORE", "changed")
+    SAME = ("SAME", "same")
+    CANT_TELL = ("CAN'T TELL", "can't tell")
+    BROKE = ("BROKE", "worse")
+    FIXED = ("FIXED", "better")
+    NEVER_RAN = ("NEVER RAN", "never ran")
+
+    @property
+    def words(self) -> str:
+        return self.value[0]
+
+    @property
+    def kind(self) -> str:
+        return self.value[1]
+
+
+KINDS = {verdict.words: verdict.kind for verdict in Verdict}
+"""The words of every verdict, in their order -> its kind."""
+
+RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "never ran": 5}
+"""Order of kinds of verdicts where they are listed."""
+
+
+@dataclass(frozen=True, order=True)
+class Series:
+    """What is followed over releases: one benchmark with one set of parameters in one environment."""
+
+    environment: str
+    benchmark: str
+    parameters: tuple[str, ...]
+
+    @property
+    def question(self) -> str:
+        return self.benchmark.partition(".")[0]
+
+    @property
+    def metric(self) -> str:
+        return self.benchmark.rpartition(".")[2].removeprefix("track_")
+
+    @property
+    def words(self) -> str:
+        """As a person says it: `intersection peak memory, eager small`."""
+        question, metric = self.question, self.metric.replace("_", " ")
+        parameters = " ".join(parameter.strip("'") for parameter in self.parameters)
+        return f"{question.replace('_', ' ')} {metric}, {parameters}".rstrip()
+
+    @property
+    def unit(self) -> str:
+        return unit_of(self.benchmark)
+
+    @property
+    def varies(self) -> bool:
+        """Whether launches of the same release differ: times do, counts and bytes do not."""
+        return self.unit in ("seconds", "ratio")
+
+    @property
+    def margin(self) -> float:
+        """Within which a time is called the same."""
+        return CALL_MARGIN if self.metric in CALLS else MARGIN
+
+
+@dataclass(frozen=True)
+class Change:
+    """One series from one release to another. `ratio` is new / old with its interval [low, high], which holds the truth with
+    `confidence`; `detectable` is the smallest ratio that these launches would have told from SAME; `spread` is the largest
+    coefficient of variation between launches of one release; `disturbed` counts the launches that were measured although the
+    machine was disturbed; `reason` stands where a number is missing."""
+
+    series: Series
+    verdict: Verdict
+    old: float | None = None
+    new: float | None = None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    spread: float | None = None
+    launches: tuple[int, int] = (0, 0)
+    reason: str = ""
+    confidence: float | None = None
+    detectable: float | None = None
+    disturbed: int = 0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What launches say about log(new / old): an estimate, its standard error, Student's degrees of freedom, and the margin
+    of its series."""
+
+    shift: float
+    error: float
+    freedom: float
+    margin: float = MARGIN
+
+    @property
+    def p_value(self) -> float:
+        """Of the hypothesis that nothing changed: Student's two-sided test."""
+        return 2 * float(special.stdtr(self.freedom, -abs(self.shift) / self.error))
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the estimate lies beyond the margin."""
+        return abs(self.shift) > math.log1p(self.margin)
+
+    @property
+    def inside(self) -> bool:
+        """Whether it is the same by two one-sided tests at ERROR_RATE, which is an interval inside the margin."""
+        low, high = self.interval(1 - 2 * ERROR_RATE)
+        return low >= 1 / (1 + self.margin) and high <= 1 + self.margin
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Of the ratio new / old."""
+        half = float(special.stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
+        return _bounded(self.shift - half), _bounded(self.shift + half)
+
+    def detectable(self, error_rate: float) -> float:
+        """The smallest ratio that is called a change at `error_rate` with a probability of POWER, beside such noise."""
+        certain, often = (float(x) for x in special.stdtrit(self.freedom, [1 - error_rate / 2, POWER]))
+        return _bounded(max(math.log1p(self.margin), certain * self.error) + often * self.error)
+
+
+def _bounded(logarithm: float) -> float:
+    limit = math.log(BOUND)
+    return math.exp(min(max(logarithm, -limit), limit))
+
+
+_Pairs = list[tuple[Launch, Case]]
+
+History = Mapping[Series, Mapping[str, _Pairs]]
+"""What `history` gives: series -> release -> its launches in order of time."""
+
+
+def disturbed(launch: Launch) -> bool:
+    """Whether it was measured although the machine was disturbed."""
+    return "disturbed" in launch.facts.get("conditions", {})
+
+
+def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
+    """Series -> release -> its launches in order of time, only those of the series' newest version.
+
+    A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone
+    that nothing disturbed where there are any.
+    """
+    found: dict[Series, dict[str, dict[object, tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(dict))
+    launches = sorted(launches, key=lambda launch: launch.started_at)
+    newest = {(launch.environment, launch.benchmark): launch.version for launch in launches}
+    for launch in launches:
+        if newest[launch.environment, launch.benchmark] != launch.version:
+            continue
+        for case in launch.cases:
+            series = Series(launch.environment, launch.benchmark, case.parameters)
+            of_release = found[series][launch.release]
+            key = (launch.session, launch.round) if launch.round else launch.launch
+            before_launch, before = of_release.get(key, (launch, case))
+            if before is not case and before.samples:
+                if disturbed(launch) and not disturbed(before_launch):
+                    continue
+                if disturbed(launch) == disturbed(before_launch):
+                    case = replace(before, samples=before.samples + case.samples)
+            of_release[key] = (launch, case)
+    return {
+        series: {release: list(of_release.values()) for release, of_release in found[series].items()}
+        for series in sorted(found)
+    }
+
+
+def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:
+    """A verdict for every series that either release has: what costs first, what needs no thought last, then by series.
+
+    All of them are looked at together: each more makes an interval wider, so ask about no more than is wanted.
+    """
+    return compare_history(history(launches), old, new)
+
+
+def compare_history(found: History, old: str, new: str) -> list[Change]:
+    """`compare` on what `history` gives."""
+    found = {series: of for series, of in found.items() if old in of or new in of}
+    used = {series: comparable(of, old, new) for series, of in found.items() if series.varies}
+    estimates = {series: estimate(seen, old, new) for series, seen in used.items() if seen}
+    evidence = weigh({series: said for series, said in estimates.items() if said.freedom})
+    error_rate = error_rate_of_each(evidence.values())
+    changes = [
+        _timed(series, used[series], old, new, estimates[series].shift, evidence.get(series), error_rate)
+        if series in estimates
+        else judge(series, of.get(old, []), of.get(new, []))
+        for series, of in found.items()
+    ]
+    return sorted(changes, key=lambda change: RANK[change.verdict.kind])
+
+
+Block = tuple[str, int]
+"""A session and a round of it."""
+
+
+class Observation(NamedTuple):
+    """One launch's number of one series: where it was taken, and whether that was in disturbed conditions."""
+
+    release: str
+    block: Block
+    number: float
+    disturbed: bool
+
+
+def observations(releases: Mapping[str, _Pairs], *tags: str) -> list[Observation]:
+    """Those of `tags`."""
+    return [
+        Observation(tag, (launch.session, launch.round), case.number, disturbed(launch))
+        for tag in tags
+        for launch, case in releases.get(tag, [])
+        if case.number
+    ]
+
+
+def comparable(releases: Mapping[str, _Pairs], old: str, new: str) -> list[Observation]:
+    """What compares the two releases: the rounds that hold both, with the other releases there where rounds are few, because
+    those tell of noise too; without such a round those of every release that rounds tie to them, one by another; none where
+    no chain of rounds does."""
+    seen = observations(releases, old, new)
+    both = {one.block for one in seen if one.release == old} & {one.block for one in seen if one.release == new}
+    if both:
+        beside = releases if len(both) <= ROBUST_FROM else (old, new)
+        return [one for one in observations(releases, *beside) if one.block in both]
+    seen = observations(releases, *releases)
+    rounds: dict[Block, set[str]] = defaultdict(set)
+    of_release: dict[str, list[Block]] = defaultdict(list)
+    for tag, block, *_ in seen:
+        rounds[block].add(tag)
+        of_release[tag].append(block)
+    tied, ahead = {old}, [old]
+    while ahead:
+        for block in of_release[ahead.pop()]:
+            more = rounds.pop(block, set()) - tied
+            tied |= more
+            ahead += more
+    return [one for one in seen if one.release in tied] if new in tied else []
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the launches of one series say of log(new / old): the `shift`. Its variance is `factor` times that of one launch,
+    which was seen to be `variance` with so many degrees of freedom; with none nothing was seen of it."""
+
+    shift: float
+    factor: float
+    variance: float
+    freedom: float
+
+
+def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate:
+    """Least squares on what is `comparable`: a logarithm is the level of its release plus what its round adds, so for two
+    releases this is Student's paired test. What rounds add is the mean of what levels leave there, which makes the equations
+    of the levels a Laplacian: a round of k launches adds I - 11'/k to it."""
+    tags: dict[str, int] = {old: 0, new: 1}
+    blocks: dict[Block, int] = {}
+    release = np.array([tags.setdefault(one.release, len(tags)) for one in seen])
+    block = np.array([blocks.setdefault(one.block, len(blocks)) for one in seen])
+    logarithms = np.log([one.number for one in seen])
+    if len(tags) == 2 and len(seen) == 2 * len(blocks):
+        return _paired(np.bincount(block, np.where(release, logarithms, -logarithms)).astype(float))
+
+    def apart(values: Array) -> Array:
+        """What is left when the mean of each round is taken off."""
+        return values - (np.bincount(block, values) / np.bincount(block))[block]
+
+    few = len(tags) <= FEW
+    diagonal, solve = (np.diag, np.linalg.solve) if few else (sparse.diags_array, sparse.linalg.spsolve)
+    share = sparse.coo_array((np.bincount(block)[block] ** -0.5, (block, release))).tocsr()
+    share = share.toarray() if few else share
+    laplacian = diagonal(np.bincount(release).astype(float)) - share.T @ share
+    sums = np.bincount(release, apart(logarithms))
+    # Levels are relative to the old release's; the second column gives the variance of the new one's.
+    levels, variances = solve(laplacian[1:, 1:], np.column_stack([sums, np.arange(len(tags)) == 1])[1:]).T
+    left = apart(logarithms - np.append(0.0, levels)[release])
+    freedom = len(seen) - len(blocks) - len(levels)
+    return Estimate(float(levels[0]), float(variances[0]), float(left @ left) / max(freedom, 1), float(freedom))
+
+
+def _paired(differences: Array) -> Estimate:
+    """From a difference of logarithms per round. Rounds out of line are pulled in by Huber's pseudo-values (1981, 7.8); with
+    more releases nobody could say which launch it was."""
+    freedom, inside = len(differences) - 1, 1.0
+    shift = float(differences.mean())
+    left = differences - shift
+    if freedom >= ROBUST_FROM:
+        for turn in range(2 * TURNS):
+            # First the farther half, which leads to the middle of most: what is usual is seen there, and pulls in the rest.
+            if turn < TURNS:
+                usual = max(float(np.median(np.abs(left))), 2 * math.sqrt(LEAST_VARIANCE))
+            limit = usual if turn < TURNS else PULLED_IN * 1.4826 * usual
+            shift += float(left.clip(-limit, limit).mean())
+            left = differences - shift
+        inside = float((np.abs(left) <= limit).mean())
+        left = left.clip(-limit, limit)
+    # Each launch of a pair is half of the difference away from their mean.
+    variance = float(left @ left) / 2 / max(freedom, 1) / inside**2
+    return Estimate(shift, 2 / len(differences), variance, freedom * inside)
+
+
+def weigh(estimates: Mapping[Series, Estimate]) -> dict[Series, Evidence]:
+    """Each series' shift with its standard error, noise moderated by that of all series of the same metric.
+
+    A few rounds tell little of a series' own noise, and hundreds of series tell how much noises differ: the variance is
+    the mean of both, weighted by degrees of freedom (Smyth 2004, the moderated t statistic of limma).
+    """
+    kinds = defaultdict(list)
+    for series, said in estimates.items():
+        kinds[series.metric].append(said)
+    lent = {kind: common_noise(of_kind) for kind, of_kind in kinds.items()}
+    found = {}
+    for series, said in estimates.items():
+        common, weight = lent[series.metric]
+        freedom = weight + said.freedom
+        variance = (weight * common + said.freedom * said.variance) / freedom
+        error = math.sqrt(max(variance, LEAST_VARIANCE) * said.factor)
+        found[series] = Evidence(said.shift, error, freedom, series.margin)
+    return found
+
+
+def common_noise(estimates: Sequence[Estimate]) -> tuple[float, float]:
+    """The variance of a typical one and for how many degrees of freedom it counts beside a series' own; (0, 0) from too few.
+
+    Method of moments on the logarithms of the variances, which scatter by chance as their degrees of freedom say and
+    beyond that as series differ: Smyth (2004), section 6.2.
+    """
+    known = [said for said in estimates if said.variance > ROUNDING]
+    if len(known) < LENDERS:
+        return 0.0, 0.0
+    half = np.array([said.freedom for said in known]) / 2
+    logs = np.log([said.variance for said in known]) - special.digamma(half) + np.log(half)
+    differing = max(float(np.var(logs, ddof=1) - np.mean(special.polygamma(1, half))), 1e-6)
+    weight = where_trigamma(differing)
+    common = math.exp(float(np.mean(logs)) + float(special.digamma(weight)) - math.log(weight))
+    return common, min(2 * weight, MOST_LENT)
+
+
+def where_trigamma(value: float) -> float:
+    """Where trigamma is `value`: Newton's method on its reciprocal, which is nearly a line (Smyth 2004, appendix)."""
+    x, step = 0.5 + 1 / value, math.inf
+    while abs(step) > 1e-9 * x:
+        trigamma = float(special.polygamma(1, x))
+        step = trigamma * (1 - trigamma / value) / float(special.polygamma(2, x))
+        x += step
+    return x
+
+
+def error_rate_of_each(evidence: Iterable[Evidence]) -> float:
+    """The error rate of one series that keeps the false among those called changed to FALSE_RATE of them.
+
+    Benjamini and Hochberg (1995): FALSE_RATE x changed / looked at. What lies within the margin is never called changed, so
+    it does not count as changed here: hundreds of true changes of 1 % would else pay for false ones of 10 %. Intervals at
+    this rate are those of Benjamini and Yekutieli (2005), so a verdict can be read off its interval.
+    """
+    chances = sorted(item.p_value if item.beyond else 1.0 for item in evidence)
+    changed = [rank for rank, chance in enumerate(chances, 1) if chance * (len(chances) / rank) <= FALSE_RATE]
+    return FALSE_RATE * max(changed, default=1) / max(1, len(chances))
+
+
+def _timed(
+    series: Series,
+    seen: Sequence[Observation],
+    old: str,
+    new: str,
+    shift: float,
+    evidence: Evidence | None,
+    error_rate: float,
+) -> Change:
+    """The verdict on a time from the launches that compare the two releases."""
+    olds, news = ([one.number for one in seen if one.release == release] for release in (old, new))
+    found = Change(
+        series,
+        Verdict.CANT_TELL,
+        old=statistics.median(olds),
+        new=statistics.median(news),
+        ratio=math.exp(shift),
+        spread=max((_variation(side) for side in (olds, news) if len(side) > 1), default=None),
+        launches=(len(olds), len(news)),
+        disturbed=sum(one.disturbed for one in seen if one.release in (old, new)),
+    )
+    if evidence is None:
+        return found
+    confidence = 1 - error_rate
+    low, high = evidence.interval(confidence)
+    verdict = Verdict.CANT_TELL
+    if evidence.beyond and evidence.p_value <= error_rate:
+        verdict = Verdict.SLOWER if shift > 0 else Verdict.FASTER
+    elif evidence.inside:
+        verdict, confidence = Verdict.SAME, 1 - 2 * ERROR_RATE
+        low, high = evidence.interval(confidence)
+    return replace(
+        found,
+        verdict=verdict,
+        low=low,
+        high=high,
+        confidence=confidence,
+        detectable=evidence.detectable(error_rate),
+    )
+
+
+def _mean_log(numbers: list[float]) -> float:
+    return statistics.fmean(math.log(number) for number in numbers)
+
+
+def _variation(values: list[float]) -> float:
+    return statistics.stdev(values) / statistics.fmean(values)
+
+
+def judge(series: Series, before: _Pairs, after: _Pairs) -> Change:
+    """The verdict on an exact number, or on a series that no round gave in both releases."""
+    olds = [case.number for _, case in before if case.number is not None]
+    news = [case.number for _, case in after if case.number is not None]
+    counts = (len(olds), len(news))
+    if not olds or not news:
+        return _missing(series, before, after, olds, news)
+    if not series.varies:
+        return _exact(series, olds, news, counts)
+    old, new = statistics.median(olds), statistics.median(news)
+    ratio = math.exp(_mean_log(news) - _mean_log(olds))
+    said = "no round gave both a number, and no chain of rounds that share releases ties them"
+    return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
+
+
+def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[int, int]) -> Change:
+    old, new = olds[-1], news[-1]
+    ratio = new / old if old else (1.0 if new == old else None)
+    if len(set(olds)) > 1 or len(set(news)) > 1:
+        values = [", ".join(f"{value:.15g}" for value in sorted(set(side))) for side in (olds, news)]
+        said = f"the count differs between launches: [{values[0]}] and [{values[1]}]"
+        return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
+    more, fewer = (Verdict.HUNGRIER, Verdict.LEANER) if series.unit == "bytes" else (Verdict.MORE, Verdict.FEWER)
+    if series.unit in VARYING_UNITS and min(counts) < 2:
+        return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason="one launch each")
+    verdict = Verdict.SAME if new == old else more if new > old else fewer
+    return Change(series, verdict, old, new, ratio, ratio, ratio, 0.0, counts)
+
+
+def _missing(series: Series, before: _Pairs, after: _Pairs, olds: list[float], news: list[float]) -> Change:
+    def why(pairs: _Pairs) -> str:
+        return (pairs[-1][1].failed or pairs[-1][1].unavailable) if pairs else NOT_MEASURED
+
+    if not before or not after:
+        return Change(series, Verdict.CANT_TELL, reason=why([]))
+    if olds:
+        return Change(series, Verdict.BROKE, old=statistics.median(olds), launches=(len(olds), 0), reason=why(after))
+    if news:
+        return Change(series, Verdict.FIXED, new=statistics.median(news), launches=(0, len(news)), reason=why(before))
+    return Change(series, Verdict.NEVER_RAN, reason=why(after))
+
+
+def human_seconds(seconds: float) -> str:
+    """Three digits and a unit, as asv writes it: `57.9ms`."""
+    units = (("ns", 1e-9), ("μs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0))
+    name, unit = next((pair for pair in reversed(units) if seconds >= pair[1]), units[0])
+    if seconds == 0:
+        return "0s"
+    number = seconds / unit
+    digits = 2 - math.floor(math.log10(number))
+    return f"{number:.{digits}f}{name}" if digits > 0 else f"{round(number):d}{name}"
+
+
+def human(value: float | None, unit: str) -> str:
+    """A number with its unit as a person reads it: `57.9ms`, `240,000,000 B`, `53`."""
+    if value is None:
+        return ""
+    if unit == "seconds":
+        return human_seconds(value)
+    if unit == "ratio":
+        return f"{value:.2f}"
+    return f"{value:,.0f}" + (" B" if unit == "bytes" else "")

@@ -1,0 +1,48 @@
+"""The command `torch-history`. Each command imports what it needs when it runs, so that help and refusals come at once."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import click
+
+from ..errors import UserError
+from . import maintain, report, run
+from .output import refuse
+
+SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
+"""Exceptions of asv's that are meant for a person; known by name, because importing asv takes longer than most commands."""
+
+
+class _Sentences(click.Group):
+    """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
+
+    def invoke(self, context: click.Context) -> object:
+        try:
+            return super().invoke(context)
+        except UserError as error:
+            refuse(str(error))
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            refuse(f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}.")
+        except KeyboardInterrupt:
+            click.echo("\nStopped. What was finished is kept; the same command goes on from here.", err=True)
+            sys.exit(130)
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] == "asv" and type(error).__name__ in SENTENCES_OF_ASV:
+                refuse(str(error))
+            raise
+
+
+@click.group(cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Which PyTorch release made your code slower, or hungrier?"""
+    # A session in the background is asked to end by either signal, and both must let it end the interpreters it started.
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, signal.default_int_handler)
+
+
+for command in (*run.COMMANDS, *report.COMMANDS, *maintain.COMMANDS):
+    main.add_command(command)

@@ -1,0 +1,70 @@
+"""Commands that look after the axis and the disk: `prune`, `sync`, `lock`."""
+
+from __future__ import annotations
+
+import click
+
+from . import suite as suites
+from .output import console, plain
+from .suite import DEFAULT_LANE
+
+
+@click.command()
+@click.argument("releases", nargs=-1)
+@click.option("--keep", multiple=True, help="A release whose environments stay; may be given again.")
+def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
+    """Remove the environments of RELEASES, by default of all, and say how much disk that freed."""
+    from ..measuring.locks import alone
+    from ..releases import environments
+
+    suite = suites.load()
+    kept = {suite.axis.find(name).tag for name in keep}
+    asked = {release.tag for spec in releases for release in suite.axis.select(spec)}
+    with alone(suite.env):
+        removed, freed = environments.prune(suite.env, lambda tag: tag not in kept and (not asked or tag in asked))
+    names = ", ".join(removed) or "no environment"
+    console().print(f"Removed {names}; freed {freed / 2**30:.2f} GiB.")
+
+
+@click.command()
+@click.option("--write", is_flag=True, help="Change releases.toml; without it the difference is only shown.")
+@click.option("--index", "address", help="A package index [default: as uv is configured, else as pip is].")
+def sync(write: bool, address: str | None) -> None:
+    """Add the releases that the package index has and the axis has not, each where it belongs."""
+    from ..releases import sync as index
+
+    suite = suites.load()
+    path = suite.list
+    out = console()
+    found = index.find(suite.axis, address or index.configured_index())
+    text = index.with_releases(path.read_text(encoding="utf-8"), found.new)
+    click.echo(index.difference(path, text), nl=False)
+    for sentence in found.sentences:
+        out.print(plain(sentence))
+    names = ", ".join(release.tag for release in found.new)
+    if not found.new:
+        out.print("The suite.axis has every release that the index has.")
+    elif write:
+        index.write(path, text)
+        out.print(f"Added {names}. Pin what they need with `torch-history lock`, measure them with `asv run NEW`.")
+    else:
+        out.print(f"New: {names}. Nothing was written: `torch-history sync --write`.")
+
+
+@click.command()
+@click.argument("releases", nargs=-1)
+@click.option("--lane", "lanes", multiple=True, default=(DEFAULT_LANE, "3.9"), show_default=True)
+def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
+    """Pin every package of RELEASES that `releases.lock` does not list yet; what stands there is never changed."""
+    from ..releases import environments
+
+    suite = suites.load()
+    chosen = [release for spec in releases for release in suite.axis.select(spec)] or suite.axis.releases
+    out = console()
+    for release in chosen:
+        for lane in lanes:
+            if lane in release.pythons and environments.lock(release, lane):
+                out.print(f"Pinned {release.tag} on Python {lane}.")
+
+
+COMMANDS = (prune, sync, lock)

@@ -1,0 +1,185 @@
+"""What `run` and `calibrate` do once they know what is asked: this module imports all that measures."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from ..analysis import compare as said
+from ..analysis.calibration import read
+from ..analysis.verdicts import history, human
+from ..errors import SessionError
+from ..measuring import calibrate as calibrations
+from ..measuring.locks import alone, beside
+from ..measuring.machine import describe
+from ..measuring.plan import Plan, chosen, measurable, neighbours, new_releases
+from ..measuring.session import SESSIONS, Session
+from ..measuring.subjects import InstalledEnvironment, OwnWorkload
+from ..releases import environments
+from ..releases.axis import Release
+from ..reports.calibration import text
+from ..store.launches import read_on_axis
+from . import suite as suites
+from .output import console, plain
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `run`; `interpreter` is the one whose torch is measured as installed, None for releases."""
+
+    releases: tuple[str, ...]
+    lane: str
+    workload: Path | None
+    questions: tuple[str, ...]
+    sizes: tuple[str, ...]
+    launches: int
+    only: str
+    budget: str | None
+    again: bool
+    removes: bool
+    shares: bool
+    interpreter: str | None
+    recorded_as: str | None
+
+
+def run(asked: Asked) -> None:
+    """Measures and says what changed from each release to the next. Raises SessionError where that cannot be done."""
+    own = OwnWorkload.of(asked.workload) if asked.workload else None
+    found = suites.load()
+    conf, out = found.config(), console()
+    if own:
+        conf.results_dir = str(own.folder / "results")
+    if asked.shares and asked.removes:
+        raise SessionError("--prune removes what another lane may be measuring: leave it out, or --beside.")
+    environment = _environment(asked, conf)
+    releases = _releases(asked, found.axis, Path(conf.results_dir), environment, out)
+    if not releases:
+        out.print("There is nothing new: this machine has measured the newest release of the lane.")
+        return
+    env_dir = Path(conf.env_dir)
+    with beside(env_dir, environment.name) if asked.shares else alone(env_dir):
+        session = _sessions(asked, own, conf, found.axis, environment, releases, out)
+    if len(releases) == 1:
+        _print_numbers(out, session)
+    out.print(f"Results lie in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
+
+
+def _environment(asked: Asked, conf: Any) -> Any:
+    if asked.interpreter is None:
+        return environments.ReleaseEnvironment(conf, asked.lane, {}, {})
+    if asked.releases:
+        raise SessionError("--installed measures the torch that is there; to record it under a release say --as.")
+    return InstalledEnvironment(conf, _interpreter(asked.interpreter))
+
+
+def _releases(asked: Asked, axis: Any, results: Path, environment: Any, out: Console) -> Sequence[Release]:
+    """What is measured, oldest first; nothing where NEW was asked for and there is none."""
+    if asked.interpreter is not None:
+        release = environment.release(axis, asked.recorded_as)
+        out.print(f"Measuring the installed torch {environment.torch} as {release.tag}.")
+        return [release]
+    specs = asked.releases
+    if "NEW" in specs:
+        stored = read_on_axis(results, describe()["machine"], axis)
+        fresh = new_releases(axis, asked.lane, stored, environment.name)
+        specs = tuple(tag for spec in specs for tag in (fresh if spec == "NEW" else [spec]))
+        if not specs:
+            return []
+    return chosen(axis, specs, asked.lane, lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]"))
+
+
+def _sessions(
+    asked: Asked,
+    own: OwnWorkload | None,
+    conf: Any,
+    axis: Any,
+    environment: Any,
+    releases: Sequence[Release],
+    out: Console,
+) -> Session:
+    """Measures `releases` in sessions of neighbours and says after each what changed; returns the last session."""
+    questions = (own.question,) if own else asked.questions
+    ends = time.monotonic() + _seconds(asked.budget) if asked.budget else None
+    groups = neighbours(releases)
+    for number, group in enumerate(groups):
+        plan = Plan(
+            releases=tuple(release.tag for release in group),
+            environment=environment.name,
+            questions="|".join(questions) or r"\w+",
+            sizes=asked.sizes or _default_sizes(),
+            launches=asked.launches,
+            budget=(ends - time.monotonic()) / (len(groups) - number) if ends else None,
+            workload=own.digest if own else "",
+            only=asked.only,
+        )
+        folder = own.folder / SESSIONS if own else None
+        session = Session(conf, axis, plan, environment, asked.again, folder=folder, shares=asked.shares)
+        if session.finished:
+            out.print(f"Session {session.id} has measured this already; measure anew with --again.")
+        else:
+            words = "Going on with" if session.resumed else "Starting"
+            out.print(f"{words} session {session.id} on {session.machine.machine}.")
+            session.measure(out)
+        for old, new in plan.pairs:
+            found = said.find(Path(conf.results_dir), session.machine.machine, plan.environment, old, new, questions)
+            out.print(f"\n[bold]{old} -> {new}[/bold]")
+            click.echo(said.text(found, everything=own is not None))
+        if asked.removes and group is not groups[-1]:
+            environments.prune(Path(conf.env_dir), plan.releases[:-1].__contains__)
+    return session
+
+
+def calibrate(
+    release: str | None, lane: str, questions: Sequence[str], launches: int, budget: str, again: bool
+) -> bool:
+    """Calibrates and prints the report; returns whether every aim is met."""
+    found = suites.load()
+    conf, axis, out = found.config(), found.axis, console()
+    chosen_one = axis.find(release) if release else measurable(list(axis.releases), lane)[0][-1]
+    environment = environments.ReleaseEnvironment(conf, lane, {}, {})
+    with alone(Path(conf.env_dir)):
+        path = calibrations.measure(
+            conf, axis, chosen_one, environment, questions, launches, _seconds(budget), again, out
+        )
+        calibration = read(path)
+        click.echo(text(calibration))
+        out.print(f"What was measured lies in {plain(str(path))}.")
+    return not calibration.missed
+
+
+def _default_sizes() -> tuple[str, ...]:
+    return ("paper",) if describe()["device"] == "cuda" else ("small",)
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if match is None:
+        raise SessionError(f"'{text}' is no length of time: write 90s, 6m or 2h.")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+def _interpreter(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise SessionError(f"There is no interpreter '{name}' on this machine: give its path with --python.")
+    return path
+
+
+def _print_numbers(out: Console, session: Session) -> None:
+    numbers = history(session.launches())
+    width = max((len(series.words) for series in numbers), default=0)
+    for series, releases in numbers.items():
+        cases = [case for pairs in releases.values() for _, case in pairs]
+        known = [case.number for case in cases if case.number is not None]
+        reason = cases[-1].failed or cases[-1].unavailable
+        number = human(statistics.median(known), series.unit) if known else plain(reason)
+        out.print(f"{series.words:<{width}}  {number}", highlight=False)

@@ -1,0 +1,225 @@
+"""Commands that read results/ and say what is in it: `publish`, `document`, `environment`, `compare`, `regressions`."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from ..errors import UserError
+from . import suite as suites
+from .output import console, listed, plain
+from .suite import DEFAULT_ENVIRONMENT
+
+PICTURE = (
+    "amd-epyc-family-26-model-2-2-cores",
+    "release-py3.11",
+    "intersection.Intersection.track_peak_memory",
+    "small",
+)
+"""Machine, environment, benchmark and size of the README's picture; its findings are of the same machine and environment."""
+
+BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"
+
+
+@click.command()
+@click.option("--html-dir", type=click.Path(path_type=Path), help="Where to [default: html].")
+@click.option("--results-dir", type=click.Path(path_type=Path), help="What to publish [default: results].")
+@click.option(
+    "--url", default="", help="Where the site will be read, for the links in its feeds [default: relative ones]."
+)
+def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
+    """Build the site from results/: its own pages, and asv's dashboard inside."""
+    from ..site.build import publish_site
+
+    html_dir, results_dir = (path and path.resolve() for path in (html_dir, results_dir))
+    suite = suites.load()
+    conf = suite.config()
+    conf.results_dir = str(results_dir or conf.results_dir)
+    index = publish_site(conf, suite.axis, html_dir or suite.root / "html", url)
+    console().print(f"The site lies in {plain(str(index))}: open that file in a browser.")
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file is out of date.")
+def document(check: bool) -> None:
+    """Write what the docs take from results/: the README's picture and findings, the claims answered, what ran where."""
+    from ..analysis import claims, steps
+    from ..analysis import compare as said
+    from ..analysis.verdicts import history
+    from ..reports import calibration as calibrations
+    from ..reports import repeats as again
+    from ..reports.coverage import coverage
+    from ..reports.pythons import pythons
+    from ..site.charts import draw_history
+    from ..store.files import write_atomically
+    from ..store.launches import machines_in, read_environment, read_on_axis
+
+    suite = suites.load()
+    results = suite.results
+    launches = {machine: list(read_on_axis(results, machine, suite.axis)) for machine in machines_in(results)}
+    machine, lane, *_ = PICTURE
+    found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
+    costs = said.tell(steps.costliest(steps.of_history(found, suite.axis)), results, machine)
+    findings = [claims.findings(found, suite.axis), "", "What rose most from one release to the next, by question:", ""]
+    files = {
+        "README.md": _with_findings("\n".join([*findings, *[f"- {said.escape(line)}" for line in costs]])),
+        "docs/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
+        "docs/answers.md": claims.document(
+            launches, suite.axis, lambda found, machine: said.tell(found, results, machine)
+        ),
+        "docs/coverage.md": coverage(launches, suite.axis),
+        "docs/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
+        "docs/again.md": again.document(launches, suite.axis),
+        "docs/calibration.md": calibrations.document(results),
+    }
+    out = console()
+    stale = [name for name, text in files.items() if not _holds(Path(name), text)]
+    if check and stale:
+        raise UserError(f"{' and '.join(stale)} differ from what results/ holds: run `torch-history document`.")
+    for name in stale:
+        write_atomically(Path(name), files[name])
+    out.print(f"Written: {', '.join(stale)}." if stale else "Everything is up to date.")
+
+
+@click.command()
+@click.argument("releases", nargs=-1, required=True)
+@click.option("--machine", help="A folder of results/ [default: this machine's].")
+@click.option("--environment", default=DEFAULT_ENVIRONMENT, show_default=True, help="Lane, as in results/.")
+def environment(releases: tuple[str, ...], machine: str | None, environment: str) -> None:
+    """Say what was measured for a release, or what differs between the environments of two."""
+    from ..measuring.machine import describe
+    from ..store.launches import read_environment
+
+    suite = suites.load()
+    out = console()
+    tags = [release.tag for spec in releases for release in suite.axis.select(spec)]
+    if len(tags) > 2:
+        raise UserError(f"One release is shown or two are compared, and {len(tags)} were named.")
+    machine = machine or describe()["machine"]
+    found = [read_environment(suite.results, machine, tag, environment) for tag in tags]
+    for tag, facts in zip(tags, found, strict=True):
+        if not facts:
+            raise UserError(
+                f"Nothing is known of {tag} in {environment} on {machine}: measure it with `torch-history run {tag}`."
+            )
+    if len(found) == 1:
+        for name, value in found[0].items():
+            out.print(f"{name:<15} {plain(listed(value))}", highlight=False)
+        return
+    old, new = found
+    for name in dict.fromkeys([*old, *new]):
+        if name != "packages" and old.get(name) != new.get(name):
+            out.print(f"{name:<15} {plain(listed(old.get(name)))} -> {plain(listed(new.get(name)))}", highlight=False)
+    packages = [dict(package.split("==", 1) for package in facts.get("packages", [])) for facts in found]
+    for name in sorted({*packages[0], *packages[1]}):
+        versions = [of.get(name, "none") for of in packages]
+        if versions[0] != versions[1]:
+            out.print(f"  {name:<30} {versions[0]} -> {versions[1]}", highlight=False)
+    same = sum(old.get(name) == new.get(name) for name in old)
+    out.print(f"{same} of {len(old)} facts are the same in {tags[0]} and {tags[1]}.")
+
+
+@click.command("compare", epilog="Exit code: 0, 1 refused, 2 wrong usage, 3 a series failed by --fail-on.")
+@click.argument("old")
+@click.argument("new")
+@click.option("--machine", help="A folder of results/ [default: this machine's, else the only one].")
+@click.option("--environment", default=DEFAULT_ENVIRONMENT, show_default=True, help="Lane, as in results/.")
+@click.option("--question", "questions", multiple=True, help="Only this question; may be given again.")
+@click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time; may be given again.")
+@click.option("--json", "as_json", is_flag=True, help="Everything as JSON; docs/verdicts.md lists the keys.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="A table for a pull request or an issue.")
+@click.option("--all", "everything", is_flag=True, help="List what did not change or could not be told, too.")
+@click.option(
+    "--fail-on",
+    metavar="KIND:PER CENT,...",
+    help="Exit code 3 where a series is beyond: slower, faster, hungrier, more, with per cent, or broke without; "
+    "such as slower:5%,hungrier:1%,broke.",
+)
+def compare_stored(
+    old: str,
+    new: str,
+    machine: str | None,
+    environment: str,
+    questions: tuple[str, ...],
+    metrics: tuple[str, ...],
+    as_json: bool,
+    as_markdown: bool,
+    everything: bool,
+    fail_on: str | None,
+) -> None:
+    """Say what an upgrade from OLD to NEW costs, and why, from results/ alone."""
+    from ..analysis import compare as said
+    from ..measuring.machine import describe
+
+    if as_json and as_markdown:
+        raise click.UsageError("--json and --markdown are two ways to print: choose one.")
+    try:
+        limits = said.parse_fail_on(fail_on) if fail_on is not None else {}
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--fail-on") from error
+    suite = suites.load()
+    results = suite.results
+    tags = suite.axis.find(old).tag, suite.axis.find(new).tag
+    machine = said.choose_machine(results, machine, describe()["machine"])
+    comparison = said.find(results, machine, environment, *tags, questions, metrics)
+    failed = said.failing(comparison, limits)
+    if as_json:
+        click.echo(said.as_json(comparison, failed))
+    else:
+        click.echo((said.markdown if as_markdown else said.text)(comparison, everything, failed))
+    if failed:
+        sys.exit(3)
+
+
+@click.command()
+@click.option("--machine", help="A folder of results/ [default: this machine's, else the only one].")
+@click.option("--environment", default=DEFAULT_ENVIRONMENT, show_default=True, help="Lane, as in results/.")
+@click.option("--question", "questions", multiple=True, help="Only this question; may be given again.")
+@click.option("--largest", is_flag=True, help="The largest of each question at each release instead, largest first.")
+@click.option("--limit", default=40, show_default=True, help="Sentences to print; 0 for all.")
+def regressions(machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int) -> None:
+    """Say what happened on the whole axis: steps, spikes that recovered and slow drifts, newest release first."""
+    from ..analysis import compare as said
+    from ..analysis import steps
+    from ..measuring.machine import describe
+    from ..store.launches import read_on_axis
+
+    suite = suites.load()
+    results = suite.results
+    machine = said.choose_machine(results, machine, describe()["machine"])
+    stored = [
+        launch
+        for launch in read_on_axis(results, machine, suite.axis)
+        if not questions or launch.benchmark.partition(".")[0] in questions
+    ]
+    found = steps.regressions(stored, suite.axis, environment)
+    shown = (steps.largest(found) if largest else found)[: limit or None]
+    for line in said.tell(shown, results, machine):
+        click.echo(line)
+    for line in steps.unconnected(stored, suite.axis, environment):
+        click.echo(line)
+    tally = Counter(step.verdict.words for step in found)
+    words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
+    hidden = f" {len(found) - len(shown)} are not shown: --limit 0." if len(shown) < len(found) else ""
+    click.echo(f"On {machine} in {environment}: {words}.{hidden}")
+
+
+def _with_findings(text: str) -> str:
+    """The README with `text` between the two comments that mark the place."""
+    readme = Path("README.md").read_text(encoding="utf-8")
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UserError(f"README.md has no place for findings: the lines {BEGIN} and {END} are missing.")
+    return f"{before}{begin}\n{text}\n{end}{after}"
+
+
+def _holds(file: Path, text: str) -> bool:
+    return file.exists() and file.read_text(encoding="utf-8") == text
+
+
+COMMANDS = (publish, document, environment, compare_stored, regressions)

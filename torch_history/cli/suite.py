@@ -1,0 +1,68 @@
+"""Where is the suite that a command is about? Found upwards from the working folder, and read without asv where possible."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import UserError
+
+if TYPE_CHECKING:
+    from ..releases.axis import Axis
+
+CONFIGURATION = "asv.conf.json"
+DEFAULT_LANE = "3.11"
+DEFAULT_ENVIRONMENT = f"release-py{DEFAULT_LANE}"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A checkout: its `root`, its `axis`, and what asv.conf.json names: the `list` of releases and two folders."""
+
+    root: Path
+    axis: Axis
+    list: Path
+    results: Path
+    env: Path
+
+    def config(self) -> Any:
+        """asv's own configuration of this suite, its plugins loaded; takes a second, which reading results does without."""
+        from ..measuring.session import load_suite
+
+        conf, _ = load_suite(self.root)
+        conf.results_dir, conf.env_dir = str(self.results), str(self.env)
+        return conf
+
+
+def find_root(start: Path) -> Path:
+    """The folder of the suite that `start` lies in, else the checkout that this program runs from. Raises UserError."""
+    checkout = Path(__file__).resolve().parents[2]
+    for folder in (start, *start.parents, checkout):
+        if (folder / CONFIGURATION).is_file() and (folder / "releases.toml").is_file():
+            return folder
+    raise UserError(
+        f"There is no torch-history suite here: neither {start} nor a folder above it holds {CONFIGURATION} and "
+        "releases.toml. Go to a clone of torch-history and run the command there."
+    )
+
+
+def load() -> Suite:
+    """The suite of the working folder; its root becomes the working folder. Raises UserError where there is none."""
+    from ..releases.axis import Axis
+
+    root = find_root(Path.cwd())
+    os.chdir(root)
+    try:
+        configured = json.loads(Path(CONFIGURATION).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{CONFIGURATION} is not valid JSON: {error}. Mend that line.") from error
+    return Suite(
+        root,
+        Axis.load(configured["repo"]),
+        list=Path(configured["repo"]),
+        results=Path(configured.get("results_dir", "results")),
+        env=Path(configured.get("env_dir", "env")),
+    )

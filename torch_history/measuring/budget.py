@@ -1,0 +1,121 @@
+"""Which cases are worth another round, and how long will it take until all is told?
+
+Rounds go on for series whose verdict is CAN'T TELL. What a session looks at again and again is also tested again and again;
+how often that goes wrong is measured with the rest: `torch-history calibrate`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..analysis.verdicts import Change, Verdict, compare
+from ..store.launches import Launch
+
+MOST_ROUNDS = 40
+"""A series that is forecast to need more rounds is given up: it scatters so much, or lies so near the margin, that it would
+take the time of all others."""
+
+FORECAST_FROM = 5
+"""Rounds from which the forecast is believed; it rests on the noise seen in them."""
+
+NARROWER = 0.5
+"""The interval that must lie inside the margin for SAME is about half as wide as the one that must exclude no change, which
+is corrected for the number of series: with ten degrees of freedom 1.8 standard errors, and 4 to 5."""
+
+Case = tuple[str, tuple[str, ...]]
+"""A question (`selection.Selection`) and its parameters."""
+
+
+class More(NamedTuple):
+    """What one case still needs: the `releases` that should measure it again, the `rounds` that this is forecast to take,
+    and how many times that are `undecided` it would tell."""
+
+    releases: tuple[str, ...]
+    rounds: float
+    undecided: int
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What is left to do after some rounds: `cases` and what each needs; of `series` times looked at, `undecided` are worth
+    it and `hopeless` are not. `cost` is seconds of one case on one release, by question."""
+
+    cases: Mapping[Case, More]
+    series: int
+    undecided: int
+    hopeless: int
+    cost: Mapping[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """How long deciding all of it takes."""
+        return sum(map(self._seconds, self.cases))
+
+    def within(self, seconds: float) -> dict[Case, More]:
+        """Those cases that can be decided within so many seconds, most times for the least first; where that is none, all
+        if one round of all fits."""
+        cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
+        ends = itertools.accumulate(map(self._seconds, cheapest))
+        found = {case: self.cases[case] for case, end in zip(cheapest, ends, strict=True) if end <= seconds}
+        one_round = sum(self._seconds(case) / more.rounds for case, more in self.cases.items())
+        return found or (dict(self.cases) if one_round <= seconds else {})
+
+    def _seconds(self, case: Case) -> float:
+        more = self.cases[case]
+        return len(more.releases) * more.rounds * self.cost.get(case[0], 0.0)
+
+
+def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]]) -> Effort:
+    """What is left to tell of `pairs` of releases, an old one and a new."""
+    launches = list(launches)
+    rounds: dict[Case, float] = defaultdict(float)
+    of_case: Counter[Case] = Counter()
+    wanted: dict[Case, dict[str, None]] = defaultdict(dict)
+    series = undecided = hopeless = 0
+    for old, new in pairs:
+        for change in compare(launches, old, new):
+            if not change.series.varies or change.old is None or change.new is None:
+                continue
+            series += 1
+            if change.verdict is not Verdict.CANT_TELL:
+                continue
+            taken = min(change.launches)
+            needed = forecast(change)
+            if taken >= FORECAST_FROM and needed > MOST_ROUNDS:
+                hopeless += 1
+                continue
+            undecided += 1
+            case = change.series.benchmark.rpartition(".")[0], change.series.parameters
+            of_case[case] += 1
+            wanted[case] |= {old: None, new: None}
+            rounds[case] = max(rounds[case], min(needed, MOST_ROUNDS) - taken, 1.0)
+    cases = {case: More(tuple(releases), rounds[case], of_case[case]) for case, releases in wanted.items()}
+    return Effort(cases, series, undecided, hopeless, cost(launches))
+
+
+def forecast(change: Change) -> float:
+    """About how many rounds in all will decide it, if its ratio stays and its interval narrows with their square root."""
+    taken = min(change.launches)
+    if change.ratio is None or change.low is None or change.high is None:
+        return taken + 1
+    shift, margin = abs(math.log(change.ratio)), math.log1p(change.series.margin)
+    half = math.log(change.high / change.low) / 2
+    distance = half / shift if shift > margin else NARROWER * half / max(margin - shift, 1e-9)
+    return taken * distance**2
+
+
+def cost(launches: Iterable[Launch]) -> dict[str, float]:
+    """Seconds that one case takes on one release in one round, by question, what was asked again counted in."""
+    seconds: dict[str, float] = defaultdict(float)
+    cases: dict[str, set[object]] = defaultdict(set)
+    for launch in launches:
+        if launch.duration:
+            question = launch.benchmark.rpartition(".")[0]
+            seconds[question] += launch.duration
+            cases[question].update((launch.release, launch.round, case.parameters) for case in launch.cases)
+    return {question: seconds[question] / len(cases[question]) for question in seconds if cases[question]}

@@ -1,0 +1,54 @@
+"""How does asv know this machine? A plugin of asv's that writes its record and asv's collection of machines safely."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+from asv import util
+from asv.console import log
+from asv.machine import Machine, MachineCollection
+
+from ..store.files import read_object, set_aside, write_atomically
+from ..store.machines import RECORD
+from .machine import describe
+
+
+def save_record(machine: Machine, results_dir: str) -> None:
+    """asv's `Machine.save` in one step. Raises UserError where the folder holds another machine's results."""
+    path = Path(results_dir) / machine.machine / RECORD
+    with contextlib.suppress(ValueError):
+        other = read_object(path).get("machine")
+        if other not in (machine.machine, None):
+            raise util.UserError(
+                f"{path} is the record of another machine, {other}: rename that folder to {other}, or give this machine "
+                "another name with TORCH_HISTORY_MACHINE."
+            )
+    _write(path, vars(machine), Machine.api_version)
+
+
+def remember(name: str, record: dict[str, str], _path: str | None = None) -> None:
+    """asv's `MachineCollection.save` in one step; a damaged collection, which other suites share, is kept beside."""
+    path = Path(_path or MachineCollection.get_machine_file_path())
+    try:
+        known = read_object(path) if path.exists() else {}
+    except ValueError as error:
+        log.warning(f"{path} is kept as {set_aside(path)} and begun anew: {error}.")
+        known = {}
+    _write(path, {**known, name: record}, MachineCollection.api_version)
+
+
+def _write(path: Path, data: dict[str, Any], version: int) -> None:
+    """As asv writes JSON, but so that two commands at once never read half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps({**data, "version": version}, indent=4, sort_keys=True))
+
+
+def setup() -> None:
+    """asv calls this when it loads the plugin: without `--machine`, results are recorded under this machine's record."""
+    record = describe()
+    Machine.hardcoded_machine_name = record["machine"]
+    Machine.save, MachineCollection.save = save_record, staticmethod(remember)
+    MachineCollection.save(record["machine"], record)

@@ -1,0 +1,513 @@
+"""How are releases measured so that they can be compared? Interleaved, round by round, in one session that can be resumed.
+
+A round measures every case on every release within seconds, each in a fresh process, and the next round in the opposite
+order, so that a machine that slows down meanwhile slows all of them alike. The first rounds measure everything; with a
+budget, more rounds measure what cannot be told yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import logging
+import math
+import os
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from asv import util
+from asv.benchmarks import Benchmarks
+from asv.config import Config
+from asv.console import log
+from asv.machine import Machine
+from asv.plugin_manager import plugin_manager
+from asv.repo import get_repo
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..analysis.verdicts import VARYING_UNITS
+from ..errors import SessionError
+from ..releases.axis import Axis
+from ..releases.environments import InstallationError
+from ..store.files import is_text, read_object, write_atomically
+from ..store.launches import Launch, new_session, read_launches
+from .budget import MOST_ROUNDS, effort
+from .conditions import LASTING, Watch, on_one_processor
+from .plan import Plan
+from .recording import RecordedResults
+from .server import Server
+
+SESSIONS = "sessions"
+"""Folder in `env/` with a file for each session: local to this machine, so that a fresh clone measures instead of trusting
+old results."""
+
+PATIENCE = 0.5
+LEAST_PATIENCE = 60.0
+"""Share of the budget, or seconds where there is none, that pass at most in waiting until others leave the processor alone.
+Neighbours keep a shared one busy for seconds or for half an hour, and what is measured beside them tells next to nothing: of
+a session of 48 minutes at such a time more than 90 % of the times could not be told. Where it is never calm, all is measured
+all the same."""
+
+AT_A_TIME = 30
+"""Cases whose numbers are written together, with the conditions that they were measured in: half a minute on one release."""
+
+REPEATS = 1
+"""How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
+were, and the next round may be quieter."""
+
+SLOW = 0.05
+AGAIN = 3
+RECENT = 5
+"""A steady case that took 5 % longer on a release than its quickest there in the last five rounds is asked again on that
+release, after the others of its part, at most three times. On shared processors a neighbour makes a process 1.6 times slower
+for milliseconds, which the clock leaves out, and now and then for seconds; that only adds, and the quickest sample of a
+launch counts. Each release is held to its own numbers by the same rule, so none is favoured. The first round has none before
+it and is held to the second, once that is measured."""
+
+SCALES = ("small", "paper")
+"""Sizes that are measured when asked for; any other always is."""
+
+_Questions = dict[str, list[dict[str, Any]]]
+"""Question -> asv's benchmarks of it, a metric each."""
+
+_Cases = dict[int, tuple[str, ...]]
+"""Index of a case -> the releases that measure it."""
+
+_Work = dict[str, _Cases]
+"""Question -> its cases that are measured."""
+
+_Key = tuple[str, str, int]
+"""A release, the name of a benchmark and the index of a case."""
+
+_Part = tuple[str, _Cases]
+"""Some cases of one question that are written together."""
+
+
+def load_suite(root: Path) -> tuple[Config, Axis]:
+    """asv's configuration of the suite in `root`, plugins loaded, and the axis; `root` becomes the working directory."""
+    os.chdir(root)
+    conf = Config.load("asv.conf.json")
+    for plugin in conf.plugins:
+        plugin_manager.import_plugin(plugin)
+    return conf, get_repo(conf).axis
+
+
+class Session:
+    """One interleaved measurement of a plan, begun anew or gone on with."""
+
+    def __init__(
+        self,
+        conf: Config,
+        axis: Axis,
+        plan: Plan,
+        environment: Any,
+        again: bool = False,
+        folder: Path | None = None,
+        shares: bool = False,
+    ) -> None:
+        """`folder` holds what an interrupted session is gone on with, by default one in `env/`. One that `shares` lets
+        others measure on the other processors (`beside`). Raises SessionError where it would need more than one."""
+        self.conf = conf
+        self.plan = plan
+        self.machine = Machine.load(machine_name=None, interactive=False)
+        self.environment = environment
+        self._axis = axis
+        self._repo = get_repo(conf)
+        self._state = (folder or Path(conf.env_dir, SESSIONS)) / f"{plan.digest}.json"
+        stored = {} if again else self._stored_state()
+        self.id: str = stored.get("id") or new_session()
+        begun = bool(stored and self.launches())
+        self._suite = _suite(conf)
+        self.finished = begun and stored.get("finished") is True and stored.get("suite") == self._suite
+        self.resumed = begun and not self.finished
+        self._spent = False
+        self._waited = 0.0
+        self._note: Callable[[str], None] = lambda words: None
+        self._on_one = not self._on_gpu and self._threads == 1
+        if shares and not self._on_one:
+            raise SessionError("--beside is for a CPU and one thread: more threads, or a GPU, are measured alone.")
+        self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
+        self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
+
+    @property
+    def _on_gpu(self) -> bool:
+        return bool(self.machine.__dict__.get("device") == "cuda")
+
+    @property
+    def _threads(self) -> int:
+        return int(self.machine.__dict__.get("threads", 1))
+
+    def launches(self) -> list[Launch]:
+        """What this session has measured so far."""
+        stored = read_launches(Path(self.conf.results_dir), self.machine.machine)
+        return [launch for launch in stored if launch.session == self.id]
+
+    def measure(self, console: Console) -> None:
+        """Measures what is missing of the plan. Raises KeyboardInterrupt when interrupted; what was finished is kept. Where
+        the budget ends before all is told the session is not finished: asked again, it spends another one."""
+        self._save_state(finished=False)
+        self.machine.save(self.conf.results_dir)
+        began = time.monotonic()
+        self._install(console)
+        questions = _by_question(self._discover())
+        self._recall(questions)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("cases,"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        kept = on_one_processor() if self._on_one else contextlib.nullcontext()
+        with kept, Progress(*columns, console=console, refresh_per_second=2) as progress:
+            task = progress.add_task("", total=0, note="")
+            self._note = lambda words: progress.update(task, note=words)
+            last_turn = 0.0
+            for turn in itertools.count(1):
+                left = self.plan.budget - (time.monotonic() - began) if self.plan.budget else math.inf
+                work, words = self._work(questions, turn, left)
+                if not work:
+                    console.print(words)
+                    break
+                if turn > 2 and last_turn > left and turn <= self.plan.launches:
+                    console.print(f"The budget allows no further round after {turn - 1} of {self.plan.launches}.")
+                    self._spent = True
+                    break
+                if not console.is_terminal:
+                    console.print(words)
+                total = sum(len(tags) for cases in work.values() for tags in cases.values())
+                progress.update(task, description=words, completed=0, total=total)
+                turn_began = time.monotonic()
+                parts = self._missing(turn, questions, work, lambda: progress.advance(task))
+                self._round(turn, self._only(turn), questions, parts, lambda: progress.advance(task))
+                if turn == 2 and parts and (slow := self._slow_at_first(questions)):
+                    total = sum(len(tags) for _, cases in slow for tags in cases.values())
+                    words = "Round 1 again, where it was slower than round 2"
+                    progress.update(task, description=words, completed=0, total=total)
+                    if not console.is_terminal:
+                        console.print(words)
+                    self._round(1, "times", questions, slow, lambda: progress.advance(task))
+                last_turn = time.monotonic() - turn_began
+        if self._waited:
+            console.print(f"Waited {_minutes(self._waited)} in all for moments when others left the processor alone.")
+        self._save_state(finished=not self._spent)
+
+    def _work(self, questions: _Questions, turn: int, left: float) -> tuple[_Work, str]:
+        """What round `turn` measures, and a line that says so: everything at first, then what is undecided and can be
+        decided in the seconds that are `left`. Nothing where all is done."""
+        releases = self.plan.releases
+        if turn <= self.plan.launches:
+            everything = {
+                question: {index: releases for index, case in enumerate(_cases(metrics[0])) if self._asked(case)}
+                for question, metrics in questions.items()
+                if self._of_turn(metrics, self._only(turn))
+            }
+            return everything, f"Round {turn} of {self.plan.launches}, every case"
+        if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
+            return {}, ""
+        before = [launch for launch in self.launches() if launch.round < turn]
+        found = effort(before, self.plan.pairs)
+        given_up = f", {found.hopeless} scatter too much to be told in {MOST_ROUNDS} rounds" if found.hopeless else ""
+        told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are decided{given_up}"
+        if not found.undecided:
+            return {}, f"After {turn - 1} rounds {told}."
+        chosen = found.within(left)
+        if not chosen:
+            self._spent = True
+            return {}, f"The budget is spent after {turn - 1} rounds: {told}, {found.undecided} are not."
+        work: _Work = defaultdict(dict)
+        for (question, parameters), more in chosen.items():
+            work[question][_cases(questions[question][0]).index(parameters)] = more.releases
+        first = sum(more.undecided for more in chosen.values())
+        begin = f", the quickest {first} of them first" if first < found.undecided else ""
+        return dict(work), (
+            f"Round {turn}: {told}, {found.undecided} are not yet, which may take {_minutes(found.seconds)} more; "
+            f"{_minutes(left)} of the budget are left{begin}"
+        )
+
+    def _round(
+        self, turn: int, only: str, questions: _Questions, parts: list[_Part], advance: Callable[[], None]
+    ) -> None:
+        """Measures `parts` of one round; one that was disturbed is measured again, in fresh interpreters, unless it holds
+        counts only, which nothing disturbs. Interpreters are started in an order of chance: what is forked from the
+        first differs for good from what is forked from the last."""
+        for repeat in range(1 + REPEATS):
+            if not parts:
+                break
+            disturbed = []
+            with contextlib.ExitStack() as stack:
+                tags = {tag for _, cases in parts for of_case in cases.values() for tag in of_case}
+                order = sorted(tags)
+                random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
+                servers = {tag: stack.enter_context(self._server(tag, turn, only)) for tag in order}
+                for question, cases in parts:
+                    metrics = self._of_turn(questions[question], only)
+                    asked = cases
+                    for attempt in range(1 + AGAIN):
+                        step = advance if repeat == attempt == 0 else lambda: None
+                        fair, beside = self._measure_part(turn, turn + attempt, metrics, asked, servers, step)
+                        unsettled = _joined(self._unsettled(turn, metrics, asked), beside)
+                        if not fair and repeat < REPEATS and only != "counts":
+                            disturbed.append((question, asked))
+                            break
+                        if not unsettled:
+                            break
+                        asked = unsettled
+            parts = disturbed
+
+    def _measure_part(
+        self,
+        turn: int,
+        order: int,
+        metrics: list[dict[str, Any]],
+        cases: _Cases,
+        servers: Mapping[str, Server],
+        advance: Callable[[], None],
+    ) -> tuple[bool, _Cases]:
+        """Measures some cases of one question, each on one release after the other, in the opposite order at every other
+        `order`, and records them. Returns whether nothing was disturbed, and the steady ones after which the processor was
+        not calm for longer than a burst."""
+        timed = any(metric["unit"] in VARYING_UNITS for metric in metrics)
+        steady = any(_steady(metric) for metric in metrics)
+        beside: _Cases = {}
+        self._watch.begin()
+        if timed:
+            self._wait()
+        conditions: dict[str, Any] = {}
+        try:
+            for number, (index, tags) in enumerate(cases.items()):
+                for tag in tags if (number + order) % 2 else tags[::-1]:
+                    servers[tag].ask(metrics[0], index)
+                    advance()
+                    if timed and self._wait() and steady:
+                        beside[index] = (*beside.get(index, ()), tag)
+                self._watch.control()
+        finally:
+            conditions = self._watch.lap()
+            numbers = {tag: server.record(metrics, conditions) for tag, server in servers.items()}
+        for tag, of_tag in numbers.items():
+            for (metric, index), seconds in of_tag.items():
+                self._remember(turn, (tag, metric, index), seconds)
+        return "disturbed" not in conditions, beside
+
+    def _wait(self) -> bool:
+        """Waits until the processor is calm, as long as patience lasts. Returns whether that took more than a burst."""
+        left = (PATIENCE * self.plan.budget if self.plan.budget else LEAST_PATIENCE) - self._waited
+        if left > 0 and not self._watch.calm():
+            self._note("waiting: others keep the processor busy")
+            waited = self._watch.wait(left)
+            self._waited += waited
+            self._note("")
+            return waited > LASTING
+        return False
+
+    def _remember(self, turn: int, key: _Key, seconds: float) -> None:
+        rounds = self._quickest[key]
+        rounds[turn] = min(seconds, rounds.get(turn, math.inf))
+
+    def _recall(self, questions: _Questions) -> None:
+        """Remembers what an interrupted session has stored."""
+        places = {
+            (metric["name"], metric["version"], case): index
+            for metrics in questions.values()
+            for metric in metrics
+            for index, case in enumerate(_cases(metric))
+        }
+        for launch in self.launches():
+            for case in launch.cases:
+                index = places.get((launch.benchmark, launch.version, case.parameters))
+                if index is not None and case.samples:
+                    self._remember(launch.round, (launch.release, launch.benchmark, index), min(case.samples))
+
+    def _unsettled(self, turn: int, metrics: list[dict[str, Any]], cases: _Cases) -> _Cases:
+        """What of `cases` was clearly slower in round `turn` than in the last others on the same release. What is made once
+        in a process never is."""
+        steady = [metric["name"] for metric in metrics if _steady(metric)]
+        slow = {
+            index: tuple(tag for tag in tags if any(self._slow(turn, (tag, metric, index)) for metric in steady))
+            for index, tags in cases.items()
+        }
+        return {index: tags for index, tags in slow.items() if tags}
+
+    def _slow(self, turn: int, key: _Key) -> bool:
+        rounds = self._quickest[key]
+        others = sorted(rounds.keys() - {turn})[-RECENT:]
+        return turn in rounds and bool(others) and rounds[turn] > (1 + SLOW) * min(rounds[other] for other in others)
+
+    def _slow_at_first(self, questions: _Questions) -> list[_Part]:
+        """What of the first round should be asked again."""
+        parts: list[_Part] = []
+        for question, metrics in questions.items():
+            everywhere = dict.fromkeys(range(len(_cases(metrics[0]))), self.plan.releases)
+            unsettled = self._unsettled(1, self._of_turn(metrics, "times"), everywhere)
+            parts += [(question, some) for some in _in_parts(unsettled)]
+        return parts
+
+    def _server(self, name: str, turn: int, only: str) -> Server:
+        arm = self.plan.arm(name)
+        self._select(arm.tag)
+        results = RecordedResults(
+            {**self.machine.__dict__, "python": self.environment.python},
+            {},
+            name,
+            self._repo.get_date(arm.tag),
+            self.environment.python,
+            self.environment.name,
+            {},
+        )
+        results.session, results.round, results.tag = self.id, turn, arm.tag
+        return Server(self.conf, self.environment, results, only, arm.planted)
+
+    def _missing(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> list[_Part]:
+        """What of `work` is not stored yet, in parts of AT_A_TIME cases. What a release cannot run is asked once only."""
+        done = {
+            (launch.release, launch.benchmark, launch.version, case.parameters)
+            for launch in self.launches()
+            for case in launch.cases
+            if launch.round == turn or (launch.round == 1 and case.unavailable)
+        }
+        parts = []
+        for question, cases in work.items():
+            metrics = self._of_turn(questions[question], self._only(turn))
+            missing = {}
+            for index, tags in cases.items():
+                parameters = _cases(metrics[0])[index]
+                left = tuple(
+                    tag
+                    for tag in tags
+                    if any((tag, of["name"], of["version"], parameters) not in done for of in metrics)
+                )
+                for _ in range(len(tags) - len(left)):
+                    advance()
+                if left:
+                    missing[index] = left
+            parts += [(question, some) for some in _in_parts(missing)]
+        return parts
+
+    def _asked(self, case: tuple[str, ...]) -> bool:
+        """Whether this plan measures that size."""
+        scale = case[-1].strip("'").rpartition(" ")[2] if case else ""
+        return scale not in SCALES or scale in self.plan.sizes
+
+    def _install(self, console: Console) -> None:
+        tags = list(dict.fromkeys(self.plan.arm(name).tag for name in self.plan.releases))
+        for number, tag in enumerate(tags, start=1):
+            step = f"Preparing {tag} ({number} of {len(tags)})"
+            with console.status(step):
+                if not console.is_terminal:
+                    console.print(step)
+                self._select(tag)
+
+    def _select(self, tag: str) -> None:
+        try:
+            with log.set_level(logging.CRITICAL):
+                self.environment.install_project(self.conf, self._repo, tag)
+        except InstallationError as error:
+            raise SessionError(str(error)) from error
+
+    def _discover(self) -> Benchmarks:
+        os.environ["TORCH_HISTORY_SIZES"] = ",".join(self.plan.sizes)
+        if self.plan.workload:
+            self._try_own_workload()
+        first = self._axis.find(self.plan.arm(self.plan.releases[-1]).tag)
+        regex = rf"^({self.plan.questions})\."
+        benchmarks = Benchmarks.discover(self.conf, self._repo, [self.environment], [first.tag], regex=regex)
+        benchmarks.save()
+        if not benchmarks:
+            questions = {name.partition(".")[0] for name in Benchmarks.load(self.conf)}
+            raise SessionError(
+                f"There is no question '{self.plan.questions}'; there are {', '.join(sorted(questions))}."
+            )
+        known = {size.strip("'") for benchmark in benchmarks.values() for size in benchmark["params"][-1]}
+        scales = {*SCALES, *(name.rpartition(" ")[2] for name in known)}
+        unknown = [size for size in self.plan.sizes if size not in scales]
+        if unknown and not self.plan.workload:
+            raise SessionError(f"Nothing is measured in size '{unknown[0]}'; there are {', '.join(sorted(known))}.")
+        return benchmarks
+
+    def _try_own_workload(self) -> None:
+        """Imports the user's file once, on the newest release. Raises SessionError where that fails, with its last words."""
+        code = f"import sys; sys.path.insert(0, {os.getcwd()!r}); import benchmarks.own"
+        try:
+            self.environment.run(["-c", code], dots=False, display_error=False)
+        except util.ProcessError as error:
+            last = (error.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
+
+    def _of_turn(self, metrics: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:
+        """Those of a question's metrics that are measured where `only` times or counts are: no kernels on a CPU."""
+        return [
+            metric
+            for metric in metrics
+            if only != ("counts" if metric["unit"] in VARYING_UNITS else "times")
+            and (self._on_gpu or not metric["name"].endswith(("track_kernels", "track_host_syncs")))
+        ]
+
+    def _only(self, turn: int) -> str:
+        """What round `turn` measures, empty for both: no counts after the first."""
+        return self.plan.only or ("times" if turn > 1 else "")
+
+    def _stored_state(self) -> dict[str, Any]:
+        try:
+            state = read_object(self._state) if self._state.exists() else {}
+            if state and not is_text(state.get("id")):
+                raise ValueError("it names no session")
+        except ValueError as error:
+            log.warning(f"{self._state}: {error}, so a new session begins; what the last one measured is kept.")
+            return {}
+        return state
+
+    def _save_state(self, finished: bool) -> None:
+        self._state.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._state, json.dumps({"id": self.id, "finished": finished, "suite": self._suite}))
+
+
+def _suite(conf: Config) -> str:
+    """A digest of the sources that say what is measured: after an edit a finished session has something to do again."""
+    digest = hashlib.sha256()
+    for folder in (conf.benchmark_dir, "measure", "workloads"):
+        for path in sorted(Path(folder).rglob("*.*")):
+            if path.suffix in (".py", ".cpp"):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+def _by_question(benchmarks: Benchmarks) -> _Questions:
+    questions: _Questions = defaultdict(list)
+    for name in sorted(benchmarks):
+        questions[name.rpartition(".")[0]].append(benchmarks[name])
+    return dict(questions)
+
+
+def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
+    return list(itertools.product(*benchmark["params"]))
+
+
+def _steady(metric: Mapping[str, Any]) -> bool:
+    """Whether its calls are repeated within a process."""
+    return str(metric["name"]).endswith("_time")
+
+
+def _joined(some: _Cases, others: _Cases) -> _Cases:
+    """What either of them asks for, a release of a case once."""
+    return {
+        index: tuple(dict.fromkeys((*some.get(index, ()), *others.get(index, ()))))
+        for index in sorted(some.keys() | others.keys())
+    }
+
+
+def _in_parts(cases: _Cases) -> Iterator[_Cases]:
+    items = list(cases.items())
+    for first in range(0, len(items), AT_A_TIME):
+        yield dict(items[first : first + AT_A_TIME])

@@ -1,0 +1,411 @@
+"""Should I upgrade, what will it cost me, why, and how sure is that? A static site from `results/`, asv's pages inside.
+
+Python writes what was measured, a file per lane, and pages that hold nothing else; what a page shows of two releases is
+computed in the reader's browser, because nobody can write a page for every two of them. Nothing asks another host for
+anything, and all opens from disk. The site is built beside the old one and takes its place in one step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlencode
+from xml.etree import ElementTree
+
+from asv.config import Config
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
+
+from ..analysis import causes as why
+from ..analysis import compare, verdicts
+from ..analysis.verdicts import Verdict
+from ..errors import UserError
+from ..releases.axis import Axis
+from ..reports import calibration
+from ..store.launches import machines_in
+from .asv_dashboard import link_readable, publish_linked
+from .data import PUBLISHED, SCHEMA, Lane, lane_data, lanes, newest
+from .processes import at_once, beside
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SNIPPET = "window.vegaEmbed = vegaEmbed;"
+"""What the bundle of Vega's libraries hands to the page."""
+
+MOST_ENTRIES = 100
+"""Of a feed: readers keep what they have seen."""
+
+COSTS = (Verdict.SLOWER, Verdict.HUNGRIER, Verdict.BROKE)
+"""What a badge counts."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page that a script draws: its file, its name in the navigation, its heading, and what it is for."""
+
+    name: str
+    words: str
+    title: str
+    lead: str
+    draws_charts: bool = False
+
+    @property
+    def file(self) -> str:
+        return "index.html" if self.name == "overview" else f"{self.name}.html"
+
+    @property
+    def scripts(self) -> list[str]:
+        drawing = ["vega.js", "charts.js", "history.js"] if self.draws_charts else []
+        return ["app.js", "data/index.js", "verdicts.js", *drawing, f"{self.name}.js"]
+
+
+PAGES = (
+    Page(
+        "overview", "Overview", "Which PyTorch release made your code slower, or hungrier?", "The newest release first."
+    ),
+    Page("upgrade", "Upgrade", "What does an upgrade cost?", "Any two releases, series by series."),
+    Page("series", "Series", "One series over all releases", "Every launch that was measured.", draws_charts=True),
+    Page(
+        "claims",
+        "Claims",
+        "Five claims, release by release",
+        "What engineers argue about, answered.",
+        draws_charts=True,
+    ),
+    Page("release", "Releases", "What one release changed", "And what it could not run."),
+)
+
+DOCUMENTS = {
+    "measurement": "How each number is made",
+    "verdicts": "How a verdict is made",
+    "steps": "How steps, spikes and drifts are found",
+    "calibration": "How often the verdicts are right",
+    "results": "What is stored",
+    "site": "The data behind these pages",
+}
+"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results."""
+
+
+def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
+    """Builds the site into `html_dir` and returns its front page. `url` is where it will be read, for the links of its
+    feeds. Raises UserError where there are no results at all."""
+    results = Path(conf.results_dir)
+    nothing = UserError(f"{results}/ holds no launches to publish: measure first with `torch-history run`.")
+    if not machines_in(results):
+        raise nothing
+    html_dir = html_dir.resolve()
+    html_dir.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=html_dir.parent, prefix=".publishing-") as scratch:
+        new, readable = Path(scratch, "site"), Path(scratch, "readable")
+        readable.mkdir()
+        link_readable(conf, axis, readable)
+        with beside(functools.partial(publish_linked, conf, readable, new / "asv")):
+            found = lanes(results, axis, Path(conf.env_dir, PUBLISHED))
+            if not found:
+                raise nothing
+            told = at_once([functools.partial(_told, lane, axis) for lane in found])
+        data, upgrades = zip(*told, strict=True)
+        _write_data(new / "data", found, data, upgrades, axis)
+        feeds = _write_feeds(new / "feeds", found, data, axis, url)
+        _write_badges(new / "badges", found, upgrades)
+        _write_pages(new, axis, feeds, calibration.document(results), _on_a_gpu(found, axis))
+        _write_charts(new, Path(conf.env_dir, PUBLISHED))
+        _swap(new, html_dir)
+    return html_dir / "index.html"
+
+
+def _told(lane: Lane, axis: Axis) -> tuple[dict[str, Any], compare.Comparison | None]:
+    return lane_data(lane, axis), newest(lane)
+
+
+def _swap(new: Path, html_dir: Path) -> None:
+    """Puts `new` in the place of `html_dir`; the old site goes with the scratch folder."""
+    new.parent.chmod(0o755)
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(html_dir, new.parent / "old")
+    os.rename(new, html_dir)
+
+
+# --- data
+
+
+def _write_data(
+    folder: Path,
+    found: Sequence[Lane],
+    data: Sequence[Mapping[str, Any]],
+    upgrades: Sequence[compare.Comparison | None],
+    axis: Axis,
+) -> None:
+    """data/: an index and a file per lane, as JSON and as a script, which a page opened from disk may load; and the newest
+    release of each lane against the one before it, as `torch-history compare --json` prints it."""
+    folder.mkdir(parents=True)
+    said = Counter(lane.words for lane in found)
+    index = {
+        "schema": SCHEMA,
+        "newest": {
+            "tag": axis.newest.tag,
+            "date": axis.newest.date.isoformat(),
+            "estimated": axis.newest.date_source == "estimated",
+        },
+        "lanes": [
+            {
+                "id": lane.id,
+                "machine": lane.name,
+                "environment": lane.environment,
+                "device": lane.device,
+                "words": lane.words if said[lane.words] == 1 else f"{lane.words} ({lane.name})",
+                "newest": lane.releases[-1],
+                "releases": len(lane.releases),
+            }
+            for lane in found
+        ],
+        "constants": {
+            "verdicts": _constants(verdicts),
+            "compare": _constants(compare),
+            "why": _constants(why),
+        },
+    }
+    _write_json(folder / "index", index, "torchHistory.index({json});")
+    for lane, of_lane, upgrade in zip(found, data, upgrades, strict=True):
+        _write_json(folder / lane.id, of_lane, f'torchHistory.receive("{lane.id}", {{json}});')
+        for name, part in zip(of_lane["parts"], lane.parts, strict=True):
+            _write_text(
+                folder / name, part.file.read_text(encoding="ascii"), f'torchHistory.receive("{name}", {{json}});'
+            )
+        if upgrade:
+            (folder / f"{lane.id}-newest.json").write_text(compare.as_json(upgrade), encoding="utf-8")
+
+
+def _write_json(path: Path, data: Any, script: str) -> None:
+    _write_text(path, json.dumps(data, separators=(",", ":"), allow_nan=False), script)
+
+
+def _write_text(path: Path, text: str, script: str) -> None:
+    path.with_name(f"{path.name}.json").write_text(text, encoding="ascii")
+    script = script.replace("{json}", text.replace("<", "\\u003c"))
+    path.with_name(f"{path.name}.js").write_text(f"{script}\n", encoding="ascii")
+
+
+def _constants(module: ModuleType) -> dict[str, Any]:
+    """What decides something or says it, so that no number and no word stands in a script too."""
+    plain = (int, float, str, tuple, dict)
+    found = {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, plain)}
+    return {name: value for name, value in found.items() if _is_json(value)}
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+# --- feeds and badges
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The regressions of one machine as an Atom feed, its path within the site."""
+
+    machine: str
+    path: str
+
+
+def _write_feeds(
+    folder: Path, found: Sequence[Lane], data: Sequence[Mapping[str, Any]], axis: Axis, url: str
+) -> list[Feed]:
+    """feeds/: of each machine what happened in its lanes, the newest first."""
+    folder.mkdir()
+    base = f"{url.rstrip('/')}/" if url else "../"
+    feeds = []
+    for machine in dict.fromkeys(lane.name for lane in found):
+        of_machine = [(lane, of) for lane, of in zip(found, data, strict=True) if lane.name == machine]
+        name = f"{of_machine[0][0].id.removesuffix('-' + of_machine[0][0].environment.replace('.', '-'))}.xml"
+        feed = Feed(machine, f"feeds/{name}")
+        (folder / name).write_bytes(_atom(feed, of_machine, axis, base))
+        feeds.append(feed)
+    return feeds
+
+
+def _atom(feed: Feed, of_machine: Sequence[tuple[Lane, Mapping[str, Any]]], axis: Axis, base: str) -> bytes:
+    """RFC 4287."""
+    entries = []
+    for lane, data in of_machine:
+        for step in data["steps"]:
+            date = axis.releases[axis.position(step["until"])].date.isoformat()
+            entries.append((date, lane, step, data["series"][step["series"]]))
+    entries = sorted(entries, key=lambda entry: entry[0], reverse=True)[:MOST_ENTRIES]
+    root = ElementTree.Element("feed", xmlns="http://www.w3.org/2005/Atom")
+    updated = entries[0][0] if entries else datetime.date.min.replace(year=2016).isoformat()
+    _add(root, "title", f"torch-history: what changed on {feed.machine}")
+    _add(root, "id", _urn(feed.machine))
+    _add(root, "updated", f"{updated}T00:00:00Z")
+    _add(_add(root, "author"), "name", "torch-history")
+    _add(root, "link", rel="alternate", href=f"{base}index.html")
+    _add(root, "link", rel="self", href=f"{base}{feed.path}")
+    for date, lane, step, series in entries:
+        entry = _add(root, "entry")
+        benchmark, *parameters = (part.strip("'") for part in series)
+        keys = {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
+        address = urlencode({"lane": lane.id, **keys, "release": step["new"]})
+        _add(entry, "title", step["sentence"].partition(", because")[0])
+        _add(entry, "id", _urn(lane.id, *keys.values(), step["kind"], step["old"], step["new"], step["verdict"]))
+        _add(entry, "updated", f"{date}T00:00:00Z")
+        _add(entry, "link", rel="alternate", href=f"{base}series.html#{address}")
+        _add(entry, "summary", f"{step['sentence']} Measured on {lane.words}.")
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _add(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
+    child = ElementTree.SubElement(parent, tag, attributes)
+    child.text = re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\N{REPLACEMENT CHARACTER}", text)
+    return child
+
+
+def _urn(*parts: str) -> str:
+    """An id that stays while what it names does."""
+    return uuid.uuid5(uuid.NAMESPACE_URL, "torch-history/" + "/".join(parts)).urn
+
+
+def _write_badges(folder: Path, found: Sequence[Lane], upgrades: Sequence[compare.Comparison | None]) -> None:
+    """badges/: an image per lane that says what its newest release costs."""
+    folder.mkdir()
+    template = _templates().get_template("badge.svg")
+    for lane, upgrade in zip(found, upgrades, strict=True):
+        tally = Counter(change.verdict for change in upgrade.changes) if upgrade else Counter()
+        costs = [f"{tally[verdict]} {verdict.words.lower()}" for verdict in COSTS if tally[verdict]]
+        told = any(count for verdict, count in tally.items() if verdict is not Verdict.CANT_TELL)
+        value = ", ".join(costs) or ("nothing worse" if told else "can't tell")
+        label = f"torch {lane.releases[-1].removeprefix('v')}"
+        colour = "#953800" if costs else "#0b57a4" if told else "#57606a"
+        text = template.render(label=label, value=value, colour=colour, left=_width(label), right=_width(value))
+        (folder / f"{lane.id}.svg").write_text(text, encoding="utf-8")
+
+
+def _width(text: str) -> int:
+    """Pixels that `text` takes in a badge, at 11 pixels of a common font."""
+    return 12 + round(6.7 * len(text))
+
+
+# --- pages
+
+
+def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
+    """A sentence that says what of the site was measured on a GPU."""
+    measured = {tag for lane in found if lane.device == "cuda" for tag in lane.releases}
+    if not measured:
+        return "Nothing here was measured on a GPU yet."
+    missing = len(axis.releases) - len(measured)
+    tags = ", ".join(sorted(measured, key=axis.position))
+    return (
+        f"On a GPU: {tags}; {missing} of the axis were not measured on one." if missing else "On a GPU: every release."
+    )
+
+
+def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: str, on_a_gpu: str) -> None:
+    templates = _templates()
+    here = Path(__file__).parent / "templates"
+    pages = [*((page.file, page.words) for page in PAGES), ("method.html", "Method")]
+    common = {"pages": pages, "feeds": feeds, "newest": axis.newest, "on_a_gpu": on_a_gpu}
+    for page in PAGES:
+        text = templates.get_template("page.html").render(
+            **common, here=page.file, title=page.title, lead=page.lead, scripts=page.scripts
+        )
+        (folder / page.file).write_text(text, encoding="utf-8")
+        shutil.copy(here / f"{page.name}.js", folder)
+    for name in ("style.css", "app.js", "verdicts.js", "history.js"):
+        shutil.copy(here / name, folder)
+    documents = [(name, words, _rendered(name, calibration)) for name, words in DOCUMENTS.items()]
+    method = templates.get_template("method.html").render(
+        **common,
+        here="method.html",
+        title="How numbers and verdicts are made",
+        documents=documents,
+        constants=verdicts,
+    )
+    (folder / "method.html").write_text(method, encoding="utf-8")
+
+
+def _write_charts(folder: Path, memory: Path) -> None:
+    """vega.js, the libraries that draw, and charts.js, the charts that Altair describes; remembered until either changes."""
+    source = Path(__file__).with_name("charts.py").read_bytes()
+    versions = [metadata.version(name) for name in ("altair", "vl-convert-python")]
+    kept = memory / f"charts-{hashlib.sha256(source + repr(versions).encode()).hexdigest()[:16]}"
+    if not kept.exists():
+        import vl_convert
+
+        from . import charts
+
+        memory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=memory) as scratch:
+            new = Path(scratch, "charts")
+            new.mkdir()
+            bundle = vl_convert.javascript_bundle(SNIPPET, charts.VEGA_LITE)
+            (new / "vega.js").write_text(f"(() => {{{bundle}}})();\n", encoding="utf-8")
+            specs = json.dumps(charts.specs(), separators=(",", ":")).replace("<", "\\u003c")
+            (new / "charts.js").write_text(f"window.torchHistory.charts = {specs};\n", encoding="utf-8")
+            for old in memory.glob("charts-*"):
+                shutil.rmtree(old)
+            os.rename(new, kept)
+    for path in kept.iterdir():
+        shutil.copy(path, folder)
+
+
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("torch_history.site"),
+        autoescape=select_autoescape(enabled_extensions=("html", "svg"), default=True, default_for_string=True),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+def _rendered(name: str, calibration: str) -> Markup:
+    """A document as HTML, one level below the page's own headings, its links to other documents made anchors."""
+    text = calibration if name == "calibration" else (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(text.partition("\n")[2] if text.startswith("# ") else text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 1)}"
+        if token.type == "code_block" or token.type == "fence":
+            token.attrSet("tabindex", "0")
+        _keep_anchors(token.children or [])
+    html = str(markdown.renderer.render(tokens, markdown.options, {}))
+    region = '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
+    html = html.replace("<table>", region).replace("</table>", "</table></div>")
+    return Markup(html.replace("<pre><code", '<pre tabindex="0"><code'))
+
+
+def _keep_anchors(tokens: Sequence[Token]) -> None:
+    """Links to a document shown on the page lead to it; others, which lead nowhere without a repository, are plain text."""
+    shown = False
+    for token in tokens:
+        if token.type == "link_open":
+            target = Path(str(token.attrGet("href")).partition("#")[0]).stem
+            shown = target in DOCUMENTS and str(token.attrGet("href")).partition("#")[0].endswith(".md")
+            if shown:
+                token.attrSet("href", f"#{target}")
+        if token.type in ("link_open", "link_close") and not shown:
+            token.type, token.tag, token.nesting, token.attrs = "text", "", 0, {}
+            token.content = ""

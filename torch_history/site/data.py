@@ -1,0 +1,451 @@
+"""What did one machine measure in one environment, over all releases? A lane: all that the site shows, from its launches.
+
+A lane is written in parts of some releases. What a part holds, and what each file of launches is about, is remembered beside
+the environments, so publishing again reads only what is new, and a thousand releases need no more memory than a part.
+docs/site.md lists the keys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import itertools
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from ..analysis import claims, compare, steps
+from ..analysis.verdicts import NOT_MEASURED, History, Series, compare_history, disturbed, history
+from ..releases.axis import Axis
+from ..store.files import read_object, warn, write_atomically
+from ..store.launches import ENVIRONMENTS, Launch, machines_in, read_environment, read_file
+from ..store.machines import record_of
+from .processes import at_once
+
+SCHEMA = 1
+"""Of the site's data; it grows by one when a key goes or changes its meaning, not when one is added."""
+
+PUBLISHED = "published"
+"""Folder in `env/` that remembers what was read of the results."""
+
+INDEX = "index.json"
+"""What is remembered of a machine's files, beside the parts that were made of them."""
+
+PART = 64
+"""Releases of a part: all of PyTorch's so far are one, and of a thousand one new release changes a sixteenth."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some neighbouring releases of a lane as the pages read them: `file` is its JSON, `series` the keys of what is in it,
+    and `words` the answers to the claims, question -> (release, word)."""
+
+    file: Path
+    series: list[Sequence[str]]
+    words: dict[str, list[tuple[str, str]]]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One machine in one environment: `releases` are the tags that it measured, oldest first, in `parts`, `changes` what
+    each changed against the one before it, where that can be told from both alone, and `facts` their environments."""
+
+    machine: dict[str, Any]
+    environment: str
+    releases: list[str]
+    parts: list[Part]
+    changes: list[dict[str, Any] | None]
+    facts: dict[str, dict[str, Any]]
+    files: _Files
+
+    @functools.cached_property
+    def found(self) -> History:
+        """The launches of the newest releases, as many as steps are looked for in; read when it is asked for first."""
+        return self.files.history(self.environment, self.releases[-steps.WINDOW :])
+
+    @property
+    def name(self) -> str:
+        return str(self.machine["machine"])
+
+    @property
+    def id(self) -> str:
+        """In addresses and names of files, whatever characters the machine's name has: letters, digits and dashes."""
+        words = f"{self.name}-{self.environment}"
+        plain = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-")
+        return (
+            plain if plain == words.replace(".", "-") else f"{plain}-{hashlib.sha256(words.encode()).hexdigest()[:6]}"
+        )
+
+    @property
+    def device(self) -> str:
+        return str(self.machine.get("device", "cpu"))
+
+    @property
+    def words(self) -> str:
+        """As a person says it: `AMD EPYC, 2 cores, CPU, 1 thread, Python 3.11`."""
+        record = self.machine
+        subject = record.get("gpu") or record.get("cpu") or self.name
+        cores = f"{record['num_cpu']} cores" if record.get("num_cpu") and not record.get("gpu") else ""
+        threads = record.get("threads")
+        said = f"{threads} thread{'' if threads == '1' else 's'}" if threads and self.device == "cpu" else ""
+        lane = re.sub(r"^release-py", "Python ", self.environment)
+        device = "GPU" if self.device == "cuda" else self.device.upper()
+        return ", ".join(str(part) for part in (subject, cores, device, said, lane) if part)
+
+
+def lanes(results_dir: Path, axis: Axis, memory: Path) -> list[Lane]:
+    """Every lane of every machine, the newest release first. What was read is remembered in the folder `memory`."""
+    found = [lane for name in machines_in(results_dir) for lane in _of_machine(results_dir, name, axis, memory)]
+    return sorted(found, key=lambda lane: (-axis.position(lane.releases[-1]), -len(lane.releases), lane.id))
+
+
+# --- reading
+
+
+@dataclass(frozen=True)
+class _Head:
+    """That a file holds launches of some releases of one version of a benchmark in one environment, the last at `last`;
+    `sessions` are those of each release."""
+
+    environment: str
+    benchmark: str
+    version: str
+    last: str
+    sessions: dict[str, list[str]]
+
+
+class _Files:
+    """The files of launches of one machine. `stamps` tell whether a file is the one that was read, `heads` what is in it."""
+
+    def __init__(self, folder: Path, remembered: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._launches = functools.lru_cache(2 * PART)(lambda name: list(read_file(folder / name)))
+        self.stamps: dict[str, list[int]] = {}
+        self.heads: dict[str, list[_Head]] = {}
+        for path in sorted(folder.glob("*.jsonl")):
+            self.stamps[path.name] = [*_stamp(path), *_stamp(path.with_suffix(ENVIRONMENTS))]
+            kept = remembered.get(path.name, {})
+            same = kept.get("stamp") == self.stamps[path.name]
+            self.heads[path.name] = [_Head(*head) for head in kept["heads"]] if same else _heads(read_file(path))
+        every = sorted((head for heads in self.heads.values() for head in heads), key=lambda head: head.last)
+        self.newest = {(head.environment, head.benchmark): head.version for head in every}
+        self._of: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        self._sessions: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._measured: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for name, heads in self.heads.items():
+            for head in heads:
+                if self.newest[head.environment, head.benchmark] == head.version:
+                    for release, sessions in head.sessions.items():
+                        names = self._of[head.environment][release]
+                        names += [name] if name not in names else []
+                        self._sessions[head.environment, release].update(sessions)
+                        for session in sessions:
+                            self._measured[head.environment, session].add(release)
+
+    def of_environments(self) -> dict[str, dict[str, list[str]]]:
+        """Environment -> release -> the files with launches of it, of the newest version of their benchmark."""
+        return {environment: dict(of) for environment, of in self._of.items()}
+
+    def beside(self, environment: str, old: str, new: str, axis: Axis) -> set[str]:
+        """Both releases, and all others of the axis that were measured in a session of both."""
+        shared = self._sessions[environment, old] & self._sessions[environment, new]
+        measured = {tag for session in shared for tag in self._measured[environment, session]}
+        return {old, new, *(tag for tag in measured if tag in axis)}
+
+    def history(self, environment: str, tags: Collection[str]) -> History:
+        """What `verdicts.history` gives of all files, of these releases."""
+        names = dict.fromkeys(name for tag in tags for name in self._of[environment][tag])
+        return history(
+            launch
+            for name in names
+            for launch in self._launches(name)
+            if launch.environment == environment
+            and launch.release in tags
+            and self.newest[environment, launch.benchmark] == launch.version
+        )
+
+    def digest(self, environment: str, tags: Sequence[str], axis: Axis) -> str:
+        """Of all that decides what these releases have in this environment."""
+        releases = [repr(axis.releases[axis.position(tag)]) for tag in tags]
+        stamps = [[tag, name, self.stamps[name]] for tag in tags for name in self._of[environment][tag]]
+        versions = sorted(item for item in self.newest.items() if item[0][0] == environment)
+        return hashlib.sha256(json.dumps([environment, releases, stamps, versions]).encode()).hexdigest()[:32]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            name: {"stamp": stamp, "heads": [list(vars(head).values()) for head in self.heads[name]]}
+            for name, stamp in self.stamps.items()
+        }
+
+
+def _stamp(path: Path) -> list[int]:
+    if not path.exists():
+        return [0, 0]
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _heads(launches: Iterable[Launch]) -> list[_Head]:
+    apart: dict[tuple[str, str, str], list[Launch]] = defaultdict(list)
+    for launch in launches:
+        apart[launch.environment, launch.benchmark, launch.version].append(launch)
+    return [_Head(*key, max(launch.started_at for launch in of), _sessions_of(of)) for key, of in apart.items()]
+
+
+def _sessions_of(launches: Iterable[Launch]) -> dict[str, list[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for launch in launches:
+        found[launch.release].add(launch.session)
+    return {release: sorted(sessions) for release, sessions in found.items()}
+
+
+@functools.cache
+def _made_by() -> str:
+    """Digest of this package, another version of which makes everything anew."""
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parents[1].rglob("*.py")))
+    return hashlib.sha256(sources).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A part to be made in a process of its own: `tags` with their facts, written to `path` unless that is None, and what
+    was `changed`, old release -> new one."""
+
+    files: _Files
+    environment: str
+    tags: Sequence[str]
+    changed: Sequence[tuple[str, str]]
+    path: Path | None
+    facts: Mapping[str, Mapping[str, Any]]
+    axis: Axis
+
+    def make(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What is remembered of the part, empty if it was not asked for; and the changes, release -> `_change`."""
+        beside = [self.files.beside(self.environment, *pair, self.axis) for pair in self.changed]
+        found = self.files.history(self.environment, set(self.tags if self.path else ()).union(*beside))
+        part: dict[str, Any] = {}
+        with threadpool_limits(1):
+            if self.path:
+                own = {series: {tag: of[tag] for tag in of if tag in self.tags} for series, of in found.items()}
+                data = _part({series: of for series, of in own.items() if of}, self.tags, self.facts, self.axis)
+                write_atomically(self.path, json.dumps(data, separators=(",", ":"), allow_nan=False))
+                words = {
+                    question: [(answer["release"], answer["word"]) for answer in answers]
+                    for question, answers in data["answers"].items()
+                }
+                part = {"series": [row["key"] for row in data["series"]], "words": words}
+            return part, {new: _change(found, old, new) for old, new in self.changed}
+
+
+def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Iterator[Lane]:
+    folder = (results_dir / name).resolve()
+    own = memory / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    own.mkdir(parents=True, exist_ok=True)
+    known: dict[str, Any] = {}
+    with contextlib.suppress(ValueError):
+        known = read_object(own / INDEX)
+    if known.get("made_by") != _made_by():
+        known = {}
+    files = _Files(folder, known.get("files", {}))
+    parts: dict[str, Any] = known.get("parts", {})
+    changes: dict[str, Any] = known.get("changes", {})
+    used: dict[str, dict[str, Any]] = {"parts": {}, "changes": {}}
+    for environment, names in sorted(files.of_environments().items()):
+        others = sorted(tag for tag in names if tag not in axis)
+        if others:
+            warn(f"{folder}: launches of {', '.join(others)} are left out: there is no such release on the axis.")
+        tags = sorted((tag for tag in names if tag in axis), key=axis.position)
+        if not tags:
+            continue
+        batches = [tags[first : first + PART] for first in range(0, len(tags), PART)]
+        keys = [files.digest(environment, batch, axis) for batch in batches]
+        before = {new: old for old, new in itertools.pairwise(tags)}
+        pairs = {
+            new: files.digest(environment, [old, new, *sorted(files.beside(environment, old, new, axis))], axis)
+            for new, old in before.items()
+        }
+        facts = {tag: read_environment(results_dir, name, tag, environment) for tag in tags}
+        tasks = []
+        for batch, key in zip(batches, keys, strict=True):
+            path = own / f"{key}.json"
+            task = _Task(
+                files,
+                environment,
+                batch,
+                changed=[(before[tag], tag) for tag in batch if tag in pairs and pairs[tag] not in changes],
+                path=None if key in parts and path.exists() else path,
+                facts={tag: facts[tag] for tag in batch},
+                axis=axis,
+            )
+            if task.path or task.changed:
+                tasks.append(task)
+        for task, (part, changed) in zip(tasks, at_once([task.make for task in tasks]), strict=True):
+            if task.path:
+                parts[task.path.stem] = part
+            changes.update({pairs[tag]: change for tag, change in changed.items()})
+        used["parts"].update({key: parts[key] for key in keys})
+        used["changes"].update({key: changes[key] for key in pairs.values()})
+        yield Lane(
+            record_of(results_dir / name),
+            environment,
+            tags,
+            parts=[Part(own / f"{key}.json", parts[key]["series"], parts[key]["words"]) for key in keys],
+            changes=[changes[pairs[tag]] if tag in pairs else None for tag in tags],
+            facts=facts,
+            files=files,
+        )
+    remembered = {"made_by": _made_by(), "files": files.to_json(), **used}
+    write_atomically(own / INDEX, json.dumps(remembered, separators=(",", ":")))
+    for path in own.glob("*.json"):
+        if path.stem not in used["parts"] and path.name != INDEX:
+            path.unlink()
+
+
+def _change(found: History, old: str, new: str) -> dict[str, Any] | None:
+    """What `new` changed against `old`: `tally` by verdict, and the keys of the series that `changed`. None where the times
+    of some series are tied by other releases only, which a part does not know all of."""
+    for series, of in found.items():
+        rounds = [
+            {(launch.session, launch.round) for launch, case in of.get(tag, []) if case.number is not None}
+            for tag in (old, new)
+        ]
+        if series.varies and all(rounds) and not rounds[0] & rounds[1]:
+            return None
+    told = [change for change in compare_history(found, old, new) if change.reason != NOT_MEASURED]
+    return {
+        "old": old,
+        "tally": Counter(change.verdict.words for change in told),
+        "changed": [_key(change.series) for change in told if change.verdict.kind in compare.SAID_FIRST],
+    }
+
+
+# --- what the pages are given
+
+
+def newest(lane: Lane) -> compare.Comparison | None:
+    """The newest release of a lane against the one before it; None where there is no other."""
+    if len(lane.releases) < 2:
+        return None
+    old, new = lane.releases[-2:]
+    return compare.compared(lane.name, lane.environment, old, new, lane.found, lane.facts, lane.device)
+
+
+def _key(series: Series) -> list[str]:
+    """What a series is called within a lane; sorts as series do."""
+    return [series.benchmark, *series.parameters]
+
+
+def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: Axis) -> dict[str, Any]:
+    """Some releases of a lane as the pages read them: docs/site.md lists the keys."""
+    position = {tag: i for i, tag in enumerate(tags)}
+    rounds: dict[tuple[str, int], int] = {}
+    reasons: dict[str, int] = {}
+    patterns: dict[tuple[tuple[int, int], ...], int] = {}
+    rows = []
+    for series, releases in found.items():
+        where: list[tuple[int, int]] = []
+        numbers: list[float] = []
+        uneasy: list[int] = []
+        missing: list[list[int]] = []
+        for tag in sorted(releases, key=position.__getitem__):
+            pairs = releases[tag]
+            known = False
+            for launch, case in pairs:
+                if case.number is not None:
+                    known = True
+                    if disturbed(launch):
+                        uneasy.append(len(numbers))
+                    block = rounds.setdefault((launch.session, launch.round), len(rounds))
+                    where.append((position[tag], block))
+                    numbers.append(case.number)
+            if not known:
+                case = pairs[-1][1]
+                reason = reasons.setdefault(case.failed or case.unavailable, len(reasons))
+                missing.append([position[tag], reason, int(bool(case.failed))])
+        plain = [parameter.strip("'") for parameter in series.parameters]
+        rows.append(
+            {
+                "key": _key(series),
+                "question": series.question,
+                "metric": series.metric,
+                "benchmark": series.benchmark,
+                "parameters": plain,
+                "variant": "".join(plain[:1]),
+                "size": " ".join(plain[1:]),
+                "unit": series.unit,
+                "pattern": patterns.setdefault(tuple(where), len(patterns)),
+                "numbers": numbers,
+                "disturbed": uneasy,
+                "missing": missing,
+            }
+        )
+    releases_of = [axis.releases[axis.position(tag)] for tag in tags]
+    return {
+        "releases": [
+            {
+                "tag": release.tag,
+                "date": release.date.isoformat(),
+                "estimated": release.date_source == "estimated",
+                "yanked": release.yanked,
+                "facts": facts[release.tag],
+            }
+            for release in releases_of
+        ],
+        "rounds": list(rounds),
+        "reasons": list(reasons),
+        "patterns": list(patterns),
+        "series": rows,
+        "answers": {
+            question: [
+                {"release": tag, "word": of[tag].word, "sentence": of[tag].sentence} for tag in tags if tag in of
+            ]
+            for question, of in claims.answers(found).items()
+        },
+        "limits": claims.limits(found, tags),
+    }
+
+
+def lane_data(lane: Lane, axis: Axis) -> dict[str, Any]:
+    """What of a lane is about all its releases: docs/site.md lists the keys."""
+    happened = steps.of_history(lane.found, axis)
+    said = compare.told(happened, lane.found, lambda tag, _: lane.facts[tag], lane.device)
+    words: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for part in lane.parts:
+        for question, of_part in part.words.items():
+            words[question] += [(tag, word) for tag, word in of_part]
+    keys = sorted({tuple(key) for part in lane.parts for key in part.series})
+    series = {key: i for i, key in enumerate(keys)}
+    return {
+        "schema": SCHEMA,
+        "id": lane.id,
+        "machine": lane.machine,
+        "environment": lane.environment,
+        "words": lane.words,
+        "parts": [f"{lane.id}.{number}" for number in range(len(lane.parts))],
+        "series": list(series),
+        "changes": [
+            change and {**change, "changed": [series[tuple(key)] for key in change["changed"]]}
+            for change in lane.changes
+        ],
+        "steps": [
+            {
+                "series": series[tuple(_key(step.series))],
+                "kind": step.kind.value,
+                "old": step.old,
+                "new": step.new,
+                "until": step.until,
+                "verdict": step.verdict.words,
+                "ratio": step.ratio,
+                "sentence": sentence,
+            }
+            for step, sentence in zip(happened, said, strict=True)
+        ],
+        "claims": claims.as_data(words, lane.found, list(zip(happened, said, strict=True))),
+    }

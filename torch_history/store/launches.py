@@ -1,0 +1,193 @@
+"""What was measured, launch by launch: each fresh process with its session, its samples, or the reason for having none.
+
+One JSON line per launch and benchmark in `results/<machine>/<tag>-<environment>.jsonl`, and in a file that ends in
+`.environments` what was measured: the libraries in the wheel and every package around it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import secrets
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .files import Check, append_lines, fields_of, is_list_of, is_number, is_positive, is_text, parse, read_lines, warn
+
+ENVIRONMENTS = ".environments"
+"""Ending of the file beside a release's launches that says what was measured; asv would load one that ends in .json."""
+
+ABOVE_ZERO = ("seconds", "ratio")
+"""Units of numbers that are above zero; what is not is no measurement, and has no logarithm."""
+
+IN_A_CASE: dict[str, Check] = {
+    "parameters": is_list_of(is_text),
+    "samples": is_list_of(is_positive),
+    "value": is_number,
+    "unavailable": is_text,
+    "failed": is_text,
+}
+IN_A_LAUNCH: dict[str, Check] = {
+    **dict.fromkeys(("session", "launch", "release", "environment", "benchmark", "version", "started_at"), is_text),
+    "round": lambda value: type(value) is int,
+    "duration": is_number,
+    "facts": lambda value: isinstance(value, dict),
+    "cases": lambda value: isinstance(value, list),
+}
+"""What each key of a line must hold; it may come from another version, or from anywhere."""
+
+
+def new_session() -> str:
+    """A name for a session, readable and sortable: its start in UTC and a random part."""
+    return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def unit_of(benchmark: str) -> str:
+    """What a benchmark counts, by the name of its metric; a count has no unit."""
+    metric = benchmark.rpartition(".")[2]
+    if metric.endswith(("_time", "_call")):
+        return "seconds"
+    if metric.endswith("over_median"):
+        return "ratio"
+    if metric.endswith("stalls"):
+        return "stalls"
+    return "bytes" if metric.endswith(("memory", "retained")) else ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one launch found for one set of parameters: samples, or a value, or the reason for neither.
+
+    `samples` are seconds per call, to seven digits; `value` is a count or bytes; `unavailable` says why this release cannot
+    run it, `failed` how it went wrong.
+    """
+
+    parameters: tuple[str, ...]
+    samples: tuple[float, ...] = ()
+    value: float | None = None
+    unavailable: str = ""
+    failed: str = ""
+
+    @classmethod
+    def of(cls, data: Any) -> Case:
+        """From an object in a line of a file. Raises ValueError where it is no case."""
+        found = fields_of(cls, data, IN_A_CASE)
+        if len(found) < 2:
+            raise ValueError("a case has neither a number nor a reason")
+        found["samples"] = tuple(found.get("samples", ()))
+        return cls(**{**found, "parameters": tuple(found["parameters"])})
+
+    @property
+    def number(self) -> float | None:
+        """The launch's one number: the value, or the quickest of its samples; None where there is a reason instead.
+
+        What disturbs a process only adds to its time, so the quickest sample says most of the code (Chen and Revels 2016,
+        "Robust benchmarking in noisy environments"): between two launches of one release it differs by a third less than
+        the median. A sample is itself made of medians of blocks, so it is no stroke of luck.
+        """
+        return min(self.samples) if self.samples else self.value
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One benchmark in one start of the interpreter. `round` counts the session's turns through its releases from 1; a
+    run by plain asv has no turns of ours and stores 0."""
+
+    session: str
+    round: int
+    launch: str
+    release: str
+    environment: str
+    benchmark: str
+    version: str
+    started_at: str
+    duration: float
+    facts: dict[str, Any]
+    cases: tuple[Case, ...]
+
+    def to_json(self) -> str:
+        cases = [
+            {key: value for key, value in vars(case).items() if key == "parameters" or value not in ((), "", None)}
+            for case in self.cases
+        ]
+        return json.dumps({**vars(self), "cases": cases}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> Launch:
+        """Raises ValueError where `line` is not one launch. A key that is not known is a newer version's and passed over."""
+        found = fields_of(cls, parse(line), IN_A_LAUNCH)
+        cases = tuple(Case.of(case) for case in found["cases"])
+        values = [case.value for case in cases if case.value is not None]
+        if unit_of(found["benchmark"]) in ABOVE_ZERO and not all(map(is_positive, values)):
+            raise ValueError("a time of zero or less is none")
+        return cls(**{**found, "cases": cases})
+
+
+def append_launches(path: Path, launches: list[Launch]) -> None:
+    """Appends `launches` as `append_lines` does."""
+    append_lines(path, [launch.to_json() for launch in launches])
+
+
+def machines_in(results_dir: Path) -> list[str]:
+    """The machines of which there are launches, each the name of its folder."""
+    return sorted({path.parent.name for path in results_dir.glob("*/*.jsonl")})
+
+
+def read_launches(results_dir: Path, machine: str) -> Iterator[Launch]:
+    """Every launch stored for `machine`, file by file. A line that is none, such as the torn last one of a killed run, is
+    left out with a warning that names it."""
+    for path in sorted(Path(results_dir, machine).glob("*.jsonl")):
+        yield from read_file(path)
+
+
+def read_file(path: Path) -> Iterator[Launch]:
+    """The launches of one file, as `read_launches` reads them."""
+    yield from read_lines(path, Launch.from_json)
+
+
+def read_on_axis(results_dir: Path, machine: str, axis: Container[str]) -> Iterator[Launch]:
+    """Those of `read_launches` whose release is on the axis; where others are left out a warning names their releases."""
+    others = set()
+    for launch in read_launches(results_dir, machine):
+        if launch.release in axis:
+            yield launch
+        else:
+            others.add(launch.release)
+    if others:
+        folder = Path(results_dir, machine)
+        warn(f"{folder}: launches of {', '.join(sorted(others))} are left out: there is no such release on the axis.")
+
+
+def append_environment(path: Path, environment: dict[str, Any]) -> None:
+    """Adds `environment` to the file of a release unless it is there; a line is {"id": ..., "environment": {...}}."""
+    known = {line["id"] for line in read_lines(path, _environment)} if path.exists() else set()
+    if (digest := digest_of(environment)) not in known:
+        append_lines(path, [json.dumps({"id": digest, "environment": environment}, separators=(",", ":"))])
+
+
+def read_environment(results_dir: Path, machine: str, release: str, environment: str) -> dict[str, Any]:
+    """What was measured last for `release` in `environment` (`release-py3.11`); empty where nothing is known."""
+    path = Path(results_dir, machine, f"{release}-{environment}{ENVIRONMENTS}")
+    lines = list(read_lines(path, _environment)) if path.exists() else []
+    return dict(lines[-1]["environment"]) if lines else {}
+
+
+def digest_of(environment: dict[str, Any]) -> str:
+    """What a launch names its environment by."""
+    return hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _environment(line: bytes) -> dict[str, Any]:
+    """Raises ValueError where `line` is no environment, or names packages in another form than name==version."""
+    try:
+        record = parse(line)
+        environment = record["environment"]
+        if not is_text(record["id"]):
+            raise TypeError
+        dict(package.split("==", 1) for package in environment.get("packages", []))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError("it is no environment") from error
+    return dict(record)
