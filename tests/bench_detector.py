@@ -1,4 +1,4 @@
-"""Does `torch_history/analysis/steps.py` find what is planted, and nothing else? One table beside asv's detector and Apache Otava.
+"""Does `torch_history/analysis/steps.py` find what is planted, and nothing else? A table beside asv's and Apache Otava's.
 
 `python -m tests.bench_detector --otava PYTHON --write`; PYTHON has apache-otava. All three read the same series: ours every
 launch with its session, the others the median of each release. Noise is drawn, or replayed from the launches in results/.

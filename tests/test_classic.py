@@ -29,6 +29,7 @@ from asv.results import Results
 from asv.runner import BenchmarkResult
 
 import torch_history.releases.axis
+from torch_history.errors import UserError
 from torch_history.releases.axis import Axis
 from torch_history.site import asv_dashboard as classic
 
@@ -185,7 +186,7 @@ def test_tampered_vendored_file_is_refused(
     with (vendor / "stupidtable.min.js").open("a") as stream:
         stream.write(" ")
     monkeypatch.setattr(classic, "VENDOR", vendor)
-    with pytest.raises(util.UserError, match=r"vendor/stupidtable\.min\.js is not the file .*sha512.*Restore it"):
+    with pytest.raises(UserError, match=r"vendor/stupidtable\.min\.js is not the file .*sha512.*Restore it"):
         publish(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
 
 
@@ -196,14 +197,14 @@ def test_missing_vendored_file_is_refused(
     shutil.copytree(classic.VENDOR, vendor)
     (vendor / "md5.min.js").unlink()
     monkeypatch.setattr(classic, "VENDOR", vendor)
-    with pytest.raises(util.UserError, match=r"md5\.min\.js, of which torch-history has no copy.*add md5\.min\.js"):
+    with pytest.raises(UserError, match=r"md5\.min\.js, of which torch-history has no copy.*add md5\.min\.js"):
         publish(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
 
 
 def test_changed_dashboard_is_refused(published: Published, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = classic._Edit("a thing", "asv.js", "a line asv never had", "")
     monkeypatch.setattr(classic, "_EDITS", (gone,))
-    with pytest.raises(util.UserError, match=r"asv\.js is not the one .* a thing\. Install asv 0\.6\.6"):
+    with pytest.raises(UserError, match=r"asv\.js is not the one .* a thing\. Install asv 0\.6\.6"):
         publish(published.conf, Axis.load(published.conf.repo), tmp_path / "html")
 
 

@@ -28,8 +28,8 @@ from asv.machine import Machine, MachineCollection
 from click.testing import CliRunner, Result
 
 from torch_history import cli
-from torch_history.cli import suite
-from torch_history.errors import SessionError
+from torch_history.cli import report, suite
+from torch_history.errors import SessionError, UserError
 from torch_history.measuring import machine_records
 from torch_history.measuring.locks import alone, beside
 from torch_history.measuring.plan import Plan
@@ -303,7 +303,7 @@ def test_site_and_documents_are_made_without_what_cannot_be_read(
     assert (dashboard / "graphs" / "summary" / f"{TIME['name']}.json").is_file()
     (lane,) = json.loads((tmp_path / "html" / "data" / "index.json").read_text())["lanes"]
     assert (lane["machine"], lane["environment"]) == ("here", ENVIRONMENT)
-    monkeypatch.setattr(cli, "PICTURE", ("here", ENVIRONMENT, BYTES["name"], "small"))
+    monkeypatch.setattr(report, "PICTURE", ("here", ENVIRONMENT, BYTES["name"], "small"))
     assert "differ from what results/ holds" in command("document", "--check").stderr
 
 
@@ -385,7 +385,7 @@ def test_environment_with_a_damaged_mark_is_not_used_and_can_be_pruned(tmp_path:
 def test_damaged_lock_is_refused_in_a_sentence(root: Path, tmp_path: Path, damage: str) -> None:
     lock = tmp_path / "releases.lock"
     lock.write_bytes(DAMAGE[damage]((root / "releases.lock").read_bytes()))
-    with pytest.raises(util.UserError, match=r"releases.lock is not valid TOML: .* Restore it"):
+    with pytest.raises(UserError, match=r"releases.lock is not valid TOML: .* Restore it"):
         environments.locked_packages(Axis.load(root / "releases.toml").newest, "3.11", lock)
 
 

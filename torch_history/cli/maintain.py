@@ -43,7 +43,7 @@ def sync(write: bool, address: str | None) -> None:
         out.print(plain(sentence))
     names = ", ".join(release.tag for release in found.new)
     if not found.new:
-        out.print("The suite.axis has every release that the index has.")
+        out.print("The axis has every release that the index has.")
     elif write:
         index.write(path, text)
         out.print(f"Added {names}. Pin what they need with `torch-history lock`, measure them with `asv run NEW`.")
