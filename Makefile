@@ -8,7 +8,7 @@ QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-.PHONY: help run test test-fast lint bench bench-asv bench-clock bench-site browser lock document publish clean
+.PHONY: help run test test-fast lint bench bench-asv bench-clock bench-site bench-start browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -17,7 +17,7 @@ help:
 	@command -v $(PYTHON) >/dev/null || { echo "torch-history needs Python 3.11 or newer: '$(PYTHON)' is not on this machine. Install it, or name another: make run PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(sed -nE 's/^(uv==[^ ]+).*/\1/p' requirements.lock)"
-	$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	$(UV) pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
 	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -58,6 +58,10 @@ bench-clock: .venv/ready
 # make bench-site   what publishing costs as the history grows to 1,000 releases; takes ten minutes
 bench-site: .venv/ready
 	$(BIN)/python -m tests.bench_site
+
+# make bench-start   what commands take to start and to answer, as ratios; takes two minutes
+bench-start: .venv/ready
+	$(BIN)/python -m tools.bench_start
 
 # make publish   builds the site from results/
 publish: .venv/ready

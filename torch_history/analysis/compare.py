@@ -115,16 +115,11 @@ def find(
     """Compares two tags by what is stored. Raises CannotCompare, in a sentence that names what there is."""
     if old == new:
         raise CannotCompare(f"{old} was named twice: name two releases.")
-    stored = list(read_launches(results_dir, machine))
-    _one_of([environment], {launch.environment for launch in stored}, "environment", f"on {machine}")
-    stored = [launch for launch in stored if launch.environment == environment]
-    for tag in (old, new):
-        _one_of([tag], {launch.release for launch in stored}, "result of", f"in {environment} on {machine}")
-    theirs = [launch for launch in stored if launch.release in (old, new)]
     wanted = [_plain_name(name) for name in questions], [_plain_name(name) for name in metrics]
-    _one_of(wanted[0], {_question(launch) for launch in theirs}, "question", f"in {old} and {new}")
-    stored = [launch for launch in stored if _question(launch) in wanted[0] or not questions]
-    theirs = [launch for launch in theirs if _question(launch) in wanted[0] or not questions]
+    stored = list(read_launches(results_dir, machine, environment, wanted[0]))
+    theirs = [launch for launch in stored if launch.release in (old, new)]
+    if {launch.release for launch in theirs} != {old, new} or {_question(launch) for launch in theirs} < {*wanted[0]}:
+        _refuse_unknown(results_dir, machine, environment, (old, new), wanted[0])
     _one_of(wanted[1], {_metric(launch) for launch in theirs}, "metric", f"in {old} and {new}")
     asked = [launch for launch in stored if _metric(launch) in wanted[1] or not metrics]
     facts = {tag: read_environment(results_dir, machine, tag, environment) for tag in (old, new)}
@@ -164,6 +159,19 @@ def compared(
         moved=moved(facts[old], facts[new], device),
         one_sided=len(every) - len(changes),
     )
+
+
+def _refuse_unknown(
+    results_dir: Path, machine: str, environment: str, tags: tuple[str, str], questions: Sequence[str]
+) -> None:
+    """Raises CannotCompare where the environment, a release or a question was never measured, and names those that were."""
+    stored = list(read_launches(results_dir, machine))
+    _one_of([environment], {launch.environment for launch in stored}, "environment", f"on {machine}")
+    stored = [launch for launch in stored if launch.environment == environment]
+    for tag in tags:
+        _one_of([tag], {launch.release for launch in stored}, "result of", f"in {environment} on {machine}")
+    theirs = {_question(launch) for launch in stored if launch.release in tags}
+    _one_of(questions, theirs, "question", f"in {tags[0]} and {tags[1]}")
 
 
 def _one_of(names: Iterable[str], known: set[str], what: str, where: str) -> None:

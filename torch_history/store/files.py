@@ -49,8 +49,9 @@ def read_object(path: Path) -> dict[str, Any]:
     return data
 
 
-def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
-    """What `read` makes of each line of a file. Lines for which it raises ValueError are left out, with one warning."""
+def read_lines(path: Path, read: Callable[[bytes], T], asked: Callable[[bytes], bool] = bool) -> Iterator[T]:
+    """What `read` makes of each line of a file that is `asked` for. Lines for which it raises ValueError are left out, with
+    one warning."""
     try:
         with path.open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_SH)  # so that no line is read while it is being written
@@ -60,7 +61,7 @@ def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
         return
     first, wrong = "", 0
     for number, line in enumerate(lines, start=1):
-        if line.strip():
+        if line.strip() and asked(line):
             try:
                 yield read(line)
             except ValueError as error:

@@ -10,7 +10,7 @@ import datetime
 import hashlib
 import json
 import secrets
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,16 +136,20 @@ def machines_in(results_dir: Path) -> list[str]:
     return sorted({path.parent.name for path in results_dir.glob("*/*.jsonl")})
 
 
-def read_launches(results_dir: Path, machine: str) -> Iterator[Launch]:
-    """Every launch stored for `machine`, file by file. A line that is none, such as the torn last one of a killed run, is
-    left out with a warning that names it."""
+def read_launches(
+    results_dir: Path, machine: str, environment: str = "", questions: Collection[str] = ()
+) -> Iterator[Launch]:
+    """Every launch stored for `machine`, file by file, or those in one `environment` and of some `questions` alone: the rest
+    is not even taken apart. A line that is none, such as the torn last one of a killed run, is left out with a warning."""
     for path in sorted(Path(results_dir, machine).glob("*.jsonl")):
-        yield from read_file(path)
+        if not environment or path.stem.partition("-")[2] in ("", environment):
+            yield from (launch for launch in read_file(path, questions) if environment in ("", launch.environment))
 
 
-def read_file(path: Path) -> Iterator[Launch]:
+def read_file(path: Path, questions: Collection[str] = ()) -> Iterator[Launch]:
     """The launches of one file, as `read_launches` reads them."""
-    yield from read_lines(path, Launch.from_json)
+    marks = [f'"benchmark":"{question}.'.encode() for question in questions]
+    yield from read_lines(path, Launch.from_json, lambda line: not marks or any(mark in line for mark in marks))
 
 
 def read_on_axis(results_dir: Path, machine: str, axis: Container[str]) -> Iterator[Launch]:
