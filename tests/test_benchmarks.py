@@ -22,7 +22,7 @@ for _name in ("torch", "numpy", "asv_runner"):
         pytest.skip(f"needs torch, NumPy and asv_runner, and there is no {_name}", allow_module_level=True)
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("benchmarks", "measure", "workloads")
+PACKAGES = ("benchmarks", "contract", "measure", "workloads")
 
 
 def python(code: str, *arguments: str) -> str:
@@ -44,7 +44,7 @@ def discover(root, torch_version):
     '''Every benchmark of one suite, as asv's own discovery finds it; the suite before is forgotten.'''
     torch.__version__ = torch_version or torch.__version__
     for name in list(sys.modules):
-        if name.partition(".")[0] in ("benchmarks", "measure", "workloads"):
+        if name.partition(".")[0] in PACKAGES:
             del sys.modules[name]
     folder = os.path.join(root, "benchmarks")
     before = list(sys.path), list(sys.meta_path)

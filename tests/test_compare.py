@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
+from contract.metrics import CALL_MARGIN
 from torch_history import cli
 from torch_history.analysis import compare as compared
 from torch_history.analysis import verdicts
@@ -333,7 +334,7 @@ def test_shares_in_the_page_are_those_of_the_code(name: str) -> None:
 
 
 def test_margin_of_single_calls_in_the_page_is_that_of_the_code() -> None:
-    assert f"| `CALL_MARGIN` | {100 * verdicts.CALL_MARGIN:.0f} % |" in PAGE
+    assert f"| `CALL_MARGIN` | {100 * CALL_MARGIN:.0f} % |" in PAGE
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from contract.metrics import CALL_MARGIN
+
 from ..errors import UserError
 from ..store.launches import Launch, machines_in, read_environment, read_launches
 from ..store.machines import record_of
@@ -22,7 +24,6 @@ from .causes import in_words, moved, why
 from .steps import Kind, Step
 from .verdicts import (
     BOUND,
-    CALL_MARGIN,
     ERROR_RATE,
     FALSE_RATE,
     MARGIN,

@@ -31,7 +31,8 @@ from asv.repo import get_repo
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..analysis.verdicts import VARYING_UNITS
+from contract.metrics import STEADY, TIMES, metric_of
+
 from ..errors import SessionError
 from ..releases.axis import Axis
 from ..releases.environments import InstallationError
@@ -274,7 +275,7 @@ class Session:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
         `order`, and records them. Returns whether nothing was disturbed, and the steady ones after which the processor was
         not calm for longer than a burst."""
-        timed = any(metric["unit"] in VARYING_UNITS for metric in metrics)
+        timed = any(metric_of(metric["name"]).kind == TIMES for metric in metrics)
         steady = any(_steady(metric) for metric in metrics)
         beside: _Cases = {}
         self._watch.begin()
@@ -446,8 +447,8 @@ class Session:
         return [
             metric
             for metric in metrics
-            if only != ("counts" if metric["unit"] in VARYING_UNITS else "times")
-            and (self._on_gpu or not metric["name"].endswith(("track_kernels", "track_host_syncs")))
+            if only in ("", metric_of(metric["name"]).kind)
+            and (self._on_gpu or not metric_of(metric["name"]).on_gpu_only)
         ]
 
     def _only(self, turn: int) -> str:
@@ -472,7 +473,7 @@ class Session:
 def _suite(conf: Config) -> str:
     """A digest of the sources that say what is measured: after an edit a finished session has something to do again."""
     digest = hashlib.sha256()
-    for folder in (conf.benchmark_dir, "measure", "workloads"):
+    for folder in (conf.benchmark_dir, "contract", "measure", "workloads"):
         for path in sorted(Path(folder).rglob("*.*")):
             if path.suffix in (".py", ".cpp"):
                 digest.update(path.read_bytes())
@@ -496,7 +497,8 @@ def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def _steady(metric: Mapping[str, Any]) -> bool:
     """Whether its calls are repeated within a process."""
-    return str(metric["name"]).endswith("_time")
+    known = metric_of(metric["name"])
+    return known.varies and known.measured == STEADY
 
 
 def _joined(some: _Cases, others: _Cases) -> _Cases:

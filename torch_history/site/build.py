@@ -33,6 +33,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from contract.metrics import METRICS
+
 from ..analysis import causes as why
 from ..analysis import compare, verdicts
 from ..analysis.verdicts import Verdict
@@ -180,6 +182,7 @@ def _write_data(
             "verdicts": _constants(verdicts),
             "compare": _constants(compare),
             "why": _constants(why),
+            "metrics": {name: metric.as_data() for name, metric in METRICS.items()},
         },
     }
     _write_json(folder / "index", index, "torchHistory.index({json});")

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from contract.metrics import metric_of
+
 from .files import Check, append_lines, fields_of, is_list_of, is_number, is_positive, is_text, parse, read_lines, warn
 
 ENVIRONMENTS = ".environments"
 """Ending of the file beside a release's launches that says what was measured; asv would load one that ends in .json."""
-
-ABOVE_ZERO = ("seconds", "ratio")
-"""Units of numbers that are above zero; what is not is no measurement, and has no logarithm."""
 
 IN_A_CASE: dict[str, Check] = {
     "parameters": is_list_of(is_text),
@@ -43,18 +42,6 @@ IN_A_LAUNCH: dict[str, Check] = {
 def new_session() -> str:
     """A name for a session, readable and sortable: its start in UTC and a random part."""
     return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
-
-
-def unit_of(benchmark: str) -> str:
-    """What a benchmark counts, by the name of its metric; a count has no unit."""
-    metric = benchmark.rpartition(".")[2]
-    if metric.endswith(("_time", "_call")):
-        return "seconds"
-    if metric.endswith("over_median"):
-        return "ratio"
-    if metric.endswith("stalls"):
-        return "stalls"
-    return "bytes" if metric.endswith(("memory", "retained")) else ""
 
 
 @dataclass(frozen=True)
@@ -121,7 +108,7 @@ class Launch:
         found = fields_of(cls, parse(line), IN_A_LAUNCH)
         cases = tuple(Case.of(case) for case in found["cases"])
         values = [case.value for case in cases if case.value is not None]
-        if unit_of(found["benchmark"]) in ABOVE_ZERO and not all(map(is_positive, values)):
+        if metric_of(found["benchmark"]).is_positive and not all(map(is_positive, values)):
             raise ValueError("a time of zero or less is none")
         return cls(**{**found, "cases": cases})
 

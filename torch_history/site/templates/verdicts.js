@@ -155,11 +155,11 @@
     const words = (name) => name.replaceAll("_", " ");
     const name = ({question, metric, parameters}) =>
         `${words(question)} ${words(metric)}, ${parameters.join(" ")}`.trimEnd();
-    const varies = (series) => series.unit === "seconds" || series.unit === "ratio";
-    const marginOf = ({metric}) => {
-        const {CALLS, CALL_MARGIN, MARGIN} = constants().verdicts;
-        return CALLS.includes(metric) ? CALL_MARGIN : MARGIN;
-    };
+    /* What contract/metrics.py says of the metric of a series; of one that it does not know, that it is a bare count. */
+    const measure = ({metric}) => constants().metrics[metric]
+        || {kind: "counts", varies: false, margin: 0, more_and_less: ["MORE", "FEWER"]};
+    const varies = (series) => measure(series).varies;
+    const marginOf = (series) => measure(series).margin;
 
     const change = (series, verdict, found = {}) => ({
         series, verdict, kind: constants().verdicts.KINDS[verdict], old: null, new: null, ratio: null, low: null,
@@ -416,10 +416,10 @@
             const reason = `the count differs between launches: [${some.join(", ")}] and [${others.join(", ")}]`;
             return change(at, "CAN'T TELL", {...found, reason});
         }
-        if (constants().verdicts.VARYING_UNITS.includes(series.unit) && Math.min(...found.launches) < 2) {
+        if (measure(series).kind === "times" && Math.min(...found.launches) < 2) {
             return change(at, "CAN'T TELL", {...found, reason: "one launch each"});
         }
-        const [more, fewer] = series.unit === "bytes" ? ["HUNGRIER", "LEANER"] : ["MORE", "FEWER"];
+        const [more, fewer] = measure(series).more_and_less;
         const verdict = now === old ? "SAME" : now > old ? more : fewer;
         return change(at, verdict, {...found, low: ratio, high: ratio, spread: 0});
     };
@@ -795,6 +795,6 @@
         [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
          values.map((value) => said(value, "yes", "no"))]));
 
-    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name,
+    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies,
                    numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
 })();
