@@ -178,12 +178,7 @@ def _write_data(
             }
             for lane in found
         ],
-        "constants": {
-            "verdicts": _constants(verdicts),
-            "compare": _constants(compare),
-            "why": _constants(why),
-            "metrics": {name: metric.as_data() for name, metric in METRICS.items()},
-        },
+        "constants": constants(),
     }
     _write_json(folder / "index", index, "torchHistory.index({json});")
     for lane, of_lane, upgrade in zip(found, data, upgrades, strict=True):
@@ -204,6 +199,13 @@ def _write_text(path: Path, text: str, script: str) -> None:
     path.with_name(f"{path.name}.json").write_text(text, encoding="ascii")
     script = script.replace("{json}", text.replace("<", "\\u003c"))
     path.with_name(f"{path.name}.js").write_text(f"{script}\n", encoding="ascii")
+
+
+def constants() -> dict[str, Any]:
+    """What the pages' scripts decide by: the constants of the modules that decide the same in Python, and the metrics."""
+    modules = {"verdicts": verdicts, "compare": compare, "why": why}
+    metrics = {name: metric.as_data() for name, metric in METRICS.items()}
+    return {**{name: _constants(module) for name, module in modules.items()}, "metrics": metrics}
 
 
 def _constants(module: ModuleType) -> dict[str, Any]:

@@ -687,7 +687,8 @@
     const tallied = (changes) => counted(changes.map((one) => one.verdict));
 
     const summary = (lane, from, to, changes) => {
-        const {MARGIN, CALL_MARGIN, FALSE_RATE, KINDS} = constants().verdicts;
+        const {MARGIN, FALSE_RATE, KINDS} = constants().verdicts;
+        const {CALL_MARGIN} = constants().compare;
         const tally = tallied(changes);
         const told = Object.keys(KINDS).filter((verdict) => tally.has(verdict));
         const counts = told.map((verdict) => `${tally.get(verdict)} ${verdict}`).join(", ");
