@@ -35,7 +35,7 @@ from torch_history.measuring.locks import alone, beside
 from torch_history.measuring.plan import Plan
 from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
-from torch_history.releases import environments
+from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
 from torch_history.store import files as stored
 from torch_history.store import machines
@@ -386,7 +386,7 @@ def test_damaged_lock_is_refused_in_a_sentence(root: Path, tmp_path: Path, damag
     lock = tmp_path / "releases.lock"
     lock.write_bytes(DAMAGE[damage]((root / "releases.lock").read_bytes()))
     with pytest.raises(util.UserError, match=r"releases.lock is not valid TOML: .* Restore it"):
-        environments.locked_packages(Axis.load(root / "releases.toml").newest, "3.11", lock)
+        pins.locked_packages(Axis.load(root / "releases.toml").newest, "3.11", lock)
 
 
 class Here:
