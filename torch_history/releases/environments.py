@@ -332,8 +332,7 @@ def prune(root: Path, wanted: Callable[[str], bool]) -> Pruned:
                 packages.setdefault(_cache_of(folder), set()).update(packages_of(folder))
             _remove(folder)
         removed.append(folder.name)
-    if own in packages:
-        _clean(own, packages.pop(own) - _installed(root))
+    _clean(own, packages.pop(own, set()) - _installed(root))
     after = _links([*folders, own])
     elsewhere = [_kept(place, names) for place, names in packages.items()]
     return Pruned(removed, _freed(before, after), elsewhere)
@@ -355,12 +354,13 @@ def _installed(root: Path) -> set[str]:
 
 
 def _clean(place: Path, packages: Iterable[str]) -> None:
-    """Removes packages from our own cache; uv knows them by their names there, and forgets other versions, too."""
-    names = _names(packages)
-    if not names or not place.exists():
+    """Removes packages from our own cache, and what killed installations left there. uv knows packages by their names
+    there, so it forgets other versions, too, whose files live on in the environments that have them."""
+    if not place.exists():
         return
     try:
-        run_uv(["cache", "clean", "--cache-dir", str(place), *names])
+        if names := _names(packages):
+            run_uv(["cache", "clean", "--cache-dir", str(place), *names])
         run_uv(["cache", "prune", "--cache-dir", str(place)])
     except subprocess.CalledProcessError as error:
         log.warning(f"uv could not clear {place}, which still holds these packages: {error.stderr}")

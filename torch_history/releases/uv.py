@@ -26,6 +26,6 @@ def run_uv(arguments: Sequence[str], stdin: str | None = None, holding: Sequence
         text=True,
         check=True,
         pass_fds=tuple(holding),
-        preexec_fn=dies_with_parent,
+        preexec_fn=dies_with_parent(),
     )
     return answer.stdout
