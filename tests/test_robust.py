@@ -385,7 +385,7 @@ def test_environment_with_a_damaged_mark_is_not_used_and_can_be_pruned(tmp_path:
 def test_damaged_lock_is_refused_in_a_sentence(root: Path, tmp_path: Path, damage: str) -> None:
     lock = tmp_path / "releases.lock"
     lock.write_bytes(DAMAGE[damage]((root / "releases.lock").read_bytes()))
-    with pytest.raises(util.UserError, match=r"releases.lock is not valid TOML: .* Restore it"):
+    with pytest.raises(pins.LockError, match=r"releases.lock is not valid TOML: .* Restore it"):
         pins.locked_packages(Axis.load(root / "releases.toml").newest, "3.11", lock)
 
 
