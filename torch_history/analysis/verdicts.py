@@ -541,14 +541,20 @@ def _missing(series: Series, before: _Pairs, after: _Pairs, olds: list[float], n
     return Change(series, Verdict.NEVER_RAN, reason=why(after))
 
 
+TIME_UNITS = (
+    ("ns", 1e-9), ("μs", 1e-6), ("ms", 1e-3), ("s", 1), ("m", 60), ("h", 3600), ("d", 86400), ("w", 604800), ("y", 31449600)
+)  # fmt: skip
+
+
 def human_seconds(seconds: float) -> str:
-    """Three digits and a unit, as asv writes it: `57.9ms`."""
-    units = (("ns", 1e-9), ("μs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0))
-    name, unit = next((pair for pair in reversed(units) if seconds >= pair[1]), units[0])
+    """Three digits and the largest unit that is no more, as asv writes it: `57.9ms`."""
     if seconds == 0:
         return "0s"
+    name, unit = next((pair for pair in reversed(TIME_UNITS) if seconds >= pair[1]), TIME_UNITS[0])
     number = seconds / unit
     digits = 2 - math.floor(math.log10(number))
+    if not -6 < digits < 8:
+        return f"{number:.3e}{name}"
     return f"{number:.{digits}f}{name}" if digits > 0 else f"{round(number):d}{name}"
 
 

@@ -435,23 +435,17 @@
         return change(at, "NEVER RAN", {reason: after.reason});
     };
 
-    /* asv's human_time and the human_float in it, with three significant digits. */
-    const UNITS = [["ns", 1e-9], ["μs", 1e-6], ["ms", 1e-3], ["s", 1], ["m", 60], ["h", 3600], ["d", 86400],
-                   ["w", 604800], ["M", 2620800], ["q", 7862400], ["y", 31449600], ["C", 3144960000]];
     const humanTime = (seconds) => {
-        const at = UNITS.findIndex((_, i) => i + 1 < UNITS.length && seconds < UNITS[i + 1][1]);
-        return seconds === 0 ? "0s" : at < 0 ? "~0" : humanFloat(seconds / UNITS[at][1]) + UNITS[at][0];
+        const units = constants().verdicts.TIME_UNITS;
+        const [name, unit] = units.findLast(([, least]) => seconds >= least) || units[0];
+        return seconds === 0 ? "0s" : humanFloat(seconds / unit) + name;
     };
     const humanFloat = (value) => {
-        if (value < 0) {
-            return `-${humanFloat(-value)}`;
-        }
         const magnitude = Math.floor(Math.log10(value)) + 1;
         if (magnitude <= -5 || magnitude >= 9) {
             return value.toExponential(3).replace(/e(.)(\d)$/, (_, sign, digit) => `e${sign}0${digit}`);
         }
-        const text = Number.isInteger(value) ? String(value) : fixed(value, Math.max(3 - magnitude, 0));
-        return text.includes(".") || text.length >= 3 ? text : `${text}.${"0".repeat(3 - text.length)}`;
+        return fixed(value, Math.max(3 - magnitude, 0));
     };
     const human = (value, unit) => {
         if (value === null || value === undefined) {
