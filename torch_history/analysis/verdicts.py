@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 
 from ..store.launches import Case, Launch, unit_of
+from ..store.sources import that_count
 
 MARGIN = 0.04
 """A time within 4 % is called the same. Two builds of one source differ by up to 2 % in where code and data lie, and a user
@@ -225,14 +226,14 @@ def disturbed(launch: Launch) -> bool:
 
 
 def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
-    """Series -> release -> its launches in order of time, only those of the series' newest version.
+    """Series -> release -> its launches in order of time, only those of the version that `that_count` tells.
 
     A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone
     that nothing disturbed where there are any.
     """
     found: dict[Series, dict[str, dict[object, tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(dict))
     launches = sorted(launches, key=lambda launch: launch.started_at)
-    newest = {(launch.environment, launch.benchmark): launch.version for launch in launches}
+    newest = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
     for launch in launches:
         if newest[launch.environment, launch.benchmark] != launch.version:
             continue
