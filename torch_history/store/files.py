@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import functools
 import itertools
@@ -66,8 +67,11 @@ def read_bytes(path: Path) -> bytes:
     except OSError as error:
         why = "it is a link" if path.is_symlink() else f"it cannot be read ({error.strerror})"
         raise ValueError(why) from error
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        os.close(descriptor)
+        raise ValueError(f"it cannot be read ({os.strerror(errno.EISDIR)})")
     with open(descriptor, "rb") as stream:
-        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("it is no regular file")
         if status.st_size > LARGEST_FILE:
@@ -112,8 +116,8 @@ def each_line(path: Path, read: Callable[[bytes], T]) -> Iterator[tuple[int, byt
 
 
 def read_lines(path: Path, read: Callable[[bytes], T]) -> Iterator[T]:
-    """What `read` makes of each line of a file. Lines for which it raises ValueError, or whose checksum is of something else,
-    are left out, with one warning."""
+    """What `read` makes of each line of a file. Lines for which it raises ValueError, or whose checksum is of something
+    else, are left out, with one warning."""
     first, wrong = "", 0
     try:
         for number, _, found in each_line(path, read):
