@@ -116,7 +116,7 @@ def test_sample_out_of_bounds_is_left_out_and_checked(tmp_path: Path, sample: fl
 
 def test_facts_rounds_and_durations_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    wrong = [{"facts": {"conditions": 5}}, {"round": 10**30}, {"round": -1}, {"duration": 1e300}]
+    wrong: list[dict[str, Any]] = [{"facts": {"conditions": 5}}, {"round": 10**30}, {"round": -1}, {"duration": 1e300}]
     append_launches(path, [launch(**more) for more in wrong])
     assert list(read_file(path)) == []
 

@@ -277,7 +277,7 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
     known: dict[str, Any] = {}
     with contextlib.suppress(ValueError):
         kept = read_object(own / INDEX)
-        known = kept.get("known") if kept.get("digest") == _digest(_as_json(kept.get("known"))) else {}
+        known = kept["known"] if kept.get("digest") == _digest(_as_json(kept.get("known"))) else {}
     if known.get("made_by") != _made_by():
         known = {}
     files = _Files(folder, known.get("files", {}))
