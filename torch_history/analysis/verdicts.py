@@ -23,6 +23,7 @@ from scipy import sparse, special
 from contract.metrics import COUNTS, MARGIN, Metric, metric_of
 
 from ..store.launches import Case, Launch
+from ..store.sources import that_count
 
 FALSE_RATE = 0.01
 """Of the series of one comparison called FASTER or SLOWER, at most this share is expected not to have changed at all. One in
@@ -232,14 +233,14 @@ def disturbed(launch: Launch) -> bool:
 
 
 def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
-    """Series -> release -> its launches in order of time, only those of the series' newest version.
+    """Series -> release -> its launches in order of time, only those of the version that `that_count` tells.
 
     A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone
     that nothing disturbed where there are any.
     """
     found: dict[Series, dict[str, dict[object, tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(dict))
     launches = sorted(launches, key=lambda launch: launch.started_at)
-    newest = {(launch.environment, launch.benchmark): launch.version for launch in launches}
+    newest = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
     for launch in launches:
         if newest[launch.environment, launch.benchmark] != launch.version:
             continue

@@ -1,6 +1,9 @@
-"""Commands that look after the axis and the disk: `prune`, `sync`, `lock`."""
+"""Commands that look after the axis and the disk: `prune`, `sync`, `lock`; and `check`, after results."""
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 import click
 
@@ -72,4 +75,20 @@ def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
                 out.print(f"Pinned {release.tag} on Python {lane}: {added}.")
 
 
-COMMANDS = (prune, sync, lock)
+@click.command(epilog="Exit code: 0, 1 where something is wrong, 2 wrong usage.")
+@click.argument("results", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
+def check(results: Path | None) -> None:
+    """Name each file and line of RESULTS, by default the suite's, that is damaged, out of bounds or of unknown sources."""
+    from ..reports import check as checks
+
+    results = results and results.resolve()
+    suite = suites.load()
+    found = checks.check(results or suite.results, suite.axis)
+    click.echo(found.summary)
+    for problem in found.problems:
+        click.echo(problem)
+    if found.problems:
+        sys.exit(1)
+
+
+COMMANDS = (prune, sync, lock, check)

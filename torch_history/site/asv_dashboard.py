@@ -28,7 +28,8 @@ from ..analysis.steps import WINDOW
 from ..errors import UserError
 from ..releases.axis import Axis
 from ..store.asv_results import load_asvs
-from ..store.files import warn
+from ..store.files import read_bytes, warn
+from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
 
 VENDOR = Path(__file__).parent / "vendor"
@@ -166,6 +167,7 @@ def link_readable(conf: Config, axis: Axis, folder: Path) -> None:
     results = Path(conf.results_dir).resolve()
     listed = results / "benchmarks.json"
     try:
+        read_bytes(listed)
         Benchmarks.load(conf)
     except Exception as error:
         # A file of another shape may make asv raise anything.
@@ -174,7 +176,7 @@ def link_readable(conf: Config, axis: Axis, folder: Path) -> None:
             "`torch-history run` or `asv run --bench just-discover` writes it anew."
         ) from error
     (folder / listed.name).symlink_to(listed)
-    for machine in sorted({path.parent for path in results.glob("*/*.json")}):
+    for machine in sorted({path.parent for path in results.glob("*/*.json") if not unfit(path.parent)}):
         write_json(folder / machine.name / RECORD, record_of(machine), Machine.api_version)
         newest = _newest(axis, set(machine.glob("*.json")) - {machine / RECORD})
         for path in newest:

@@ -43,7 +43,7 @@ from ..releases.axis import Axis
 from ..reports import calibration
 from ..store.launches import machines_in
 from .asv_dashboard import link_readable, publish_linked
-from .data import PUBLISHED, SCHEMA, Lane, lane_data, lanes, newest
+from .data import PUBLISHED, SCHEMA, Lane, file_name, lane_data, lanes, left_out, newest
 from .processes import at_once, beside
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,7 +123,13 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
             if not found:
                 raise nothing
             told = at_once([functools.partial(_told, lane, axis) for lane in found])
-        data, upgrades = zip(*told, strict=True)
+        for lane, of in zip(found, told, strict=True):
+            if isinstance(of, str):
+                left_out(lane.name, lane.environment, of)
+        found = [lane for lane, of in zip(found, told, strict=True) if not isinstance(of, str)]
+        if not found:
+            raise nothing
+        data, upgrades = zip(*(of for of in told if not isinstance(of, str)), strict=True)
         _write_data(new / "data", found, data, upgrades, axis)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
@@ -133,8 +139,12 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
     return html_dir / "index.html"
 
 
-def _told(lane: Lane, axis: Axis) -> tuple[dict[str, Any], compare.Comparison | None]:
-    return lane_data(lane, axis), newest(lane)
+def _told(lane: Lane, axis: Axis) -> tuple[dict[str, Any], compare.Comparison | None] | str:
+    """What the pages are given of a lane, or why it cannot be read: the others are published all the same."""
+    try:
+        return lane_data(lane, axis), newest(lane)
+    except Exception as error:
+        return f"it cannot be read ({type(error).__name__}: {error})"
 
 
 def _swap(new: Path, html_dir: Path) -> None:
@@ -243,7 +253,7 @@ def _write_feeds(
     feeds = []
     for machine in dict.fromkeys(lane.name for lane in found):
         of_machine = [(lane, of) for lane, of in zip(found, data, strict=True) if lane.name == machine]
-        name = f"{of_machine[0][0].id.removesuffix('-' + of_machine[0][0].environment.replace('.', '-'))}.xml"
+        name = f"{file_name(machine)}.xml"
         feed = Feed(machine, f"feeds/{name}")
         (folder / name).write_bytes(_atom(feed, of_machine, axis, base))
         feeds.append(feed)
