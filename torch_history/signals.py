@@ -1,4 +1,4 @@
-"""How does the program stop when it is asked to? With a sentence and the exit code 128 + the signal's number, at any moment."""
+"""How does the program stop when it is asked to? At any moment, with a sentence and exit code 128 + the signal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _waits = False
 
 
 def stop_on_signals() -> None:
-    """Lets each of STOPPING raise KeyboardInterrupt from now on; a hangup that whoever started this ignores stays ignored."""
+    """Lets each of STOPPING raise KeyboardInterrupt from now on, except a hangup that is ignored already, as by nohup."""
     for number in STOPPING:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)

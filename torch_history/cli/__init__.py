@@ -7,7 +7,7 @@ import sys
 import click
 
 from ..errors import UserError
-from ..signals import received, say_stopped, stop_on_signals
+from ..signals import say_stopped, stop_on_signals
 from . import maintain, report, run
 from .output import refuse
 

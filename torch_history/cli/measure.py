@@ -72,6 +72,9 @@ def run(asked: Asked) -> bool:
     if len(releases) == 1:
         _print_numbers(out, session)
     out.print(f"Results lie in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
+    if not ran:
+        out.print("Nothing ran: no case gave a number on any of these releases.")
+    return ran
 
 
 def _environment(asked: Asked, conf: Any) -> Any:
