@@ -48,13 +48,13 @@ time.sleep(60)
 FORKED = """
 import os, time
 from torch_history.site.processes import beside
-with beside(lambda: (print(os.getpid(), flush=True), time.sleep(60))):
+with beside(lambda: (os.write(1, b"%d\\n" % os.getpid()), time.sleep(60))):
     time.sleep(60)
 """
 POOLED = """
 import os, time
 from torch_history.site.processes import at_once
-at_once([lambda: (print(os.getpid(), flush=True), time.sleep(60))] * 2)
+at_once([lambda: (os.write(1, b"%d\\n" % os.getpid()), time.sleep(60))] * 2)
 """
 
 
