@@ -456,7 +456,7 @@ def test_missing_script_leads_to_the_page_that_says_what_to_do(visit: Visit, pub
     script = published.dashboard / "vendor" / "md5.min.js"
     script.rename(script.with_suffix(".away"))
     try:
-        visit.page.goto(visit.address)
+        visit.page.goto(visit.url)
         visit.page.wait_for_url("**/error.html")
         assert "They lie in the folder vendor" in visit.page.inner_text("body")
     finally:

@@ -164,7 +164,13 @@ _EDITS = (
 """,
     ),
     *(
-        _Edit("text of a benchmark as text in its tooltip", file, f"{old},{gap}html: true,", f"{old},{gap}html: false,", times)
+        _Edit(
+            "text of a benchmark as text in its tooltip",
+            file,
+            f"{old},{gap}html: true,",
+            f"{old},{gap}html: false,",
+            times,
+        )
         for file, old, gap, times in (
             ("summarygrid.js", "title: bm.name", "\n            ", 1),
             ("summarygrid.js", "title: bm.code", "\n            ", 1),
