@@ -95,7 +95,9 @@ def test_actions_are_pinned_and_keep_no_credentials(path: Path) -> None:
 
 
 def test_what_measures_may_write_nothing_and_what_pushes_checks_first() -> None:
-    jobs = re.split(r"(?m)^  (?=\w+:$)", (ROOT / ".github" / "workflows" / "history.yml").read_text().partition("jobs:")[2])
+    jobs = re.split(
+        r"(?m)^  (?=\w+:$)", (ROOT / ".github" / "workflows" / "history.yml").read_text().partition("jobs:")[2]
+    )
     found = {job.partition(":")[0]: job for job in jobs if job.strip()}
     assert "torch-history run" in found["measure"]
     assert ": write" not in found["measure"]

@@ -454,7 +454,7 @@ _BROKEN_BY_IT = "@#:."
 
 
 def escape(words: str) -> str:
-    """Text that Markdown and HTML leave as it is: no table cell, link, address, tag, mention or issue number comes out of it,
+    """Text that Markdown and HTML leave as it is: no table cell, link, address, tag, mention or issue number comes of it,
     and no character that is not seen, or that turns the order of others round."""
 
     def plain(match: re.Match[str]) -> str:

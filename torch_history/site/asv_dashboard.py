@@ -58,7 +58,7 @@ POLICY = "; ".join(
         "form-action 'none'",
     )
 )
-"""The Content-Security-Policy of every page: scripts from files beside it alone, none written in a page, and no eval. `file:`
+"""The Content-Security-Policy of every page: scripts from files beside it alone, none in a page, and no eval. `file:`
 is for pages opened from disk, where a browser may take nothing for `'self'`. Flot and Vega write styles in the page."""
 
 

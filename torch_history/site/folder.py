@@ -1,4 +1,4 @@
-"""Which folder may a publish replace? One that is new, empty, or marked as this program's own, and that nothing else lies in.
+"""Which folder may a publish replace? One that is new, empty, or marked as this program's own, and holds nothing else.
 
 An asv plugin too: asv's own `publish` deletes the folder that it writes into, and asks here first.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -85,13 +84,15 @@ def scratch_beside(folder: Path) -> Iterator[Path]:
     """A folder beside `folder`, gone when the block ends; those that killed publishes left there go first."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     _sweep(folder.parent)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as name:
-        with Path(name, MARK).open("w", encoding="utf-8") as stream:
-            # Locked before it has its text, without which nobody takes the folder for a leftover.
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            stream.write(MARK_TEXT)
-            stream.flush()
-            yield Path(name)
+    with (
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as name,
+        Path(name, MARK).open("w", encoding="utf-8") as stream,
+    ):
+        # Locked before it has its text, without which nobody takes the folder for a leftover.
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        stream.write(MARK_TEXT)
+        stream.flush()
+        yield Path(name)
 
 
 def _sweep(parent: Path) -> None:
