@@ -42,8 +42,9 @@ from ..errors import UserError
 from ..releases.axis import Axis
 from ..reports import calibration
 from ..store.launches import machines_in
-from .asv_dashboard import link_readable, publish_linked
+from .asv_dashboard import POLICY, link_readable, publish_linked
 from .data import PUBLISHED, SCHEMA, Lane, file_name, lane_data, lanes, left_out, newest
+from .folder import mark, require_replaceable, scratch_beside
 from .processes import at_once, beside
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,14 +108,14 @@ DOCUMENTS = {
 
 def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
     """Builds the site into `html_dir` and returns its front page. `url` is where it will be read, for the links of its
-    feeds. Raises UserError where there are no results at all."""
+    feeds. Raises UserError where there are no results at all, or where `html_dir` may not be replaced."""
     results = Path(conf.results_dir)
     nothing = UserError(f"{results}/ holds no launches to publish: measure first with `torch-history run`.")
     if not machines_in(results):
         raise nothing
     html_dir = html_dir.resolve()
-    html_dir.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=html_dir.parent, prefix=".publishing-") as scratch:
+    require_replaceable(html_dir, conf)
+    with scratch_beside(html_dir) as scratch:
         new, readable = Path(scratch, "site"), Path(scratch, "readable")
         readable.mkdir()
         link_readable(conf, axis, readable)
@@ -135,6 +136,8 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
         _write_badges(new / "badges", found, upgrades)
         _write_pages(new, axis, feeds, calibration.document(results), _on_a_gpu(found, axis))
         _write_charts(new, Path(conf.env_dir, PUBLISHED))
+        mark(new)
+        require_replaceable(html_dir, conf)
         _swap(new, html_dir)
     return html_dir / "index.html"
 
@@ -339,7 +342,7 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
     templates = _templates()
     here = Path(__file__).parent / "templates"
     pages = [*((page.file, page.words) for page in PAGES), ("method.html", "Method")]
-    common = {"pages": pages, "feeds": feeds, "newest": axis.newest, "on_a_gpu": on_a_gpu}
+    common = {"policy": POLICY, "pages": pages, "feeds": feeds, "newest": axis.newest, "on_a_gpu": on_a_gpu}
     for page in PAGES:
         text = templates.get_template("page.html").render(
             **common, here=page.file, title=page.title, lead=page.lead, scripts=page.scripts

@@ -716,33 +716,61 @@
     };
 
     const markdown = (lane, from, to, changes) => {
+        const {MOST_CHARACTERS, _MOST_OF_THE_END, _ROOM_FOR_WORDS} = constants().compare;
         const changed = changes.filter(isSaidFirst);
         const rest = changes.filter((one) => !isSaidFirst(one));
         const parts = [`### PyTorch ${escape(from)} → ${escape(to)}\n`];
-        parts.push(changed.length ? table(lane, changed) : "Nothing changed that could be told.\n");
-        if (rest.length) {
-            const told = Array.from(tallied(rest), ([verdict, count]) => `${count} ${verdict}`).join(", ");
-            parts.push(`<details><summary>${told}</summary>\n\n${table(lane, rest)}\n</details>\n`);
+        const end = `${summary(lane, from, to, changes).map(escape).join("  \n")}\n`;
+        const command = escape(`torch-history compare ${from} ${to} --machine ${lane.machine.machine} ` +
+                               `--environment ${lane.environment} --all`);
+        if (!changed.length) {
+            parts.push("Nothing changed that could be told.\n");
         }
-        parts.push(`${summary(lane, from, to, changes).map(escape).join("  \n")}\n`);
+        let room = MOST_CHARACTERS - _ROOM_FOR_WORDS - Math.min(end.length, _MOST_OF_THE_END) - 2 * command.length;
+        let leftOut = 0;
+        for (const verdict of new Set(changed.map((one) => one.verdict))) {
+            const group = changed.filter((one) => one.verdict === verdict);
+            const [rows, fitting] = table(lane, group, room);
+            leftOut += group.length - fitting;
+            if (fitting) {
+                parts.push(`**${escape(verdict)}** (${group.length})\n\n${rows}`);
+                room -= parts.at(-1).length;
+            }
+        }
+        if (leftOut) {
+            parts.push(`${leftOut} rows are left out here, so that this stays short enough to be sent: ${command}\n`);
+        }
+        if (rest.length) {
+            const told = Array.from(tallied(rest), ([verdict, count]) => `${count} ${escape(verdict)}`).join(", ");
+            parts.push(`Not listed: ${told}. Each of them: ${command}\n`);
+        }
+        const short = end.slice(0, _MOST_OF_THE_END);
+        parts.push(end === short ? end : `${short.slice(0, short.lastIndexOf(" "))} …\n`);
         return parts.join("\n");
     };
-    const table = (lane, changes) => {
+    const table = (lane, changes, most) => {
         const rows = ["| series | verdict | new / old | from | to | why |", "|---|---|---:|---:|---:|---|"];
-        for (const one of changes) {
+        let room = most - rows.join("\n").length - 1 - constants().compare._ROOM_FOR_A_HEADING;
+        for (const [number, one] of changes.entries()) {
             const series = lane.series[one.series];
             const ends = varies(series) && one.low !== null ? ` (${fixed(one.low, 3)} to ${fixed(one.high, 3)})` : "";
             const isTold = one.verdict !== "CAN'T TELL" || one.old === null;
             const cells = [name(series), one.verdict, one.ratio === null ? "" : fixed(one.ratio, 3) + ends,
                            human(one.old, series.unit), human(one.new, series.unit),
                            one.why || (isTold ? one.reason : untold(one).split(": ").slice(1).join(": "))];
-            rows.push(`| ${cells.map(escape).join(" | ")} |`);
+            const row = `| ${cells.map(escape).join(" | ")} |`;
+            room -= row.length + 1;
+            if (room < 0) {
+                return [`${rows.join("\n")}\n`, number];
+            }
+            rows.push(row);
         }
-        return `${rows.join("\n")}\n`;
+        return [`${rows.join("\n")}\n`, changes.length];
     };
-    const SPECIAL = /[\\`*{}[\]<>|~&$]|(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])|[@#](?=[\p{L}\p{N}_])/gu;
-    const escape = (text) => inOneLine(text).replace(SPECIAL, (found) =>
-        ("@#".includes(found) ? `${found}&#8288;` : `&#${found.codePointAt(0)};`));
+    const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/, /[@#](?=[\p{L}\p{N}_])/,
+                                /:(?=\/\/)/, /(?<=[wW]{3})\./, /(?<=mailto):|(?<=xmpp):/].map((one) => one.source).join("|"), "giu");
+    const escape = (text) => inOneLine(text).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/gu, "\ufffd").replace(SPECIAL, (found) =>
+        ("@#:.".includes(found) ? `${found}&#8288;` : `&#${found.codePointAt(0)};`));
 
     const json = (lane, from, to, changes) => {
         const {MARGIN, FALSE_RATE, ERROR_RATE, POWER} = constants().verdicts;
