@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from torch_history.releases.axis import Axis
 from torch_history.reports.repeats import agreements, document

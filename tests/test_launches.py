@@ -18,13 +18,12 @@ from typing import Any
 
 import pytest
 from asv import util
-from asv.repo import get_repo
 from asv.results import Results
 from asv.runner import BenchmarkResult, fail_benchmark
 
 from torch_history.measuring import recording
 from torch_history.measuring.recording import RecordedResults, Told, of_sibling
-from torch_history.releases import environments
+from torch_history.releases import environments, repository
 from torch_history.store.launches import Case, Launch, append_launches, new_session, read_environment, read_launches
 
 MACHINE = {"machine": "a-machine", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
@@ -461,7 +460,7 @@ def some_launch(launch: str = "aa", **changed: Any) -> Launch:
 @pytest.mark.parametrize(
     "cases",
     [
-        (Case(CASES[0], samples=(0.1, 1e-300, 0.30000000000000004)),),
+        (Case(CASES[0], samples=(0.1, 1.2345678901234567e-10, 0.30000000000000004)),),
         (Case(CASES[0], value=0), Case(CASES[1], value=240_000_000), Case(CASES[2], value=0.5)),
         (Case(CASES[0], unavailable="needs torch ≥ 2.0 — „Größe“ \u2028 \x85 \t\r\n 盒 🙂"),),
         (Case(CASES[0], failed='said "no" \\ {}\x00\x1c'),),
@@ -606,7 +605,7 @@ def test_file_of_launches_is_no_result_to_asv(tmp_path: Path, write_releases: Ca
     util.write_json(tmp_path / "a-machine" / "machine.json", MACHINE, api_version=1)
     assert get_existing_hashes(str(tmp_path)) == ["v2.0.1"]
     conf = Config.from_json({"repo": str(write_releases("2.0.1")), "dvcs": "torch-releases", "project": "PyTorch"})
-    assert get_repo(conf).get_hash_from_name("HEAD") == "v2.0.1"
+    assert repository.ReleaseAxis(conf.repo).get_hash_from_name("HEAD") == "v2.0.1"
 
 
 def environment_said(torch: str) -> str:

@@ -6,11 +6,11 @@ import json
 import os
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from torch_history.analysis.verdicts import history
 from torch_history.releases.axis import Axis

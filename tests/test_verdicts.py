@@ -6,11 +6,11 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import optimize, special, stats
 
 from torch_history.analysis import verdicts

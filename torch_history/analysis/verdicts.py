@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 from scipy import sparse, special
 
@@ -253,7 +254,7 @@ def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
                 if disturbed(launch) and not disturbed(before_launch):
                     continue
                 if disturbed(launch) == disturbed(before_launch):
-                    case = replace(before, samples=before.samples + case.samples)
+                    case = structs.replace(before, samples=before.samples + case.samples)
             of_release[key] = (launch, case)
     return {
         series: {release: list(of_release.values()) for release, of_release in found[series].items()}

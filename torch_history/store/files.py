@@ -12,10 +12,8 @@ import os
 import re
 import stat
 import sys
-import textwrap
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -169,27 +167,6 @@ def set_aside(path: Path) -> str:
     """Renames a damaged file so that nobody reads it and nothing of it is lost; returns its new name."""
     numbered = (path.with_name(f"{path.name}.damaged-{i}") for i in itertools.count(1))
     return path.rename(next(free for free in numbered if not free.exists())).name
-
-
-def fields_of(kind: Any, data: Any, checks: Mapping[str, Check]) -> dict[str, Any]:
-    """What a dataclass can be made of from an object in a file; keys that it does not know, a newer version's, are passed
-    over. Raises ValueError where a key is missing or, by `checks`, holds something else."""
-    if not isinstance(data, dict):
-        raise ValueError("it is no JSON object")
-    for name, required in _fields(kind).items():
-        if required and name not in data:
-            raise ValueError(f"it has no '{name}'")
-    found = {name: data[name] for name in _fields(kind) if name in data}
-    for name, value in found.items():
-        if name in checks and not checks[name](value):
-            raise ValueError(f"its '{name}' cannot be {textwrap.shorten(json.dumps(value), 60)}")
-    return found
-
-
-@functools.cache
-def _fields(kind: Any) -> dict[str, bool]:
-    """Names of a dataclass' fields -> whether they must be given."""
-    return {field.name: field.default is field.default_factory is MISSING for field in fields(kind)}
 
 
 def is_text(value: Any) -> bool:

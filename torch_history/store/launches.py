@@ -11,26 +11,16 @@ import hashlib
 import json
 import secrets
 from collections.abc import Collection, Container, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from msgspec.json import Decoder
+from msgspec.structs import asdict
 
 from contract.metrics import metric_of
 
-from .files import (
-    LONGEST_NAME,
-    Check,
-    append_lines,
-    fields_of,
-    is_list_of,
-    is_name,
-    is_number,
-    is_text,
-    parse,
-    read_lines,
-    sealed,
-    warn,
-)
+from .files import LONGEST_NAME, append_lines, is_name, is_text, parse, read_lines, sealed, warn
 
 ENVIRONMENTS = ".environments"
 """Ending of the file beside a release's launches that says what was measured; asv would load one that ends in .json."""
@@ -44,29 +34,8 @@ MOST_COUNTED = 2.0**60
 MOST_ROUNDS = 1_000_000
 
 
-def is_time(value: Any) -> bool:
-    return is_number(value) and LEAST <= value <= MOST
-
-
-def _are_facts(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("conditions", {}), dict)
-
-
-IN_A_CASE: dict[str, Check] = {
-    "parameters": is_list_of(is_text),
-    "samples": is_list_of(is_time),
-    "value": lambda value: is_number(value) and abs(value) < MOST_COUNTED,
-    "unavailable": is_text,
-    "failed": is_text,
-}
-IN_A_LAUNCH: dict[str, Check] = {
-    **dict.fromkeys(("session", "launch", "release", "environment", "benchmark", "version", "started_at"), is_name),
-    "round": lambda value: type(value) is int and 0 <= value <= MOST_ROUNDS,
-    "duration": lambda value: is_number(value) and 0 <= value <= MOST,
-    "facts": _are_facts,
-    "cases": lambda value: isinstance(value, list),
-}
-"""What each key of a line must hold; it may come from another version, or from anywhere."""
+Time = Annotated[float, Meta(ge=LEAST, le=MOST)]
+Counted = Annotated[float, Meta(gt=-MOST_COUNTED, lt=MOST_COUNTED)] | int
 
 
 def new_session() -> str:
@@ -74,8 +43,7 @@ def new_session() -> str:
     return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """What one launch found for one set of parameters: samples, or a value, or the reason for neither.
 
     `samples` are seconds per call, to seven digits; `value` is a count or bytes; `unavailable` says why this release cannot
@@ -83,19 +51,19 @@ class Case:
     """
 
     parameters: tuple[str, ...]
-    samples: tuple[float, ...] = ()
-    value: float | None = None
+    samples: tuple[Time, ...] = ()
+    value: Counted | None = None
     unavailable: str = ""
     failed: str = ""
 
-    @classmethod
-    def of(cls, data: Any) -> Case:
-        """From an object in a line of a file. Raises ValueError where it is no case."""
-        found = fields_of(cls, data, IN_A_CASE)
-        if len(found) < 2:
+    def require_evidence(self, is_time: bool) -> None:
+        """Raises ValueError where there is neither a number nor a reason, or the value of what `is_time` is no time."""
+        if not self.samples and self.value is None and not self.unavailable and not self.failed:
             raise ValueError("a case has neither a number nor a reason")
-        found["samples"] = tuple(found.get("samples", ()))
-        return cls(**{**found, "parameters": tuple(found["parameters"])})
+        if self.value is None:
+            return
+        if abs(self.value) >= MOST_COUNTED or (is_time and not LEAST <= self.value <= MOST):
+            raise ValueError(f"a time or a ratio is between {LEAST} and {MOST:.0e}, and a count below 2**60")
 
     @property
     def number(self) -> float | None:
@@ -108,39 +76,47 @@ class Case:
         return min(self.samples) if self.samples else self.value
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """One benchmark in one start of the interpreter. `round` counts the session's turns through its releases from 1; a
     run by plain asv has no turns of ours and stores 0."""
 
     session: str
-    round: int
+    round: Annotated[int, Meta(ge=0, le=MOST_ROUNDS)]
     launch: str
     release: str
     environment: str
     benchmark: str
     version: str
     started_at: str
-    duration: float
+    duration: Annotated[float, Meta(ge=0, le=MOST)]
     facts: dict[str, Any]
     cases: tuple[Case, ...]
 
     def to_json(self) -> str:
         cases = [
-            {key: value for key, value in vars(case).items() if key == "parameters" or value not in ((), "", None)}
+            {key: value for key, value in asdict(case).items() if key == "parameters" or value not in ((), "", None)}
             for case in self.cases
         ]
-        return json.dumps({**vars(self), "cases": cases}, separators=(",", ":"))
+        return json.dumps({**asdict(self), "cases": cases}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Launch:
-        """Raises ValueError where `line` is not one launch. A key that is not known is a newer version's and passed over."""
-        found = fields_of(cls, parse(line), IN_A_LAUNCH)
-        cases = tuple(Case.of(case) for case in found["cases"])
-        values = [case.value for case in cases if case.value is not None]
-        if metric_of(found["benchmark"]).is_positive and not all(map(is_time, values)):
-            raise ValueError(f"a time or a ratio is between {LEAST} and {MOST:.0e}")
-        return cls(**{**found, "cases": cases})
+        """Raises ValueError where `line` is not one launch or holds what none can; it may come from anywhere. A
+        key that is not known is a newer version's and passed over."""
+        launch = _DECODER.decode(line)
+        for name in _NAMES:
+            if not is_name(getattr(launch, name)):
+                raise ValueError(f"its '{name}' is no name of at most {LONGEST_NAME} printable characters")
+        if not isinstance(launch.facts.get("conditions", {}), dict):
+            raise ValueError("its 'facts.conditions' are no object")
+        is_time = metric_of(launch.benchmark).is_positive
+        for case in launch.cases:
+            case.require_evidence(is_time)
+        return launch
+
+
+_DECODER = Decoder(Launch)
+_NAMES = ("session", "launch", "release", "environment", "benchmark", "version", "started_at")
 
 
 def append_launches(path: Path, launches: list[Launch]) -> None:
