@@ -207,3 +207,14 @@ def test_results_are_pushed_although_somebody_else_pushed_meanwhile(tmp_path: Pa
         "results/second",
     ]
     assert "Nothing changed in results." in commit("second", "Again", "results").stdout
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
+def test_a_lane_that_fails_does_not_keep_the_others_from_being_reported(data: Path) -> None:
+    index = {"lanes": [{"id": "broken"}, {"id": "machine.release-py3.11"}]}
+    (data / "index.json").write_text(json.dumps(index))
+    (data / "broken-newest.json").write_text("{ half")
+    answer = report(data, Path(sys.executable).with_name("torch-history"))
+    assert answer.returncode == 1
+    assert "The lane broken could not be reported" in answer.stderr
+    assert len((data.parent / "titles").read_text().splitlines()) == 1

@@ -29,6 +29,7 @@ from asv.results import Results
 from asv.runner import BenchmarkResult
 
 import torch_history.releases.axis
+import torch_history.releases.repository
 from torch_history.errors import UserError
 from torch_history.releases.axis import Axis
 from torch_history.site import asv_dashboard as classic
@@ -338,6 +339,45 @@ def test_grid_shows_the_benchmarks(visit: Visit, published: Published) -> None:
     assert link.inner_text().strip() == "torch-history"
     link.locator("a").click()
     page.wait_for_function("document.title == 'front page'")
+
+
+HOSTILE = "</code><script>window.stolen = 1</script><img src=x onerror='window.stolen = 2'>"
+
+
+@pytest.mark.browser
+def test_text_of_strangers_runs_nothing_on_asvs_pages(tmp_path: Path, browser: Browser) -> None:
+    conf = write_results(tmp_path)
+    path = Path(conf.results_dir) / "benchmarks.json"
+    benchmarks = json.loads(path.read_text())
+    for benchmark in benchmarks.values():
+        if isinstance(benchmark, dict):
+            benchmark.update(code=HOSTILE, pretty_name=f"a name {HOSTILE}")
+    path.write_text(json.dumps(benchmarks))
+    publish(conf, Axis.load(conf.repo), tmp_path / "site" / "asv")
+    page = browser.new_page()
+    for place in ("", f"#{TIME}", "#/summarylist", "#/regressions"):
+        page.goto(f"{(tmp_path / 'site' / 'asv' / 'index.html').as_uri()}{place}")
+        page.wait_for_timeout(500)
+        assert page.evaluate("window.stolen") is None
+        assert page.locator("img[src=x]").count() == 0
+        page.reload()
+    page.goto(f"{(tmp_path / 'site' / 'asv' / 'index.html').as_uri()}#{TIME}")
+    page.locator("#main-graph canvas.flot-base").wait_for()
+    assert "<script>" in page.content() or "&lt;script&gt;" in page.content(), "the text is shown, and as text"
+    page.close()
+
+
+@pytest.mark.browser
+def test_the_policy_of_asvs_pages_stops_what_an_escape_would_miss(visit: Visit) -> None:
+    page = visit.open()
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', `<img src=x onerror='window.stolen = 1'>`)")
+    page.evaluate(
+        "const script = document.createElement('script'); script.textContent = 'window.stolen = 2';"
+        "document.body.append(script)"
+    )
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.stolen") is None
+    visit.trouble.clear()  # the policy says in the console what it stopped
 
 
 @pytest.mark.browser

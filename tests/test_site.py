@@ -16,9 +16,9 @@ import pytest
 from torch_history.analysis.compare import SAID_FIRST
 from torch_history.analysis.verdicts import NOT_MEASURED, compare, history
 from torch_history.releases.axis import Axis
+from torch_history.scratch import MARK, mark
 from torch_history.site.build import PAGES, publish_site
 from torch_history.site.data import Lane, lane_data, lanes
-from torch_history.site.folder import MARK, mark
 from torch_history.store.launches import read_launches
 
 from .site_data import read_lane

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 from .signals import received, say_stopped, stop_on_signals
@@ -11,6 +12,11 @@ def main() -> None:
     """Runs the command line. Exits with 130, 143 or 129 where SIGINT, SIGTERM or SIGHUP stopped it."""
     try:
         stop_on_signals()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(
+                stream, io.TextIOWrapper
+            ):  # a terminal that lacks a character shows another, and no traceback
+                stream.reconfigure(errors="replace")
         from .cli import main as command
 
         command()

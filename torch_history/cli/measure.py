@@ -27,6 +27,7 @@ from ..measuring.subjects import InstalledEnvironment, OwnWorkload
 from ..releases import environments
 from ..releases.axis import Release
 from ..reports.calibration import text
+from ..scratch import temporary_files
 from ..store.launches import read_on_axis
 from . import suite as suites
 from .output import console, plain
@@ -67,7 +68,7 @@ def run(asked: Asked) -> bool:
         out.print("There is nothing new: this machine has measured the newest release of the lane.")
         return True
     env_dir = Path(conf.env_dir)
-    with beside(env_dir, environment.name) if asked.shares else alone(env_dir):
+    with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
         session, ran = _sessions(asked, own, conf, found.axis, environment, releases, out)
     if len(releases) == 1:
         _print_numbers(out, session)
@@ -89,7 +90,7 @@ def _releases(asked: Asked, axis: Any, results: Path, environment: Any, out: Con
     """What is measured, oldest first; nothing where NEW was asked for and there is none."""
     if asked.interpreter is not None:
         release = environment.release(axis, asked.recorded_as)
-        out.print(f"Measuring the installed torch {environment.torch} as {release.tag}.")
+        out.print(f"Measuring the installed torch {plain(environment.torch)} as {release.tag}.")
         return [release]
     specs = asked.releases
     if "NEW" in specs:
@@ -133,7 +134,7 @@ def _sessions(
             out.print(f"Session {session.id} has measured this already; measure anew with --again.")
         else:
             words = "Going on with" if session.resumed else "Starting"
-            out.print(f"{words} session {session.id} on {session.machine.machine}.")
+            out.print(f"{words} session {session.id} on {plain(session.machine.machine)}.")
             session.measure(out)
         ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
         for old, new in plan.pairs:
@@ -153,7 +154,7 @@ def calibrate(
     conf, axis, out = found.config(), found.axis, console()
     chosen_one = axis.find(release) if release else measurable(list(axis.releases), lane)[0][-1]
     environment = environments.ReleaseEnvironment(conf, lane, {}, {})
-    with alone(Path(conf.env_dir)):
+    with temporary_files(), alone(Path(conf.env_dir)):
         path = calibrations.measure(
             conf, axis, chosen_one, environment, questions, launches, _seconds(budget), again, out
         )
@@ -189,4 +190,4 @@ def _print_numbers(out: Console, session: Session) -> None:
         known = [case.number for case in cases if case.number is not None]
         reason = cases[-1].failed or cases[-1].unavailable
         number = human(statistics.median(known), series.unit) if known else plain(reason)
-        out.print(f"{series.words:<{width}}  {number}", highlight=False)
+        out.print(f"{plain(f'{series.words:<{width}}')}  {number}", highlight=False)

@@ -41,10 +41,12 @@ from ..analysis.verdicts import Verdict
 from ..errors import UserError
 from ..releases.axis import Axis
 from ..reports import calibration
+from ..scratch import mark
+from ..store.files import read_object
 from ..store.launches import machines_in
 from .asv_dashboard import POLICY, link_readable, publish_linked
-from .data import PUBLISHED, SCHEMA, Lane, file_name, lane_data, lanes, left_out, newest
-from .folder import mark, require_replaceable, scratch_beside
+from .data import PUBLISHED, SCHEMA, WRONG_DATA, Lane, file_name, lane_data, lanes, left_out, newest
+from .folder import require_replaceable, scratch_beside
 from .processes import at_once, beside
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,7 +148,7 @@ def _told(lane: Lane, axis: Axis) -> tuple[dict[str, Any], compare.Comparison | 
     """What the pages are given of a lane, or why it cannot be read: the others are published all the same."""
     try:
         return lane_data(lane, axis), newest(lane)
-    except Exception as error:
+    except WRONG_DATA as error:
         return f"it cannot be read ({type(error).__name__}: {error})"
 
 
@@ -367,7 +369,7 @@ def _write_charts(folder: Path, memory: Path) -> None:
     source = Path(__file__).with_name("charts.py").read_bytes()
     versions = [metadata.version(name) for name in ("altair", "vl-convert-python")]
     kept = memory / f"charts-{hashlib.sha256(source + repr(versions).encode()).hexdigest()[:16]}"
-    if not kept.exists():
+    if not _are_whole(kept):
         import vl_convert
 
         from . import charts
@@ -380,11 +382,29 @@ def _write_charts(folder: Path, memory: Path) -> None:
             (new / "vega.js").write_text(f"(() => {{{bundle}}})();\n", encoding="utf-8")
             specs = json.dumps(charts.specs(), separators=(",", ":")).replace("<", "\\u003c")
             (new / "charts.js").write_text(f"window.torchHistory.charts = {specs};\n", encoding="utf-8")
+            digests = {name: _digest(new / name) for name in CHART_FILES}
+            (new / DIGESTS).write_text(json.dumps(digests), encoding="utf-8")
             for old in memory.glob("charts-*"):
                 shutil.rmtree(old)
             os.rename(new, kept)
-    for path in kept.iterdir():
-        shutil.copy(path, folder)
+    for name in CHART_FILES:
+        shutil.copy(kept / name, folder)
+
+
+CHART_FILES = ("vega.js", "charts.js")
+DIGESTS = "sha256.json"
+
+
+def _are_whole(kept: Path) -> bool:
+    """Whether the files that were remembered are as they were written."""
+    try:
+        return read_object(kept / DIGESTS) == {name: _digest(kept / name) for name in CHART_FILES}
+    except (OSError, ValueError):
+        return False
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _templates() -> Environment:

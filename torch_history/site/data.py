@@ -33,6 +33,9 @@ from .processes import at_once
 SCHEMA = 1
 """Of the site's data; it grows by one when a key goes or changes its meaning, not when one is added."""
 
+WRONG_DATA = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What numbers and names of strangers may raise that no check at reading foresaw. A full disk or a lost file is none."""
+
 PUBLISHED = "published"
 """Folder in `env/` that remembers what was read of the results."""
 
@@ -121,7 +124,7 @@ def lanes(results_dir: Path, axis: Axis, memory: Path) -> list[Lane]:
                 other = found.setdefault(lane.id.lower(), lane)
                 if other is not lane:
                     left_out(lane.name, lane.environment, f"its id, {lane.id}, is that of another lane of {other.name}")
-        except Exception as error:
+        except WRONG_DATA as error:
             # Results come from anywhere: whatever they raise must not keep the other machines from being published.
             left_out(name, "all its environments", f"it cannot be read ({type(error).__name__}: {error})")
     return sorted(found.values(), key=lambda lane: (-axis.position(lane.releases[-1]), -len(lane.releases), lane.id))
@@ -315,7 +318,7 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
                 tasks.append(task)
         try:
             made = at_once([task.make for task in tasks])
-        except Exception as error:
+        except WRONG_DATA as error:
             # Results come from anywhere: whatever they raise must not keep the other lanes from being published.
             left_out(name, environment, f"it cannot be read ({type(error).__name__}: {error})")
             continue

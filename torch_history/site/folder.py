@@ -6,9 +6,6 @@ An asv plugin too: asv's own `publish` deletes the folder that it writes into, a
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,13 +15,9 @@ from asv.commands.publish import Publish
 from asv.config import Config
 
 from ..errors import UserError
+from ..scratch import MARK, is_own, mark, scratch
 
 ROOT = Path(__file__).resolve().parents[2]
-
-MARK = ".torch-history-site"
-"""The file that says who made a folder; whoever writes into one beside the site holds it locked."""
-
-MARK_TEXT = "torch-history made this folder and replaces it when it publishes again: keep nothing of your own in it.\n"
 
 SCRATCH = ".publishing-"
 """How the name of a folder begins that lies beside the site while it is built."""
@@ -65,47 +58,11 @@ def _kept(conf: Config) -> list[tuple[Path, str, bool]]:
     ]
 
 
-def is_own(folder: Path) -> bool:
-    """Whether a file in `folder` says that this program made it."""
-    mark = folder / MARK
-    if mark.is_symlink() or not mark.is_file():
-        return False
-    with mark.open("rb") as stream:
-        return stream.read(len(MARK_TEXT) + 1) == MARK_TEXT.encode()
-
-
-def mark(folder: Path) -> None:
-    """Says in `folder` that this program made it."""
-    (folder / MARK).write_text(MARK_TEXT, encoding="utf-8")
-
-
 @contextlib.contextmanager
 def scratch_beside(folder: Path) -> Iterator[Path]:
     """A folder beside `folder`, gone when the block ends; those that killed publishes left there go first."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(folder.parent)
-    with (
-        tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as name,
-        Path(name, MARK).open("w", encoding="utf-8") as stream,
-    ):
-        # Locked before it has its text, without which nobody takes the folder for a leftover.
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        stream.write(MARK_TEXT)
-        stream.flush()
-        yield Path(name)
-
-
-def _sweep(parent: Path) -> None:
-    """Removes scratch folders that carry the mark and that no living process holds."""
-    for left in parent.glob(f"{SCRATCH}*"):
-        if left.is_symlink() or not is_own(left):
-            continue
-        with (left / MARK).open("rb") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue  # another publish is at work in it
-            shutil.rmtree(left)
+    with scratch(folder.parent, SCRATCH) as beside:
+        yield beside
 
 
 # --- asv's own `publish`

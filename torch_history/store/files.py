@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import functools
@@ -136,7 +137,7 @@ def write_atomically(path: Path, text: str) -> None:
     """Writes `text` so that a reader, or whoever finds the file after a crash, sees all of it or none."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with scratch.open("w", encoding="utf-8") as stream:
+        with _naming(path), scratch.open("w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
@@ -145,12 +146,22 @@ def write_atomically(path: Path, text: str) -> None:
         scratch.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Gives an error of the system the name of the file that was to be written, which a full disk does not tell."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
 def append_lines(path: Path, lines: list[str]) -> None:
     """Appends whole lines in one write under a lock, on disk when this returns; begins a new line after a torn one."""
     if not lines:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as stream:
+    with _naming(path), path.open("ab+") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         size = stream.seek(0, os.SEEK_END)
         torn = False
