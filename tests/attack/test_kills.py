@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import time
@@ -126,7 +127,7 @@ def test_a_file_that_is_replaced_is_the_old_or_the_new_one_after_a_kill(
 ) -> None:
     attack = attacks("replaced")
     path = tmp_path / "state.json"
-    old, new = ('{"id": "%s", "more": "%s"}' % (name, name * 600) for name in "ab")
+    old, new = (json.dumps({"id": name, "more": 600 * name}) for name in "ab")
     while attack.tried < 30:
         path.write_text(old)
         with attack("a state"):
