@@ -22,13 +22,19 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
+from contract.metrics import METRICS, SEQUENCE, STEADY, Metric
 from measure import THREADS, clock, constants, device, facts, planted, profile, sequence
 from workloads import Unavailable
+
+_CHANNEL = os.environ.pop("TORCH_HISTORY_CHANNEL", "")
+_TOLD = os.open(_CHANNEL, os.O_WRONLY | os.O_APPEND) if _CHANNEL else None
+"""Where facts go: a file of the program that started this process, gone from the surroundings before a workload is imported,
+so that what a workload prints is never taken for a fact. None where nobody asked for facts."""
 
 if hasattr(torch, "compile"):
     # The profiler and every compiled variant load it; once before the fork saves a second in each of hundreds of processes.
@@ -100,35 +106,9 @@ def _sequence(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     return {name: stalls if name == "stalls" else [each[name] for each in found] for name in found[0]}
 
 
-class _Metric(NamedTuple):
-    """`source` is the module whose edit changes what is measured; `missing` says why a case that ran has no such number."""
-
-    unit: str
-    measured: Callable[[ModuleType, str, str, str], dict]
-    source: ModuleType
-    missing: str = "this case has no such number"
-
-
-_GPU_ONLY = "kernels and waits of the host exist on a GPU only"
-
-_METRICS = {
-    "time": _Metric("seconds", _steady, clock),
-    "forward_time": _Metric("seconds", _steady, clock, "there is no backward here, so the time is the forward's"),
-    "peak_memory": _Metric("bytes", _steady, profile),
-    "retained": _Metric("bytes", _steady, profile),
-    "operators": _Metric("operators", _steady, profile),
-    "allocations": _Metric("allocations", _steady, profile),
-    "kernels": _Metric("kernels", _steady, profile, _GPU_ONLY),
-    "host_syncs": _Metric("synchronisations", _steady, profile, _GPU_ONLY),
-    "gradients": _Metric("gradients", _steady, profile),
-    "fusion_groups": _Metric("groups", _steady, profile, "only TorchScript has a graph to ask for fused groups"),
-    "first_call": _Metric("seconds", _sequence, sequence),
-    "second_call": _Metric("seconds", _sequence, sequence),
-    "median_call": _Metric("seconds", _sequence, sequence),
-    "worst_call": _Metric("seconds", _sequence, sequence),
-    "worst_over_median": _Metric("ratio", _sequence, sequence),
-    "stalls": _Metric("stalls", _sequence, sequence),
-}
+_MEASURED_BY = {STEADY: _steady, SEQUENCE: _sequence}
+_SOURCES = {"clock": clock, "profile": profile, "sequence": sequence}
+"""Modules whose edit changes what is measured, by the name that a metric gives."""
 
 
 class _Question:
@@ -140,19 +120,20 @@ class _Question:
 
     def __init_subclass__(cls, workload: ModuleType) -> None:
         cls._workload = workload
-        if len({_METRICS[name].measured for name in workload.METRICS}) != 1:
+        if len({METRICS[name].measured for name in workload.METRICS}) != 1:
             raise TypeError(
                 f"the metrics of {workload.__name__} are of steady calls and of sequences: make two workloads"
             )
         cls.params = [list(workload.variants), list(workload.sizes)]
         for name in workload.METRICS:
-            setattr(cls, f"track_{name}", _benchmark(cls.__name__, workload, name, _METRICS[name]))
+            setattr(cls, f"track_{name}", _benchmark(cls.__name__, workload, name, METRICS[name]))
 
 
-def _benchmark(question: str, workload: ModuleType, name: str, metric: _Metric) -> Callable:
+def _benchmark(question: str, workload: ModuleType, name: str, metric: Metric) -> Callable:
     """The method that asv calls for one metric; asv reads its attributes."""
 
     def track(self, variant, size):
+        _CASE[:] = [f"track_{name}", [repr(variant), repr(size)]]
         value = _found(workload, variant, size, name, metric)[name]
         if isinstance(value, dict):
             _skip("unavailable", value["unavailable"])
@@ -161,19 +142,18 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: _Metric) 
     read_by_asv: Any = track
     read_by_asv.__name__ = f"track_{name}"
     read_by_asv.unit = metric.unit
-    read_by_asv.version = version(workload, metric.source)
+    read_by_asv.version = version(workload, _SOURCES[metric.source])
     read_by_asv.pretty_name = "{}: {}".format(question, name.replace("_", " "))
     return track
 
 
-def _found(workload: ModuleType, variant: str, size: str, name: str, metric: _Metric) -> dict:
+def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Metric) -> dict:
     """What this launch found for the case: by metric a number, a list of samples, or {"unavailable": why}.
 
     Skips what nobody asked for; raises CaseFailed where it went wrong before.
     """
-    what = "counts" if metric.source is profile else "times"
-    if not device.wanted(what):
-        _skip("not_asked", f"{what} were not asked for: TORCH_HISTORY_ONLY names something else")
+    if not device.wanted(metric.kind):
+        _skip("not_asked", f"{metric.kind} were not asked for: TORCH_HISTORY_ONLY names something else")
     scale = size.rpartition(" ")[2]
     if scale in device.DEFAULT_SIZES.values() and scale not in device.asked_sizes():
         _skip("not_asked", f"size {size} was not asked for: set TORCH_HISTORY_SIZES={scale}")
@@ -184,16 +164,16 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: _Me
     def measured() -> dict:
         reason = ""
         try:
-            numbers = metric.measured(workload, variant, size, _ready())
+            numbers = _MEASURED_BY[metric.measured](workload, variant, size, _ready())
         except (Unavailable, device.DeviceUnavailable) as error:
             numbers, reason = {}, str(error)
-        found = {of: numbers.get(of, {"unavailable": reason or _METRICS[of].missing}) for of in workload.METRICS}
+        found = {of: numbers.get(of, {"unavailable": reason or METRICS[of].missing}) for of in workload.METRICS}
         _say(found=found)
         return found
 
     with contextlib.suppress(device.DeviceUnavailable):
         _say(device=device.name())
-    return _LAUNCH.answer(f"{workload.__name__} {variant} {size} {metric.measured.__name__}", name, measured)
+    return _LAUNCH.answer(f"{workload.__name__} {variant} {size} {metric.measured}", name, measured)
 
 
 def _ready() -> str:
@@ -274,6 +254,14 @@ def _skip(kind: str, sentence: str) -> NoReturn:
     raise SkipNotImplemented(sentence)
 
 
+_CASE: list = []
+"""The metric and the parameters of the one case that this process measures."""
+
+
 def _say(**facts) -> None:
-    """Tells whoever started this process something about the measurement; asv hands on what is printed."""
-    print("torch-history: " + json.dumps(facts), flush=True)
+    """Tells whoever started this process something about the measurement."""
+    if _TOLD is None:
+        return
+    metric, parameters = _CASE
+    record = {"metric": metric, "parameters": parameters, "process": os.getpid(), "facts": facts}
+    os.write(_TOLD, b"\n" + json.dumps(record).encode() + b"\n")

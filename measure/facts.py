@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import platform
 import re
@@ -15,6 +17,9 @@ from . import THREADS
 
 ALLOCATOR_VARIABLES = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG", "LD_PRELOAD")
 """Variables that change where memory comes from; one that is not set is not recorded."""
+
+MARK = "torch-history.json"
+"""The file in an environment that `torch-history` has built, by which it says what it installed."""
 
 
 def environment() -> dict:
@@ -40,6 +45,7 @@ def environment() -> dict:
         "libc": " ".join(platform.libc_ver()),
         "numpy": numpy.__version__,
         "packages": _packages(),
+        **_installation(),
     }
 
 
@@ -51,6 +57,18 @@ def _fuses_on_cpu() -> bool | None:
 def _found(pattern: str, text: str) -> str | None:
     match = re.search(pattern, text)
     return next(group for group in match.groups() if group) if match else None
+
+
+def _installation() -> dict:
+    """`origin`: in words where these packages came from and whether their files were checked; `installed`: a digest of the
+    files of all of them. Both are in the mark that an environment carries; without one nobody knows."""
+    try:
+        with open(os.path.join(sys.prefix, MARK), encoding="utf-8") as stream:
+            mark = json.load(stream)
+        digests = json.dumps(mark["digests"], sort_keys=True)
+        return {"origin": str(mark["origin"]), "installed": hashlib.sha256(digests.encode()).hexdigest()[:16]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"origin": "unknown, not checked", "installed": None}
 
 
 def _packages() -> list[str]:

@@ -6,6 +6,7 @@ Both install the same packages from uv's cache, in turn, several times; the rati
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import statistics
 import subprocess
@@ -19,7 +20,8 @@ from asv.repo import get_repo
 from uv import find_uv_bin
 
 from torch_history.measuring.session import load_suite
-from torch_history.releases.environments import ReleaseEnvironment, locked_packages
+from torch_history.releases.environments import CACHE, ReleaseEnvironment
+from torch_history.releases.pins import locked_packages
 
 ROOT = Path(__file__).resolve().parents[1]
 LANE = "3.11"
@@ -40,6 +42,7 @@ def main(names: list[str]) -> None:
     releases = [axis.find(name) for name in names]
     with tempfile.TemporaryDirectory(dir=ROOT) as scratch:
         conf.env_dir = scratch
+        os.environ.setdefault("UV_CACHE_DIR", str(ROOT / "env" / CACHE))
         environment = ReleaseEnvironment(conf, LANE, {}, {})
         plain = Path(scratch, "plain")
 

@@ -1,6 +1,7 @@
 """Do the arrows between the packages point one way, and is what is committed free of one machine's particulars?
 
-benchmarks -> workloads, measure; workloads -> torch, numpy; measure -> torch; torch_history -> asv, never torch.
+benchmarks -> workloads, measure, contract; workloads -> torch, numpy; measure -> torch;
+torch_history -> asv, contract, never torch; contract -> nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-INSIDE_A_RELEASE = ("benchmarks", "measure", "workloads")
+INSIDE_A_RELEASE = ("benchmarks", "contract", "measure", "workloads")
 
 
 def modules(package: str) -> list[Path]:
@@ -55,19 +56,26 @@ def test_measure_imports_torch_and_numpy_only_and_never_workloads() -> None:
     assert imported_by("measure").keys() <= {"torch", "numpy"}
 
 
-def test_benchmarks_import_asv_runner_torch_numpy_measure_and_workloads_only() -> None:
-    assert imported_by("benchmarks").keys() <= {"asv_runner", "torch", "numpy", "measure", "workloads"}
+def test_benchmarks_import_asv_runner_torch_numpy_contract_measure_and_workloads_only() -> None:
+    assert imported_by("benchmarks").keys() <= {"asv_runner", "torch", "numpy", "contract", "measure", "workloads"}
+
+
+def test_contract_imports_the_standard_library_alone() -> None:
+    assert imported_by("contract").keys() == set()
 
 
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
+    "children": set(),
+    "signals": set(),
     "store": {"errors"},
-    "releases": {"errors", "store"},
+    "releases": {"children", "errors", "store"},
     "analysis": {"errors", "store", "releases"},
-    "measuring": {"errors", "store", "releases", "analysis"},
+    "measuring": {"children", "signals", "errors", "store", "releases", "analysis"},
     "reports": {"errors", "store", "releases", "analysis"},
-    "site": {"errors", "store", "releases", "analysis", "reports"},
-    "cli": {"errors", "store", "releases", "analysis", "measuring", "reports", "site"},
+    "site": {"children", "errors", "store", "releases", "analysis", "reports"},
+    "cli": {"children", "signals", "errors", "store", "releases", "analysis", "measuring", "reports", "site"},
+    "start": {"signals", "cli"},
 }
 """Room of torch_history -> the rooms that its modules may import."""
 

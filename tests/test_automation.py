@@ -52,7 +52,7 @@ def test_actionlint_finds_nothing_in_the_workflows(tmp_path: Path) -> None:
         """
     )
     broken = tmp_path / "broken.yml"
-    broken.write_text(WORKFLOWS[0].read_text().replace("needs: [sync, measure]", "needs: measure"))
+    broken.write_text(WORKFLOWS[0].read_text().replace("needs: [sync, commit]", "needs: commit"))
     answer = subprocess.run(
         ["node", str(script), *map(str, [*WORKFLOWS, broken])], capture_output=True, text=True, check=True
     )
@@ -73,7 +73,7 @@ def test_every_command_of_the_workflows_exists() -> None:
     assert scripts == {".ci/run", ".ci/commit", ".ci/report-regressions"}
     assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
     commands = re.findall(r"\.venv/bin/torch-history ([a-z]+)((?: --[a-z]+)?)", text)
-    assert {name for name, _ in commands} == {"sync", "lock", "run", "prune", "document", "publish"}
+    assert {name for name, _ in commands} == {"sync", "lock", "run", "prune", "document", "publish", "check"}
     for name, option in commands:
         answer = subprocess.run(
             [Path(sys.executable).with_name("torch-history"), name, "--help"],
@@ -83,6 +83,29 @@ def test_every_command_of_the_workflows_exists() -> None:
         )
         assert option.strip() in answer.stdout
     assert "\n.venv/ready:" in (ROOT / "Makefile").read_text()
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_and_keep_no_credentials(path: Path) -> None:
+    text = path.read_text()
+    used = re.findall(r"uses: (.*)", text)
+    assert used
+    assert [each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)] == []
+    assert text.count("persist-credentials: false") == text.count("uses: actions/checkout@")
+
+
+def test_what_measures_may_write_nothing_and_what_pushes_checks_first() -> None:
+    jobs = re.split(
+        r"(?m)^  (?=\w+:$)", (ROOT / ".github" / "workflows" / "history.yml").read_text().partition("jobs:")[2]
+    )
+    found = {job.partition(":")[0]: job for job in jobs if job.strip()}
+    assert "torch-history run" in found["measure"]
+    assert ": write" not in found["measure"]
+    assert "contents: read" in found["measure"]
+    assert "||" not in found["measure"], "an exit status is swallowed"
+    assert [name for name, job in found.items() if "contents: write" in job] == ["sync", "commit"]
+    assert "torch-history run" not in found["sync"] + found["commit"]
+    assert 0 < found["commit"].index("torch-history check results/") < found["commit"].index(".ci/commit")
 
 
 # --- an issue for what costs

@@ -22,7 +22,7 @@ for _name in ("torch", "numpy", "asv_runner"):
         pytest.skip(f"needs torch, NumPy and asv_runner, and there is no {_name}", allow_module_level=True)
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("benchmarks", "measure", "workloads")
+PACKAGES = ("benchmarks", "contract", "measure", "workloads")
 
 
 def python(code: str, *arguments: str) -> str:
@@ -44,7 +44,7 @@ def discover(root, torch_version):
     '''Every benchmark of one suite, as asv's own discovery finds it; the suite before is forgotten.'''
     torch.__version__ = torch_version or torch.__version__
     for name in list(sys.modules):
-        if name.partition(".")[0] in ("benchmarks", "measure", "workloads"):
+        if name.partition(".")[0] in PACKAGES:
             del sys.modules[name]
     folder = os.path.join(root, "benchmarks")
     before = list(sys.path), list(sys.meta_path)
@@ -173,11 +173,14 @@ def test_edit_of_the_profiler_changes_counts_and_no_times(suites: dict[str, Any]
 
 SERVE = """
 import json, os, sys, tempfile
+channel = tempfile.NamedTemporaryFile()
+os.environ["TORCH_HISTORY_CHANNEL"] = channel.name
 from asv_runner._aux import update_sys_path
 from asv_runner.discovery import disc_benchmarks
 folder = os.path.abspath("benchmarks")
 update_sys_path(folder)
 assert len(list(disc_benchmarks(folder))) >= 6
+assert "TORCH_HISTORY_CHANNEL" not in os.environ
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 from benchmarks import common
@@ -213,7 +216,8 @@ def forked(code, variables):
         _, status = os.waitpid(child, 0)
         assert status == 0, status
         said.seek(0)
-        return said.read().splitlines()
+        told = ["torch-history: " + json.dumps(json.loads(line)["facts"]) for line in channel if line.strip()]
+        return told + said.read().splitlines()
 
 said = [forked(code, variables) for code, variables in json.loads(sys.argv[1])]
 torch.cuda.is_available()

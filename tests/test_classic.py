@@ -166,12 +166,12 @@ def test_pages_load_nothing_from_other_hosts(published: Published) -> None:
 
 def test_shim_comes_between_jquery_and_asv(published: Published) -> None:
     scripts = re.findall(r'<script\b[^>]*src="([^"]+)"', (published.dashboard / "index.html").read_text())
-    assert scripts[:2] == ["vendor/jquery-3.3.1.min.js", "vendor/offline.js"]
+    assert scripts[:3] == ["vendor/failure.js", "vendor/jquery-3.3.1.min.js", "vendor/offline.js"]
     assert scripts.index("vendor/offline.js") < scripts.index("asv.js")
 
 
 def test_vendored_files_are_those_asv_names(published: Published) -> None:
-    vendored = {path.name for path in (published.dashboard / "vendor").iterdir()} - {"offline.js"}
+    vendored = {path.name for path in (published.dashboard / "vendor").iterdir()} - set(classic.OWN_SCRIPTS)
     assert len(vendored) == 10
     for name in vendored:
         assert (published.dashboard / "vendor" / name).read_bytes() == (classic.VENDOR / name).read_bytes()
@@ -448,5 +448,19 @@ def test_missing_graph_is_told_not_taken_for_a_dead_server(visit: Visit, publish
     finally:
         for path in pair:
             path.with_suffix(".away").rename(path)
+    assert visit.trouble
+    visit.trouble.clear()
+
+
+@pytest.mark.browser
+def test_missing_script_leads_to_the_page_that_says_what_to_do(visit: Visit, published: Published) -> None:
+    script = published.dashboard / "vendor" / "md5.min.js"
+    script.rename(script.with_suffix(".away"))
+    try:
+        visit.page.goto(visit.url)
+        visit.page.wait_for_url("**/error.html")
+        assert "They lie in the folder vendor" in visit.page.inner_text("body")
+    finally:
+        script.with_suffix(".away").rename(script)
     assert visit.trouble
     visit.trouble.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import math
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 
+from contract.metrics import CALL_MARGIN
 from torch_history import cli
 from torch_history.analysis import compare as compared
 from torch_history.analysis import verdicts
@@ -279,18 +281,52 @@ def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
     assert slower["why"] == "because the number of operators went from 1 to 9"
 
 
-def test_markdown_is_a_table_with_the_rest_folded_away(results: Path) -> None:
+def test_markdown_has_a_table_per_verdict_and_counts_the_rest(results: Path) -> None:
     upgrade(results)
     text = command("2.0.1", "2.1.2", "--markdown").output
-    html = MarkdownIt("commonmark").enable("table").render(text)
-    tables = re.findall(r"<table>.*?</table>", html, re.DOTALL)
+    shown = MarkdownIt("commonmark").enable("table").render(text)
+    tables = re.findall(r"<table>.*?</table>", shown, re.DOTALL)
     rows = [[len(re.findall("<td", row)) for row in table.split("<tr>")[2:]] for table in tables]
-    assert rows == [[6] * 5, [6] * 4]
-    before, _, folded = html.partition("<details><summary>")
-    assert before.count("<table>") == folded.partition("</details>")[0].count("<table>") == 1
-    assert "9 %" not in before.partition("BROKE")[0]
-    assert "because the number of operators went from 1 to 9" in before
-    assert "<details open>" in command("2.0.1", "2.1.2", "--markdown", "--all").output
+    assert rows == [[6], [6, 6], [6], [6]]
+    assert "because the number of operators went from 1 to 9" in shown
+    assert "Not listed: " in shown
+    assert "--all" in shown
+    everything = (
+        MarkdownIt("commonmark").enable("table").render(command("2.0.1", "2.1.2", "--markdown", "--all").output)
+    )
+    assert "Not listed" not in everything
+    assert everything.count("<td>") + everything.count("<td ") == 9 * 6
+
+
+def test_markdown_is_never_longer_than_an_issue_takes(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    upgrade(results)
+    monkeypatch.setattr(compared, "MOST_CHARACTERS", 3200)
+    text = command("2.0.1", "2.1.2", "--markdown", "--all").output
+    assert len(text) <= 3200
+    assert re.search(r"\d+ rows are left out here", text)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "see https://evil.example/x",
+        "http://evil.example",
+        "www.evil.example",
+        "WWW.evil.example",
+        "ftp://evil.example",
+        "somebody@evil.example",
+        "mailto:somebody@evil.example",
+    ],
+)
+def test_no_address_is_made_a_link_by_github(hostile: str) -> None:
+    bare = r"(?i)\\w+://\\w|www\\.\\w|[\\w.+-]@[\\w-]|mailto:\\w".replace("\\\\", "\\")
+    assert re.search(bare, hostile)
+    assert not re.search(bare, html.unescape(compared.escape(hostile)))
+
+
+def test_what_is_not_seen_is_shown() -> None:
+    for unseen in "\u202e\u2066\u200b\u200d\ufeff\x00\x1b\U000e0041":
+        assert compared.escape(f"a{unseen}b") == "a\ufffdb"
 
 
 def test_text_in_markdown_stays_text() -> None:
@@ -333,7 +369,7 @@ def test_shares_in_the_page_are_those_of_the_code(name: str) -> None:
 
 
 def test_margin_of_single_calls_in_the_page_is_that_of_the_code() -> None:
-    assert f"| `CALL_MARGIN` | {100 * verdicts.CALL_MARGIN:.0f} % |" in PAGE
+    assert f"| `CALL_MARGIN` | {100 * CALL_MARGIN:.0f} % |" in PAGE
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,18 @@ uv is played by `FakeUv`, which makes the folders and files that uv makes; the s
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import threading
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,15 +25,31 @@ import pytest
 from asv.config import Config
 from asv.environment import EnvironmentUnavailable
 from asv.repo import get_repo
+from packaging.version import Version
 
-from torch_history.releases import environments
+from torch_history.releases import environments, pins, repository
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
+from torch_history.releases.pins import LockError
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 """The Python that runs these tests, so that one of that version is always found."""
 
 FEW = ("2.0.0", "2.0.1", "2.1.0")
+
+
+def wheel_of(package: str) -> str:
+    return "{}-{}-py3-none-any.whl".format(*package.replace("-", "_").split("=="))
+
+
+def digest_of(package: str) -> str:
+    return hashlib.sha256(package.encode()).hexdigest()
+
+
+def write_lock(*packages: str, tag: str = "v2.0.1") -> None:
+    """A `releases.lock` in this folder with one entry, and the digest of each of its packages."""
+    digests = "".join(f'"{wheel_of(package)}" = "{digest_of(package)}"\n' for package in packages)
+    Path("releases.lock").write_text(f'"{tag} py{LANE}" = {json.dumps(packages)}\n[sha256]\n{digests}')
 
 
 class FakeUv:
@@ -41,11 +59,11 @@ class FakeUv:
         self.calls: list[list[str]] = []
         self.failing: dict[str, BaseException] = {}
         self.frozen = "torch==2.0.1\nnumpy==1.26.4\nnvidia-nccl-cu12==2.14.3\n"
-        self.resolved = "torch==2.0.1\nnumpy==1.26.4\n"
+        self.resolved = ["torch==2.0.1", "numpy==1.26.4"]
         self.began = threading.Event()
         self.seconds = 0.0
 
-    def __call__(self, arguments: list[str], stdin: str | None = None) -> str:
+    def __call__(self, arguments: list[str], stdin: str | None = None, holding: Sequence[int] = ()) -> str:
         self.calls.append(arguments)
         step = " ".join(itertools.takewhile(str.isalpha, arguments[:2]))
         if step == "venv":
@@ -60,8 +78,17 @@ class FakeUv:
             time.sleep(self.seconds)
         if step in self.failing:
             raise self.failing[step]
-        answers = {"pip freeze": self.frozen, "pip compile": self.resolved, "python find": sys.executable}
+        answers = {"pip freeze": self.frozen, "pip compile": self.pylock(), "python find": sys.executable}
         return next((answer for key, answer in answers.items() if step.startswith(key)), "")
+
+    def pylock(self) -> str:
+        """`resolved` as uv says it with --format pylock.toml, a wheel for each."""
+        found = []
+        for package in self.resolved:
+            name, _, version = package.partition("==")
+            file = f'url = "https://index.example/{wheel_of(package)}", hashes = {{ sha256 = "{digest_of(package)}" }}'
+            found.append(f'[[packages]]\nname = "{name}"\nversion = "{version}"\nwheels = [{{ {file} }}]\n')
+        return 'lock-version = "1.0"\n' + "".join(found)
 
     def asked(self, *step: str) -> list[list[str]]:
         return [call for call in self.calls if call[: len(step)] == list(step)]
@@ -75,8 +102,10 @@ def failed(said: str) -> subprocess.CalledProcessError:
 def uv(monkeypatch: pytest.MonkeyPatch) -> FakeUv:
     fake = FakeUv()
     monkeypatch.setattr(environments, "run_uv", fake)
+    monkeypatch.setattr(pins, "run_uv", fake)
     monkeypatch.setattr(environments, "refusals", {})
-    monkeypatch.setattr(environments.os, "sync", lambda: None)
+    monkeypatch.delenv("UV_CACHE_DIR", raising=False)
+    monkeypatch.delenv("UV_TORCH_BACKEND", raising=False)
     return fake
 
 
@@ -84,7 +113,9 @@ def uv(monkeypatch: pytest.MonkeyPatch) -> FakeUv:
 def conf(write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     monkeypatch.chdir(tmp_path)
     releases = write_releases(*FEW, pythons=("3.8", LANE))
-    return Config.from_json({"repo": str(releases), "dvcs": "torch-releases", "env_dir": "env", "project": "PyTorch"})
+    return Config.from_json(
+        {"repo": str(releases), "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env", "project": "PyTorch"}
+    )
 
 
 @pytest.fixture
@@ -110,7 +141,10 @@ def test_release_is_built_from_exactly_what_was_asked(lane: ReleaseEnvironment, 
     mark = json.loads((folder / MARK).read_text())
     assert mark == {
         "requirements": asked,
+        "origin": "not checked: releases.lock has no entry for it",
         "packages": ["torch==2.0.1", "numpy==1.26.4", "nvidia-nccl-cu12==2.14.3"],
+        "digests": {},
+        "cache": str(Path("env/.uv-cache").resolve()),
     }
     assert environments.packages_of(folder) == mark["packages"]
 
@@ -121,16 +155,73 @@ def test_release_with_pins_of_its_own_gets_them(conf: Config, uv: FakeUv, write_
     assert "numpy<2" in uv.asked("pip", "install")[0]
 
 
-def test_release_is_held_to_the_packages_that_the_lock_lists(
+LOCKED = ("torch==2.0.1", "asv-runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3", "sympy==1.13.1")
+
+
+def listed(call: list[str], option: str) -> list[str]:
+    """The lines of the file that uv was given by `option`."""
+    return Path(call[call.index(option) + 1]).read_text().splitlines()
+
+
+def test_release_is_installed_from_the_files_that_the_lock_lists_and_no_others(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, warned: list[str]
+) -> None:
+    write_lock(*LOCKED)
+    folder = install(lane, conf, "v2.0.1")
+    (call,) = uv.asked("pip", "install")
+    exact = [f"{package.replace('==', '===')} --hash=sha256:{digest_of(package)}" for package in LOCKED]
+    assert listed(call, "--requirement") == exact
+    assert call[-1] == "--require-hashes"
+    assert not {"torch==2.0.1", *environments.HARNESS} & set(call)
+    assert json.loads((folder / MARK).read_text())["origin"] == "as releases.lock says, checked"
+
+
+@pytest.mark.parametrize(
+    ("packages", "said"),
+    [
+        (("torch==2.0.0", *LOCKED[1:]), "pins torch to 2.0.0 for v2.0.1 .*torch==2.0.1 is needed"),
+        (LOCKED[:2], "pins numpy to none"),
+    ],
+)
+def test_lock_that_does_not_fit_is_refused_before_anything_is_removed(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, packages: tuple[str, ...], said: str
+) -> None:
+    folder = Path("env", f"v2.0.1-py{LANE}")
+    folder.mkdir(parents=True)
+    write_lock(*packages)
+    assert re.search(said, refusal(lane, conf))
+    assert folder.exists()
+    assert uv.calls == []
+
+
+def test_lock_without_a_digest_is_refused_and_says_how_it_is_added(lane: ReleaseEnvironment, conf: Config) -> None:
+    write_lock(*LOCKED)
+    path = Path("releases.lock")
+    path.write_text(path.read_text().replace(wheel_of("sympy==1.13.1"), "sympy-1.13.1-cp38-cp38-linux_x86_64.whl"))
+    sentence = refusal(lane, conf)
+    assert f"has no sha256 of sympy==1.13.1 for Python {LANE}" in sentence
+    assert f"torch-history lock --lane {LANE} 2.0.1" in sentence
+
+
+def test_another_index_for_torch_is_a_choice_that_is_recorded(
     lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Path("releases.lock").write_text(
-        f'"v2.0.0 py{LANE}" = ["sympy==1.0"]\n"v2.0.1 py{LANE}" = ["sympy==1.13.1", "torch==2.0.1"]\n'
-    )
-    install(lane, conf, "v2.0.1")
+    write_lock(*LOCKED)
+    said: list[str] = []
+    monkeypatch.setattr(environments.log, "info", said.append)
+    monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
+    folder = install(lane, conf, "v2.0.1")
     (call,) = uv.asked("pip", "install")
-    constraints = Path(call[call.index("--constraint") + 1]).read_text()
-    assert constraints.split() == ["sympy==1.13.1", "torch==2.0.1"]
+    assert "--require-hashes" not in call
+    assert listed(call, "--constraint")[0] == "torch==2.0.1"
+    assert listed(call, "--constraint")[4] == f"sympy===1.13.1 --hash=sha256:{digest_of('sympy==1.13.1')}"
+    assert said == [f"Installing PyTorch 2.0.1 for Python {LANE}: torch from the cpu index, not checked."]
+    assert json.loads((folder / MARK).read_text())["origin"] == "torch from the cpu index, not checked"
+    install(lane, conf, "v2.0.1")
+    assert len(uv.asked("venv")) == 1
+    monkeypatch.delenv("UV_TORCH_BACKEND")
+    install(lane, conf, "v2.0.1")
+    assert json.loads((folder / MARK).read_text())["origin"] == "as releases.lock says, checked"
 
 
 def test_switching_back_asks_uv_for_nothing(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
@@ -290,9 +381,17 @@ def test_index_out_of_reach_names_the_release_and_two_ways_out(
     assert "Nothing half-built was kept" in sentence
 
 
-@pytest.mark.parametrize("error", [failed(FULL), OSError(28, "No space left on device")], ids=["uv", "system"])
+@pytest.mark.parametrize(
+    ("error", "file"),
+    [
+        (failed(FULL), "/env/libtorch_cuda.so"),
+        (OSError(28, "No space left on device", "/env/mark"), "/env/mark"),
+        (OSError(28, "No space left on device"), "/env"),
+    ],
+    ids=["uv", "system", "system without a name"],
+)
 def test_full_disk_says_what_is_free_and_how_to_free_more(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch, error: Exception
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch, error: Exception, file: str
 ) -> None:
     class Usage(NamedTuple):
         free: int
@@ -302,6 +401,7 @@ def test_full_disk_says_what_is_free_and_how_to_free_more(
     sentence = refusal(lane, conf)
     assert "PyTorch 2.0.1" in sentence
     assert "the disk is full (1.5 GiB free; a release needs 2 to 5)" in sentence
+    assert f"so {file} could not be written" in sentence.replace(str(Path.cwd()), "")
     assert "torch-history prune" in sentence
 
 
@@ -428,7 +528,7 @@ def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(
     with ThreadPoolExecutor(1) as pool:
         building = pool.submit(install, lane, conf, "v2.0.1")
         assert uv.began.wait(20)
-        removed, _ = environments.prune(Path("env"), lambda tag: True)
+        removed = environments.prune(Path("env"), lambda tag: True).names
         folder = building.result(20)
     assert removed == [folder.name]
     assert not folder.exists()
@@ -450,34 +550,63 @@ def three(conf: Config, uv: FakeUv) -> list[str]:
 
 
 def test_prune_removes_only_the_releases_asked_for(three: list[str]) -> None:
-    removed, _ = environments.prune(Path("env"), lambda tag: tag == "v2.0.1")
+    removed = environments.prune(Path("env"), lambda tag: tag == "v2.0.1").names
     assert sorted(removed) == sorted([f"v2.0.1-py{LANE}", "v2.0.1-py3.8"])
     assert [path.name for path in Path("env").glob("v*/")] == [f"v2.1.0-py{LANE}"]
     assert Path("env", f"v2.1.0-py{LANE}", MARK).exists()
     assert Path("env", "session.json").read_text() == "{}"
 
 
-def test_prune_clears_the_heavy_packages_of_what_it_removed_from_uvs_cache(three: list[str], uv: FakeUv) -> None:
+def test_prune_clears_from_our_cache_what_no_other_environment_has(three: list[str], uv: FakeUv) -> None:
+    own = Path("env/.uv-cache").resolve()
+    own.mkdir()
+    mark = Path("env", f"v2.1.0-py{LANE}", MARK)
+    mark.write_text(mark.read_text().replace("torch==2.0.1", "torch==2.1.0"))
     environments.prune(Path("env"), lambda tag: tag == "v2.0.1")
-    assert uv.calls == [["cache", "clean", "nvidia-nccl-cu12", "torch"]]
+    assert uv.calls == [
+        ["cache", "clean", "--cache-dir", str(own), "torch"],
+        ["cache", "prune", "--cache-dir", str(own)],
+    ]
+    uv.calls.clear()
+    environments.prune(Path("env"), lambda tag: True)
+    assert uv.asked("cache", "clean")[0][4:] == ["numpy", "nvidia-nccl-cu12", "torch"]
 
 
-def test_prune_reports_the_bytes_that_the_disk_gained(three: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    class Usage(NamedTuple):
-        free: int
+@pytest.mark.parametrize("mark", ["theirs", "of old"])
+def test_prune_leaves_a_cache_that_others_may_use_and_says_how_to_clear_it(
+    three: list[str], uv: FakeUv, mark: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = Path("env", f"v2.0.1-py{LANE}", MARK)
+    held = json.loads(path.read_text())
+    del held["cache"]
+    if mark == "theirs":
+        held["cache"] = "/theirs"
+    path.write_text(json.dumps(held))
+    pruned = environments.prune(Path("env"), lambda tag: tag == "v2.0.1")
+    assert uv.calls == []
+    (sentence,) = pruned.elsewhere
+    option = " --cache-dir /theirs" if mark == "theirs" else ""
+    assert sentence.endswith(f"this frees them: uv cache clean{option} nvidia-nccl-cu12 torch")
+    assert "other projects may use it" in sentence
 
-    monkeypatch.setattr(
-        environments.shutil,
-        "disk_usage",
-        lambda path: Usage(free=10_000_000 - 3_000_000 * len(list(Path("env").glob("v*/")))),
-    )
-    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1")[1] == 6_000_000
+
+def test_prune_counts_the_bytes_that_no_name_is_left_of(three: list[str], tmp_path: Path) -> None:
+    folder, kept = (Path("env", f"{tag}-py{LANE}") for tag in ("v2.0.1", "v2.1.0"))
+    before = environments._links([folder])
+    (folder / "alone").write_bytes(bytes(1_000_000))
+    (folder / "shared").write_bytes(bytes(4_000_000))
+    os.link(folder / "shared", kept / "shared")
+    (folder / "theirs").write_bytes(bytes(8_000_000))
+    os.link(folder / "theirs", tmp_path / "theirs")
+    small = sum(file.size for file in before.values())
+    freed = environments.prune(Path("env"), lambda tag: tag == "v2.0.1").freed
+    assert 1_000_000 + small <= freed <= 1_010_000 + small
 
 
 def test_prune_of_nothing_removes_nothing(three: list[str], uv: FakeUv, tmp_path: Path) -> None:
     assert environments.prune(Path("env"), lambda tag: False)[0] == []
     assert sorted(path.name for path in Path("env").glob("v*/")) == sorted(three)
-    assert environments.prune(tmp_path / "nowhere", lambda tag: True) == ([], 0)
+    assert environments.prune(tmp_path / "nowhere", lambda tag: True) == ([], 0, [])
     assert uv.calls == []
 
 
@@ -524,56 +653,99 @@ def test_two_prunes_at_once_remove_a_folder_once(three: list[str]) -> None:
 
 def test_prune_whose_cache_cannot_be_cleared_still_says_what_it_removed(three: list[str], uv: FakeUv) -> None:
     uv.failing["cache clean"] = failed("error: Timeout when waiting for the cache lock")
-    removed, _ = environments.prune(Path("env"), lambda tag: tag == "v2.1.0")
+    removed = environments.prune(Path("env"), lambda tag: tag == "v2.1.0").names
     assert removed == [f"v2.1.0-py{LANE}"]
 
 
 # --- the lock file
 
 
-def test_lock_pins_a_release_once_and_never_changes_it(conf: Config, uv: FakeUv, tmp_path: Path) -> None:
-    axis, path = Axis.load(conf.repo), tmp_path / "pins"
-    assert environments.lock(axis.find("2.0.1"), LANE, path)
-    before = path.read_bytes()
-    uv.resolved = "torch==2.0.1\nnumpy==9.9.9\n"
-    assert not environments.lock(axis.find("2.0.1"), LANE, path)
-    assert path.read_bytes() == before
-    assert environments.locked_packages(axis.find("2.0.1"), LANE, path) == ["torch==2.0.1", "numpy==1.26.4"]
+@pytest.fixture
+def pin(conf: Config, uv: FakeUv, tmp_path: Path) -> Callable[..., str]:
+    """Locks a release into the file `pins`."""
+
+    def add(version: str, lane: str = LANE) -> str:
+        release = Axis.load(conf.repo).find(version)
+        return pins.lock(release, lane, environments.requirements_of(release), tmp_path / "pins")
+
+    return add
 
 
-def test_lock_adds_behind_what_is_there(conf: Config, uv: FakeUv, tmp_path: Path) -> None:
-    axis, path = Axis.load(conf.repo), tmp_path / "pins"
-    environments.lock(axis.find("2.0.1"), LANE, path)
-    before = path.read_text()
-    uv.resolved = "torch==2.1.0\nsympy==1.12\n"
-    assert environments.lock(axis.find("2.1.0"), LANE, path)
+def test_lock_pins_a_release_once_and_never_changes_it(pin: Callable[..., str], uv: FakeUv, tmp_path: Path) -> None:
+    assert pin("2.0.1") == "Versions and sha256"
+    before = (tmp_path / "pins").read_bytes()
+    uv.resolved = ["torch==2.0.1", "numpy==9.9.9"]
+    assert pin("2.0.1") == ""
+    assert (tmp_path / "pins").read_bytes() == before
+    held = pins.Lock.read(tmp_path / "pins")
+    assert held.entries == {f"v2.0.1 py{LANE}": ["torch==2.0.1", "numpy==1.26.4"]}
+    assert held.digests("numpy==1.26.4", LANE) == [digest_of("numpy==1.26.4")]
+
+
+def test_lock_adds_behind_what_is_there(pin: Callable[..., str], uv: FakeUv, tmp_path: Path) -> None:
+    path = tmp_path / "pins"
+    pin("2.0.1")
+    before = path.read_text().partition(pins.HASHES_HEADER)[0]
+    uv.resolved = ["torch==2.1.0", "sympy==1.12"]
+    assert pin("2.1.0")
     assert path.read_text().startswith(before)
-    assert tomllib.loads(path.read_text()) == {
+    assert pins.Lock.read(path).entries == {
         f"v2.0.1 py{LANE}": ["torch==2.0.1", "numpy==1.26.4"],
         f"v2.1.0 py{LANE}": ["torch==2.1.0", "sympy==1.12"],
     }
 
 
-def test_lock_asks_for_the_lane_and_the_platform_of_the_wheels(conf: Config, uv: FakeUv, tmp_path: Path) -> None:
-    environments.lock(Axis.load(conf.repo).find("2.0.1"), "3.8", tmp_path / "pins")
+def test_lock_of_old_gets_the_digests_that_it_lacks_and_nothing_else(
+    pin: Callable[..., str], uv: FakeUv, tmp_path: Path
+) -> None:
+    old = f'# A comment.\n"v2.0.1 py{LANE}" = [ "torch==2.0.1", "numpy==1.26.4" ]\n'
+    (tmp_path / "pins").write_text(old)
+    assert pin("2.0.1") == "The sha256 of its files"
+    assert "--no-deps" in uv.calls[-1]
+    text = (tmp_path / "pins").read_text()
+    assert text.startswith(f"{old}\n{pins.HASHES_HEADER}")
+    assert len(pins.Lock.read(tmp_path / "pins").sha256) == 2
+    assert pin("2.0.1") == ""
+
+
+@pytest.mark.parametrize(
+    ("resolved", "said"),
+    [
+        (["torch==2.1.0", "numpy==1.26.4+evil"], r"uv chose numpy 1\.26\.4\+evil, a build of somebody's own"),
+        (["torch==2.1.0", "sympy==1.12"], r"sympy-1\.12-py3-none-any\.whl has the sha256 0{64}, and the package index"),
+    ],
+)
+def test_lock_takes_no_other_file_for_a_published_one(
+    pin: Callable[..., str], uv: FakeUv, tmp_path: Path, resolved: list[str], said: str
+) -> None:
+    path = tmp_path / "pins"
+    path.write_text(f'[sha256]\n"sympy-1.12-py3-none-any.whl" = "{"0" * 64}"\n')
+    before = path.read_bytes()
+    uv.resolved = resolved
+    with pytest.raises(LockError, match=said):
+        pin("2.1.0")
+    assert path.read_bytes() == before
+
+
+def test_lock_asks_for_the_lane_and_the_platform_of_the_wheels(pin: Callable[..., str], uv: FakeUv) -> None:
+    pin("2.0.1", "3.8")
     words = " ".join(uv.calls[-1])
     assert "--python-version 3.8" in words
     assert "--python-platform x86_64-manylinux" in words
 
 
-def test_lock_that_cannot_be_resolved_changes_nothing(conf: Config, uv: FakeUv, tmp_path: Path) -> None:
-    axis, path = Axis.load(conf.repo), tmp_path / "pins"
-    environments.lock(axis.find("2.0.1"), LANE, path)
-    before = path.read_bytes()
+def test_lock_that_cannot_be_resolved_changes_nothing(pin: Callable[..., str], uv: FakeUv, tmp_path: Path) -> None:
+    pin("2.0.1")
+    before = (tmp_path / "pins").read_bytes()
     uv.failing["pip compile"] = failed(NO_NAME)
-    with pytest.raises(InstallationError, match=r"PyTorch 2\.1\.0 .* the package index is out of reach"):
-        environments.lock(axis.find("2.1.0"), LANE, path)
-    assert path.read_bytes() == before
+    with pytest.raises(LockError, match=r"What v2\.1\.0 needs .* the package index is out of reach"):
+        pin("2.1.0")
+    assert (tmp_path / "pins").read_bytes() == before
 
 
 @pytest.fixture(scope="module")
 def shipped_lock() -> dict[str, list[str]]:
-    return tomllib.loads((Path(__file__).resolve().parents[1] / "releases.lock").read_text())
+    return pins.Lock.read(Path(__file__).resolve().parents[1] / "releases.lock").entries
 
 
 def test_shipped_lock_pins_every_release_in_every_lane(root: Path, shipped_lock: dict[str, list[str]]) -> None:
@@ -581,6 +753,23 @@ def test_shipped_lock_pins_every_release_in_every_lane(root: Path, shipped_lock:
     wanted = {f"v{r['version']} py{lane}" for r in releases for lane in ("3.9", "3.11") if lane in r["pythons"]}
     assert len(wanted) == 60
     assert set(shipped_lock) == wanted
+
+
+PINNED = "dfff79d330b44cd05a0ae646ccd23b753dba0a38773373ddfc067f086c0b1e4a"
+"""The sha256 of the entries up to 2.15.0, as they were before they had digests."""
+
+
+def test_shipped_lock_has_a_digest_of_every_package_for_its_lane(root: Path) -> None:
+    held = pins.Lock.read(root / "releases.lock")
+    for name, packages in held.entries.items():
+        for package in packages:
+            assert held.digests(package, name.rpartition("py")[2]), (name, package)
+
+
+def test_versions_that_the_shipped_lock_pins_have_not_changed(root: Path) -> None:
+    entries = pins.Lock.read(root / "releases.lock").entries
+    first = {name: packages for name, packages in entries.items() if Version(name.split()[0]) <= Version("2.15.0")}
+    assert hashlib.sha256(json.dumps(first).encode()).hexdigest() == PINNED
 
 
 def test_shipped_lock_holds_the_release_itself_and_only_exact_pins(shipped_lock: dict[str, list[str]]) -> None:

@@ -22,7 +22,8 @@ from asv.repo import get_repo
 from asv.results import Results
 from asv.runner import BenchmarkResult, fail_benchmark
 
-from torch_history.measuring.recording import RecordedResults, of_sibling
+from torch_history.measuring import recording
+from torch_history.measuring.recording import RecordedResults, Told, of_sibling
 from torch_history.releases import environments
 from torch_history.store.launches import Case, Launch, append_launches, new_session, read_environment, read_launches
 
@@ -57,21 +58,35 @@ def results(tag: str = "v2.0.1") -> RecordedResults:
     return RecordedResults({**MACHINE, "python": "3.11"}, {}, tag, 0, "3.11", ENVIRONMENT, {})
 
 
+SAID: dict[int, Told] = {}
+"""What the cases of the last `answer` told, as if their processes had just ended."""
+
+
+def facts_and_output(text: str) -> tuple[dict[str, Any], str]:
+    """Lines that begin with the program's name stand for what goes through the channel, all others for what is printed."""
+    told = [line for line in text.splitlines() if line.startswith("torch-history: ")]
+    facts = {k: v for line in told for k, v in json.loads(line.partition(": ")[2]).items()}
+    return facts, "\n".join(line for line in text.splitlines() if line not in told)
+
+
 def answer(values: list[Any], said: dict[int, str] | None = None, status: int = 0) -> BenchmarkResult:
-    """asv's answer: a list stands for samples, anything else is a value; `said` is what each case printed."""
-    printed = [f"For parameters: {', '.join(CASES[i])}\n{text}".strip() for i, text in sorted((said or {}).items())]
+    """asv's answer: a list stands for samples, anything else is a value; `said` is what each case told and printed."""
+    SAID.clear()
+    SAID.update({i: Told(*facts_and_output(text), status) for i, text in (said or {}).items()})
     sampled = [isinstance(value, list) for value in values]
     return BenchmarkResult(
         result=[True if is_list else value for is_list, value in zip(sampled, values, strict=True)],
         samples=[value if is_list else None for is_list, value in zip(sampled, values, strict=True)],
         number=[1 if is_list else None for is_list in sampled],
         errcode=status,
-        stderr="\n\n".join(printed),
+        stderr="",
         profile=None,
     )
 
 
 def add(recorded: RecordedResults, benchmark: dict[str, Any], given: BenchmarkResult, **more: Any) -> None:
+    for i, told in SAID.items():
+        recording._ended[benchmark["name"], i] = told
     recorded.add_result(benchmark, given, record_samples=True, append_samples=True, **more)
 
 
@@ -97,6 +112,8 @@ def no_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def quiet(warned: list[str]) -> None:
     """Warnings go to the list `warned`."""
+    SAID.clear()
+    recording._ended.clear()
 
 
 SAMPLES = [[0.30, 0.31, 0.32], [2.4, 2.6, 2.5], [0.03, 0.05, 0.04], [0.3, 0.3, 0.4]]
@@ -205,16 +222,53 @@ def test_unreadable_answer_is_not_called_a_signal(tmp_path: Path) -> None:
     assert "signal" not in sentence
 
 
-def test_case_that_died_beside_one_that_timed_out_is_not_given_its_status_as_a_signal(tmp_path: Path) -> None:
-    # asv keeps one status for all cases, the last bad one: of the silent case only its silence is known.
-    said = {0: FACTS, 3: f"{FACTS}\n\n\nasv: benchmark timed out (timeout 300s)"}
+def test_each_case_keeps_its_own_exit_status(tmp_path: Path) -> None:
+    empty = "asv: failed to parse benchmark result: Expecting value: line 1 column 1 (char 0)"
+    given = answer([None] * 4)
+    ends = [("", -11), (empty, -257), ("", 3), ("asv: benchmark timed out (timeout 300s)", util.TIMEOUT_RETCODE)]
+    SAID.update({i: Told({}, output, status) for i, (output, status) in enumerate(ends)})
     recorded = results()
-    add(recorded, TIME, answer([SAMPLES[0], None, SAMPLES[2], None], said, util.TIMEOUT_RETCODE))
+    add(recorded, TIME, given._replace(errcode=3))
     recorded.save(str(tmp_path))
-    cases = stored(tmp_path)[0].cases
-    assert cases[3].failed == "benchmark timed out (timeout 300s)"
-    assert cases[1].failed
-    assert "256" not in cases[1].failed
+    words = [case.failed for case in stored(tmp_path)[0].cases]
+    assert words[0].startswith("the process was ended by signal 11 ")
+    assert words[1:] == [
+        "the process ended without an answer",
+        "the process ended with exit status 3 and no answer",
+        "benchmark timed out (timeout 300s)",
+    ]
+
+
+def tell(text: str) -> None:
+    """Writes to the channel as a measuring process does."""
+    with open(recording.channel().path, "a") as stream:
+        stream.write(text)
+
+
+@pytest.mark.parametrize("garbage", ['{"a": ', "[1]", '{"facts": 5}', '{"facts": {"found": 3}}', "[" * 5000])
+def test_malformed_record_is_a_sentence_and_costs_no_other_case(warned: list[str], garbage: str) -> None:
+    good = {"metric": "track_time", "parameters": list(CASES[1]), "facts": {"found": {"time": [0.5]}}}
+    tell(f"{garbage}\n")
+    recording.note_end(TIME, 0, "", 0)
+    tell(f"{json.dumps(good)}\n")
+    recording.note_end(TIME, 1, "", 0)
+    told = [recording.told_of(TIME, i, answer([1, 1, 1, 1])) for i in (0, 1)]
+    assert [each.facts for each in told] == [{}, {"found": {"time": [0.5]}}]
+    assert len(warned) == 1
+    assert "'eager' 'small' is left out" in warned[0]
+
+
+def test_what_a_case_prints_is_output_and_nothing_else() -> None:
+    printed = 'torch-history: {"a": \nFor parameters: \'eager\', \'paper\'\ntorch-history: {"unavailable": "ha"}'
+    recording.note_end(TIME, 0, f"For parameters: 'eager', 'small'\n{printed}", 0)
+    assert recording.told_of(TIME, 0, answer([1, 1, 1, 1])) == Told({}, printed, 0)
+
+
+def test_sibling_of_which_nothing_was_told_is_not_given_the_number_of_another_metric() -> None:
+    given, told = of_sibling(BYTES, TIME, answer([8, 8, 8, 8]), {0: Told({}, "", 0)})
+    assert given.result[0] is None
+    assert "track" not in told[0].output
+    assert "time" in told[0].output
 
 
 def test_suite_that_could_not_be_imported_says_so_for_every_case(tmp_path: Path) -> None:
@@ -234,7 +288,9 @@ def test_reasons_of_different_cases_are_not_mixed_up(tmp_path: Path) -> None:
         3: f"{FACTS}\n\n\nasv: benchmark timed out (timeout 60s)",
     }
     recorded = results()
-    add(recorded, TIME, answer([SAMPLES[0], None, math.nan, None], said, 1))
+    given = answer([SAMPLES[0], None, math.nan, None], said, 1)
+    SAID[3] = Told(SAID[3].facts, SAID[3].output, util.TIMEOUT_RETCODE)
+    add(recorded, TIME, given)
     recorded.save(str(tmp_path))
     words = [case.unavailable or case.failed for case in stored(tmp_path)[0].cases]
     assert words == [
@@ -248,6 +304,7 @@ def test_reasons_of_different_cases_are_not_mixed_up(tmp_path: Path) -> None:
 def test_benchmark_without_parameters_is_kept_too(tmp_path: Path) -> None:
     plain = {**BYTES, "name": "plain.track_it", "params": []}
     given = BenchmarkResult(result=[7], samples=[None], number=[None], errcode=0, stderr=FACTS, profile=None)
+    SAID[0] = Told(*facts_and_output(FACTS), 0)
     recorded = results()
     add(recorded, plain, given)
     recorded.save(str(tmp_path))
@@ -532,8 +589,6 @@ def test_asv_records_launches_once_the_plugin_is_loaded(monkeypatch: pytest.Monk
     import asv.commands.find
     import asv.commands.run
 
-    from torch_history.measuring import recording
-
     for command in (asv.commands.run, asv.commands.find):
         monkeypatch.setattr(command, "Results", Results)
     recording.setup()
@@ -590,7 +645,8 @@ def test_sibling_is_answered_from_what_the_processes_of_the_first_metric_found(t
     given = answer([8, 16, None, math.nan], said=said, status=1)
     recorded = results()
     add(recorded, BYTES, given)
-    add(recorded, TIME, of_sibling(BYTES, TIME, given))
+    answer_of_sibling, told = of_sibling(BYTES, TIME, given, SAID)
+    add(recorded, TIME, answer_of_sibling, told=told)
     recorded.save(str(tmp_path))
     first, sibling = stored(tmp_path)
     assert [(case.parameters, case.value) for case in first.cases[:2]] == [(CASES[0], 8), (CASES[1], 16)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import statistics
 import time
@@ -691,6 +692,25 @@ def test_environment_names_the_libraries_of_the_wheel_and_every_package() -> Non
         assert all(name.startswith("sm_") for name in found["architectures"])
     assert found["onednn"][0].isdigit()
     assert found["fuses_on_cpu"] in (True, False, None)
+
+
+def test_environment_says_where_its_packages_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts.sys, "prefix", str(tmp_path))
+    unknown = {"origin": "unknown, not checked", "installed": None}
+    assert facts._installation() == unknown
+    mark = tmp_path / facts.MARK
+    digests = set()
+    for digest in ("a", "b", "b"):
+        mark.write_text(
+            json.dumps({"origin": "torch from the cpu index, not checked", "digests": {"torch==1": digest}})
+        )
+        found = facts._installation()
+        assert found["origin"] == "torch from the cpu index, not checked"
+        assert len(found["installed"]) == 16
+        digests.add(found["installed"])
+    assert len(digests) == 2
+    mark.write_text(json.dumps({"requirements": [], "packages": []}))  # a mark of old
+    assert facts._installation() == unknown
 
 
 def test_environment_shows_what_reconfigures_the_allocator(monkeypatch: pytest.MonkeyPatch) -> None:

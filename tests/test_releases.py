@@ -72,7 +72,16 @@ def environment(environments: Path, release: str, lane: str) -> Path:
 def suite(tmp_path: Path, environments: Path) -> Path:
     """A copy of the suite without results, which shares the installed releases."""
     copy = tmp_path / "suite"
-    names = ["benchmarks", "measure", "workloads", "torch_history", "asv.conf.json", "releases.toml", "releases.lock"]
+    names = [
+        "benchmarks",
+        "contract",
+        "measure",
+        "workloads",
+        "torch_history",
+        "asv.conf.json",
+        "releases.toml",
+        "releases.lock",
+    ]
     for name in [*names, ".python-version", "pyproject.toml"]:
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, _parent(copy) / name)

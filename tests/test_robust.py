@@ -29,13 +29,13 @@ from click.testing import CliRunner, Result
 
 from torch_history import cli
 from torch_history.cli import report, suite
-from torch_history.errors import SessionError, UserError
+from torch_history.errors import SessionError
 from torch_history.measuring import machine_records
 from torch_history.measuring.locks import alone, beside
 from torch_history.measuring.plan import Plan
 from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
-from torch_history.releases import environments
+from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
 from torch_history.store import files as stored
 from torch_history.store import machines
@@ -385,8 +385,8 @@ def test_environment_with_a_damaged_mark_is_not_used_and_can_be_pruned(tmp_path:
 def test_damaged_lock_is_refused_in_a_sentence(root: Path, tmp_path: Path, damage: str) -> None:
     lock = tmp_path / "releases.lock"
     lock.write_bytes(DAMAGE[damage]((root / "releases.lock").read_bytes()))
-    with pytest.raises(UserError, match=r"releases.lock is not valid TOML: .* Restore it"):
-        environments.locked_packages(Axis.load(root / "releases.toml").newest, "3.11", lock)
+    with pytest.raises(pins.LockError, match=r"releases.lock is not valid TOML: .* Restore it"):
+        pins.locked_packages(Axis.load(root / "releases.toml").newest, "3.11", lock)
 
 
 class Here:

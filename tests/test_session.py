@@ -25,6 +25,7 @@ from rich.progress import Progress
 
 from torch_history.analysis.verdicts import Verdict, compare, history
 from torch_history.errors import SessionError
+from torch_history.measuring import recording
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, Arm, Plan, neighbours
 from torch_history.measuring.session import AGAIN, LEAST_PATIENCE, Session, load_suite
@@ -91,8 +92,12 @@ class World:
         columns: dict[str, list[Any]] = {"result": [math.nan] * 8, "samples": [None] * 8, "number": [None] * 8}
         columns["result"][index], columns["samples"][index] = value, samples
         columns["number"][index] = 1 if samples else None
-        printed = f"For parameters: {', '.join(CASES[index])}\ntorch-history: {json.dumps(said)}"
-        return BenchmarkResult(**columns, errcode=0, stderr=printed, profile=None)
+        metric = benchmark["name"].rpartition(".")[2]
+        record = {"metric": metric, "parameters": list(CASES[index]), "facts": said}
+        with open(recording.channel().path, "a") as stream:
+            stream.write(json.dumps(record) + "\n")
+        recording.note_end(benchmark, index, "", 0)
+        return BenchmarkResult(**columns, errcode=0, stderr="", profile=None)
 
 
 @pytest.fixture
@@ -479,3 +484,22 @@ def test_neighbours_share_a_release_and_are_few(number: int) -> None:
     assert max(map(len, groups)) <= AT_ONCE
     assert [group[-1] for group in groups[:-1]] == [group[0] for group in groups[1:]]
     assert [*dict.fromkeys(release for group in groups for release in group)] == releases
+
+
+def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(
+    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
+    world.stop_after, world.noise = 5, 0.001
+    first = make(launches=1)
+    with pytest.raises(KeyboardInterrupt):
+        first.measure(said)
+    stored = [(launch.release, case.parameters[0]) for launch in first.launches() for case in launch.cases]
+    assert {*stored} >= {(tag, variant) for tag in (OLD, NEW) for variant in ("'even'", "'noisy'")}
+    assert world.laps == 3
+    world.stop_after = math.inf
+    make(launches=1).measure(said)
+    assert world.asked[:8] == [
+        (OLD, "even"), (NEW, "even"), (NEW, "noisy"), (OLD, "noisy"),
+        (OLD, "slower"), (NEW, "slower"), (NEW, "absent"), (OLD, "absent"),
+    ]  # fmt: skip

@@ -18,6 +18,7 @@ from torch_history.analysis.verdicts import NOT_MEASURED, compare, history
 from torch_history.releases.axis import Axis
 from torch_history.site.build import PAGES, publish_site
 from torch_history.site.data import Lane, lane_data, lanes
+from torch_history.site.folder import MARK, mark
 from torch_history.store.launches import read_launches
 
 from .site_data import read_lane
@@ -58,6 +59,7 @@ def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
     html = tmp_path / "html"
     html.mkdir()
     (html / "index.html").write_text("the old site")
+    mark(html)
 
     def fails(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -65,7 +67,8 @@ def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
     monkeypatch.setattr("torch_history.site.build._write_pages", fails)
     with pytest.raises(OSError, match="No space left"):
         publish_site(conf, Axis.load(conf.repo), html)
-    assert [path.read_text() for path in html.rglob("*")] == ["the old site"]
+    assert (html / "index.html").read_text() == "the old site"
+    assert sorted(path.name for path in html.iterdir()) == [MARK, "index.html"]
     assert not list(tmp_path.glob(".publishing-*"))
 
 

@@ -18,10 +18,10 @@ import pytest
 from scipy import special, stats
 
 from torch_history.analysis import causes as why
-from torch_history.analysis import compare, verdicts
+from torch_history.analysis import compare
 from torch_history.analysis.verdicts import Verdict, history, human
 from torch_history.releases.axis import Axis
-from torch_history.site.build import _constants
+from torch_history.site.build import constants
 from torch_history.site.data import lane_data, lanes
 from torch_history.store.launches import (
     Case,
@@ -44,12 +44,10 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def page(browser: Any) -> Iterator[Any]:
     """A page that holds verdicts.js and the constants it reads, and nothing else."""
-    modules = {"verdicts": verdicts, "compare": compare, "why": why}
-    constants = json.dumps({name: _constants(module) for name, module in modules.items()})
     complaints: list[str] = []
     tab = browser.new_page()
     tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.add_script_tag(content=f"window.torchHistory = {{contents: {{constants: {constants}}}}}")
+    tab.add_script_tag(content=f"window.torchHistory = {{contents: {{constants: {json.dumps(constants())}}}}}")
     tab.add_script_tag(path=str(SCRIPT))
     yield tab
     tab.close()
@@ -123,7 +121,7 @@ class Truth:
         self.questions = [looked_at, chance.choice(("batching.Batching", "warm_up.WarmUp"))]
         variants = [self.explained, *chance.sample(VARIANTS, 5)]
         self.params = [(repr(variant), repr(size)) for variant in variants for size in SIZES]
-        self.timed = ["time", chance.choice(("backward_time", "first_call", "worst_over_median"))]
+        self.timed = ["time", chance.choice(("forward_time", "first_call", "worst_over_median"))]
         self.metrics = [*self.timed, "stalls", *chance.sample(EXACT, 5)]
         self.noises: dict[tuple[str, ...], float] = {
             case: chance.choice((0.0, 0.001, 0.01, 0.01, 0.03, 0.4)) for case in self.params

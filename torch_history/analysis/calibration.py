@@ -141,7 +141,7 @@ def share(series: Series) -> float:
 
 
 def only_counts(launch: Launch) -> bool:
-    return not Series(launch.environment, launch.benchmark, ()).varies and not launch.benchmark.endswith("stalls")
+    return Series(launch.environment, launch.benchmark, ()).is_counted
 
 
 def _times(changes: Iterable[Change]) -> list[Change]:

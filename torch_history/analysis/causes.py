@@ -12,16 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from contract.metrics import METRICS
+
 from .verdicts import Change, Series, Verdict, human
 
 OWN = {
-    "fusion_groups": "the number of fused groups",
-    "kernels": "the number of kernels",
-    "host_syncs": "the number of waits for the GPU",
-    "operators": "the number of operators",
-    "allocations": "the number of allocations",
-    "peak_memory": "its peak memory",
-    "retained": "its retained memory",
+    name: METRICS[name].explains
+    for name in ("fusion_groups", "kernels", "host_syncs", "operators", "allocations", "peak_memory", "retained")
 }
 """Exact metrics that explain a time -> their words, the most telling first."""
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from contract.metrics import CALL_MARGIN
 
 from ..errors import UserError
 from ..store.launches import Launch, machines_in, read_environment, read_launches
@@ -22,7 +25,6 @@ from .causes import in_words, moved, why
 from .steps import Kind, Step
 from .verdicts import (
     BOUND,
-    CALL_MARGIN,
     ERROR_RATE,
     FALSE_RATE,
     MARGIN,
@@ -48,6 +50,18 @@ UNSEEN = 10.0
 
 FAIL_ON = {"slower": Verdict.SLOWER, "faster": Verdict.FASTER, "hungrier": Verdict.HUNGRIER, "more": Verdict.MORE}
 """Kinds of --fail-on that take a threshold; `broke` takes none."""
+
+MOST_CHARACTERS = 60_000
+"""Of Markdown: GitHub takes 65,536 in an issue or a comment."""
+
+_MOST_OF_THE_END = 8_000
+"""Characters of the summary and of what failed, at the end of the Markdown."""
+
+_ROOM_FOR_WORDS = 2_000
+"""Characters that the sentences between the tables take at most, the command aside, which they name twice."""
+
+_ROOM_FOR_A_HEADING = 60
+"""Characters of the line above a table."""
 
 SAID_FIRST = ("worse", "better", "changed")
 """Kinds of verdicts that have a sentence each; the rest is counted."""
@@ -384,53 +398,89 @@ def _failure(failed: Sequence[Change]) -> list[str]:
 
 
 def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] = ()) -> str:
-    """For a pull request or an issue: a table of what changed, the rest folded away, open with `everything`."""
+    """For a pull request or an issue, of at most MOST_CHARACTERS: a table per verdict of what changed, and the rest by its
+    count, or with `everything` in a table as well. Whole rows are left out where they are too many, which is said."""
     parts = [f"### PyTorch {escape(comparison.old)} → {escape(comparison.new)}\n"]
-    parts.append(
-        _table(comparison, comparison.changed) if comparison.changed else "Nothing changed that could be told.\n"
-    )
-    if comparison.rest:
-        opened = " open" if everything else ""
+    end = "  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)]) + "\n"
+    command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
+    command = escape(f"{command} --environment {comparison.environment} --all")
+    groups: dict[Verdict, list[Change]] = defaultdict(list)
+    for change in comparison.changes if everything else comparison.changed:
+        groups[change.verdict].append(change)
+    if not comparison.changed:
+        parts.append("Nothing changed that could be told.\n")
+    room = MOST_CHARACTERS - _ROOM_FOR_WORDS - min(len(end), _MOST_OF_THE_END) - 2 * len(command)
+    left_out = 0
+    for verdict, changes in groups.items():
+        table, fitting = _table(comparison, changes, room)
+        left_out += len(changes) - fitting
+        if fitting:
+            parts.append(f"**{escape(verdict.words)}** ({len(changes)})\n\n{table}")
+            room -= len(parts[-1])
+    if left_out:
+        parts.append(f"{left_out} rows are left out here, so that this stays short enough to be sent: {command}\n")
+    if comparison.rest and not everything:
         tally = Counter(change.verdict.words for change in comparison.rest)
-        counted = ", ".join(f"{count} {words}" for words, count in tally.items())
-        parts.append(
-            f"<details{opened}><summary>{counted}</summary>\n\n{_table(comparison, comparison.rest)}\n</details>\n"
-        )
-    parts.append("  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)]) + "\n")
+        counted = ", ".join(f"{count} {escape(words)}" for words, count in tally.items())
+        parts.append(f"Not listed: {counted}. Each of them: {command}\n")
+    parts.append(end if len(end) <= _MOST_OF_THE_END else f"{end[:_MOST_OF_THE_END].rpartition(' ')[0]} …\n")
     return "\n".join(parts)
 
 
-def _table(comparison: Comparison, changes: list[Change]) -> str:
+def _table(comparison: Comparison, changes: Sequence[Change], room: int) -> tuple[str, int]:
+    """As many rows as have room, in characters, and how many these are."""
     rows = ["| series | verdict | new / old | from | to | why |", "|---|---|---:|---:|---:|---|"]
-    for change in changes:
-        ratio = "" if change.ratio is None else f"{change.ratio:.3f}"
-        if change.series.varies and change.low is not None and change.high is not None:
-            ratio += f" ({change.low:.3f} to {change.high:.3f})"
-        unit = change.series.unit
-        told = change.verdict is not Verdict.CANT_TELL or change.old is None
-        reason = comparison.why.get(change.series, "") or (
-            change.reason if told else _untold(change).partition(": ")[2]
-        )
-        cells = [
-            change.series.words,
-            change.verdict.words,
-            ratio,
-            human(change.old, unit),
-            human(change.new, unit),
-            reason,
-        ]
-        rows.append("| " + " | ".join(map(escape, cells)) + " |")
-    return "\n".join(rows) + "\n"
+    room -= sum(len(row) + 1 for row in rows) + _ROOM_FOR_A_HEADING
+    for number, change in enumerate(changes):
+        row = _row(comparison, change)
+        room -= len(row) + 1
+        if room < 0:
+            return "\n".join(rows) + "\n", number
+        rows.append(row)
+    return "\n".join(rows) + "\n", len(changes)
+
+
+def _row(comparison: Comparison, change: Change) -> str:
+    ratio = "" if change.ratio is None else f"{change.ratio:.3f}"
+    if change.series.varies and change.low is not None and change.high is not None:
+        ratio += f" ({change.low:.3f} to {change.high:.3f})"
+    unit = change.series.unit
+    told = change.verdict is not Verdict.CANT_TELL or change.old is None
+    reason = comparison.why.get(change.series, "") or (change.reason if told else _untold(change).partition(": ")[2])
+    cells = [change.series.words, change.verdict.words, ratio, human(change.old, unit), human(change.new, unit), reason]
+    return "| " + " | ".join(map(escape, cells)) + " |"
+
+
+_SPECIAL = re.compile(
+    r"[\\`*{}\[\]<>|~&$]|(?<!\w)_|_(?!\w)|[@#](?=\w)|:(?=//)|(?<=www)\.|(?<=mailto):|(?<=xmpp):", re.IGNORECASE
+)
+"""What Markdown or HTML, also as GitHub extends it, would take for more than text."""
+
+_JOINED = "&#8288;"
+"""A word joiner: no space, and nothing to see, but it ends a mention, a number of an issue, and an address."""
+
+_BROKEN_BY_IT = "@#:."
 
 
 def escape(words: str) -> str:
-    """Text that Markdown and HTML leave as it is: no table cell, link, tag, mention or issue number comes out of it."""
-    specials = re.compile(r"[\\`*{}\[\]<>|~&$]|(?<!\w)_|_(?!\w)|[@#](?=\w)")
+    """Text that Markdown and HTML leave as it is: no table cell, link, address, tag, mention or issue number comes of it,
+    and no character that is not seen, or that turns the order of others round."""
 
     def plain(match: re.Match[str]) -> str:
-        return f"{match[0]}&#8288;" if match[0] in "@#" else f"&#{ord(match[0])};"
+        return f"{match[0]}{_JOINED}" if match[0] in _BROKEN_BY_IT else f"&#{ord(match[0])};"
 
-    return specials.sub(plain, " ".join(words.split()))
+    return _SPECIAL.sub(plain, _seen(words))
+
+
+def _seen(words: str) -> str:
+    """`words` with single spaces, controls, marks of direction and other invisible characters replaced by U+FFFD."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(each) in _UNSEEN_CATEGORIES else each
+        for each in " ".join(words.split())
+    )
+
+
+_UNSEEN_CATEGORIES = ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
 # --- JSON

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from ..releases.axis import Axis
 from ..store.launches import Case, Launch
-from .verdicts import ERROR_RATE, RANK, VARYING_UNITS, History, Series, Verdict, history
+from .verdicts import ERROR_RATE, RANK, History, Series, Verdict, history
 
 NEWEST_ERROR = 0.01
 """Chance that a series without any change shows a step at its newest release: asked once for each release that comes out."""
@@ -110,11 +110,7 @@ class Step:
     @property
     def verdict(self) -> Verdict:
         """The direction in the words of a verdict: slower or faster, hungrier or leaner, more or fewer."""
-        bytes_or_count = (
-            (Verdict.HUNGRIER, Verdict.LEANER) if self.series.unit == "bytes" else (Verdict.MORE, Verdict.FEWER)
-        )
-        more, fewer = (Verdict.SLOWER, Verdict.FASTER) if self.series.varies else bytes_or_count
-        return more if self.ratio is None or self.ratio > 1 else fewer
+        return self.series.direction(self.ratio is None or self.ratio > 1)
 
 
 def regressions(launches: Iterable[Launch], axis: Axis, environment: str) -> list[Step]:
@@ -186,7 +182,7 @@ def _numbers(releases: Mapping[str, Sequence[tuple[Launch, Case]]], axis: Axis) 
 def _exact(series: Series, numbers: Numbers) -> list[Step]:
     """Every change of what does not vary. A release whose launches disagree is passed over, as one without a number is."""
     known: list[tuple[str, float]] = []
-    least = 2 if series.unit in VARYING_UNITS else 1
+    least = 1 if series.is_counted else 2
     for release, sessions in numbers.items():
         values = [value for of_session in sessions.values() for value in of_session]
         if len(set(values)) == 1 and len(values) >= least:

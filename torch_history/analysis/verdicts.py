@@ -8,6 +8,7 @@ other, and a correction for the number of series looked at. Why so: docs/verdict
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import statistics
 from collections import defaultdict
@@ -19,16 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
-from ..store.launches import Case, Launch, unit_of
+from contract.metrics import COUNTS, MARGIN, Metric, metric_of
 
-MARGIN = 0.04
-"""A time within 4 % is called the same. Two builds of one source differ by up to 2 % in where code and data lie, and a user
-feels nothing of it; a change of 5 %, which must be found, lies beyond. Half of it would take four times the rounds."""
-
-CALL_MARGIN = 0.25
-CALLS = ("first_call", "second_call", "median_call", "worst_call", "worst_over_median")
-"""Metrics of calls that a fresh process makes once, and their margin. Two processes of one release differ by 10 % there and
-often by a quarter, since nothing can be repeated within one; what is asked of them is whether they stall: a factor."""
+from ..store.launches import Case, Launch
+from ..store.sources import that_count
 
 FALSE_RATE = 0.01
 """Of the series of one comparison called FASTER or SLOWER, at most this share is expected not to have changed at all. One in
@@ -72,10 +67,6 @@ FEW = 50
 NOT_MEASURED = "it was not measured"
 """The reason of a series that nobody asked for in one of the two releases, such as another size."""
 
-VARYING_UNITS = ("seconds", "ratio", "stalls")
-"""Units of what differs from launch to launch and is measured in each; all else is exact. Stalls are counted, so they are
-not compared by an interval: they changed where all launches agree on that."""
-
 
 Array = NDArray[np.float64]
 
@@ -104,6 +95,8 @@ class Verdict(enum.Enum):
         return self.value[1]
 
 
+WORDS = {verdict.words: verdict for verdict in Verdict}
+
 KINDS = {verdict.words: verdict.kind for verdict in Verdict}
 """The words of every verdict, in their order -> its kind."""
 
@@ -123,9 +116,14 @@ class Series:
     def question(self) -> str:
         return self.benchmark.partition(".")[0]
 
+    @functools.cached_property
+    def measure(self) -> Metric:
+        """All that is known of its metric."""
+        return metric_of(self.benchmark)
+
     @property
     def metric(self) -> str:
-        return self.benchmark.rpartition(".")[2].removeprefix("track_")
+        return self.measure.name
 
     @property
     def words(self) -> str:
@@ -136,17 +134,27 @@ class Series:
 
     @property
     def unit(self) -> str:
-        return unit_of(self.benchmark)
+        return self.measure.shown_unit
 
     @property
     def varies(self) -> bool:
         """Whether launches of the same release differ: times do, counts and bytes do not."""
-        return self.unit in ("seconds", "ratio")
+        return self.measure.varies
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is a count or bytes, which are taken once. Stalls are counted in every launch."""
+        return self.measure.kind == COUNTS
+
+    def direction(self, rose: bool) -> Verdict:
+        """The verdict on a number that rose, or fell."""
+        more, less = self.measure.more_and_less
+        return WORDS[more if rose else less]
 
     @property
     def margin(self) -> float:
         """Within which a time is called the same."""
-        return CALL_MARGIN if self.metric in CALLS else MARGIN
+        return self.measure.margin
 
 
 @dataclass(frozen=True)
@@ -225,14 +233,14 @@ def disturbed(launch: Launch) -> bool:
 
 
 def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
-    """Series -> release -> its launches in order of time, only those of the series' newest version.
+    """Series -> release -> its launches in order of time, only those of the version that `that_count` tells.
 
     A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone
     that nothing disturbed where there are any.
     """
     found: dict[Series, dict[str, dict[object, tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(dict))
     launches = sorted(launches, key=lambda launch: launch.started_at)
-    newest = {(launch.environment, launch.benchmark): launch.version for launch in launches}
+    newest = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
     for launch in launches:
         if newest[launch.environment, launch.benchmark] != launch.version:
             continue
@@ -515,10 +523,9 @@ def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[i
         values = [", ".join(f"{value:.15g}" for value in sorted(set(side))) for side in (olds, news)]
         said = f"the count differs between launches: [{values[0]}] and [{values[1]}]"
         return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
-    more, fewer = (Verdict.HUNGRIER, Verdict.LEANER) if series.unit == "bytes" else (Verdict.MORE, Verdict.FEWER)
-    if series.unit in VARYING_UNITS and min(counts) < 2:
+    if not series.is_counted and min(counts) < 2:
         return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason="one launch each")
-    verdict = Verdict.SAME if new == old else more if new > old else fewer
+    verdict = Verdict.SAME if new == old else series.direction(new > old)
     return Change(series, verdict, old, new, ratio, ratio, ratio, 0.0, counts)
 
 
@@ -535,14 +542,20 @@ def _missing(series: Series, before: _Pairs, after: _Pairs, olds: list[float], n
     return Change(series, Verdict.NEVER_RAN, reason=why(after))
 
 
+TIME_UNITS = (
+    ("ns", 1e-9), ("μs", 1e-6), ("ms", 1e-3), ("s", 1), ("m", 60), ("h", 3600), ("d", 86400), ("w", 604800), ("y", 31449600)
+)  # fmt: skip
+
+
 def human_seconds(seconds: float) -> str:
-    """Three digits and a unit, as asv writes it: `57.9ms`."""
-    units = (("ns", 1e-9), ("μs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0))
-    name, unit = next((pair for pair in reversed(units) if seconds >= pair[1]), units[0])
+    """Three digits and the largest unit that is no more, as asv writes it: `57.9ms`."""
     if seconds == 0:
         return "0s"
+    name, unit = next((pair for pair in reversed(TIME_UNITS) if seconds >= pair[1]), TIME_UNITS[0])
     number = seconds / unit
     digits = 2 - math.floor(math.log10(number))
+    if not -6 < digits < 8:
+        return f"{number:.3e}{name}"
     return f"{number:.{digits}f}{name}" if digits > 0 else f"{round(number):d}{name}"
 
 

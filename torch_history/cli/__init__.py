@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 
 import click
 
 from ..errors import UserError
+from ..signals import say_stopped, stop_on_signals
 from . import maintain, report, run
 from .output import refuse
 
@@ -28,8 +28,7 @@ class _Sentences(click.Group):
         except OSError as error:
             refuse(f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}.")
         except KeyboardInterrupt:
-            click.echo("\nStopped. What was finished is kept; the same command goes on from here.", err=True)
-            sys.exit(130)
+            sys.exit(say_stopped())
         except Exception as error:
             if type(error).__module__.partition(".")[0] == "asv" and type(error).__name__ in SENTENCES_OF_ASV:
                 refuse(str(error))
@@ -39,9 +38,8 @@ class _Sentences(click.Group):
 @click.group(cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Which PyTorch release made your code slower, or hungrier?"""
-    # A session in the background is asked to end by either signal, and both must let it end the interpreters it started.
-    for signal_number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(signal_number, signal.default_int_handler)
+    # A session in the background is asked to end by a signal, which must let it end the interpreters that it started.
+    stop_on_signals()
 
 
 for command in (*run.COMMANDS, *report.COMMANDS, *maintain.COMMANDS):

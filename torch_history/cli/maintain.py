@@ -1,6 +1,9 @@
-"""Commands that look after the axis and the disk: `prune`, `sync`, `lock`."""
+"""Commands that look after the axis and the disk: `prune`, `sync`, `lock`; and `check`, after results."""
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 import click
 
@@ -21,9 +24,11 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
     kept = {suite.axis.find(name).tag for name in keep}
     asked = {release.tag for spec in releases for release in suite.axis.select(spec)}
     with alone(suite.env):
-        removed, freed = environments.prune(suite.env, lambda tag: tag not in kept and (not asked or tag in asked))
-    names = ", ".join(removed) or "no environment"
-    console().print(f"Removed {names}; freed {freed / 2**30:.2f} GiB.")
+        pruned = environments.prune(suite.env, lambda tag: tag not in kept and (not asked or tag in asked))
+    out = console()
+    out.print(f"Removed {', '.join(pruned.names) or 'no environment'}; freed {pruned.freed / 2**30:.2f} GiB.")
+    for sentence in pruned.elsewhere:
+        out.print(plain(sentence), soft_wrap=True)
 
 
 @click.command()
@@ -55,16 +60,35 @@ def sync(write: bool, address: str | None) -> None:
 @click.argument("releases", nargs=-1)
 @click.option("--lane", "lanes", multiple=True, default=(DEFAULT_LANE, "3.9"), show_default=True)
 def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
-    """Pin every package of RELEASES that `releases.lock` does not list yet; what stands there is never changed."""
-    from ..releases import environments
+    """Pin what RELEASES need and `releases.lock` does not list yet: versions and the sha256 of the files. What stands there
+    is never changed."""
+    from ..releases import environments, pins
 
     suite = suites.load()
     chosen = [release for spec in releases for release in suite.axis.select(spec)] or suite.axis.releases
     out = console()
     for release in chosen:
         for lane in lanes:
-            if lane in release.pythons and environments.lock(release, lane):
-                out.print(f"Pinned {release.tag} on Python {lane}.")
+            if lane not in release.pythons:
+                continue
+            if added := pins.lock(release, lane, environments.requirements_of(release)):
+                out.print(f"Pinned {release.tag} on Python {lane}: {added}.")
 
 
-COMMANDS = (prune, sync, lock)
+@click.command(epilog="Exit code: 0, 1 where something is wrong, 2 wrong usage.")
+@click.argument("results", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
+def check(results: Path | None) -> None:
+    """Name each file and line of RESULTS, by default the suite's, that is damaged, out of bounds or of unknown sources."""
+    from ..reports import check as checks
+
+    results = results and results.resolve()
+    suite = suites.load()
+    found = checks.check(results or suite.results, suite.axis)
+    click.echo(found.summary)
+    for problem in found.problems:
+        click.echo(problem)
+    if found.problems:
+        sys.exit(1)
+
+
+COMMANDS = (prune, sync, lock, check)

@@ -51,8 +51,9 @@ class Asked:
     recorded_as: str | None
 
 
-def run(asked: Asked) -> None:
-    """Measures and says what changed from each release to the next. Raises SessionError where that cannot be done."""
+def run(asked: Asked) -> bool:
+    """Measures and says what changed from each release to the next; returns whether anything ran. Raises SessionError where
+    that cannot be done."""
     own = OwnWorkload.of(asked.workload) if asked.workload else None
     found = suites.load()
     conf, out = found.config(), console()
@@ -64,13 +65,16 @@ def run(asked: Asked) -> None:
     releases = _releases(asked, found.axis, Path(conf.results_dir), environment, out)
     if not releases:
         out.print("There is nothing new: this machine has measured the newest release of the lane.")
-        return
+        return True
     env_dir = Path(conf.env_dir)
     with beside(env_dir, environment.name) if asked.shares else alone(env_dir):
-        session = _sessions(asked, own, conf, found.axis, environment, releases, out)
+        session, ran = _sessions(asked, own, conf, found.axis, environment, releases, out)
     if len(releases) == 1:
         _print_numbers(out, session)
     out.print(f"Results lie in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
+    if not ran:
+        out.print("Nothing ran: no case gave a number on any of these releases.")
+    return ran
 
 
 def _environment(asked: Asked, conf: Any) -> Any:
@@ -105,8 +109,10 @@ def _sessions(
     environment: Any,
     releases: Sequence[Release],
     out: Console,
-) -> Session:
-    """Measures `releases` in sessions of neighbours and says after each what changed; returns the last session."""
+) -> tuple[Session, bool]:
+    """Measures `releases` in sessions of neighbours and says after each what changed; returns the last session, and whether
+    a case gave a number in any of them."""
+    ran = False
     questions = (own.question,) if own else asked.questions
     ends = time.monotonic() + _seconds(asked.budget) if asked.budget else None
     groups = neighbours(releases)
@@ -129,13 +135,14 @@ def _sessions(
             words = "Going on with" if session.resumed else "Starting"
             out.print(f"{words} session {session.id} on {session.machine.machine}.")
             session.measure(out)
+        ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
         for old, new in plan.pairs:
             found = said.find(Path(conf.results_dir), session.machine.machine, plan.environment, old, new, questions)
             out.print(f"\n[bold]{old} -> {new}[/bold]")
             click.echo(said.text(found, everything=own is not None))
         if asked.removes and group is not groups[-1]:
             environments.prune(Path(conf.env_dir), plan.releases[:-1].__contains__)
-    return session
+    return session, ran
 
 
 def calibrate(

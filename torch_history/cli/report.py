@@ -112,7 +112,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
         return
     old, new = found
     for name in dict.fromkeys([*old, *new]):
-        if name != "packages" and old.get(name) != new.get(name):
+        if name not in ("packages", "installed") and old.get(name) != new.get(name):
             out.print(f"{name:<15} {plain(listed(old.get(name)))} -> {plain(listed(new.get(name)))}", highlight=False)
     packages = [dict(package.split("==", 1) for package in facts.get("packages", [])) for facts in found]
     for name in sorted({*packages[0], *packages[1]}):

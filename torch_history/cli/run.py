@@ -61,10 +61,12 @@ def run(
     RELEASES are names (2.5.1), ranges that exclude their first (2.0.1..2.2.0), or NEW: those that came out since the newest
     that this machine has measured. One alone brings the one before it along. Without any, the newest release and the one
     before it. Many are measured in sessions of neighbours that share one.
+
+    Exit code 4 where nothing ran: no case gave a number on any release.
     """
     from . import measure
 
-    measure.run(
+    ran = measure.run(
         measure.Asked(
             releases=releases + ranges,
             lane=lane,
@@ -81,6 +83,8 @@ def run(
             recorded_as=recorded_as,
         )
     )
+    if not ran:
+        sys.exit(4)
 
 
 @click.command()

@@ -6,6 +6,7 @@ asv pools the samples of all processes and forgets why one failed; its own file 
 from __future__ import annotations
 
 import datetime
+import functools
 import itertools
 import json
 import math
@@ -13,16 +14,18 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import asv.commands.find
 import asv.commands.run
+import asv.runner
+from asv import util
 from asv.console import log
 from asv.results import Results
-from asv.runner import BenchmarkResult
+from asv.runner import JSON_ERROR_RETCODE, BenchmarkResult
 from packaging.version import Version
 
 from ..releases.environments import refusals
@@ -38,11 +41,111 @@ from ..store.launches import (
     new_session,
 )
 
-SAID = "torch-history: "
-"""What a measuring process prints before each fact about itself; see `_say` in benchmarks/common.py."""
+CHANNEL = "TORCH_HISTORY_CHANNEL"
+"""The variable that names the file in which measuring processes tell facts; see `_say` in benchmarks/common.py."""
 
 OF_A_CASE = ("unavailable", "not_asked", "found")
 """Facts of one case; all others are of the whole launch."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is known of one case beside its answer: the facts that its process told, what it printed, and its exit status,
+    negative for a signal or for one of asv's own."""
+
+    facts: dict[str, Any]
+    output: str
+    status: int
+
+
+class _Channel:
+    """A nameless file of this process, which those that it starts open and add lines to; what they print goes elsewhere."""
+
+    def __init__(self) -> None:
+        if Path("/proc/self/fd").is_dir():
+            self._file: Any = tempfile.TemporaryFile()  # noqa: SIM115
+            self.path = f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
+        else:
+            self._file = tempfile.NamedTemporaryFile(prefix="torch-history-")  # noqa: SIM115
+            self.path = self._file.name
+        self._read = 0
+
+    def facts(self, benchmark: dict[str, Any], parameters: tuple[str, ...]) -> dict[str, Any]:
+        """What was told of that case since somebody last read. A line that cannot be read is left out with a sentence."""
+        file = self._file.fileno()
+        text = os.pread(file, os.fstat(file).st_size - self._read, self._read)
+        self._read += len(text)
+        facts: dict[str, Any] = {}
+        for line in text.splitlines():
+            try:
+                record = _record(line) if line else {}
+            except ValueError as error:
+                log.warning(f"What a process told of {' '.join(parameters)} is left out: {error}.")
+                continue
+            if record and _is_of(record, benchmark, parameters):
+                facts.update(record["facts"])
+        return facts
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    """A line of the channel. Raises ValueError with the reason where it is none."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("the line is no JSON") from error
+    if not isinstance(record, dict) or not isinstance(record.get("facts"), dict):
+        raise ValueError("the line holds no facts")
+    facts = record["facts"]
+    if not isinstance(facts.get("found", {}), dict) or not isinstance(facts.get("environment", {}), dict):
+        raise ValueError("what was found, or the environment, is no table")
+    if not all(isinstance(facts.get(name, ""), str) for name in ("torch", "device", "unavailable", "not_asked")):
+        raise ValueError("a fact that should be words is none")
+    return record
+
+
+def _is_of(record: dict[str, Any], benchmark: dict[str, Any], parameters: tuple[str, ...]) -> bool:
+    metric = benchmark["name"].rpartition(".")[2]
+    return record.get("metric") == metric and record.get("parameters") == list(parameters)
+
+
+@functools.cache
+def channel() -> _Channel:
+    """The channel of this process, named in its environment from the first call on."""
+    found = _Channel()
+    os.environ[CHANNEL] = found.path
+    return found
+
+
+_ended: dict[tuple[str, int], Told] = {}
+"""Benchmark and case -> what its process told and how it ended, from then until its answer is recorded."""
+
+
+def told_of(benchmark: dict[str, Any], index: int, answer: BenchmarkResult) -> Told:
+    """What is known of case `index`, once. Where no process was started for it, all that is known is in asv's `answer`."""
+    return _ended.pop((benchmark["name"], index), None) or Told({}, answer.stderr or "", answer.errcode)
+
+
+def _remember(ask: Callable[..., BenchmarkResult]) -> Callable[..., BenchmarkResult]:
+    """asv's function that starts the process of one case; what asv would merge of several cases is kept apart."""
+
+    @functools.wraps(ask)
+    def asked(benchmark: dict[str, Any], spawner: Any, param_idx: int, *args: Any, **kwargs: Any) -> BenchmarkResult:
+        answer = ask(benchmark, spawner, param_idx, *args, **kwargs)
+        note_end(benchmark, param_idx, answer.stderr or "", answer.errcode)
+        return answer
+
+    return asked
+
+
+def note_end(benchmark: dict[str, Any], index: int, output: str, status: int) -> None:
+    """Keeps what the process of case `index` told, printed and ended with, until its answer is recorded."""
+    parameters = _cases(benchmark)[index]
+    output = output.removeprefix(f"For parameters: {', '.join(parameters)}\n")
+    _ended[benchmark["name"], index] = Told(channel().facts(benchmark, parameters), output, status)
+
+
+def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
+    return list(itertools.product(*benchmark["params"])) or [()]
 
 
 class RecordedResults(Results):
@@ -72,13 +175,15 @@ class RecordedResults(Results):
         record_samples: bool = False,
         append_samples: bool = False,
         selected_idx: Iterable[int] | None = None,
+        told: Mapping[int, Told] | None = None,
     ) -> None:
-        """As asv's, except that a size nobody asked for counts as not selected: what is known of it stays."""
+        """As asv's, except that a size nobody asked for counts as not selected: what is known of it stays. `told` is what is
+        known of each case, by default what asv's own loop has just found."""
         if (self._commit_hash, self._env_name) in refusals:
             return
-        cases = list(itertools.product(*benchmark["params"])) or [()]
-        said = _said_per_case(cases, result.stderr)
+        cases = _cases(benchmark)
         chosen = range(len(cases)) if selected_idx is None else sorted(selected_idx)
+        said = told or {i: told_of(benchmark, i, result) for i in chosen}
         chosen = [i for i in chosen if "not_asked" not in said[i].facts]
         facts: dict[str, Any] = {}
         for i in chosen:
@@ -146,66 +251,38 @@ class RecordedResults(Results):
             log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
 
 
-def of_sibling(benchmark: dict[str, Any], sibling: dict[str, Any], result: BenchmarkResult) -> BenchmarkResult:
+def of_sibling(
+    benchmark: dict[str, Any], sibling: dict[str, Any], result: BenchmarkResult, told: Mapping[int, Told]
+) -> tuple[BenchmarkResult, dict[int, Told]]:
     """The answer that asv would get for `sibling`, another metric of the same question, from what the processes started for
     `benchmark` said they had found for it; a case that went wrong went wrong for both."""
     metric = sibling["name"].rpartition(".track_")[2]
-    cases = list(itertools.product(*benchmark["params"]))
-    values: list[Any] = []
-    samples: list[Any] = []
-    printed = []
-    for i, (case, said) in enumerate(zip(cases, _said_per_case(cases, result.stderr), strict=True)):
-        value = said.facts.get("found", {}).get(metric, result.result[i])
-        facts = {name: fact for name, fact in said.facts.items() if name not in OF_A_CASE}
+    values = [math.nan] * len(_cases(benchmark))
+    samples: list[Any] = [None] * len(values)
+    of_each: dict[int, Told] = {}
+    for i, said in told.items():
+        found = said.facts.get("found")
+        facts = {name: fact for name, fact in said.facts.items() if name != "found"}
+        value: Any = result.result[i]
+        if value is not None and isinstance(found, dict) and metric in found:
+            value = found[metric]
+        elif value is not None and not (isinstance(value, float) and math.isnan(value)):
+            value, said = None, Told(facts, f"asv: it did not tell what it had found as {metric}", said.status)
         if isinstance(value, dict):
             facts, value = {**facts, **value}, math.nan
-        elif isinstance(value, float) and math.isnan(value):
-            facts.update({name: fact for name, fact in said.facts.items() if name in ("unavailable", "not_asked")})
-        values.append(True if isinstance(value, list) else value)
-        samples.append(value if isinstance(value, list) else None)
-        printed.append(f"For parameters: {', '.join(case)}\n{SAID}{json.dumps(facts)}\n{said.rest}")
+        values[i] = True if isinstance(value, list) else value
+        samples[i] = value if isinstance(value, list) else None
+        of_each[i] = Told(facts, said.output, said.status)
     number = [None if of_case is None else 1 for of_case in samples]
-    return BenchmarkResult(values, samples, number, result.errcode, "\n".join(printed), None)
+    return BenchmarkResult(values, samples, number, result.errcode, result.stderr, None), of_each
 
 
-@dataclass(frozen=True)
-class _Said:
-    facts: dict[str, Any]
-    rest: str
-
-
-def _said_per_case(cases: list[tuple[str, ...]], output: str) -> list[_Said]:
-    """What each case's process printed, taken apart into facts and the rest; asv joins them under headings."""
-    said = [_Said({}, "") for _ in cases]
-    if cases == [()]:
-        return [_parse(output)]
-    headings = {f"For parameters: {', '.join(case)}\n": i for i, case in enumerate(cases)}
-    parts = re.split(r"^(For parameters: .*\n)", output or "", flags=re.MULTILINE)
-    if len(parts) == 1:
-        return [_parse(output)] * len(cases)
-    for heading, text in itertools.pairwise(parts):
-        if heading in headings:
-            said[headings[heading]] = _parse(text)
-    return said
-
-
-def _parse(output: str) -> _Said:
-    facts: dict[str, Any] = {}
-    rest = []
-    for line in (output or "").splitlines():
-        if line.startswith(SAID):
-            facts.update(json.loads(line.removeprefix(SAID)))
-        else:
-            rest.append(line)
-    return _Said(facts, "\n".join(rest).strip())
-
-
-def _case(parameters: tuple[str, ...], i: int, result: Any, said: _Said) -> Case:
+def _case(parameters: tuple[str, ...], i: int, result: Any, said: Told) -> Case:
     value, samples = result.result[i], result.samples[i]
     if samples is not None:
         return Case(parameters, samples=tuple(float(f"{seconds:.7g}") for seconds in samples))
     if value is None:
-        return Case(parameters, failed=_failure(said.rest, result.errcode))
+        return Case(parameters, failed=_failure(said.output, said.status))
     if isinstance(value, float) and math.isnan(value):
         return Case(parameters, unavailable=said.facts.get("unavailable", "skipped without a reason"))
     if not is_number(value):
@@ -217,21 +294,26 @@ _LAST_SIGNAL = -64
 """Exit statuses below are asv's own: -256 for a time-out, -257 for an answer it could not read."""
 
 
+_EMPTY_ANSWER = "asv: failed to parse benchmark result: Expecting value: line 1 column 1 (char 0)"
+"""What asv says where a process ended well and left nothing in the file for its answer."""
+
+
 def _failure(output: str, exit_status: int) -> str:
-    """One sentence from the last words of a process that gave no number."""
+    """One sentence from the exit status, and the last words, of a process that gave no number."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    timed_out = [line for line in lines if line.startswith("asv: benchmark timed out")]
-    if timed_out:
-        return timed_out[0].removeprefix("asv: ")
-    if "Traceback (most recent call last):" in output:
-        return re.sub(r"^([A-Za-z_]\w*\.)+(?=\w+:)|^CaseFailed: ", "", re.sub(r"^benchmarks\.common\.", "", lines[-1]))[
-            :500
-        ]
+    if exit_status == util.TIMEOUT_RETCODE:
+        return lines[-1].removeprefix("asv: ") if lines else "benchmark timed out"
     if _LAST_SIGNAL <= exit_status < 0:
         return (
             f"the process was ended by signal {-exit_status} before it could answer; "
             "signal 9 is most often the system that ran out of memory"
         )
+    if exit_status == JSON_ERROR_RETCODE and lines[-1:] == [_EMPTY_ANSWER]:
+        exit_status, lines = 0, lines[:-1]
+    elif exit_status == 1 and "Traceback (most recent call last):" in output:
+        return re.sub(r"^([A-Za-z_]\w*\.)+(?=\w+:)|^CaseFailed: ", "", re.sub(r"^benchmarks\.common\.", "", lines[-1]))[
+            :500
+        ]
     last = f": {lines[-1].removeprefix('asv: ')[:400]}" if lines else ""
     status = f" with exit status {exit_status} and no" if exit_status > 0 else " without an"
     return f"the process ended{status} answer{last}"
@@ -239,5 +321,8 @@ def _failure(output: str, exit_status: int) -> str:
 
 def setup() -> None:
     """asv calls this when it loads the plugin: `asv run`, `continuous` and `find` then record launches too."""
+    channel()
     asv.commands.run.Results = RecordedResults
     asv.commands.find.Results = RecordedResults
+    if not hasattr(asv.runner._run_benchmark_single_param, "__wrapped__"):
+        asv.runner._run_benchmark_single_param = _remember(asv.runner._run_benchmark_single_param)

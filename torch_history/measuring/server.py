@@ -17,7 +17,9 @@ from asv import util
 from asv.config import Config
 from asv.runner import BenchmarkResult, fail_benchmark, get_spawner, run_benchmark
 
-from .recording import RecordedResults, of_sibling
+from ..children import all_die_with_this_process
+from ..signals import later
+from .recording import RecordedResults, Told, of_sibling, told_of
 
 
 class Server:
@@ -31,9 +33,12 @@ class Server:
         self.results = results
         self._conf = conf
         results.load_data(conf.results_dir)
-        self._spawner = get_spawner(environment, conf.benchmark_dir, launch_method="forkserver")
+        all_die_with_this_process()
+        with later():
+            self._spawner = get_spawner(environment, conf.benchmark_dir, launch_method="forkserver")
         self._ready, self._said = self._spawner.preimport()
         self._answers: dict[int, BenchmarkResult] = {}
+        self._told: dict[int, Told] = {}
         self._began = datetime.datetime.now(datetime.UTC)
         self._seconds = 0.0
 
@@ -54,17 +59,19 @@ class Server:
             self._began, self._seconds = began, 0.0
         if not self._ready:
             said = f"{self._said}\nasv: benchmark suite import failed"
-            self._answers[index] = fail_benchmark(benchmark, stderr=said)
+            self._answers[index] = answer = fail_benchmark(benchmark, stderr=said)
+            self._told[index] = told_of(benchmark, index, answer)
             return
         benchmark = {**benchmark, "timeout": benchmark.get("timeout") or self._conf.default_benchmark_timeout}
         try:
-            self._answers[index] = run_benchmark(
+            answer = run_benchmark(
                 benchmark, self._spawner, profile=False, selected_idx={index}, extra_params={"rounds": 1}
             )
         except util.UserError as error:
             if str(error) == "Interrupted.":
                 raise KeyboardInterrupt from error
             raise
+        self._answers[index], self._told[index] = answer, told_of(benchmark, index, answer)
         self._seconds += (datetime.datetime.now(datetime.UTC) - began).total_seconds()
 
     def record(self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any]) -> dict[tuple[str, int], float]:
@@ -75,15 +82,17 @@ class Server:
             return quickest
         asked, selected = metrics[0], sorted(self._answers)
         result = _joined(asked, self._answers)
-        self._answers = {}
+        told = self._told
+        self._answers, self._told = {}, {}
         self.results.conditions = dict(conditions)
         for metric in metrics:
-            found = result if metric is asked else of_sibling(asked, metric, result)
+            found, known = (result, told) if metric is asked else of_sibling(asked, metric, result, told)
             quickest.update({(metric["name"], i): min(found.samples[i]) for i in selected if found.samples[i]})
             self.results.add_result(
                 metric,
                 found,
                 selected_idx=selected,
+                told=known,
                 started_at=self._began,
                 duration=self._seconds if metric is asked else 0.0,
                 record_samples=True,

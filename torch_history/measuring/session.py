@@ -7,6 +7,7 @@ budget, more rounds measure what cannot be told yet.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import hashlib
 import itertools
@@ -31,7 +32,8 @@ from asv.repo import get_repo
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..analysis.verdicts import VARYING_UNITS
+from contract.metrics import STEADY, TIMES, metric_of
+
 from ..errors import SessionError
 from ..releases.axis import Axis
 from ..releases.environments import InstallationError
@@ -56,6 +58,10 @@ all the same."""
 
 AT_A_TIME = 30
 """Cases whose numbers are written together, with the conditions that they were measured in: half a minute on one release."""
+
+SECONDS_AT_A_TIME = 10.0
+"""After so many seconds the cases since the last writing are written before the next begins, so that a session that is
+killed loses these at most, or one case where that takes longer. Writing happens between cases, when nothing is timed."""
 
 REPEATS = 1
 """How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
@@ -247,12 +253,18 @@ class Session:
                 order = sorted(tags)
                 random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
                 servers = {tag: stack.enter_context(self._server(tag, turn, only)) for tag in order}
-                for question, cases in parts:
+                waiting = collections.deque((*part, 0) for part in parts)
+                while waiting:
+                    question, asked, before = waiting.popleft()
                     metrics = self._of_turn(questions[question], only)
-                    asked = cases
                     for attempt in range(1 + AGAIN):
                         step = advance if repeat == attempt == 0 else lambda: None
-                        fair, beside = self._measure_part(turn, turn + attempt, metrics, asked, servers, step)
+                        fair, beside, rest = self._measure_part(
+                            turn, turn + before + attempt, metrics, asked, servers, step
+                        )
+                        if rest:
+                            asked = {index: tags for index, tags in asked.items() if index not in rest}
+                            waiting.appendleft((question, rest, before + len(asked)))
                         unsettled = _joined(self._unsettled(turn, metrics, asked), beside)
                         if not fair and repeat < REPEATS and only != "counts":
                             disturbed.append((question, asked))
@@ -270,19 +282,24 @@ class Session:
         cases: _Cases,
         servers: Mapping[str, Server],
         advance: Callable[[], None],
-    ) -> tuple[bool, _Cases]:
+    ) -> tuple[bool, _Cases, _Cases]:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
-        `order`, and records them. Returns whether nothing was disturbed, and the steady ones after which the processor was
-        not calm for longer than a burst."""
-        timed = any(metric["unit"] in VARYING_UNITS for metric in metrics)
+        `order`, and records them. Returns whether nothing was disturbed, the steady ones after which the processor was not
+        calm for longer than a burst, and those that have to wait until these are written."""
+        timed = any(metric_of(metric["name"]).kind == TIMES for metric in metrics)
         steady = any(_steady(metric) for metric in metrics)
         beside: _Cases = {}
         self._watch.begin()
         if timed:
             self._wait()
         conditions: dict[str, Any] = {}
+        rest: _Cases = {}
+        began = time.monotonic()
         try:
             for number, (index, tags) in enumerate(cases.items()):
+                if number and time.monotonic() - began >= SECONDS_AT_A_TIME:
+                    rest = dict(itertools.islice(cases.items(), number, None))
+                    break
                 for tag in tags if (number + order) % 2 else tags[::-1]:
                     servers[tag].ask(metrics[0], index)
                     advance()
@@ -295,7 +312,7 @@ class Session:
         for tag, of_tag in numbers.items():
             for (metric, index), seconds in of_tag.items():
                 self._remember(turn, (tag, metric, index), seconds)
-        return "disturbed" not in conditions, beside
+        return "disturbed" not in conditions, beside, rest
 
     def _wait(self) -> bool:
         """Waits until the processor is calm, as long as patience lasts. Returns whether that took more than a burst."""
@@ -446,8 +463,8 @@ class Session:
         return [
             metric
             for metric in metrics
-            if only != ("counts" if metric["unit"] in VARYING_UNITS else "times")
-            and (self._on_gpu or not metric["name"].endswith(("track_kernels", "track_host_syncs")))
+            if only in ("", metric_of(metric["name"]).kind)
+            and (self._on_gpu or not metric_of(metric["name"]).on_gpu_only)
         ]
 
     def _only(self, turn: int) -> str:
@@ -472,7 +489,7 @@ class Session:
 def _suite(conf: Config) -> str:
     """A digest of the sources that say what is measured: after an edit a finished session has something to do again."""
     digest = hashlib.sha256()
-    for folder in (conf.benchmark_dir, "measure", "workloads"):
+    for folder in (conf.benchmark_dir, "contract", "measure", "workloads"):
         for path in sorted(Path(folder).rglob("*.*")):
             if path.suffix in (".py", ".cpp"):
                 digest.update(path.read_bytes())
@@ -496,7 +513,8 @@ def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
 
 def _steady(metric: Mapping[str, Any]) -> bool:
     """Whether its calls are repeated within a process."""
-    return str(metric["name"]).endswith("_time")
+    known = metric_of(metric["name"])
+    return known.varies and known.measured == STEADY
 
 
 def _joined(some: _Cases, others: _Cases) -> _Cases:

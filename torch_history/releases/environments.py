@@ -1,48 +1,53 @@
 """Where does a release run? In a virtual environment of its own per release and Python, built once by uv.
 
 asv's own environments hold one commit at a time, so switching would reinstall gigabytes; here a switch picks another
-folder. What is installed is exactly what `releases.lock` lists, and a folder without its mark is never used.
+folder. What is installed is exactly what `releases.lock` lists, and a folder without its mark is never used. The packages
+are kept in a cache of our own, which the environments share through hard links and no other project uses.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
+import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
-import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from asv import environment, util
 from asv.console import log
 from asv.plugins.virtualenv import Virtualenv
-from uv import find_uv_bin
+from packaging.utils import canonicalize_name
 
-from ..errors import UserError
 from ..store.files import is_list_of, is_text, read_object, write_atomically
 from .axis import Axis, Release
+from .pins import BACKEND, LockError, backend, installation
+from .uv import OUT_OF_REACH, run_uv
 
 HARNESS = ("asv_runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3")
 """Beside torch, the same on every release, so that a difference is PyTorch's: what asv runs benchmarks with; the last
 NumPy 1, the only one that both the oldest and the newest release accept; what torch.compile and C++ need to build."""
 
 MARK = "torch-history.json"
-"""The file written last into a finished environment: what was asked for, and every package that was installed."""
+"""The file written last into a finished environment: what was asked for, where it came from, every package that was
+installed, the digest of each, and the cache that shares its files."""
+
+CACHE = ".uv-cache"
+"""The folder in `env/` where uv keeps what it unpacked, unless UV_CACHE_DIR names another: on the same disk, so that a
+package that several releases need lies there once."""
+
+WRITTEN_BY_UV = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_cache.json")
+"""Files of an installed package that are not its own, and differ from one installation to the next."""
 
 MEASURING_WITHOUT = ("PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "LD_PRELOAD")
 """Variables that a measuring process does not inherit: without compiled bytecode each of dozens of processes compiles
 torch's Python again (3 s), and the others replace or reconfigure the allocator whose bytes are counted."""
-
-LOCK_FILE = "releases.lock"
-LOCK_HEADER = """\
-# Every package that a release needs in a lane, exact, as resolved when the release was added: `torch-history lock`.
-# An entry is never changed, so that a release is measured with the same packages for ever.
-"""
 
 
 refusals: dict[tuple[str, str], str] = {}
@@ -107,9 +112,9 @@ class ReleaseEnvironment(Virtualenv):
                 f"Measure it in another lane: asv run --python={_nearest(self._python, release.pythons)} {release.tag}",
             )
         folder = self.folder(release)
-        with _locked(folder):
-            if not is_ready(folder, self._requirements_of(release)):
-                self._build(release, folder)
+        with _locked(folder, f"Waiting for another process that installs or removes {release.tag} in {folder}") as lock:
+            if not is_ready(folder, _asked(release)):
+                self._build(release, folder, lock)
         self._path = str(folder)
         self._global_env_vars["ASV_ENV_DIR"] = self._path
         self._global_env_vars["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor-cache")
@@ -131,27 +136,77 @@ class ReleaseEnvironment(Virtualenv):
         refusals[release.tag, self.name] = sentence
         raise InstallationError(sentence)
 
-    def _requirements_of(self, release: Release) -> list[str]:
-        return [f"torch=={release.version}", *HARNESS, *release.pins]
-
-    def _build(self, release: Release, folder: Path) -> None:
-        log.info(f"Installing PyTorch {release.version} for Python {self._python}")
-        requirements = self._requirements_of(release)
+    def _build(self, release: Release, folder: Path, lock: int) -> None:
+        """Installs into `folder`, whose lock is the open file `lock`: uv holds it too, so that nobody else writes there
+        as long as uv lives."""
+        try:
+            plan = installation(release, self._python, requirements_of(release))
+        except LockError as error:
+            self._refuse(release, str(error))
         _remove(folder)
         try:
-            run_uv(["venv", "--python", self._executable, str(folder)])
-            constraints = folder / "constraints.txt"
-            constraints.write_text("\n".join(locked_packages(release, self._python)) + "\n", encoding="utf-8")
+            words = f"Installing PyTorch {release.version} for Python {self._python}"
+            log.info(words if plan.checked else f"{words}: {plan.origin}.")
+            run_uv(["venv", "--python", self._executable, str(folder)], holding=[lock])
+            listed = folder / "packages.txt"
+            listed.write_text("\n".join(plan.lines) + "\n", encoding="utf-8")
             python = str(folder / "bin" / "python")
-            run_uv(["pip", "install", "--python", python, "--constraint", str(constraints), *requirements])
+            what = [plan.option, str(listed), *cache_options(self._root), *plan.arguments]
+            run_uv(["pip", "install", "--python", python, *what], holding=[lock])
             packages = run_uv(["pip", "freeze", "--python", python]).split()
-            write_atomically(folder / MARK, json.dumps({"requirements": requirements, "packages": packages}, indent=1))
+            mark = {
+                "requirements": _asked(release),
+                "origin": plan.origin,
+                "packages": packages,
+                "digests": digests(folder),
+                "cache": str(cache(self._root)),
+            }
+            write_atomically(folder / MARK, json.dumps(mark, indent=1))
         except (subprocess.CalledProcessError, OSError) as error:
             _remove(folder)
             self._refuse(release, _installation_sentence(release, self._python, self._root, error))
         except BaseException:
             _remove(folder)
             raise
+
+
+def requirements_of(release: Release) -> list[str]:
+    """What a release's environment must have; all else follows from it."""
+    return [f"torch=={release.version}", *HARNESS, *release.pins]
+
+
+def _asked(release: Release) -> list[str]:
+    """What a finished environment must have been built for, to be the one that is wanted."""
+    chosen = backend()
+    return [*requirements_of(release), *([f"{BACKEND}={chosen}"] if chosen else [])]
+
+
+def cache(root: Path) -> Path:
+    """Where uv keeps what it unpacked for the environments in `root`: in a folder of theirs, or where a person said."""
+    return Path(os.environ.get("UV_CACHE_DIR") or root / CACHE).resolve()
+
+
+def cache_options(root: Path) -> list[str]:
+    """How uv is told of `cache`."""
+    return ["--cache-dir", str(cache(root))]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """name==version of each package in an environment -> the sha256 of the list of its files and their sha256, which is
+    the same wherever and by whatever the package was installed."""
+    found = {}
+    for record in sorted(folder.glob("lib/python*/site-packages/*.dist-info/RECORD")):
+        with record.open(encoding="utf-8", newline="") as stream:
+            rows = [row[:2] for row in csv.reader(stream) if row and _is_its_own(row[0])]
+        name, version = record.parent.name.removesuffix(".dist-info").split("-", 1)
+        text = "".join(f"{path} {digest}\n" for path, digest in sorted(rows))
+        found[f"{canonicalize_name(name)}=={version}"] = hashlib.sha256(text.encode()).hexdigest()
+    return found
+
+
+def _is_its_own(path: str) -> bool:
+    """Whether a file of a package is as its wheel has it: scripts in bin/ name the interpreter of their environment."""
+    return not path.startswith("..") and not (".dist-info/" in path and path.rpartition("/")[2] in WRITTEN_BY_UV)
 
 
 def _remove(folder: Path) -> None:
@@ -177,29 +232,6 @@ def packages_of(folder: Path) -> list[str]:
     return packages
 
 
-def locked_packages(release: Release, python: str, path: Path = Path(LOCK_FILE)) -> list[str]:
-    """The exact versions of everything that `release` needs on `python`, from `releases.lock`; none without an entry.
-    Raises UserError where the file is damaged."""
-    if not path.exists():
-        return []
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(f"{path} is not valid TOML: {error}. Restore it: git checkout {path}.") from error
-    return list(table.get(f"{release.tag} py{python}", []))
-
-
-def resolve(release: Release, python: str) -> list[str]:
-    """What uv would install today for `release` on `python`, exact versions. Raises InstallationError."""
-    requirements = "\n".join([f"torch=={release.version}", *HARNESS, *release.pins])
-    options = ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
-    try:
-        answer = run_uv(["pip", "compile", "-", "--no-header", "--no-annotate", *options], stdin=requirements)
-    except subprocess.CalledProcessError as error:
-        raise InstallationError(_installation_sentence(release, python, Path("."), error)) from error
-    return answer.split()
-
-
 def find_python(python: str) -> str:
     """The path of an interpreter of that version (`3.9`): one on this machine, else one that uv can download.
 
@@ -219,21 +251,20 @@ def find_python(python: str) -> str:
         ) from error
 
 
-def run_uv(arguments: list[str], stdin: str | None = None) -> str:
-    """Runs the pinned uv and returns what it printed. Raises CalledProcessError with uv's own words in `stderr`."""
-    command = [find_uv_bin(), "--no-progress", *arguments]
-    answer = subprocess.run(command, input=stdin, capture_output=True, text=True, check=True)
-    return answer.stdout
-
-
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lets one process at a time build or remove `folder`; another waits. The system frees the lock of a dead one."""
+def _locked(folder: Path, waiting: str = "") -> Iterator[int]:
+    """Lets one process at a time build or remove `folder`; another waits, and says `waiting`. Yields the open file that is
+    locked: the system frees the lock when it is closed in this process and in each that has inherited it."""
     locks = folder.parent / ".locks"
     locks.mkdir(parents=True, exist_ok=True)
     with (locks / folder.name).open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting:
+                log.info(f"{waiting}.")
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield stream.fileno()
 
 
 def _nearest(python: str, offered: tuple[str, ...]) -> str:
@@ -247,16 +278,19 @@ def _installation_sentence(release: Release, python: str, root: Path, error: Bas
     said = str(getattr(error, "stderr", "") or error)
     subject = f"PyTorch {release.version} for Python {python} could not be installed"
     if "No space left" in said or "os error 28" in said:
+        file = getattr(error, "filename", None) or next(iter(re.findall(r"(?<![\w:/])/[^\s`]+", said)[-1:]), root)
         free = shutil.disk_usage(_existing(root)).free / 2**30
         return (
-            f"{subject}: the disk is full ({free:.1f} GiB free; a release needs 2 to 5). "
+            f"{subject}: the disk is full ({free:.1f} GiB free; a release needs 2 to 5), so {file} could not be written. "
             "Free some with `torch-history prune`."
         )
-    if re.search(
-        r"dns error|error sending request|failed to fetch|connect|timed out|request failed",
-        said,
-        re.IGNORECASE,
-    ):
+    if "Hash mismatch" in said or "no trusted hash" in said:
+        return (
+            f"{subject}: what the package index has is not the file that releases.lock names by its sha256, and "
+            f"nothing was kept. Ask the index that the release came from (UV_DEFAULT_INDEX, UV_FIND_LINKS, {BACKEND}). "
+            f"uv said: {' '.join(said.split())[-600:]}"
+        )
+    if OUT_OF_REACH.search(said):
         return (
             f"{subject}: the package index is out of reach. Check the network or uv's index settings (UV_INDEX_URL), "
             "or measure a torch that is already installed: `torch-history run --installed`. Nothing half-built was kept."
@@ -270,40 +304,103 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def prune(root: Path, wanted: Callable[[str], bool]) -> tuple[list[str], int]:
-    """Removes the environments in `root` whose release's tag is `wanted`, and the copies of their packages in uv's cache,
-    which share the disk's blocks with them. Returns their names and the bytes that the disk has gained."""
-    if not root.exists():
-        return [], 0
-    before = shutil.disk_usage(root).free
+# --- freeing disk
+
+
+class Pruned(NamedTuple):
+    """`names` of the environments that were removed, `freed` bytes of disk, and `elsewhere`: a sentence for each cache that
+    may be shared with other projects, and so still holds the packages."""
+
+    names: list[str]
+    freed: int
+    elsewhere: list[str]
+
+
+def prune(root: Path, wanted: Callable[[str], bool]) -> Pruned:
+    """Removes the environments in `root` whose release's tag is `wanted`, and from our own cache the packages that no
+    other environment has. What lies in another cache stays, because other projects may use it."""
+    folders = [folder for folder in sorted(root.glob("v*-py*/")) if wanted(folder.name.rpartition("-py")[0])]
     removed: list[str] = []
-    packages: set[str] = set()
-    for folder in sorted(root.glob("v*-py*/")):
-        if not wanted(folder.name.rpartition("-py")[0]):
-            continue
+    packages: dict[Path | None, set[str]] = {}
+    own = (root / CACHE).resolve()
+    before = _links([*folders, own])
+    for folder in folders:
         with _locked(folder):
             if not folder.exists():
                 continue
             with contextlib.suppress(ValueError):
-                packages.update(package.partition("==")[0] for package in packages_of(folder))
+                packages.setdefault(_cache_of(folder), set()).update(packages_of(folder))
             _remove(folder)
         removed.append(folder.name)
-    heavy = sorted(name for name in packages if name.startswith(("torch", "triton", "nvidia", "cuda")))
-    if heavy:
-        try:
-            run_uv(["cache", "clean", *heavy])
-        except subprocess.CalledProcessError as error:
-            log.warning(f"uv could not clear its cache, which still holds these packages: {error.stderr}")
-    os.sync()
-    return removed, max(0, shutil.disk_usage(root).free - before)
+    _clean(own, packages.pop(own, set()) - _installed(root))
+    after = _links([*folders, own])
+    elsewhere = [_kept(place, names) for place, names in packages.items()]
+    return Pruned(removed, _freed(before, after), elsewhere)
 
 
-def lock(release: Release, python: str, path: Path = Path(LOCK_FILE)) -> bool:
-    """Adds to `releases.lock` what `release` needs on `python`; returns False where it is there already."""
-    if locked_packages(release, python, path):
-        return False
-    packages = resolve(release, python)
-    text = path.read_text(encoding="utf-8") if path.exists() else LOCK_HEADER
-    entry = "".join(f'    "{package}",\n' for package in packages)
-    write_atomically(path, f'{text}\n"{release.tag} py{python}" = [\n{entry}]\n')
-    return True
+def _cache_of(folder: Path) -> Path | None:
+    """The cache that an environment was installed from; None where its mark does not say, as those of old do not."""
+    named = read_object(folder / MARK).get("cache")
+    return Path(named) if isinstance(named, str) else None
+
+
+def _installed(root: Path) -> set[str]:
+    """name==version of everything that the finished environments in `root` have."""
+    found: set[str] = set()
+    for folder in root.glob("v*-py*/"):
+        with contextlib.suppress(ValueError):
+            found.update(packages_of(folder))
+    return found
+
+
+def _clean(place: Path, packages: Iterable[str]) -> None:
+    """Removes packages from our own cache, and what killed installations left there. uv knows packages by their names
+    there, so it forgets other versions, too, whose files live on in the environments that have them."""
+    if not place.exists():
+        return
+    try:
+        if names := _names(packages):
+            run_uv(["cache", "clean", "--cache-dir", str(place), *names])
+        run_uv(["cache", "prune", "--cache-dir", str(place)])
+    except subprocess.CalledProcessError as error:
+        log.warning(f"uv could not clear {place}, which still holds these packages: {error.stderr}")
+
+
+def _kept(place: Path | None, packages: Iterable[str]) -> str:
+    heavy = [name for name in _names(packages) if name.startswith(("torch", "triton", "nvidia", "cuda"))]
+    option = f" --cache-dir {place}" if place else ""
+    return (
+        f"{place or 'The cache of uv'} was left as it is, because other projects may use it. Where it still holds the "
+        f"same packages, this frees them: uv cache clean{option} {' '.join(heavy)}"
+    )
+
+
+def _names(packages: Iterable[str]) -> list[str]:
+    return sorted({package.partition("==")[0] for package in packages})
+
+
+class _Links(NamedTuple):
+    """A file on the disk: the `size` in bytes that it takes there, how many names it has, and how many of them were met."""
+
+    size: int
+    names: int
+    met: int
+
+
+def _links(folders: Iterable[Path]) -> dict[tuple[int, int], _Links]:
+    """Every file in `folders` by its device and number."""
+    found: dict[tuple[int, int], _Links] = {}
+    for folder in folders:
+        for path, _, files in os.walk(folder):
+            for name in files:
+                with contextlib.suppress(FileNotFoundError):
+                    file = os.lstat(os.path.join(path, name))
+                    key = (file.st_dev, file.st_ino)
+                    met = found[key].met + 1 if key in found else 1
+                    found[key] = _Links(file.st_blocks * 512, file.st_nlink, met)
+    return found
+
+
+def _freed(before: dict[tuple[int, int], _Links], after: dict[tuple[int, int], _Links]) -> int:
+    """Bytes of the files of which no name is left: those that had no other name than what was met, and have none now."""
+    return sum(file.size for key, file in before.items() if key not in after and file.met == file.names)

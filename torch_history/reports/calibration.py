@@ -6,6 +6,8 @@ import statistics
 from collections import Counter
 from pathlib import Path
 
+from contract.metrics import CALL_MARGIN, MARGIN
+
 from ..analysis.calibration import (
     FOLDER,
     IN_SINGLE,
@@ -20,7 +22,7 @@ from ..analysis.calibration import (
     scatter,
 )
 from ..analysis.compare import escape
-from ..analysis.verdicts import CALL_MARGIN, FALSE_RATE, MARGIN, Change
+from ..analysis.verdicts import FALSE_RATE, Change
 
 
 def text(calibration: Calibration) -> str:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ..analysis.verdicts import NOT_MEASURED, VARYING_UNITS, History, Verdict, compare_history, history
+from ..analysis.verdicts import NOT_MEASURED, History, Verdict, compare_history, history
 from ..releases.axis import Axis
 from ..store.launches import Launch
 
@@ -71,7 +71,7 @@ def _how_much(machine: str, found: History, axis: Axis) -> str:
         for old, new in itertools.pairwise(tags):
             changes = [change for change in compare_history(of_lane, old, new) if change.reason != NOT_MEASURED]
             timed = [c for c in changes if c.series.varies and c.old is not None and c.new is not None and not c.reason]
-            exact = [c for c in changes if c.series.unit not in VARYING_UNITS and c.verdict is not Verdict.NEVER_RAN]
+            exact = [c for c in changes if c.series.is_counted and c.verdict is not Verdict.NEVER_RAN]
             unclear = sum(change.verdict is Verdict.CANT_TELL for change in timed)
             changed = sum(change.verdict is not Verdict.SAME for change in exact)
             rounds = f"{statistics.median(min(change.launches) for change in timed):g}" if timed else ""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..analysis.verdicts import VARYING_UNITS, Series, history, human
+from ..analysis.verdicts import Series, history, human
 from ..releases.axis import Axis
 from ..store.launches import Launch
 
@@ -47,7 +47,7 @@ def _counts(launches: Iterable[Launch]) -> dict[str, dict[Series, dict[str, floa
     """Tag -> series, its environment left empty -> environment -> the newest number."""
     counts: dict[str, dict[Series, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for series, releases in history(launches).items():
-        if series.unit in VARYING_UNITS:
+        if not series.is_counted:
             continue
         anywhere = Series("", series.benchmark, series.parameters)
         for tag, pairs in releases.items():

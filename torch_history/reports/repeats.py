@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from ..analysis.verdicts import Change, Series, Verdict, compare, human
 from ..releases.axis import Axis
 from ..store.launches import Launch
+from ..store.sources import that_count
 
 HEADER = """\
 # Measured twice
@@ -56,10 +57,10 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
 def agreements(launches: Iterable[Launch], axis: Axis) -> list[Agreement]:
     """For every two sessions of one lane: their verdicts on neighbours among the releases that both measured."""
     launches = sorted(launches, key=lambda launch: launch.started_at)
-    newest = {launch.benchmark: launch.version for launch in launches}
+    newest = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
     sessions: dict[str, list[Launch]] = defaultdict(list)
     for launch in launches:
-        if launch.release in axis and newest[launch.benchmark] == launch.version:
+        if launch.release in axis and newest[launch.environment, launch.benchmark] == launch.version:
             sessions[launch.session].append(launch)
     found = []
     for one, other in itertools.combinations(sessions, 2):

@@ -28,7 +28,8 @@ from ..analysis.steps import WINDOW
 from ..errors import UserError
 from ..releases.axis import Axis
 from ..store.asv_results import load_asvs
-from ..store.files import warn
+from ..store.files import read_bytes, warn
+from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
 
 VENDOR = Path(__file__).parent / "vendor"
@@ -39,7 +40,27 @@ MOST_RELEASES = WINDOW
 
 _LOADED_BY = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
 _ABOUT_ANOTHER_HOST = {"integrity", "crossorigin", "referrerpolicy"}
+_HANDLER = "onerror"
 _STRENGTH = ("sha256", "sha384", "sha512")
+
+
+OWN_SCRIPTS = ("failure.js", "offline.js")
+"""Scripts that torch-history adds to asv's."""
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self' file:",
+        "style-src 'self' file: 'unsafe-inline'",
+        "img-src 'self' file: data: blob:",
+        "font-src 'self' file: data:",
+        "connect-src 'self' file:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+)
+"""The Content-Security-Policy of every page: scripts from files beside it alone, none in a page, and no eval. `file:`
+is for pages opened from disk, where a browser may take nothing for `'self'`. Flot and Vega write styles in the page."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +152,95 @@ _EDITS = (
         "show_commit_url + '../compare/'",
         "show_commit_url + '../../compare/'",
     ),
+    _Edit(
+        "what leads to the page on missing scripts, in a file, because the policy allows no script in the page",
+        "index.html",
+        """    <script type="text/javascript">
+      function js_load_failure() {
+        window.location = "error.html";
+      }
+    </script>
+""",
+        """    <script src="vendor/failure.js"></script>
+""",
+    ),
+    *(
+        _Edit(
+            "text of a benchmark as text in its tooltip",
+            file,
+            f"{old},{gap}html: true,",
+            f"{old},{gap}html: false,",
+            times,
+        )
+        for file, old, gap, times in (
+            ("summarygrid.js", "title: bm.name", "\n            ", 1),
+            ("summarygrid.js", "title: bm.code", "\n            ", 1),
+            ("graphdisplay.js", "title: bm.code", "\n                ", 1),
+            ("graphdisplay.js", "title: contents", "\n                    ", 1),
+        )
+    ),
+    _Edit(
+        "the address of a benchmark as text",
+        "summarygrid.js",
+        """$(
+            '<a class="btn benchmark-container" href="#' + bm.name +
+            '"/>')""",
+        """$('<a class="btn benchmark-container"/>').attr('href', '#' + bm.name)""",
+    ),
+    _Edit(
+        "the id of a benchmark's plot as text",
+        "summarygrid.js",
+        """$(
+            '<div id="summarygrid-' + bm.name + '" class="benchmark-plot"/>')""",
+        """$('<div class="benchmark-plot"/>').attr('id', 'summarygrid-' + bm.name)""",
+    ),
+    _Edit(
+        "the name of a benchmark as text",
+        "summarygrid.js",
+        """$('<div class="benchmark-text">' + display_name + '</div>')""",
+        """$('<div class="benchmark-text"/>').text(display_name)""",
+    ),
+    _Edit(
+        "the name of a group of benchmarks as text",
+        "summarygrid.js",
+        "$('<h1>' + group + '</h1>')",
+        "$('<h1/>').text(group)",
+    ),
+    _Edit(
+        "the name of a group of benchmarks as text",
+        "graphdisplay.js",
+        "parts[j] +\n",
+        "$('<span/>').text(parts[j]).html() +\n",
+    ),
+    _Edit(
+        "the name and address of a benchmark as text",
+        "graphdisplay.js",
+        """$('<li><a href="#' + bm_name + '">' + name + '</li>')""",
+        """$('<li/>').append($('<a/>').attr('href', '#' + bm_name).text(name))""",
+    ),
+    *(
+        _Edit(
+            "what is known of a machine as text",
+            file,
+            "details.push(key + ': ' + val);",
+            "details.push($('<span/>').text(key + ': ' + val).html());",
+        )
+        for file in ("graphdisplay.js", "summarylist.js")
+    ),
+    _Edit(
+        "the name of a parameter as text",
+        "asv_ui.js",
+        """$(
+            '<div class="panel-heading">' + heading + '</div>')""",
+        """$('<div class="panel-heading"/>').text(heading)""",
+    ),
+    _Edit(
+        "the name of an axis as text",
+        "jquery.flot.axislabels.js",
+        "opts.axisLabel + '</div>'",
+        "$('<span/>').text(opts.axisLabel).html() + '</div>'",
+        times=2,
+    ),
 )
 
 
@@ -154,7 +264,8 @@ def publish_linked(conf: Config, results: Path, html_dir: Path) -> None:
             feed.read_text(encoding="utf-8").replace("/releases/tag/../compare/", "/compare/"), encoding="utf-8"
         )
     _leave_out_unmeasured(html_dir)
-    shutil.copy(VENDOR / "offline.js", html_dir / "vendor")
+    for script in OWN_SCRIPTS:
+        shutil.copy(VENDOR / script, html_dir / "vendor")
     for data in sorted(html_dir.rglob("*.json")):
         _write_json_twin(data)
     _write_twin(html_dir / "swallow.ico", '""')
@@ -166,6 +277,7 @@ def link_readable(conf: Config, axis: Axis, folder: Path) -> None:
     results = Path(conf.results_dir).resolve()
     listed = results / "benchmarks.json"
     try:
+        read_bytes(listed)
         Benchmarks.load(conf)
     except Exception as error:
         # A file of another shape may make asv raise anything.
@@ -174,7 +286,7 @@ def link_readable(conf: Config, axis: Axis, folder: Path) -> None:
             "`torch-history run` or `asv run --bench just-discover` writes it anew."
         ) from error
     (folder / listed.name).symlink_to(listed)
-    for machine in sorted({path.parent for path in results.glob("*/*.json")}):
+    for machine in sorted({path.parent for path in results.glob("*/*.json") if not unfit(path.parent)}):
         write_json(folder / machine.name / RECORD, record_of(machine), Machine.api_version)
         newest = _newest(axis, set(machine.glob("*.json")) - {machine / RECORD})
         for path in newest:
@@ -236,7 +348,8 @@ class _RemoteTag:
 
     def local(self) -> str:
         """The same tag, loading the vendored file."""
-        kept = {key: value for key, value in self.attributes.items() if key not in _ABOUT_ANOTHER_HOST}
+        left_out = _ABOUT_ANOTHER_HOST | {_HANDLER}
+        kept = {key: value for key, value in self.attributes.items() if key not in left_out}
         kept[_LOADED_BY[self.name]] = f"vendor/{self.file}"
         written = (f'{key}="{html.escape(value)}"' for key, value in kept.items())
         return f"<{self.name} {' '.join(written)}>"
@@ -256,7 +369,12 @@ class _RemoteTags(HTMLParser):
 
 
 def _localise(page: Path) -> None:
+    """Gives the page the policy, and vendored files in the place of those from other hosts."""
     text = page.read_text(encoding="utf-8")
+    if text.count("<head>") != 1:
+        raise UserError(f"asv's {page.name} has no place for a Content-Security-Policy. Install asv {ASV_VERSION}.")
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    text = text.replace("<head>", f"<head>\n    {policy}")
     for tag in _RemoteTags(text).found:
         source = VENDOR / tag.file
         _verify(source, tag, page.name)

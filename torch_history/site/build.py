@@ -33,6 +33,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
+from contract.metrics import METRICS
+
 from ..analysis import causes as why
 from ..analysis import compare, verdicts
 from ..analysis.verdicts import Verdict
@@ -40,8 +42,9 @@ from ..errors import UserError
 from ..releases.axis import Axis
 from ..reports import calibration
 from ..store.launches import machines_in
-from .asv_dashboard import link_readable, publish_linked
-from .data import PUBLISHED, SCHEMA, Lane, lane_data, lanes, newest
+from .asv_dashboard import POLICY, link_readable, publish_linked
+from .data import PUBLISHED, SCHEMA, Lane, file_name, lane_data, lanes, left_out, newest
+from .folder import mark, require_replaceable, scratch_beside
 from .processes import at_once, beside
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,14 +108,14 @@ DOCUMENTS = {
 
 def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
     """Builds the site into `html_dir` and returns its front page. `url` is where it will be read, for the links of its
-    feeds. Raises UserError where there are no results at all."""
+    feeds. Raises UserError where there are no results at all, or where `html_dir` may not be replaced."""
     results = Path(conf.results_dir)
     nothing = UserError(f"{results}/ holds no launches to publish: measure first with `torch-history run`.")
     if not machines_in(results):
         raise nothing
     html_dir = html_dir.resolve()
-    html_dir.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=html_dir.parent, prefix=".publishing-") as scratch:
+    require_replaceable(html_dir, conf)
+    with scratch_beside(html_dir) as scratch:
         new, readable = Path(scratch, "site"), Path(scratch, "readable")
         readable.mkdir()
         link_readable(conf, axis, readable)
@@ -121,18 +124,30 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
             if not found:
                 raise nothing
             told = at_once([functools.partial(_told, lane, axis) for lane in found])
-        data, upgrades = zip(*told, strict=True)
+        for lane, of in zip(found, told, strict=True):
+            if isinstance(of, str):
+                left_out(lane.name, lane.environment, of)
+        found = [lane for lane, of in zip(found, told, strict=True) if not isinstance(of, str)]
+        if not found:
+            raise nothing
+        data, upgrades = zip(*(of for of in told if not isinstance(of, str)), strict=True)
         _write_data(new / "data", found, data, upgrades, axis)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
         _write_pages(new, axis, feeds, calibration.document(results), _on_a_gpu(found, axis))
         _write_charts(new, Path(conf.env_dir, PUBLISHED))
+        mark(new)
+        require_replaceable(html_dir, conf)
         _swap(new, html_dir)
     return html_dir / "index.html"
 
 
-def _told(lane: Lane, axis: Axis) -> tuple[dict[str, Any], compare.Comparison | None]:
-    return lane_data(lane, axis), newest(lane)
+def _told(lane: Lane, axis: Axis) -> tuple[dict[str, Any], compare.Comparison | None] | str:
+    """What the pages are given of a lane, or why it cannot be read: the others are published all the same."""
+    try:
+        return lane_data(lane, axis), newest(lane)
+    except Exception as error:
+        return f"it cannot be read ({type(error).__name__}: {error})"
 
 
 def _swap(new: Path, html_dir: Path) -> None:
@@ -176,11 +191,7 @@ def _write_data(
             }
             for lane in found
         ],
-        "constants": {
-            "verdicts": _constants(verdicts),
-            "compare": _constants(compare),
-            "why": _constants(why),
-        },
+        "constants": constants(),
     }
     _write_json(folder / "index", index, "torchHistory.index({json});")
     for lane, of_lane, upgrade in zip(found, data, upgrades, strict=True):
@@ -201,6 +212,13 @@ def _write_text(path: Path, text: str, script: str) -> None:
     path.with_name(f"{path.name}.json").write_text(text, encoding="ascii")
     script = script.replace("{json}", text.replace("<", "\\u003c"))
     path.with_name(f"{path.name}.js").write_text(f"{script}\n", encoding="ascii")
+
+
+def constants() -> dict[str, Any]:
+    """What the pages' scripts decide by: the constants of the modules that decide the same in Python, and the metrics."""
+    modules = {"verdicts": verdicts, "compare": compare, "why": why}
+    metrics = {name: metric.as_data() for name, metric in METRICS.items()}
+    return {**{name: _constants(module) for name, module in modules.items()}, "metrics": metrics}
 
 
 def _constants(module: ModuleType) -> dict[str, Any]:
@@ -238,7 +256,7 @@ def _write_feeds(
     feeds = []
     for machine in dict.fromkeys(lane.name for lane in found):
         of_machine = [(lane, of) for lane, of in zip(found, data, strict=True) if lane.name == machine]
-        name = f"{of_machine[0][0].id.removesuffix('-' + of_machine[0][0].environment.replace('.', '-'))}.xml"
+        name = f"{file_name(machine)}.xml"
         feed = Feed(machine, f"feeds/{name}")
         (folder / name).write_bytes(_atom(feed, of_machine, axis, base))
         feeds.append(feed)
@@ -324,7 +342,7 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
     templates = _templates()
     here = Path(__file__).parent / "templates"
     pages = [*((page.file, page.words) for page in PAGES), ("method.html", "Method")]
-    common = {"pages": pages, "feeds": feeds, "newest": axis.newest, "on_a_gpu": on_a_gpu}
+    common = {"policy": POLICY, "pages": pages, "feeds": feeds, "newest": axis.newest, "on_a_gpu": on_a_gpu}
     for page in PAGES:
         text = templates.get_template("page.html").render(
             **common, here=page.file, title=page.title, lead=page.lead, scripts=page.scripts

@@ -24,9 +24,10 @@ from threadpoolctl import threadpool_limits
 from ..analysis import claims, compare, steps
 from ..analysis.verdicts import NOT_MEASURED, History, Series, compare_history, disturbed, history
 from ..releases.axis import Axis
-from ..store.files import read_object, warn, write_atomically
+from ..store.files import LONGEST_NAME, read_object, warn, write_atomically
 from ..store.launches import ENVIRONMENTS, Launch, machines_in, read_environment, read_file
 from ..store.machines import record_of
+from ..store.sources import that_count
 from .processes import at_once
 
 SCHEMA = 1
@@ -76,12 +77,11 @@ class Lane:
 
     @property
     def id(self) -> str:
-        """In addresses and names of files, whatever characters the machine's name has: letters, digits and dashes."""
-        words = f"{self.name}-{self.environment}"
-        plain = re.sub(r"[^A-Za-z0-9]+", "-", words).strip("-")
-        return (
-            plain if plain == words.replace(".", "-") else f"{plain}-{hashlib.sha256(words.encode()).hexdigest()[:6]}"
-        )
+        """In addresses and names of files, whatever characters the names have: letters, digits and dashes. No two lanes have
+        the same one: where the last three words are the environment it can be read back, all others end in a digest."""
+        if file_name(self.name) == self.name and re.fullmatch(r"(release|installed)-py\d+\.\d+", self.environment):
+            return f"{self.name}-{self.environment.replace('.', '-')}"
+        return _with_digest(self.name, self.environment)
 
     @property
     def device(self) -> str:
@@ -100,10 +100,35 @@ class Lane:
         return ", ".join(str(part) for part in (subject, cores, device, said, lane) if part)
 
 
+def file_name(machine: str) -> str:
+    """A name of files for what is about all of a machine, of which no other machine has the same."""
+    plain = re.fullmatch(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*", machine) and not re.search(r"-x[0-9a-f]{16}$", machine)
+    return machine if plain else _with_digest(machine)
+
+
+def _with_digest(*names: str) -> str:
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", "-".join(names)).strip("-")[:LONGEST_NAME]
+    return f"{plain}-x{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16]}"
+
+
 def lanes(results_dir: Path, axis: Axis, memory: Path) -> list[Lane]:
-    """Every lane of every machine, the newest release first. What was read is remembered in the folder `memory`."""
-    found = [lane for name in machines_in(results_dir) for lane in _of_machine(results_dir, name, axis, memory)]
-    return sorted(found, key=lambda lane: (-axis.position(lane.releases[-1]), -len(lane.releases), lane.id))
+    """Every lane of every machine, the newest release first. What was read is remembered in the folder `memory`. A lane that
+    cannot be read, or whose id another has, is left out with a warning."""
+    found: dict[str, Lane] = {}
+    for name in machines_in(results_dir):
+        try:
+            for lane in _of_machine(results_dir, name, axis, memory):
+                other = found.setdefault(lane.id.lower(), lane)
+                if other is not lane:
+                    left_out(lane.name, lane.environment, f"its id, {lane.id}, is that of another lane of {other.name}")
+        except Exception as error:
+            # Results come from anywhere: whatever they raise must not keep the other machines from being published.
+            left_out(name, "all its environments", f"it cannot be read ({type(error).__name__}: {error})")
+    return sorted(found.values(), key=lambda lane: (-axis.position(lane.releases[-1]), -len(lane.releases), lane.id))
+
+
+def left_out(machine: str, environment: str, why: str) -> None:
+    warn(f"{machine} in {environment} is not published: {why}. `torch-history check` names the lines.")
 
 
 # --- reading
@@ -134,8 +159,8 @@ class _Files:
             kept = remembered.get(path.name, {})
             same = kept.get("stamp") == self.stamps[path.name]
             self.heads[path.name] = [_Head(*head) for head in kept["heads"]] if same else _heads(read_file(path))
-        every = sorted((head for heads in self.heads.values() for head in heads), key=lambda head: head.last)
-        self.newest = {(head.environment, head.benchmark): head.version for head in every}
+        every = [head for heads in self.heads.values() for head in heads]
+        self.newest = that_count((head.environment, head.benchmark, head.version, head.last) for head in every)
         self._of: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         self._sessions: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._measured: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -235,12 +260,13 @@ class _Task:
             if self.path:
                 own = {series: {tag: of[tag] for tag in of if tag in self.tags} for series, of in found.items()}
                 data = _part({series: of for series, of in own.items() if of}, self.tags, self.facts, self.axis)
-                write_atomically(self.path, json.dumps(data, separators=(",", ":"), allow_nan=False))
+                text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+                write_atomically(self.path, text)
                 words = {
                     question: [(answer["release"], answer["word"]) for answer in answers]
                     for question, answers in data["answers"].items()
                 }
-                part = {"series": [row["key"] for row in data["series"]], "words": words}
+                part = {"series": [row["key"] for row in data["series"]], "words": words, "digest": _digest(text)}
             return part, {new: _change(found, old, new) for old, new in self.changed}
 
 
@@ -250,7 +276,8 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
     own.mkdir(parents=True, exist_ok=True)
     known: dict[str, Any] = {}
     with contextlib.suppress(ValueError):
-        known = read_object(own / INDEX)
+        kept = read_object(own / INDEX)
+        known = kept["known"] if kept.get("digest") == _digest(_as_json(kept.get("known"))) else {}
     if known.get("made_by") != _made_by():
         known = {}
     files = _Files(folder, known.get("files", {}))
@@ -280,13 +307,19 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
                 environment,
                 batch,
                 changed=[(before[tag], tag) for tag in batch if tag in pairs and pairs[tag] not in changes],
-                path=None if key in parts and path.exists() else path,
+                path=None if key in parts and _is_whole(path, parts[key]["digest"]) else path,
                 facts={tag: facts[tag] for tag in batch},
                 axis=axis,
             )
             if task.path or task.changed:
                 tasks.append(task)
-        for task, (part, changed) in zip(tasks, at_once([task.make for task in tasks]), strict=True):
+        try:
+            made = at_once([task.make for task in tasks])
+        except Exception as error:
+            # Results come from anywhere: whatever they raise must not keep the other lanes from being published.
+            left_out(name, environment, f"it cannot be read ({type(error).__name__}: {error})")
+            continue
+        for task, (part, changed) in zip(tasks, made, strict=True):
             if task.path:
                 parts[task.path.stem] = part
             changes.update({pairs[tag]: change for tag, change in changed.items()})
@@ -302,10 +335,23 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
             files=files,
         )
     remembered = {"made_by": _made_by(), "files": files.to_json(), **used}
-    write_atomically(own / INDEX, json.dumps(remembered, separators=(",", ":")))
+    write_atomically(own / INDEX, _as_json({"digest": _digest(_as_json(remembered)), "known": remembered}))
     for path in own.glob("*.json"):
         if path.stem not in used["parts"] and path.name != INDEX:
             path.unlink()
+
+
+def _as_json(data: Any) -> str:
+    return json.dumps(data, separators=(",", ":"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_whole(path: Path, digest: str) -> bool:
+    """Whether a part that was remembered is still what was written."""
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
 
 
 def _change(found: History, old: str, new: str) -> dict[str, Any] | None:

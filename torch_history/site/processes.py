@@ -12,6 +12,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
+from ..children import dies_with_parent
+
 _FORK = get_context("fork")
 
 
@@ -19,15 +21,16 @@ def at_once(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     """What each task returns, each called in a forked process, as many at once as there are processors."""
     if len(tasks) < 2:
         return [task() for task in tasks]
-    with ProcessPoolExecutor(os.cpu_count(), _FORK, _inherit, (tasks,)) as pool:
+    with ProcessPoolExecutor(os.cpu_count(), _FORK, _inherit, (tasks, dies_with_parent())) as pool:
         return list(pool.map(_call, range(len(tasks))))
 
 
 _inherited: list[Callable[[], Any]] = []
 
 
-def _inherit(tasks: Sequence[Callable[[], Any]]) -> None:
+def _inherit(tasks: Sequence[Callable[[], Any]], die_with_parent: Callable[[], None]) -> None:
     """In a forked process: what it may be asked for is there already and need not be sent."""
+    die_with_parent()
     _may_be_terminated()
     _inherited[:] = tasks
 
@@ -41,7 +44,7 @@ def beside(task: Callable[[], object]) -> Iterator[None]:
     """Calls `task` in a forked process while the block runs, and waits for it. Raises what it raised, unless the block did;
     RuntimeError where it was killed."""
     receiver, sender = _FORK.Pipe(duplex=False)
-    process = _FORK.Process(target=_answer, args=(task, sender))
+    process = _FORK.Process(target=_answer, args=(task, sender, dies_with_parent()))
     process.start()
     sender.close()
     try:
@@ -66,7 +69,8 @@ def _may_be_terminated() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _answer(task: Callable[[], object], sender: Connection) -> None:
+def _answer(task: Callable[[], object], sender: Connection, die_with_parent: Callable[[], None]) -> None:
+    die_with_parent()
     _may_be_terminated()
     try:
         task()

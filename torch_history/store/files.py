@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import functools
 import itertools
 import json
 import logging
 import os
+import re
+import stat
 import sys
 import textwrap
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -18,6 +22,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 Check = Callable[[Any], bool]
+
+LARGEST_FILE = 2**28
+"""Bytes of a file that is read; a release's launches so far are 3 MB."""
+
+LONGEST_NAME = 150
+"""Characters in a name that comes with results: it becomes part of names of files, of which systems allow 255 bytes."""
+
+CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"}\s*$')
+"""The last key of a line, over the bytes of the object without it."""
 
 
 @functools.cache
@@ -40,33 +53,83 @@ def parse(text: str | bytes) -> Any:
 
 def read_object(path: Path) -> dict[str, Any]:
     """The JSON object that a file holds. Raises ValueError, in words that follow the file's name, where there is none."""
-    try:
-        data = parse(path.read_bytes())
-    except OSError as error:
-        raise ValueError(f"it cannot be read ({error.strerror})") from error
+    data = parse(read_bytes(path))
     if not isinstance(data, dict):
         raise ValueError("it is no JSON object")
     return data
 
 
-def read_lines(path: Path, read: Callable[[bytes], T], asked: Callable[[bytes], bool] = bool) -> Iterator[T]:
-    """What `read` makes of each line of a file that is `asked` for. Lines for which it raises ValueError are left out, with
-    one warning."""
+def read_bytes(path: Path) -> bytes:
+    """All of a file, while nobody appends to it. Raises ValueError, in words that follow the file's name, where it is a link
+    or no regular file (a pipe would be waited for, a device never ends), is too large or cannot be read."""
     try:
-        with path.open("rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH)  # so that no line is read while it is being written
-            lines = stream.read().split(b"\n")
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        warn(f"{path} is left out: it cannot be read ({error.strerror}).")
-        return
-    first, wrong = "", 0
-    for number, line in enumerate(lines, start=1):
+        why = "it is a link" if path.is_symlink() else f"it cannot be read ({error.strerror})"
+        raise ValueError(why) from error
+    status = os.fstat(descriptor)
+    if stat.S_ISDIR(status.st_mode):
+        os.close(descriptor)
+        raise ValueError(f"it cannot be read ({os.strerror(errno.EISDIR)})")
+    with open(descriptor, "rb") as stream:
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("it is no regular file")
+        if status.st_size > LARGEST_FILE:
+            raise ValueError(f"it is larger than {LARGEST_FILE // 2**20} MiB")
+        try:
+            fcntl.flock(stream, fcntl.LOCK_SH)
+            return stream.read(LARGEST_FILE)
+        except OSError as error:
+            raise ValueError(f"it cannot be read ({error.strerror})") from error
+
+
+def sealed(line: str) -> str:
+    """A line's JSON object with a checksum as its last key."""
+    return f'{line[:-1]},"crc32":"{zlib.crc32(line.encode()):08x}"}}'
+
+
+def has_checksum(line: bytes) -> bool:
+    return CHECKSUM.search(line) is not None
+
+
+def unsealed(line: bytes) -> bytes:
+    """The object of a line without its checksum; a line of an older version, which has none, as it is. Raises ValueError
+    where the checksum is of something else."""
+    found = CHECKSUM.search(line)
+    if not found:
+        return line
+    text = line[: found.start()] + b"}"
+    if zlib.crc32(text) != int(found[1], 16):
+        raise ValueError("it was changed since it was written: its checksum is of something else")
+    return text
+
+
+def each_line(
+    path: Path, read: Callable[[bytes], T], asked: Callable[[bytes], bool] = bool
+) -> Iterator[tuple[int, bytes, T | ValueError]]:
+    """Number and bytes of each line of a file that is `asked` for, with what `read` makes of it or the ValueError it raised.
+    Raises ValueError as `read_bytes` does."""
+    for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
         if line.strip() and asked(line):
             try:
-                yield read(line)
+                yield number, line, read(unsealed(line))
             except ValueError as error:
-                first = first or f"{path}, line {number} is left out: {error}."
+                yield number, line, error
+
+
+def read_lines(path: Path, read: Callable[[bytes], T], asked: Callable[[bytes], bool] = bool) -> Iterator[T]:
+    """What `read` makes of each line of a file that is `asked` for. Lines for which it raises ValueError, or whose checksum
+    is of something else, are left out, with one warning."""
+    first, wrong = "", 0
+    try:
+        for number, _, found in each_line(path, read, asked):
+            if isinstance(found, ValueError):
+                first = first or f"{path}, line {number} is left out: {found}."
                 wrong += 1
+            else:
+                yield found
+    except ValueError as error:
+        warn(f"{path} is left out: {error}.")
     if wrong:
         warn(first if wrong == 1 else f"{first} {wrong - 1} more of its lines are none either.")
 
@@ -131,6 +194,11 @@ def _fields(kind: Any) -> dict[str, bool]:
 
 def is_text(value: Any) -> bool:
     return isinstance(value, str)
+
+
+def is_name(value: Any) -> bool:
+    """Whether `value` can stand in a sentence and in the name of a file."""
+    return isinstance(value, str) and len(value) <= LONGEST_NAME and value.isprintable()
 
 
 def is_number(value: Any) -> bool:

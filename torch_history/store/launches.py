@@ -15,26 +15,55 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .files import Check, append_lines, fields_of, is_list_of, is_number, is_positive, is_text, parse, read_lines, warn
+from contract.metrics import metric_of
+
+from .files import (
+    LONGEST_NAME,
+    Check,
+    append_lines,
+    fields_of,
+    is_list_of,
+    is_name,
+    is_number,
+    is_text,
+    parse,
+    read_lines,
+    sealed,
+    warn,
+)
 
 ENVIRONMENTS = ".environments"
 """Ending of the file beside a release's launches that says what was measured; asv would load one that ends in .json."""
 
-ABOVE_ZERO = ("seconds", "ratio")
-"""Units of numbers that are above zero; what is not is no measurement, and has no logarithm."""
+LEAST, MOST = 1e-10, 1e6
+"""Seconds, or a ratio, of a sample: a tenth of a nanosecond is less than a clock tells, and 1e6 s are 11 days."""
+
+MOST_COUNTED = 2.0**60
+"""Bytes, or what else is counted, are fewer."""
+
+MOST_ROUNDS = 1_000_000
+
+
+def is_time(value: Any) -> bool:
+    return is_number(value) and LEAST <= value <= MOST
+
+
+def _are_facts(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("conditions", {}), dict)
+
 
 IN_A_CASE: dict[str, Check] = {
     "parameters": is_list_of(is_text),
-    "samples": is_list_of(is_positive),
-    "value": is_number,
+    "samples": is_list_of(is_time),
+    "value": lambda value: is_number(value) and abs(value) < MOST_COUNTED,
     "unavailable": is_text,
     "failed": is_text,
 }
 IN_A_LAUNCH: dict[str, Check] = {
-    **dict.fromkeys(("session", "launch", "release", "environment", "benchmark", "version", "started_at"), is_text),
-    "round": lambda value: type(value) is int,
-    "duration": is_number,
-    "facts": lambda value: isinstance(value, dict),
+    **dict.fromkeys(("session", "launch", "release", "environment", "benchmark", "version", "started_at"), is_name),
+    "round": lambda value: type(value) is int and 0 <= value <= MOST_ROUNDS,
+    "duration": lambda value: is_number(value) and 0 <= value <= MOST,
+    "facts": _are_facts,
     "cases": lambda value: isinstance(value, list),
 }
 """What each key of a line must hold; it may come from another version, or from anywhere."""
@@ -43,18 +72,6 @@ IN_A_LAUNCH: dict[str, Check] = {
 def new_session() -> str:
     """A name for a session, readable and sortable: its start in UTC and a random part."""
     return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
-
-
-def unit_of(benchmark: str) -> str:
-    """What a benchmark counts, by the name of its metric; a count has no unit."""
-    metric = benchmark.rpartition(".")[2]
-    if metric.endswith(("_time", "_call")):
-        return "seconds"
-    if metric.endswith("over_median"):
-        return "ratio"
-    if metric.endswith("stalls"):
-        return "stalls"
-    return "bytes" if metric.endswith(("memory", "retained")) else ""
 
 
 @dataclass(frozen=True)
@@ -121,19 +138,33 @@ class Launch:
         found = fields_of(cls, parse(line), IN_A_LAUNCH)
         cases = tuple(Case.of(case) for case in found["cases"])
         values = [case.value for case in cases if case.value is not None]
-        if unit_of(found["benchmark"]) in ABOVE_ZERO and not all(map(is_positive, values)):
-            raise ValueError("a time of zero or less is none")
+        if metric_of(found["benchmark"]).is_positive and not all(map(is_time, values)):
+            raise ValueError(f"a time or a ratio is between {LEAST} and {MOST:.0e}")
         return cls(**{**found, "cases": cases})
 
 
 def append_launches(path: Path, launches: list[Launch]) -> None:
-    """Appends `launches` as `append_lines` does."""
-    append_lines(path, [launch.to_json() for launch in launches])
+    """Appends `launches`, each with a checksum, as `append_lines` does."""
+    append_lines(path, [sealed(launch.to_json()) for launch in launches])
 
 
 def machines_in(results_dir: Path) -> list[str]:
-    """The machines of which there are launches, each the name of its folder."""
-    return sorted({path.parent.name for path in results_dir.glob("*/*.jsonl")})
+    """The machines of which there are launches, each the name of its folder. A folder that is a link, or whose name is too
+    long or cannot be printed, is left out with a warning."""
+    folders = {path.parent for path in results_dir.glob("*/*.jsonl")}
+    for folder in sorted(folders):
+        if why := unfit(folder):
+            warn(f"{str(folder)!r} is left out: {why}.")
+    return sorted(folder.name for folder in folders if not unfit(folder))
+
+
+def unfit(folder: Path) -> str:
+    """Why a folder cannot be a machine's, in words that follow its name; empty where it can."""
+    if folder.is_symlink():
+        return "it is a link"
+    return (
+        "" if is_name(folder.name) else f"a machine's name has at most {LONGEST_NAME} characters, all of them printable"
+    )
 
 
 def read_launches(
@@ -166,16 +197,17 @@ def read_on_axis(results_dir: Path, machine: str, axis: Container[str]) -> Itera
 
 
 def append_environment(path: Path, environment: dict[str, Any]) -> None:
-    """Adds `environment` to the file of a release unless it is there; a line is {"id": ..., "environment": {...}}."""
-    known = {line["id"] for line in read_lines(path, _environment)} if path.exists() else set()
+    """Adds `environment` to the file of a release unless it is there; a line is {"id": ..., "environment": {...}}
+    with a checksum."""
+    known = {line["id"] for line in read_lines(path, environment_of)} if path.exists() else set()
     if (digest := digest_of(environment)) not in known:
-        append_lines(path, [json.dumps({"id": digest, "environment": environment}, separators=(",", ":"))])
+        append_lines(path, [sealed(json.dumps({"id": digest, "environment": environment}, separators=(",", ":")))])
 
 
 def read_environment(results_dir: Path, machine: str, release: str, environment: str) -> dict[str, Any]:
     """What was measured last for `release` in `environment` (`release-py3.11`); empty where nothing is known."""
     path = Path(results_dir, machine, f"{release}-{environment}{ENVIRONMENTS}")
-    lines = list(read_lines(path, _environment)) if path.exists() else []
+    lines = list(read_lines(path, environment_of)) if path.exists() else []
     return dict(lines[-1]["environment"]) if lines else {}
 
 
@@ -184,12 +216,12 @@ def digest_of(environment: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def _environment(line: bytes) -> dict[str, Any]:
+def environment_of(line: bytes) -> dict[str, Any]:
     """Raises ValueError where `line` is no environment, or names packages in another form than name==version."""
     try:
         record = parse(line)
         environment = record["environment"]
-        if not is_text(record["id"]):
+        if not is_text(record["id"]) or not isinstance(environment, dict):
             raise TypeError
         dict(package.split("==", 1) for package in environment.get("packages", []))
     except (AttributeError, KeyError, TypeError, ValueError) as error:

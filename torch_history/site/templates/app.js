@@ -216,7 +216,7 @@
                         axis: {...text, gridColor: colour("line"), domainColor: colour("quiet"), tickColor: colour("quiet")},
                         legend: {...text, columns: Math.max(1, Math.floor(node.clientWidth / 170)), symbolOpacity: 1},
                         header: text, text: {color: colour("text")}, rule: {color: colour("quiet")}};
-        const drawn = await window.vegaEmbed(node, node.spec, {actions: false, renderer: "canvas", config});
+        const drawn = await window.vegaEmbed(node, node.spec, {actions: false, renderer: "canvas", ast: true, config});
         node.view = drawn.view;
         node.querySelector("canvas").setAttribute("aria-hidden", "true");
         node.dataset.drawn = "true";

@@ -84,7 +84,7 @@
         return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
     };
     const dated = ({tag, date, estimated}) => `${tag}, ${date}${estimated ? " (estimated)" : ""}`;
-    const isTime = (series) => series.unit === "seconds" || series.unit === "ratio";
+    const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
     const seriesLink = (series, release) => TH.link("series.html", {
         benchmark: series.benchmark, size: series.size, variant: series.variant, release,

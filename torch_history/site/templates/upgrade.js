@@ -22,7 +22,7 @@
 
     // --- words
 
-    const isTime = (series) => series.unit === "seconds" || series.unit === "ratio";
+    const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
     const digits = (number) => {
         const size = Math.abs(number);

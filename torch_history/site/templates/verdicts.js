@@ -155,11 +155,11 @@
     const words = (name) => name.replaceAll("_", " ");
     const name = ({question, metric, parameters}) =>
         `${words(question)} ${words(metric)}, ${parameters.join(" ")}`.trimEnd();
-    const varies = (series) => series.unit === "seconds" || series.unit === "ratio";
-    const marginOf = ({metric}) => {
-        const {CALLS, CALL_MARGIN, MARGIN} = constants().verdicts;
-        return CALLS.includes(metric) ? CALL_MARGIN : MARGIN;
-    };
+    /* What contract/metrics.py says of the metric of a series; of one that it does not know, that it is a bare count. */
+    const measure = ({metric}) => constants().metrics[metric]
+        || {kind: "counts", varies: false, margin: 0, more_and_less: ["MORE", "FEWER"]};
+    const varies = (series) => measure(series).varies;
+    const marginOf = (series) => measure(series).margin;
 
     const change = (series, verdict, found = {}) => ({
         series, verdict, kind: constants().verdicts.KINDS[verdict], old: null, new: null, ratio: null, low: null,
@@ -416,10 +416,10 @@
             const reason = `the count differs between launches: [${some.join(", ")}] and [${others.join(", ")}]`;
             return change(at, "CAN'T TELL", {...found, reason});
         }
-        if (constants().verdicts.VARYING_UNITS.includes(series.unit) && Math.min(...found.launches) < 2) {
+        if (measure(series).kind === "times" && Math.min(...found.launches) < 2) {
             return change(at, "CAN'T TELL", {...found, reason: "one launch each"});
         }
-        const [more, fewer] = series.unit === "bytes" ? ["HUNGRIER", "LEANER"] : ["MORE", "FEWER"];
+        const [more, fewer] = measure(series).more_and_less;
         const verdict = now === old ? "SAME" : now > old ? more : fewer;
         return change(at, verdict, {...found, low: ratio, high: ratio, spread: 0});
     };
@@ -435,23 +435,17 @@
         return change(at, "NEVER RAN", {reason: after.reason});
     };
 
-    /* asv's human_time and the human_float in it, with three significant digits. */
-    const UNITS = [["ns", 1e-9], ["μs", 1e-6], ["ms", 1e-3], ["s", 1], ["m", 60], ["h", 3600], ["d", 86400],
-                   ["w", 604800], ["M", 2620800], ["q", 7862400], ["y", 31449600], ["C", 3144960000]];
     const humanTime = (seconds) => {
-        const at = UNITS.findIndex((_, i) => i + 1 < UNITS.length && seconds < UNITS[i + 1][1]);
-        return seconds === 0 ? "0s" : at < 0 ? "~0" : humanFloat(seconds / UNITS[at][1]) + UNITS[at][0];
+        const units = constants().verdicts.TIME_UNITS;
+        const [name, unit] = units.findLast(([, least]) => seconds >= least) || units[0];
+        return seconds === 0 ? "0s" : humanFloat(seconds / unit) + name;
     };
     const humanFloat = (value) => {
-        if (value < 0) {
-            return `-${humanFloat(-value)}`;
-        }
         const magnitude = Math.floor(Math.log10(value)) + 1;
         if (magnitude <= -5 || magnitude >= 9) {
             return value.toExponential(3).replace(/e(.)(\d)$/, (_, sign, digit) => `e${sign}0${digit}`);
         }
-        const text = Number.isInteger(value) ? String(value) : fixed(value, Math.max(3 - magnitude, 0));
-        return text.includes(".") || text.length >= 3 ? text : `${text}.${"0".repeat(3 - text.length)}`;
+        return fixed(value, Math.max(3 - magnitude, 0));
     };
     const human = (value, unit) => {
         if (value === null || value === undefined) {
@@ -687,7 +681,8 @@
     const tallied = (changes) => counted(changes.map((one) => one.verdict));
 
     const summary = (lane, from, to, changes) => {
-        const {MARGIN, CALL_MARGIN, FALSE_RATE, KINDS} = constants().verdicts;
+        const {MARGIN, FALSE_RATE, KINDS} = constants().verdicts;
+        const {CALL_MARGIN} = constants().compare;
         const tally = tallied(changes);
         const told = Object.keys(KINDS).filter((verdict) => tally.has(verdict));
         const counts = told.map((verdict) => `${tally.get(verdict)} ${verdict}`).join(", ");
@@ -721,33 +716,61 @@
     };
 
     const markdown = (lane, from, to, changes) => {
+        const {MOST_CHARACTERS, _MOST_OF_THE_END, _ROOM_FOR_WORDS} = constants().compare;
         const changed = changes.filter(isSaidFirst);
         const rest = changes.filter((one) => !isSaidFirst(one));
         const parts = [`### PyTorch ${escape(from)} → ${escape(to)}\n`];
-        parts.push(changed.length ? table(lane, changed) : "Nothing changed that could be told.\n");
-        if (rest.length) {
-            const told = Array.from(tallied(rest), ([verdict, count]) => `${count} ${verdict}`).join(", ");
-            parts.push(`<details><summary>${told}</summary>\n\n${table(lane, rest)}\n</details>\n`);
+        const end = `${summary(lane, from, to, changes).map(escape).join("  \n")}\n`;
+        const command = escape(`torch-history compare ${from} ${to} --machine ${lane.machine.machine} ` +
+                               `--environment ${lane.environment} --all`);
+        if (!changed.length) {
+            parts.push("Nothing changed that could be told.\n");
         }
-        parts.push(`${summary(lane, from, to, changes).map(escape).join("  \n")}\n`);
+        let room = MOST_CHARACTERS - _ROOM_FOR_WORDS - Math.min(end.length, _MOST_OF_THE_END) - 2 * command.length;
+        let leftOut = 0;
+        for (const verdict of new Set(changed.map((one) => one.verdict))) {
+            const group = changed.filter((one) => one.verdict === verdict);
+            const [rows, fitting] = table(lane, group, room);
+            leftOut += group.length - fitting;
+            if (fitting) {
+                parts.push(`**${escape(verdict)}** (${group.length})\n\n${rows}`);
+                room -= parts.at(-1).length;
+            }
+        }
+        if (leftOut) {
+            parts.push(`${leftOut} rows are left out here, so that this stays short enough to be sent: ${command}\n`);
+        }
+        if (rest.length) {
+            const told = Array.from(tallied(rest), ([verdict, count]) => `${count} ${escape(verdict)}`).join(", ");
+            parts.push(`Not listed: ${told}. Each of them: ${command}\n`);
+        }
+        const short = end.slice(0, _MOST_OF_THE_END);
+        parts.push(end === short ? end : `${short.slice(0, short.lastIndexOf(" "))} …\n`);
         return parts.join("\n");
     };
-    const table = (lane, changes) => {
+    const table = (lane, changes, most) => {
         const rows = ["| series | verdict | new / old | from | to | why |", "|---|---|---:|---:|---:|---|"];
-        for (const one of changes) {
+        let room = most - rows.join("\n").length - 1 - constants().compare._ROOM_FOR_A_HEADING;
+        for (const [number, one] of changes.entries()) {
             const series = lane.series[one.series];
             const ends = varies(series) && one.low !== null ? ` (${fixed(one.low, 3)} to ${fixed(one.high, 3)})` : "";
             const isTold = one.verdict !== "CAN'T TELL" || one.old === null;
             const cells = [name(series), one.verdict, one.ratio === null ? "" : fixed(one.ratio, 3) + ends,
                            human(one.old, series.unit), human(one.new, series.unit),
                            one.why || (isTold ? one.reason : untold(one).split(": ").slice(1).join(": "))];
-            rows.push(`| ${cells.map(escape).join(" | ")} |`);
+            const row = `| ${cells.map(escape).join(" | ")} |`;
+            room -= row.length + 1;
+            if (room < 0) {
+                return [`${rows.join("\n")}\n`, number];
+            }
+            rows.push(row);
         }
-        return `${rows.join("\n")}\n`;
+        return [`${rows.join("\n")}\n`, changes.length];
     };
-    const SPECIAL = /[\\`*{}[\]<>|~&$]|(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])|[@#](?=[\p{L}\p{N}_])/gu;
-    const escape = (text) => inOneLine(text).replace(SPECIAL, (found) =>
-        ("@#".includes(found) ? `${found}&#8288;` : `&#${found.codePointAt(0)};`));
+    const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/, /[@#](?=[\p{L}\p{N}_])/,
+                                /:(?=\/\/)/, /(?<=[wW]{3})\./, /(?<=mailto):|(?<=xmpp):/].map((one) => one.source).join("|"), "giu");
+    const escape = (text) => inOneLine(text).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/gu, "\ufffd").replace(SPECIAL, (found) =>
+        ("@#:.".includes(found) ? `${found}&#8288;` : `&#${found.codePointAt(0)};`));
 
     const json = (lane, from, to, changes) => {
         const {MARGIN, FALSE_RATE, ERROR_RATE, POWER} = constants().verdicts;
@@ -795,6 +818,6 @@
         [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
          values.map((value) => said(value, "yes", "no"))]));
 
-    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name,
+    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies,
                    numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
 })();

@@ -1,0 +1,122 @@
+"""What is measured? One row per metric, with all that anybody has to know of it.
+
+A benchmark's name ends in `track_<metric>`; `metric_of` finds its row. A metric that a process cannot measure is missing
+from what it reports, for the reason given here.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+STEADY, SEQUENCE = "steady", "sequence"
+"""How a metric is measured: of one call that is made again and again, or of the first calls of a process."""
+
+TIMES, COUNTS = "times", "counts"
+"""What a session is asked for: what differs from launch to launch and is measured in every round, or what does not."""
+
+MARGIN = 0.04
+"""A time within 4 % is called the same. Two builds of one source differ by up to 2 % in where code and data lie, and a user
+feels nothing of it; a change of 5 %, which must be found, lies beyond. Half of it would take four times the rounds."""
+
+CALL_MARGIN = 0.25
+"""The margin of calls that a fresh process makes once. Two processes of one release differ by 10 % there and often by a
+quarter, since nothing can be repeated within one; what is asked of them is whether they stall: a factor."""
+
+MISSING = "this case has no such number"
+GPU_ONLY = "kernels and waits of the host exist on a GPU only"
+
+
+class Metric(NamedTuple):
+    """One metric.
+
+    `unit` is that of its numbers; `kind` is TIMES or COUNTS; `varies` says that launches of one release differ, so that two
+    releases are compared by an interval with `margin`, and not exactly; `measured` is STEADY or SEQUENCE; `source` names the
+    module of `measure` that takes the number; `explains` are the words by which a change of it may explain a changed time,
+    empty where it may not; `missing` says why a case that ran may have no such number.
+    """
+
+    name: str
+    unit: str
+    kind: str
+    varies: bool
+    measured: str
+    source: str
+    margin: float = 0.0
+    explains: str = ""
+    on_gpu_only: bool = False
+    missing: str = MISSING
+
+    @property
+    def words(self) -> str:
+        """As a person says it: `peak memory`."""
+        return self.name.replace("_", " ")
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether its numbers are above zero and have a logarithm."""
+        return self.unit in ("seconds", "ratio")
+
+    @property
+    def shown_unit(self) -> str:
+        """The unit that is printed beside a number: a bare count has none."""
+        return self.unit if self.unit in ("seconds", "ratio", "stalls", "bytes") else ""
+
+    @property
+    def more_and_less(self) -> tuple[str, str]:
+        """The words of a verdict where a number rose and where it fell."""
+        if self.varies:
+            return "SLOWER", "FASTER"
+        return ("HUNGRIER", "LEANER") if self.unit == "bytes" else ("MORE", "FEWER")
+
+    def as_data(self) -> dict[str, object]:
+        """All of it as JSON has it, for the pages' scripts."""
+        return {**self._asdict(), "more_and_less": self.more_and_less}
+
+
+def _call(name: str, unit: str = "seconds") -> Metric:
+    return Metric(name, unit, TIMES, True, SEQUENCE, "sequence", CALL_MARGIN)
+
+
+def _count(name: str, unit: str, explains: str = "", on_gpu_only: bool = False, missing: str = MISSING) -> Metric:
+    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, on_gpu_only, missing)
+
+
+_ALL = (
+    Metric("time", "seconds", TIMES, True, STEADY, "clock", MARGIN),
+    Metric(
+        *("forward_time", "seconds", TIMES, True, STEADY, "clock", MARGIN),
+        missing="there is no backward here, so the time is the forward's",
+    ),
+    _count("peak_memory", "bytes", "its peak memory"),
+    _count("retained", "bytes", "its retained memory"),
+    _count("operators", "operators", "the number of operators"),
+    _count("allocations", "allocations", "the number of allocations"),
+    _count("kernels", "kernels", "the number of kernels", on_gpu_only=True, missing=GPU_ONLY),
+    _count("host_syncs", "synchronisations", "the number of waits for the GPU", on_gpu_only=True, missing=GPU_ONLY),
+    _count("gradients", "gradients"),
+    _count(
+        "fusion_groups",
+        "groups",
+        "the number of fused groups",
+        missing="only TorchScript has a graph to ask for fused groups",
+    ),
+    _call("first_call"),
+    _call("second_call"),
+    _call("median_call"),
+    _call("worst_call"),
+    _call("worst_over_median", "ratio"),
+    Metric("stalls", "stalls", TIMES, False, SEQUENCE, "sequence"),
+)
+
+METRICS = {metric.name: metric for metric in _ALL}
+"""Name -> metric, in the order in which they are shown."""
+
+UNKNOWN = Metric("", "", COUNTS, False, STEADY, "")
+"""What stands for a metric that this version does not know: a bare count."""
+
+
+def metric_of(benchmark: str) -> Metric:
+    """The metric of a benchmark (`intersection.Intersection.track_peak_memory`), of one not known UNKNOWN under its name."""
+    name = benchmark.rpartition(".")[2]
+    name = name[len("track_") :] if name.startswith("track_") else name
+    return METRICS.get(name, UNKNOWN._replace(name=name))

@@ -1,0 +1,87 @@
+"""Does what a process started end with it, even where that process is killed?"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def is_alive(process: int) -> bool:
+    """A zombie that nobody has waited for yet is dead."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def dies_within(process: int, seconds: float = 5.0) -> bool:
+    ends = time.monotonic() + seconds
+    while is_alive(process) and time.monotonic() < ends:
+        time.sleep(0.02)
+    return not is_alive(process)
+
+
+STARTED = """
+import subprocess, time
+from torch_history.children import dies_with_parent
+child = subprocess.Popen(["sleep", "60"], preexec_fn=dies_with_parent())
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+STARTED_BY_ASV = """
+import time
+from asv import util
+from torch_history.children import all_die_with_this_process
+all_die_with_this_process()
+child = util.check_output(["sleep", "60"], return_popen=True)
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+FORKED = """
+import os, time
+from torch_history.site.processes import beside
+with beside(lambda: (os.write(1, b"%d\\n" % os.getpid()), time.sleep(60))):
+    time.sleep(60)
+"""
+POOLED = """
+import os, time
+from torch_history.site.processes import at_once
+at_once([lambda: (os.write(1, b"%d\\n" % os.getpid()), time.sleep(60))] * 2)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
+@pytest.mark.parametrize(
+    "code", [STARTED, STARTED_BY_ASV, FORKED, POOLED], ids=["started", "by asv", "forked", "pooled"]
+)
+def test_a_child_dies_with_a_parent_that_is_killed(code: str) -> None:
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert parent.stdout
+    child = int(parent.stdout.readline())
+    try:
+        assert is_alive(child)
+        parent.kill()
+        parent.wait()
+        assert dies_within(child)
+    finally:
+        parent.stdout.close()
+        if is_alive(child):
+            os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
+def test_a_child_whose_parent_is_gone_before_it_could_ask_dies_at_once() -> None:
+    code = (
+        "import os\nfrom torch_history import children\nfunction = children.dies_with_parent()\n"
+        "os.fork() or (os.fork() or (function(), os.write(1, b'lived'))); os.wait() if os.getpid() else 0"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert "lived" not in done.stdout

@@ -1,0 +1,320 @@
+"""Is what is installed what the lock says, by one writer at a time, and is only our own removed? With uv itself where files
+are checked, small wheels in a folder for the packages, and with a script in its place where a process is killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv.config import Config
+from asv.repo import get_repo
+from uv import find_uv_bin
+
+from torch_history.releases import environments, repository
+from torch_history.releases.environments import CACHE, MARK, InstallationError, ReleaseEnvironment
+
+LANE = "{}.{}".format(*sys.version_info[:2])
+NAME = f"v2.0.1-py{LANE}"
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def write_wheel(folder: Path, package: str, body: str = "", requires: str = "") -> str:
+    """Writes a wheel of one module into `folder`; returns the sha256 of its file."""
+    name, _, version = package.partition("==")
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": body or f"version = {version!r}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        + (f"Requires-Dist: {requires}\n" if requires else ""),
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    rows = [f"{path},sha256={_short(text)},{len(text)}\n" for path, text in files.items()]
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, text in {**files, f"{info}/RECORD": "".join(rows) + f"{info}/RECORD,,\n"}.items():
+            archive.writestr(zipfile.ZipInfo(file, (2026, 1, 1, 0, 0, 0)), text)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _short(text: str) -> str:
+    return urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
+def write_lock(digests: dict[str, str], tag: str = "v2.0.1") -> None:
+    entry = f'"{tag} py{LANE}" = {json.dumps(list(digests))}\n'
+    files = "".join(f'"{p.replace("==", "-")}-py3-none-any.whl" = "{digest}"\n' for p, digest in digests.items())
+    Path("releases.lock").write_text(f"{entry}[sha256]\n{files}")
+
+
+@pytest.fixture
+def conf(write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    monkeypatch.chdir(tmp_path)
+    releases = write_releases("2.0.1", "2.1.0", pythons=(LANE,))
+    told = {"repo": str(releases), "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env", "project": "PyTorch"}
+    return Config.from_json(told)
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the resolver's, which has all that it has; its cache is one that other projects use."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith("UV_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "theirs"))
+    monkeypatch.setattr(environments, "HARNESS", ())
+    monkeypatch.setattr(environments, "refusals", {})
+    return folder
+
+
+def install(conf: Config, tag: str = "v2.0.1") -> Path:
+    ReleaseEnvironment(conf, LANE, {}, {}).install_project(conf, get_repo(conf), tag)
+    return Path("env", f"{tag}-py{LANE}").resolve()
+
+
+def lock_all(wheels: Path, tag: str = "v2.0.1", version: str = "2.0.1") -> None:
+    torch = f"torch=={version}"
+    write_lock(
+        {"helper==1.0": write_wheel(wheels, "helper==1.0"), torch: write_wheel(wheels, torch, requires="helper")}, tag
+    )
+
+
+# --- what is installed
+
+
+def test_local_version_in_a_folder_of_the_resolvers_is_not_taken(conf: Config, wheels: Path) -> None:
+    lock_all(wheels)
+    write_wheel(wheels, "torch==2.0.1+evil", requires="helper")
+    write_wheel(wheels, "helper==1.0+evil")
+    mark = json.loads((install(conf) / MARK).read_text())
+    assert mark["packages"] == ["helper==1.0", "torch==2.0.1"]
+    assert mark["origin"] == "as releases.lock says, checked"
+    assert sorted(mark["digests"]) == mark["packages"]
+
+
+@pytest.mark.parametrize("package", ["torch==2.0.1", "helper==1.0"])
+def test_file_that_does_not_match_is_refused_in_a_sentence_and_leaves_nothing(
+    conf: Config, wheels: Path, package: str, warned: list[str]
+) -> None:
+    lock_all(wheels)
+    write_wheel(wheels, package, body="evil = True\n", requires="helper" if package.startswith("torch") else "")
+    with pytest.raises(InstallationError) as refused:
+        install(conf)
+    sentence = str(refused.value)
+    assert sentence.startswith(
+        f"PyTorch 2.0.1 for Python {LANE} could not be installed: what the package index has is not"
+    )
+    assert package in sentence
+    assert "\n" not in sentence
+    assert list(Path("env").glob("v*/")) == []
+
+
+def test_chosen_index_is_checked_for_all_but_torch_and_a_local_version_is_told(
+    conf: Config, wheels: Path, monkeypatch: pytest.MonkeyPatch, warned: list[str]
+) -> None:
+    lock_all(wheels)
+    (wheels / "torch-2.0.1-py3-none-any.whl").unlink()
+    write_wheel(wheels, "torch==2.0.1+cpu", requires="helper")
+    monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
+    mark = json.loads((install(conf) / MARK).read_text())
+    assert mark["packages"] == ["helper==1.0", "torch==2.0.1+cpu"]
+    assert mark["origin"] == "torch from the cpu index, not checked"
+    environments.prune(Path("env"), lambda tag: True)
+    write_wheel(wheels, "helper==1.0", body="evil = True\n")
+    with pytest.raises(InstallationError, match=r"is not the file that releases\.lock names by its sha256"):
+        install(conf)
+
+
+def test_digests_are_of_what_was_installed_wherever_that_is(conf: Config, wheels: Path) -> None:
+    lock_all(wheels)
+    first = environments.digests(install(conf))
+    assert environments.digests(Path("nowhere")) == {}
+    environments.prune(Path("env"), lambda tag: True)
+    assert environments.digests(install(conf)) == first
+    environments.prune(Path("env"), lambda tag: True)
+    write_lock(
+        {
+            "helper==1.0": write_wheel(wheels, "helper==1.0", body="evil = True\n"),
+            "torch==2.0.1": write_wheel(wheels, "torch==2.0.1", requires="helper"),
+        }
+    )
+    second = environments.digests(install(conf))
+    assert second["torch==2.0.1"] == first["torch==2.0.1"]
+    assert second["helper==1.0"] != first["helper==1.0"]
+
+
+# --- what is removed
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def other_project(wheels: Path, tmp_path: Path) -> None:
+    """Another project installs the same torch by uv as that is configured, so that it lies in that cache."""
+    uv = [find_uv_bin(), "--quiet"]
+    subprocess.run([*uv, "venv", "--python", sys.executable, str(tmp_path / "other")], check=True)
+    python = str(tmp_path / "other" / "bin" / "python")
+    subprocess.run([*uv, "pip", "install", "--python", python, "torch==2.0.1"], check=True)
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["uv's own cache", "UV_CACHE_DIR"])
+def test_prune_frees_ours_and_leaves_what_other_projects_use(
+    conf: Config, wheels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    if named:
+        monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "theirs" / "uv"))
+    lock_all(wheels)
+    other_project(wheels, tmp_path)
+    install(conf)
+    theirs = files_in(tmp_path / "theirs")
+    assert any(path.endswith("torch.py") for path in theirs)
+    pruned = environments.prune(Path("env"), lambda tag: True)
+    assert pruned.names == [NAME]
+    assert files_in(tmp_path / "theirs") == theirs
+    assert bool(pruned.elsewhere) == named
+    if named:
+        assert f"uv cache clean --cache-dir {tmp_path / 'theirs' / 'uv'} torch" in pruned.elsewhere[0]
+
+
+def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf: Config, wheels: Path) -> None:
+    lock_all(wheels, "v2.1.0", "2.1.0")
+    other = install(conf, "v2.1.0")
+    lock_all(wheels)
+    folder = install(conf)
+    (helper,) = folder.glob("lib/python*/site-packages/helper.py")
+    (same,) = other.glob("lib/python*/site-packages/helper.py")
+    assert helper.samefile(same)
+    assert helper.stat().st_nlink == 3  # the two environments' and the cache's
+    (torch,) = folder.glob("lib/python*/site-packages/torch.py")
+    assert torch.stat().st_nlink == 2
+    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1").freed > 0
+    kept = {path.name for path in Path("env", CACHE, "archive-v0").rglob("*.py")}
+    assert same.stat().st_nlink == 2
+    assert kept == {"helper.py"}
+
+
+# --- one writer
+
+
+SCRIPT = """\
+#!{python}
+import os, pathlib, sys, time
+here = pathlib.Path({here!r})
+words = sys.argv[2:]
+def say(what):
+    with open(here / "said", "a") as stream:
+        stream.write(f"{{what}} {{os.getpid()}}\\n")
+if words[0] == "venv":
+    python = pathlib.Path(words[-1], "bin", "python")
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+elif words[:2] == ["pip", "install"]:
+    folder = pathlib.Path(words[words.index("--python") + 1]).parents[1]
+    say("begins")
+    for _ in range(int(os.environ["FOR"])):
+        time.sleep(0.05)
+        with open(folder / "written", "a") as stream:
+            stream.write(f"{{os.getpid()}}\\n")
+    say("ends")
+elif words[:2] == ["python", "find"]:
+    print(sys.executable)
+"""
+
+PROGRAM = """\
+import sys
+from asv.config import Config
+from asv.repo import get_repo
+from torch_history.releases import environments, repository, uv
+uv.find_uv_bin = lambda: sys.argv[1]
+if sys.argv[3] == "deaf":
+    uv.dies_with_parent = lambda: None
+told = {"repo": "releases.toml", "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env", "project": "PyTorch"}
+conf = Config.from_json(told)
+environments.ReleaseEnvironment(conf, sys.argv[2], {}, {}).install_project(conf, get_repo(conf), "v2.0.1")
+"""
+
+
+class Program:
+    """Starts programs that install v2.0.1 by a uv that takes its time; `said` is what each such uv has said."""
+
+    def __init__(self, here: Path) -> None:
+        self.here = here
+        self.script = here / "uv"
+        self.script.write_text(SCRIPT.format(python=sys.executable, here=str(here)))
+        self.script.chmod(0o755)
+
+    def start(self, steps: int, ears: str = "hearing") -> subprocess.Popen[Any]:
+        command = [sys.executable, "-c", PROGRAM, str(self.script), LANE, ears]
+        return subprocess.Popen(command, cwd=self.here, env={**os.environ, "FOR": str(steps), "PYTHONPATH": str(ROOT)})
+
+    @property
+    def said(self) -> list[list[str]]:
+        path = self.here / "said"
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+    def writer(self) -> int:
+        """The process of the uv that writes; waits until one does."""
+        until = time.monotonic() + 30
+        while not (self.said and Path("env", NAME, "written").exists()):
+            assert time.monotonic() < until, "no uv began to write"
+            time.sleep(0.02)
+        return int(self.said[-1][1])
+
+
+@pytest.fixture
+def program(conf: Config, tmp_path: Path) -> Program:
+    return Program(tmp_path)
+
+
+def lives(process: int) -> bool:
+    try:
+        return Path("/proc", str(process), "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_uv_ends_with_a_killed_program_and_the_next_start_builds_anew(program: Program) -> None:
+    first = program.start(steps=1000)
+    writer = program.writer()
+    first.send_signal(signal.SIGKILL)
+    first.wait(10)
+    until = time.monotonic() + 1
+    while lives(writer) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not lives(writer)
+    second = program.start(steps=2)
+    assert second.wait(30) == 0
+    assert [what for what, _ in program.said] == ["begins", "begins", "ends"]
+    written = Path("env", NAME, "written").read_text().split()
+    assert len(written) == 2
+    assert str(writer) not in written
+    assert Path("env", NAME, MARK).exists()
+
+
+def test_uv_that_outlives_its_program_keeps_the_lock_and_a_second_start_waits(program: Program) -> None:
+    first = program.start(steps=60, ears="deaf")
+    writer = program.writer()
+    first.send_signal(signal.SIGKILL)
+    first.wait(10)
+    assert lives(writer)
+    second = program.start(steps=2)
+    assert second.wait(30) == 0
+    assert [what for what, _ in program.said] == ["begins", "ends", "begins", "ends"]
+    written = Path("env", NAME, "written").read_text().split()
+    assert len(written) == 2
+    assert str(writer) not in written

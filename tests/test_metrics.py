@@ -1,0 +1,53 @@
+"""Does the table of metrics say all that there is to know of what the suite measures, and only that?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contract.metrics import COUNTS, METRICS, SEQUENCE, STEADY, TIMES, metric_of
+from torch_history.analysis.verdicts import Series, Verdict
+
+ROOT = Path(__file__).resolve().parents[1]
+KNOWN = [
+    benchmark
+    for benchmark in json.loads((ROOT / "results" / "benchmarks.json").read_text()).values()
+    if isinstance(benchmark, dict)
+]
+
+
+@pytest.mark.parametrize("benchmark", KNOWN, ids=lambda benchmark: str(benchmark["name"]))
+def test_every_benchmark_of_the_suite_has_a_row_with_its_unit(benchmark: dict[str, str]) -> None:
+    metric = metric_of(benchmark["name"])
+    assert metric is METRICS[metric.name]
+    assert metric.unit == benchmark["unit"]
+
+
+def test_every_row_is_consistent() -> None:
+    for name, metric in METRICS.items():
+        assert metric.name == name
+        assert metric.kind in (TIMES, COUNTS)
+        assert metric.measured in (STEADY, SEQUENCE)
+        assert (ROOT / "measure" / f"{metric.source}.py").is_file()
+        assert (metric.margin > 0) == metric.varies
+        assert metric.is_positive >= metric.varies
+        assert set(metric.more_and_less) <= {verdict.words for verdict in Verdict}
+        assert json.loads(json.dumps(metric.as_data()))["name"] == name
+
+
+def test_a_metric_of_another_version_is_a_bare_count() -> None:
+    series = Series("release-py3.11", "question.Class.track_unheard_of", ())
+    assert (series.metric, series.unit, series.varies, series.is_counted) == ("unheard_of", "", False, True)
+    assert series.direction(rose=True) is Verdict.MORE
+
+
+def test_direction_is_in_the_words_of_the_metric() -> None:
+    def series(metric: str) -> Series:
+        return Series("release-py3.11", f"question.Class.track_{metric}", ())
+
+    assert series("time").direction(rose=True) is Verdict.SLOWER
+    assert series("peak_memory").direction(rose=False) is Verdict.LEANER
+    assert series("stalls").direction(rose=True) is Verdict.MORE
+    assert not series("stalls").is_counted

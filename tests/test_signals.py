@@ -1,0 +1,63 @@
+"""Does a signal end every command with a sentence and its own exit code, even while modules are imported?"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+AT_AN_IMPORT = """
+import builtins, os, sys
+real, number, wanted = builtins.__import__, int(sys.argv[1]), sys.argv[2]
+def importing(name, *arguments, **more):
+    if name.endswith(wanted):
+        builtins.__import__ = real
+        os.kill(os.getpid(), number)
+    return real(name, *arguments, **more)
+from torch_history import start
+builtins.__import__ = importing
+sys.argv = ["torch-history", *sys.argv[3:]]
+sys.exit(start.main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("module", ["click", "rich.console", "scipy", "asv"])
+def test_signal_while_modules_are_imported_is_a_sentence(number: signal.Signals, module: str) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        AT_AN_IMPORT,
+        str(int(number)),
+        module,
+        "run",
+        "--installed",
+        "--python",
+        "nothing",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 128 + number
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("Stopped.") == 1
+
+
+def test_hangup_that_is_ignored_stays_ignored() -> None:
+    code = (
+        "import os, signal\nfrom torch_history import signals\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "signals.stop_on_signals(); os.kill(os.getpid(), signal.SIGHUP); print('lives')"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "lives\n"
+
+
+def test_signal_is_put_off_while_something_must_not_be_left_half_done() -> None:
+    code = (
+        "import os, signal\nfrom torch_history import signals\nsignals.stop_on_signals()\n"
+        "try:\n with signals.later():\n  os.kill(os.getpid(), signal.SIGTERM); print('finished')\n print('not here')\n"
+        "except KeyboardInterrupt: print('stopped', signals.received())"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "finished\nstopped 15\n"

@@ -1,0 +1,194 @@
+"""Does a publish replace only what is its own? Everything else is refused in a sentence and stays as it is."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from asv import util
+from asv.commands.publish import Publish as AsvPublish
+from asv.config import Config
+
+from torch_history.errors import UserError
+from torch_history.releases import repository  # noqa: F401  asv finds the axis by it
+from torch_history.releases.axis import Axis
+from torch_history.site import folder as folders
+from torch_history.site.build import publish_site
+from torch_history.site.folder import MARK, MARK_TEXT, SCRATCH, mark, require_replaceable, scratch_beside
+
+from .synthetic import write_tree
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """A checkout with results, a .git and an env, which is the working folder, in somebody's home."""
+    root = tmp_path / "home" / "checkout"
+    root.mkdir(parents=True)
+    conf = write_tree(root, 3, series=20, machines=1)
+    for name in (".git", "env", "benchmarks", "docs"):
+        (root / name).mkdir(exist_ok=True)
+        (root / name / "file").write_text("somebody's work")
+    conf.benchmark_dir = str(root / "benchmarks")
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return conf
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (".", "holds the results"),
+        ("..", "holds the results"),
+        ("../..", "holds the results"),
+        ("results", "is the results"),
+        ("results/new", "lies within the results"),
+        ("results/machine-0/new/html", "lies within the results"),
+        ("env", "is the releases' environments"),
+        ("env/new", "lies within the releases' environments"),
+        ("benchmarks/new", "lies within the benchmarks"),
+        (".git", "lies within a folder of git's"),
+        (".git/new", "lies within a folder of git's"),
+        ("docs", f"none named {MARK}"),
+        ("a-link", "is the results"),
+        ("releases.toml", "is no folder"),
+    ],
+)
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_publish_into_what_must_stay_is_refused_and_nothing_is_touched(
+    checkout: Config, asked: str, said: str, marked: bool
+) -> None:
+    root = Path.cwd()
+    (root / "a-link").symlink_to(root / "results")
+    if marked and asked not in ("docs", "releases.toml") and Path(asked).is_dir():
+        mark(Path(asked))
+    before = listing(root.parent.parent)
+    with pytest.raises(UserError, match="A site cannot take the place of") as refused:
+        publish_site(checkout, Axis.load(checkout.repo), Path(asked))
+    assert said in str(refused.value)
+    assert "Nothing was changed." in str(refused.value)
+    assert listing(root.parent.parent) == before
+
+
+def test_the_home_folder_and_the_checkout_that_runs_are_refused_where_the_results_lie_elsewhere(
+    checkout: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "elsewhere" / "home"))
+    for asked, said in (
+        (tmp_path / "elsewhere", "holds your home folder"),
+        (tmp_path / "elsewhere" / "home", "is your home folder"),
+        (ROOT, "is the checkout"),
+        (ROOT.parent, "holds the checkout"),
+    ):
+        with pytest.raises(UserError, match=said):
+            require_replaceable(asked, checkout)
+
+
+def test_a_new_an_empty_and_an_own_folder_are_replaced(checkout: Config) -> None:
+    axis = Axis.load(checkout.repo)
+    for html in (Path("new/html"), Path("empty")):
+        if html.name == "empty":
+            html.mkdir()
+        publish_site(checkout, axis, html)
+        assert (html / MARK).read_text() == MARK_TEXT
+        publish_site(checkout, axis, html)
+        assert (html / "index.html").is_file()
+    for text in ("", "somebody's own\n", MARK_TEXT + "more"):
+        (html / MARK).write_text(text)
+        before = listing(html)
+        with pytest.raises(UserError, match="remove it yourself first"):
+            publish_site(checkout, axis, html)
+        assert listing(html) == before
+
+
+def test_the_command_refuses_in_a_sentence(
+    tmp_path: Path, publish: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    own = tmp_path / "thesis"
+    own.mkdir()
+    (own / "chapter").write_text("somebody's work")
+    answer = publish(own)
+    assert answer.returncode == 1
+    assert f"A site cannot take the place of {own}: it holds files" in " ".join(answer.stderr.split())
+    assert listing(own) == {"chapter": b"somebody's work"}
+
+
+# --- asv's own publish
+
+
+def test_asvs_own_publish_deletes_nothing_of_others_and_leaves_a_mark(
+    checkout: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AsvPublish, "run", AsvPublish.run)
+    folders.setup()
+    for asked in ("docs", ".", "results"):
+        checkout.html_dir = asked
+        before = listing(Path.cwd())
+        with pytest.raises(util.UserError, match="A site cannot take the place of"):
+            AsvPublish.run(checkout)
+        assert listing(Path.cwd()) == before
+    checkout.html_dir = "html/asv"
+    for _ in range(2):
+        AsvPublish.run(checkout)
+        assert folders.is_own(Path("html/asv"))
+        assert (Path("html/asv") / "index.json").is_file()
+
+
+def test_asv_on_the_command_line_refuses_too(tmp_path: Path) -> None:
+    own = tmp_path / "thesis"
+    own.mkdir()
+    (own / "chapter").write_text("somebody's work")
+    command = [sys.executable, "-m", "asv", "publish", "--html-dir", str(own)]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert "A site cannot take the place of" in answer.stdout + answer.stderr
+    assert "Traceback" not in answer.stdout + answer.stderr
+    assert listing(tmp_path) == {"thesis/chapter": b"somebody's work"}
+
+
+# --- leftovers
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from torch_history.site.folder import scratch_beside
+with scratch_beside(Path(sys.argv[1])) as scratch:
+    (scratch / "half").write_text("half a site")
+    print(scratch, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_publish_left_goes_at_the_next_start_and_nothing_else(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path / "html")], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    left = Path(process.stdout.readline().strip())
+    others = tmp_path / f"{SCRATCH}of-somebody"
+    others.mkdir()
+    (others / "file").write_text("somebody's work")
+    linked = tmp_path / f"{SCRATCH}link"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    mark(elsewhere)
+    linked.symlink_to(elsewhere)
+    with scratch_beside(tmp_path / "html"):
+        assert (left / "half").is_file(), "a publish that lives was swept"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    with scratch_beside(tmp_path / "html") as scratch:
+        assert not left.exists()
+        assert scratch.is_dir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [linked.name, others.name, "elsewhere"]
+    assert folders.is_own(elsewhere)

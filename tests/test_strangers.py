@@ -1,0 +1,137 @@
+"""Does what a stranger sends, or a flipped bit, leave every other number as it was?"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torch_history.analysis.verdicts import history
+from torch_history.releases.axis import Axis
+from torch_history.reports.check import check
+from torch_history.site.data import Lane, file_name
+from torch_history.store import files as stored
+from torch_history.store import sources
+from torch_history.store.launches import (
+    ENVIRONMENTS,
+    Case,
+    append_environment,
+    append_launches,
+    environment_of,
+    machines_in,
+    read_file,
+)
+
+from .test_launches import some_launch
+
+ROOT = Path(__file__).resolve().parents[1]
+TIME = "intersection.Intersection.track_time"
+
+
+@pytest.fixture(autouse=True)
+def quiet(warned: list[str]) -> Iterator[None]:
+    stored.warn.cache_clear()
+    yield
+    stored.warn.cache_clear()
+
+
+def launch(**more: Any) -> Any:
+    version = sources.versions(ROOT)[TIME]
+    cases = (Case(("'eager'", "'small'"), samples=(0.25, 0.5)),)
+    return replace(some_launch(), **{"benchmark": TIME, "version": version, "cases": cases, **more})
+
+
+def lane(machine: str, environment: str) -> Lane:
+    return Lane({"machine": machine}, environment, [], [], [], {}, None)  # type: ignore[arg-type]
+
+
+def test_versions_told_from_the_files_are_those_that_asv_was_told() -> None:
+    listed = json.loads((ROOT / "results" / "benchmarks.json").read_text())
+    assert sources.versions(ROOT) == {name: of["version"] for name, of in listed.items() if isinstance(of, dict)}
+
+
+def test_flips_of_bits_in_launches_change_no_number_silently(tmp_path: Path) -> None:
+    path = tmp_path / "v2.0.1-release-py3.11.jsonl"
+    append_launches(path, [launch(launch=f"{i:08x}") for i in range(5)])
+    whole, true = path.read_bytes(), list(read_file(path))
+    assert len(true) == 5
+    for bit in random.Random(19).sample(range(8 * len(whole)), 150):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        assert all(one in true for one in read_file(path))
+
+
+def test_flips_of_bits_in_environments_change_no_fact_silently(tmp_path: Path) -> None:
+    path = tmp_path / f"v2.0.1{ENVIRONMENTS}"
+    append_environment(path, {"python": "3.11.7", "packages": ["torch==2.0.1", "numpy==1.26.4"]})
+    whole, true = path.read_bytes(), list(stored.read_lines(path, environment_of))
+    assert len(true) == 1
+    for bit in random.Random(19).sample(range(8 * len(whole)), 150):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(flipped)
+        for found in stored.read_lines(path, environment_of):
+            assert (found["id"], found["environment"]) == (true[0]["id"], true[0]["environment"])
+
+
+def test_ids_of_lanes_differ_and_todays_stays() -> None:
+    names = [
+        ("amd-epyc-family-26-model-2-2-cores", "release-py3.11"),
+        ("amd-epyc-family-26-model-2-2", "cores-release-py3.11"),
+        ("amd-epyc-family-26-model-2-2-cores", "release-py3-11"),
+        ("amd.epyc-family-26-model-2-2-cores", "release-py3.11"),
+        ("a" * 150, "release-py3.11.1"),
+    ]
+    ids = [lane(*of).id for of in names]
+    assert ids[0] == "amd-epyc-family-26-model-2-2-cores-release-py3-11"
+    assert len({*ids}) == len(ids)
+    assert len({file_name(name) for name in ("a.b", "a-b", file_name("a.b"))}) == 3
+
+
+def test_version_of_the_sources_here_counts_and_not_the_clock(warned: list[str]) -> None:
+    later = launch(version="0" * 64, started_at="2099-01-01T00:00:00+00:00", launch="ffffffff")
+    (of,) = history([launch(), later]).values()
+    assert [one.version for one, _ in of["v2.0.1"]] == [launch().version]
+    assert any("two versions" in sentence for sentence in warned)
+
+
+@pytest.mark.parametrize("sample", [1e-308, 5e-324, 1.7e308, 0, -1])
+def test_sample_out_of_bounds_is_left_out_and_checked(tmp_path: Path, sample: float) -> None:
+    machine = tmp_path / "here"
+    path = machine / f"{launch().release}-{launch().environment}.jsonl"
+    append_launches(path, [launch(), launch(launch="1", cases=(Case(("'a'",), samples=(sample,)),))])
+    (machine / "machine.json").write_text('{"machine": "here"}')
+    assert len(list(read_file(path))) == 1
+    found = check(tmp_path, Axis.load(ROOT / "releases.toml"))
+    assert len(found.problems) == 1
+    assert "line 2" in found.problems[0]
+
+
+def test_facts_rounds_and_durations_are_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    wrong: list[dict[str, Any]] = [{"facts": {"conditions": 5}}, {"round": 10**30}, {"round": -1}, {"duration": 1e300}]
+    append_launches(path, [launch(**more) for more in wrong])
+    assert list(read_file(path)) == []
+
+
+def test_only_regular_files_are_read(tmp_path: Path, warned: list[str]) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "link.jsonl").symlink_to("/dev/zero")
+    for name in ("pipe", "link"):
+        assert list(read_file(tmp_path / f"{name}.jsonl")) == []
+    assert len(warned) == 2
+
+
+def test_names_of_folders_are_bounded(tmp_path: Path, warned: list[str]) -> None:
+    for name in ("here", "a" * 250, "a\x1b[31m"):
+        append_launches(tmp_path / name / "a.jsonl", [launch()])
+    (tmp_path / "link").symlink_to(tmp_path / "here")
+    assert machines_in(tmp_path) == ["here"]
+    assert len(warned) == 3

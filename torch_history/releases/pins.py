@@ -1,0 +1,266 @@
+"""What exactly is installed for a release? `releases.lock` lists every package with its version, and the sha256 of each
+file that it may come from. An entry is added once and never changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import Requirement
+from packaging.tags import compatible_tags, cpython_tags
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import InvalidVersion, Version
+
+from ..errors import UserError
+from ..store.files import is_list_of, is_text, write_atomically
+from .axis import Release
+from .uv import OUT_OF_REACH, run_uv
+
+LOCK_FILE = "releases.lock"
+ENTRIES_HEADER = """\
+# Every package that a release needs in a lane, exact, as resolved when the release was added: `torch-history lock`.
+# An entry is never changed, so that a release is measured with the same packages for ever.
+"""
+HASHES_HEADER = """\
+# The sha256 of every file that these packages come in for Linux on x86_64 and the Pythons above. Nothing else is installed.
+[sha256]
+"""
+HASHES = "sha256"
+
+BACKEND = "UV_TORCH_BACKEND"
+"""The variable by which a person has uv take PyTorch from another index, such as that of the CPU wheels."""
+
+OF_ANOTHER_INDEX = ("torch", "triton", "pytorch-triton")
+"""The packages that uv then takes from there; their files are not those that the lock knows."""
+
+
+class LockError(UserError):
+    """`releases.lock` cannot be read, does not fit, or cannot be extended; the text says where and what to do."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """`entries`: "v2.0.1 py3.11" -> name==version of each package. `sha256`: a file's name -> its digest in hexadecimal."""
+
+    entries: dict[str, list[str]] = field(default_factory=dict)
+    sha256: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Lock:
+        """An empty one where there is no file. Raises LockError where it is damaged."""
+        if not path.exists():
+            return cls()
+        restore = f"Restore it: git checkout {path}."
+        try:
+            entries = tomllib.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise LockError(f"{path} is not valid TOML: {error}. {restore}") from error
+        sha256 = entries.pop(HASHES, {})
+        wrong = [name for name, packages in entries.items() if not is_list_of(is_text)(packages)]
+        if not isinstance(sha256, dict):
+            wrong.append(HASHES)
+        else:
+            wrong += [name for name, digest in sha256.items() if not re.fullmatch(r"[0-9a-f]{64}", str(digest))]
+        if wrong:
+            raise LockError(f"{path}: '{wrong[0]}' is neither a list of packages nor a sha256. {restore}")
+        return cls(entries, sha256)
+
+    def digests(self, package: str, python: str) -> list[str]:
+        """The sha256 of each file that `package`, name==version, comes in for `python`; empty where none is known."""
+        return [self.sha256[name] for name in _files(tuple(self.sha256)).get(package, []) if _suits(name, python)]
+
+
+@functools.lru_cache(maxsize=1)
+def _files(names: tuple[str, ...]) -> dict[str, list[str]]:
+    """name==version -> the files among `names` that it comes in."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(_package(name), []).append(name)
+    return found
+
+
+def _package(file: str) -> str:
+    """name==version of a wheel or a source archive by its name. Raises LockError where it is neither."""
+    try:
+        name, version = parse_wheel_filename(file)[:2] if file.endswith(".whl") else parse_sdist_filename(file)
+    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion) as error:
+        raise LockError(f"'{file}' is no name of a wheel or a source archive, so its package is unknown.") from error
+    return f"{name}=={version}"
+
+
+@functools.cache
+def _builds(python: str) -> set[tuple[str, str]]:
+    """Interpreter and ABI of the wheels that a plain CPython of that version takes."""
+    version = tuple(map(int, python.split(".")))
+    digits = python.replace(".", "")
+    tags = [*cpython_tags(version, platforms=["any"]), *compatible_tags(version, f"cp{digits}", platforms=["any"])]
+    return {(tag.interpreter, tag.abi) for tag in tags}
+
+
+def _suits(file: str, python: str) -> bool:
+    if not file.endswith(".whl"):
+        return True
+    return any((tag.interpreter, tag.abi) in _builds(python) for tag in parse_wheel_filename(file)[3])
+
+
+def _key(release: Release, python: str) -> str:
+    return f"{release.tag} py{python}"
+
+
+def locked_packages(release: Release, python: str, path: Path = Path(LOCK_FILE)) -> list[str]:
+    """The exact versions of everything that `release` needs on `python`, from `releases.lock`; none without an entry.
+    Raises LockError where the file is damaged."""
+    return list(Lock.read(path).entries.get(_key(release, python), []))
+
+
+# --- what uv is told
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What uv is told: `arguments`, and a file of `lines` that goes before them. `origin` says in words where the files
+    come from and whether they are checked."""
+
+    option: str
+    lines: tuple[str, ...]
+    arguments: tuple[str, ...]
+    origin: str
+    checked: bool
+
+
+def backend() -> str:
+    """The index of PyTorch's that a person has chosen by `BACKEND`; empty where none is."""
+    return os.environ.get(BACKEND, "")
+
+
+def installation(
+    release: Release, python: str, requirements: Sequence[str], path: Path = Path(LOCK_FILE)
+) -> Installation:
+    """How `release` is installed: the locked files alone, by their digests; other files only where a person chose another
+    index, or nothing is locked. Raises LockError where the lock does not fit `requirements` or lacks a digest."""
+    lock = Lock.read(path)
+    packages = lock.entries.get(_key(release, python))
+    chosen = backend()
+    if not packages:
+        origin = f"{f'torch from the {chosen} index, ' if chosen else ''}not checked: {LOCK_FILE} has no entry for it"
+        return Installation("--constraint", (), tuple(requirements), origin, checked=False)
+    _refuse_misfit(release, python, packages, requirements, path)
+    if chosen:
+        lines = [
+            package if _name(package) in OF_ANOTHER_INDEX else _pinned(lock, release, package, python, path)
+            for package in packages
+        ]
+        origin = f"torch from the {chosen} index, not checked"
+        return Installation("--constraint", tuple(lines), tuple(requirements), origin, checked=False)
+    exact = tuple(_pinned(lock, release, package, python, path) for package in packages)
+    return Installation("--requirement", exact, ("--require-hashes",), f"as {LOCK_FILE} says, checked", checked=True)
+
+
+def _name(package: str) -> str:
+    return package.partition("==")[0]
+
+
+def _pinned(lock: Lock, release: Release, package: str, python: str, path: Path) -> str:
+    """A line for uv that takes this version and no other, with a local part neither, from one of the known files."""
+    digests = lock.digests(package, python)
+    if not digests:
+        raise LockError(
+            f"{path} has no sha256 of {package} for Python {python}, so nothing can be checked. Add it with "
+            f"`torch-history lock --lane {python} {release.version}`, or restore the file: git checkout {path}."
+        )
+    return " ".join([package.replace("==", "===", 1), *(f"--hash=sha256:{digest}" for digest in digests)])
+
+
+def _refuse_misfit(
+    release: Release, python: str, packages: Iterable[str], requirements: Iterable[str], path: Path
+) -> None:
+    versions: Mapping[str, str] = dict(package.split("==", 1) for package in packages)
+    for asked in map(Requirement, requirements):
+        version = versions.get(canonicalize_name(asked.name), "none")
+        if version == "none" or not asked.specifier.contains(version, prereleases=True):
+            raise LockError(
+                f"{path} pins {asked.name} to {version} for {release.tag} on Python {python}, and {asked} is needed: "
+                "an entry is never changed, so either restore the file with git or the version that is asked for."
+            )
+
+
+# --- adding to the lock
+
+
+def lock(release: Release, python: str, requirements: Sequence[str], path: Path = Path(LOCK_FILE)) -> str:
+    """Adds to `releases.lock` what `release` needs on `python`, or the digests that its entry lacks; what stands there is
+    not changed. Returns what was added, in words, empty where nothing was missing. Raises LockError."""
+    held = Lock.read(path)
+    pinned = held.entries.get(_key(release, python), [])
+    if pinned and all(held.digests(package, python) for package in pinned):
+        return ""
+    packages, files = _asked_of_index(release, python, pinned or requirements, deep=not pinned)
+    if pinned and sorted(packages) != sorted(pinned):
+        raise LockError(f"The index answered other versions for {release.tag} than {path} pins; nothing was written.")
+    for name, digest in files.items():
+        if held.sha256.get(name, digest) != digest:
+            raise LockError(
+                f"{path} says that {name} has the sha256 {held.sha256[name]}, and the package index has another, {digest}: "
+                "a file that was published does not change. Nothing was written; ask whoever runs that index."
+            )
+    text = path.read_text(encoding="utf-8") if path.exists() else ENTRIES_HEADER
+    entry = {} if pinned else {_key(release, python): packages}
+    write_atomically(path, _with(text, entry, held.sha256 | files))
+    return "The sha256 of its files" if pinned else "Versions and sha256"
+
+
+def _with(text: str, entries: Mapping[str, Sequence[str]], sha256: Mapping[str, str]) -> str:
+    """The lock's text with `entries` after those that stand there, byte by byte as they are, and all digests at its end."""
+    standing = text.partition(HASHES_HEADER)[0].rstrip() + "\n"
+    for name, packages in entries.items():
+        standing += f'\n"{name}" = [\n' + "".join(f'    "{package}",\n' for package in packages) + "]\n"
+    return f"{standing}\n{HASHES_HEADER}" + "".join(f'"{name}" = "{sha256[name]}"\n' for name in sorted(sha256))
+
+
+def _asked_of_index(
+    release: Release, python: str, requirements: Sequence[str], deep: bool
+) -> tuple[list[str], dict[str, str]]:
+    """name==version of what uv would install for `requirements`, with what those need where `deep`, and the sha256 of each
+    file that could be taken. Raises LockError."""
+    subject = f"What {release.tag} needs on Python {python} could not be pinned"
+    platform = ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
+    options = [*platform, "--format", "pylock.toml", "--no-header", "--quiet", *([] if deep else ["--no-deps"])]
+    try:
+        answer = tomllib.loads(run_uv(["pip", "compile", "-", *options], stdin="\n".join(requirements)))
+    except subprocess.CalledProcessError as error:
+        said = " ".join(str(error.stderr).split())[-600:]
+        why = (
+            "the package index is out of reach. Check the network and UV_DEFAULT_INDEX"
+            if OUT_OF_REACH.search(said)
+            else ""
+        )
+        raise LockError(f"{subject}: {why or f'uv said: {said}'}. Nothing was written.") from error
+    packages, files = [], {}
+    for package in answer["packages"]:
+        name, version = str(package["name"]), str(package.get("version", ""))
+        if Version(version).local:
+            raise LockError(
+                f"{subject}: uv chose {name} {version}, a build of somebody's own. "
+                f"Unset UV_FIND_LINKS, UV_INDEX and {BACKEND}."
+            )
+        packages.append(f"{name}=={version}")
+        for file in package.get("wheels") or [package["sdist"]]:
+            digest = file.get("hashes", {}).get("sha256")
+            if digest is None:
+                raise LockError(f"{subject}: the package index tells no sha256 of {name} {version}.")
+            files[unquote(Path(urlsplit(file.get("url") or file["path"]).path).name)] = digest
+    return packages, files

@@ -1,0 +1,177 @@
+"""What is wrong in a folder of results, file by file and line by line? For results that come from somebody else."""
+
+from __future__ import annotations
+
+import datetime
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..releases.axis import Axis
+from ..store import sources
+from ..store.files import each_line, has_checksum, read_object
+from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
+from ..store.machines import RECORD
+
+LISTED = "benchmarks.json"
+CALIBRATION = "calibration"
+EARLY = datetime.timedelta(days=1)
+"""How far ahead of this clock a launch may be dated: clocks and time zones differ."""
+
+
+@dataclass
+class Found:
+    """What a check found: `problems` are sentences that begin with the file and the line."""
+
+    problems: list[str] = field(default_factory=list)
+    lines: int = 0
+    without_checksum: int = 0
+    earlier: int = 0
+    """Launches of an earlier version of their benchmark, which none of the reports uses."""
+
+    def say(self, path: Path, what: object, number: int = 0) -> None:
+        self.problems.append(f"{str(path)!r}, line {number}: {what}." if number else f"{str(path)!r}: {what}.")
+
+    @property
+    def summary(self) -> str:
+        return (
+            f"{len(self.problems)} problems in {self.lines} lines; {self.without_checksum} lines are without checksum, "
+            f"as older versions wrote them; {self.earlier} launches are of an earlier version of their benchmark."
+        )
+
+
+def check(results: Path, axis: Axis) -> Found:
+    """Looks at every file of `results`."""
+    found = Found()
+    known: dict[str, set[str]] = defaultdict(set)
+    for benchmark, version in sources.here().items():
+        known[benchmark].add(version)
+    for path in sorted(results.iterdir()):
+        if path.is_dir():
+            if why := unfit(path):
+                found.say(path, why)
+        elif path.name == LISTED:
+            _add_listed(path, known, found)
+        elif ".damaged-" not in path.name:
+            found.say(path, "it is no file of results")
+    for folder in sorted(path for path in results.iterdir() if path.is_dir() and not unfit(path)):
+        _check_machine(folder, axis, known, found)
+    return found
+
+
+def _add_listed(path: Path, known: dict[str, set[str]], found: Found) -> None:
+    try:
+        for benchmark, of in read_object(path).items():
+            if isinstance(of, dict):
+                known[benchmark].add(str(of.get("version")))
+    except ValueError as error:
+        found.say(path, error)
+
+
+def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
+    launches: list[tuple[Path, int, Launch]] = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".jsonl":
+            launches += _launches(path, found)
+        elif path.suffix == ENVIRONMENTS:
+            _check_environments(path, found)
+        elif path.suffix == ".json":
+            _check_object(path, found)
+        elif path.name != CALIBRATION and ".damaged-" not in path.name:
+            found.say(path, "it is no file of results")
+    if not (folder / RECORD).exists():
+        found.say(folder / RECORD, "it is missing")
+    for path in sorted((folder / CALIBRATION).glob("*")):
+        for _ in _launches(path, found):
+            pass
+    for path, number, launch in launches:
+        for problem in _of_launch(path, launch, axis):
+            found.say(path, problem, number)
+    _check_starts(launches, found)
+    _check_versions(launches, known, found)
+
+
+def _check_object(path: Path, found: Found) -> None:
+    try:
+        data = read_object(path)
+        if path.name == RECORD and data.get("machine") != path.parent.name:
+            found.say(path, f"it is the record of another machine, {data.get('machine')!r}")
+    except ValueError as error:
+        found.say(path, error)
+
+
+def _check_environments(path: Path, found: Found) -> None:
+    try:
+        for number, line, environment in each_line(path, environment_of):
+            found.lines += 1
+            found.without_checksum += not has_checksum(line)
+            if isinstance(environment, ValueError):
+                found.say(path, environment, number)
+    except ValueError as error:
+        found.say(path, error)
+
+
+def _launches(path: Path, found: Found) -> Iterator[tuple[Path, int, Launch]]:
+    try:
+        for number, line, launch in each_line(path, Launch.from_json):
+            found.lines += 1
+            found.without_checksum += not has_checksum(line)
+            if isinstance(launch, ValueError):
+                found.say(path, launch, number)
+            else:
+                yield path, number, launch
+    except ValueError as error:
+        found.say(path, error)
+
+
+def _of_launch(path: Path, launch: Launch, axis: Axis) -> Iterator[str]:
+    """What is wrong with a launch by itself."""
+    if launch.release not in axis:
+        yield f"there is no release {launch.release} on the axis"
+    if path.stem != f"{launch.release}-{launch.environment}":
+        yield f"it is of {launch.release} in {launch.environment}, which the file is not"
+    try:
+        started = datetime.datetime.fromisoformat(launch.started_at)
+        if started.tzinfo is None:
+            yield f"'{launch.started_at}' says no time zone"
+        elif started > datetime.datetime.now(datetime.UTC) + EARLY:
+            yield f"it is dated in the future, {launch.started_at}"
+    except ValueError:
+        yield f"'{launch.started_at}' is no time"
+
+
+def _check_starts(launches: list[tuple[Path, int, Launch]], found: Found) -> None:
+    """One start of an interpreter is of one release in one session, and asks for a case once."""
+    owner: dict[str, tuple[str, str, str]] = {}
+    seen: dict[tuple[str, str, str], tuple[Path, int]] = {}
+    for path, number, launch in launches:
+        of = (launch.session, launch.release, launch.environment)
+        if owner.setdefault(launch.launch, of) != of:
+            found.say(path, f"the launch {launch.launch} is that of another release or session", number)
+        if not any(case.samples for case in launch.cases):
+            continue  # a count that is asked for again within a second is the same line
+        same = (launch.launch, launch.benchmark, f"{launch.started_at} {launch.cases}")
+        if same in seen:
+            found.say(path, f"it stands there twice: as line {seen[same][1]} of {seen[same][0].name}", number)
+        seen.setdefault(same, (path, number))
+
+
+def _check_versions(launches: list[tuple[Path, int, Launch]], known: Mapping[str, set[str]], found: Found) -> None:
+    """Sources that nobody here knows are told, unless they are those of an earlier version: in the same environment launches
+    of the known one came later."""
+    latest: dict[tuple[str, str], str] = {}
+    for _, _, launch in launches:
+        key = (launch.environment, launch.benchmark)
+        if launch.version in known.get(launch.benchmark, ()):
+            latest[key] = max(latest.get(key, ""), launch.started_at)
+    for path, number, launch in launches:
+        key = (launch.environment, launch.benchmark)
+        if launch.version in known.get(launch.benchmark, ()):
+            continue
+        if launch.started_at <= latest.get(key, ""):
+            found.earlier += 1
+        elif launch.benchmark not in known:
+            found.say(path, f"no benchmark {launch.benchmark} is known here", number)
+        else:
+            found.say(path, f"{launch.benchmark} {launch.version[:8]} is of sources that are not known here", number)

@@ -1,0 +1,57 @@
+"""How does the program stop when it is asked to? At any moment, with a sentence and exit code 128 + the signal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_received = 0
+_waits = False
+
+
+def stop_on_signals() -> None:
+    """Lets each of STOPPING raise KeyboardInterrupt from now on, except a hangup that is ignored already, as by nohup."""
+    for number in STOPPING:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _stop)
+
+
+def received() -> int:
+    """The signal that asked this process to stop, 0 for none. What is raised after it may be a consequence of it."""
+    return _received
+
+
+def say_stopped() -> int:
+    """Says on standard error that the program was stopped, and returns the exit code. Standard error may be closed."""
+    with contextlib.suppress(OSError):
+        os.write(2, b"\nStopped. What was finished is kept; the same command goes on from here.\n")
+    return 128 + (_received or signal.SIGINT)
+
+
+@contextlib.contextmanager
+def later() -> Iterator[None]:
+    """Puts a signal to stop off until the block has ended, which therefore leaves nothing half done."""
+    global _waits
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, _waits = _received, True
+    try:
+        yield
+    finally:
+        _waits = False
+    if _received != before:
+        raise KeyboardInterrupt
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    global _received
+    _received = number
+    if not _waits:
+        raise KeyboardInterrupt

@@ -1,0 +1,133 @@
+"""Which folder may a publish replace? One that is new, empty, or marked as this program's own, and holds nothing else.
+
+An asv plugin too: asv's own `publish` deletes the folder that it writes into, and asks here first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from asv import util
+from asv.commands.publish import Publish
+from asv.config import Config
+
+from ..errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MARK = ".torch-history-site"
+"""The file that says who made a folder; whoever writes into one beside the site holds it locked."""
+
+MARK_TEXT = "torch-history made this folder and replaces it when it publishes again: keep nothing of your own in it.\n"
+
+SCRATCH = ".publishing-"
+"""How the name of a folder begins that lies beside the site while it is built."""
+
+
+def require_replaceable(folder: Path, conf: Config) -> None:
+    """Raises UserError, with nothing touched, unless a publish may put a site in the place of `folder`."""
+    folder = folder.resolve()
+    advice = "Nothing was changed. Name a folder that is new or empty with --html-dir."
+    for kept, words, outside_only in _kept(conf):
+        if kept.is_relative_to(folder):
+            verb = "is" if kept == folder else "holds"
+            raise UserError(f"A site cannot take the place of {folder}, which {verb} {words}. {advice}")
+        if outside_only and folder.is_relative_to(kept):
+            raise UserError(f"A site cannot take the place of {folder}, which lies within {words}, {kept}. {advice}")
+    if ".git" in folder.parts:
+        raise UserError(f"A site cannot take the place of {folder}, which lies within a folder of git's. {advice}")
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise UserError(f"A site cannot take the place of {folder}, which is no folder. {advice}")
+    if any(folder.iterdir()) and not is_own(folder):
+        raise UserError(
+            f"A site cannot take the place of {folder}: it holds files, and none named {MARK} that says torch-history made "
+            f"them. {advice} Where it is a site that an older torch-history published, remove it yourself first."
+        )
+
+
+def _kept(conf: Config) -> list[tuple[Path, str, bool]]:
+    """What no site may take the place of, in words, and whether no site may lie in it either."""
+    roots = dict.fromkeys((Path.cwd().resolve(), ROOT))
+    return [
+        (Path(conf.results_dir).resolve(), "the results", True),
+        (Path(conf.env_dir).resolve(), "the releases' environments", True),
+        (Path(conf.benchmark_dir).resolve(), "the benchmarks", True),
+        *[(root, "the checkout", False) for root in roots],
+        (Path.home().resolve(), "your home folder", False),
+    ]
+
+
+def is_own(folder: Path) -> bool:
+    """Whether a file in `folder` says that this program made it."""
+    mark = folder / MARK
+    if mark.is_symlink() or not mark.is_file():
+        return False
+    with mark.open("rb") as stream:
+        return stream.read(len(MARK_TEXT) + 1) == MARK_TEXT.encode()
+
+
+def mark(folder: Path) -> None:
+    """Says in `folder` that this program made it."""
+    (folder / MARK).write_text(MARK_TEXT, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def scratch_beside(folder: Path) -> Iterator[Path]:
+    """A folder beside `folder`, gone when the block ends; those that killed publishes left there go first."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(folder.parent)
+    with (
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=SCRATCH) as name,
+        Path(name, MARK).open("w", encoding="utf-8") as stream,
+    ):
+        # Locked before it has its text, without which nobody takes the folder for a leftover.
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        stream.write(MARK_TEXT)
+        stream.flush()
+        yield Path(name)
+
+
+def _sweep(parent: Path) -> None:
+    """Removes scratch folders that carry the mark and that no living process holds."""
+    for left in parent.glob(f"{SCRATCH}*"):
+        if left.is_symlink() or not is_own(left):
+            continue
+        with (left / MARK).open("rb") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue  # another publish is at work in it
+            shutil.rmtree(left)
+
+
+# --- asv's own `publish`
+
+
+_publish = Publish.run
+
+
+def _publish_guarded(cls: type[Publish], conf: Config, *args: Any, **kwargs: Any) -> None:
+    folder = Path(conf.html_dir)
+    try:
+        require_replaceable(folder, conf)
+    except UserError as error:
+        raise util.UserError(str(error)) from error  # which asv prints as a sentence
+    try:
+        _publish(conf, *args, **kwargs)
+    finally:
+        # Also of a publish that failed: what lies there now is asv's.
+        if folder.is_dir():
+            mark(folder)
+
+
+def setup() -> None:
+    """asv's hook: called when it loads this module as a plugin."""
+    Publish.run = classmethod(_publish_guarded)

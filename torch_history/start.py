@@ -1,0 +1,22 @@
+"""The program's first lines: whatever it imports or does, a signal to stop it gives a sentence."""
+
+from __future__ import annotations
+
+import sys
+
+from .signals import received, say_stopped, stop_on_signals
+
+
+def main() -> None:
+    """Runs the command line. Exits with 130, 143 or 129 where SIGINT, SIGTERM or SIGHUP stopped it."""
+    try:
+        stop_on_signals()
+        from .cli import main as command
+
+        command()
+    except BaseException as error:
+        # An import that is interrupted often raises something else, so any end after a signal is that signal's.
+        number = received()
+        if not number or (isinstance(error, SystemExit) and error.code == 128 + number):
+            raise
+        sys.exit(say_stopped())

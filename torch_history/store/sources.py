@@ -1,0 +1,103 @@
+"""Which version of each benchmark do the sources of this checkout make? Told from the files, since torch is not here.
+
+`version` in benchmarks/common.py says what a version is; a test holds both to the same digests.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from contract.metrics import METRICS
+
+from .files import warn
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+"""Where this program's own sources lie."""
+
+
+@functools.cache
+def versions(root: Path) -> dict[str, str]:
+    """Benchmark -> its version in the checkout at `root`; empty where that is none. Raises OSError and SyntaxError where one
+    of its sources cannot be read."""
+    common = root / "benchmarks" / "common.py"
+    if not common.is_file():
+        return {}
+    seed = ast.literal_eval(_assigned(common)["SEED"])
+    found = {}
+    for path in sorted((root / "benchmarks").glob("*.py")):
+        for question, workload in _questions(path):
+            of = root / "workloads" / f"{workload}.py"
+            for metric in ast.literal_eval(_assigned(of)["METRICS"]):
+                parts = [*sorted({of, *_used(of)}), root / "measure" / f"{METRICS[metric].source}.py"]
+                found[f"{path.stem}.{question}.track_{metric}"] = _digest(seed, parts)
+    return found
+
+
+def here() -> dict[str, str]:
+    """`versions` of the suite in the working folder, else of the checkout that this program runs from."""
+    return versions(Path.cwd()) or versions(CHECKOUT)
+
+
+def that_count(seen: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str], str]:
+    """Environment and benchmark -> the version whose launches count, from (environment, benchmark, version, time) of what is
+    stored: that of the sources here, else the one measured last, as for a workload that is kept elsewhere. A warning names
+    those benchmarks of which another version is dated later."""
+    last: dict[tuple[str, str], str] = {}
+    stored = set()
+    for environment, benchmark, version, _ in sorted(seen, key=lambda one: one[3]):
+        last[environment, benchmark] = version
+        stored.add((environment, benchmark, version))
+    ours = here()
+    counts = {key: ours[key[1]] if (*key, ours.get(key[1])) in stored else version for key, version in last.items()}
+    for environment, benchmark in sorted(key for key in counts if counts[key] != last[key]):
+        warn(
+            f"{benchmark} in {environment} was measured in two versions: {counts[environment, benchmark][:8]}, which the "
+            f"sources here are, counts; {last[environment, benchmark][:8]} is dated later and is left out."
+        )
+    return counts
+
+
+def _assigned(path: Path) -> dict[str, ast.expr]:
+    """Name -> what the module assigns to it."""
+    body = ast.parse(path.read_bytes()).body
+    return {
+        target.id: node.value
+        for node in body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _questions(path: Path) -> list[tuple[str, str]]:
+    """Each class of the module that names its workload, with the workload."""
+    return [
+        (node.name, word.value.id)
+        for node in ast.parse(path.read_bytes()).body
+        if isinstance(node, ast.ClassDef)
+        for word in node.keywords
+        if word.arg == "workload" and isinstance(word.value, ast.Name)
+    ]
+
+
+def _used(workload: Path) -> set[Path]:
+    """The modules beside a workload that it imports something of."""
+    nodes = ast.parse(workload.read_bytes()).body
+    return {
+        workload.with_name(f"{node.module}.py")
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module
+    }
+
+
+def _digest(seed: object, parts: Iterable[Path]) -> str:
+    digest = hashlib.sha256(repr(seed).encode())
+    for source in parts:
+        for path in (source, source.with_suffix(".cpp")):
+            if path.exists():
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
