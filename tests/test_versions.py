@@ -19,16 +19,13 @@ def constant(source: Path, name: str) -> object:
 
 
 def used_by(source: Path, package: Path) -> set[Path]:
-    """The modules of `package` that `source` imports from, itself, and the package where it defines what is imported."""
+    """The modules of `package` that `source` imports from, and itself."""
     found = {source}
     for node in ast.parse(source.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and (node.level == 1 or (node.module or "").split(".")[0] == package.name):
             module = (node.module or "").removeprefix(package.name).strip(".")
-            if module:
-                found.add(package / f"{module}.py")
-            else:
-                names = [package / f"{alias.name}.py" for alias in node.names]
-                found |= {path if path.exists() else package / "__init__.py" for path in names}
+            names = [module] if module else [alias.name for alias in node.names]
+            found |= {path for name in names if (path := package / f"{name}.py").exists()}
     return found
 
 
@@ -36,7 +33,7 @@ def version(root: Path, question: str, metric: str) -> str:
     """As `version` in benchmarks/common.py makes it, of the files alone."""
     package = root / "workloads"
     digest = hashlib.sha256(repr(constant(root / "benchmarks" / "common.py", "SEED")).encode())
-    modules = sorted(used_by(package / f"{question}.py", package), key=lambda path: path.stem.replace("__init__", ""))
+    modules = sorted(used_by(package / f"{question}.py", package), key=lambda path: path.stem)
     for source in [*modules, root / "measure" / f"{metric}.py"]:
         for path in (source, source.with_suffix(".cpp")):
             if path.exists():

@@ -6,6 +6,7 @@ import json
 import os
 import resource
 import signal
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -50,35 +51,29 @@ def command(*arguments: str) -> Result:
 
 def within(seconds: float, work: Callable[[], Any], memory: int = MEMORY) -> Any:
     """What `work` returns, as JSON carries it, from a forked process that may use `memory` bytes. Raises AssertionError
-    where it raises, or takes longer: then it is ended with all that it started."""
-    receiver, sender = os.pipe()
-    child = os.fork()
-    if not child:
-        os.setpgid(0, 0)
-        try:
-            os.close(receiver)
-            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-            answer = {"answer": work()}
-        except BaseException as error:
-            answer = {"raised": f"{type(error).__name__}: {error}"[-3000:]}
-        with os.fdopen(sender, "w") as stream:
-            json.dump(answer, stream)
-        os._exit(0)
-    os.close(sender)
-    ends = time.monotonic() + seconds
-    with os.fdopen(receiver) as stream:
-        os.set_blocking(stream.fileno(), False)
-        text = ""
-        while time.monotonic() < ends:
-            ended = os.waitpid(child, os.WNOHANG)[0]
-            text += stream.read() or ""
-            if ended:
-                break
+    where it raises, or takes longer: then it is ended."""
+    with tempfile.TemporaryFile("w+") as answered:
+        child = os.fork()
+        if not child:
+            try:
+                os.setpgid(0, 0)
+                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+                try:
+                    answer = {"answer": work()}
+                except BaseException as error:
+                    answer = {"raised": f"{type(error).__name__}: {error}"[-3000:]}
+                answered.write(json.dumps(answer))
+                answered.flush()
+            finally:
+                os._exit(0)  # whatever happens: a second process must never go on with the tests of the first
+        ends = time.monotonic() + seconds
+        while not os.waitpid(child, os.WNOHANG)[0]:
+            if time.monotonic() > ends:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                raise AssertionError(f"it did not end within {seconds:.0f} seconds")
             time.sleep(0.005)
-        else:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            raise AssertionError(f"it did not end within {seconds:.0f} seconds")
-    found = json.loads(text or '{"raised": "it ended without an answer"}')
+        answered.seek(0)
+        found = json.loads(answered.read() or '{"raised": "it ended without an answer"}')
     assert "answer" in found, found["raised"]
     return found["answer"]

@@ -19,8 +19,7 @@ CLASSES = {
     "numbers": "A number at the edge of what a computer can hold, or none at all",
     "no file": "Something else where a file is expected: a device, a pipe, a folder",
     "ids": "Two lanes whose names differ in one character only",
-    "own workload": "A workload of one's own that misbehaves",
-    "signals": "Ctrl-C, SIGTERM, SIGHUP and SIGKILL in each stage of a command",
+    "signals": "Ctrl-C, SIGTERM, SIGHUP and SIGKILL at random moments of `compare` and `publish`",
     "folders": "A folder given to `publish` that must not be replaced",
     "full disk": "A disk that is full, or a file that may not grow",
 }
@@ -49,6 +48,8 @@ class Tally:
         self.tried[kind] += 1
         try:
             yield
+        except (KeyboardInterrupt, SystemExit):
+            raise
         except BaseException as error:
             raise AssertionError(f"not survived ({kind}): {words}: {type(error).__name__}: {error}") from error
         self.survived[kind] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 
 import pytest
 from asv import util
-from asv.benchmarks import Benchmarks
 
 from tests.test_launches import some_launch
 from torch_history.analysis import calibration
@@ -19,8 +19,9 @@ from torch_history.cli import suite
 from torch_history.errors import UserError
 from torch_history.measuring.plan import Plan
 from torch_history.measuring.session import Session
-from torch_history.releases import environments
+from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
+from torch_history.site.asv_dashboard import link_readable
 from torch_history.site.data import lane_data, lanes
 from torch_history.store.asv_results import load_asvs
 from torch_history.store.files import warn
@@ -158,23 +159,20 @@ def test_results_of_asv_and_records_of_machines(results: Path, warned: list[str]
     tried(here / "machine.json", both, record, checksum=False)
 
 
-def test_list_of_benchmarks(results: Path, both: dict[str, Attacks]) -> None:
+def test_list_of_benchmarks(results: Path, tmp_path: Path, both: dict[str, Attacks]) -> None:
     fill(results)
-    conf = suite.load().config()
+    found = suite.load()
+    conf, axis = found.config(), found.axis
 
     def read(damage: Damage) -> None:
         try:
-            list_of_benchmarks(conf, results)
+            with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+                link_readable(conf, axis, Path(folder))
         except (UserError, util.UserError) as error:
             told = str(error)
             assert "benchmarks.json" in told
 
     tried(results / "benchmarks.json", both, read, checksum=False, flips=60)
-
-
-def list_of_benchmarks(conf: Any, results: Path) -> None:
-    """Reads asv's list as publishing does."""
-    Benchmarks.load(conf)
 
 
 def test_what_publish_remembers(results: Path, tmp_path: Path, warned: list[str], both: dict[str, Attacks]) -> None:
@@ -232,7 +230,7 @@ def test_list_and_lock_of_releases(root: Path, tmp_path: Path, both: dict[str, A
 
     def locked(damage: Damage) -> None:
         try:
-            environments.locked_packages(newest, "3.11", lock)
+            pins.locked_packages(newest, "3.11", lock)
         except (UserError, util.UserError) as error:
             told = str(error)
             assert "releases.lock" in told
@@ -271,12 +269,14 @@ def test_mark_of_an_environment(tmp_path: Path, both: dict[str, Attacks]) -> Non
 
 def test_calibrations(tmp_path: Path, warned: list[str], both: dict[str, Attacks]) -> None:
     path = tmp_path / "here" / calibration.FOLDER / f"v2.0.1-{ENVIRONMENT}.jsonl"
+    names = ("intersection.Intersection.track_time", "intersection.Intersection.track_peak_memory")
     arms = [
-        some_launch(release=arm, round=turn) for arm in (calibration.FIRST, calibration.SECOND) for turn in (1, 2, 3)
+        some_launch(release=arm, round=turn, benchmark=name)
+        for arm in (calibration.FIRST, calibration.SECOND, calibration.LONGER)
+        for turn in (1, 2, 3)
+        for name in names
     ]
-    append_launches(
-        path, [*arms, some_launch(release="failure", cases=(Case(("'eager'", "'small'"), failed="on purpose"),))]
-    )
+    append_launches(path, arms)
     calibration.read(path)
 
     def read(damage: Damage) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of what was measured when the disk is full? The message names the file, and no half line is taken for whole."""
+"""What becomes of what was measured when the disk is full? The file is named, and no half line is taken for whole."""
 
 from __future__ import annotations
 
@@ -83,9 +83,11 @@ def test_file_that_may_not_grow_keeps_its_whole_lines(
     def limited(most: int) -> str:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-        with pytest.raises(OSError, match=r".") as caught:
+        try:
             append_launches(path, [some_launch(session="later") for _ in range(3)])
-        return str(caught.value.filename)
+        except OSError as error:
+            return str(error.filename)
+        return "nothing was refused"
 
     for _ in range(20):
         path.write_bytes(whole)

@@ -52,9 +52,9 @@ def killed_while(work: Callable[[], None], after: float) -> None:
     receiver, sender = os.pipe()
     child = os.fork()
     if not child:
-        io.open = _slowly  # type: ignore[assignment]
-        os.write(sender, b"!")
         try:
+            io.open = _slowly  # type: ignore[assignment]
+            os.write(sender, b"!")
             work()
         finally:
             os._exit(0)
