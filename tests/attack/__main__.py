@@ -25,7 +25,7 @@ class _Heard:
 def main() -> int:
     """The exit code of pytest. The page is written only where all attacks were survived."""
     heard = _Heard()
-    code = int(pytest.main([str(Path(__file__).parent), "-q", "--deselect", f"{PAGE_TEST}"], plugins=[heard]))
+    code = int(pytest.main([str(Path(__file__).parent), "-q", "--deselect", PAGE_TEST], plugins=[heard]))
     if code == 0 and heard.tally and "--write" in sys.argv:
         PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), heard.tally.table()), encoding="utf-8")
     return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import functools
@@ -134,11 +135,21 @@ def read_lines(path: Path, read: Callable[[bytes], T], asked: Callable[[bytes], 
         warn(first if wrong == 1 else f"{first} {wrong - 1} more of its lines are none either.")
 
 
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Gives an OSError that names no file, as that of a full disk does not, the name of the file that was written."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Writes `text` so that a reader, or whoever finds the file after a crash, sees all of it or none."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with scratch.open("w", encoding="utf-8") as stream:
+        with naming(path), scratch.open("w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
@@ -152,7 +163,7 @@ def append_lines(path: Path, lines: list[str]) -> None:
     if not lines:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab+") as stream:
+    with naming(path), path.open("ab+") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         size = stream.seek(0, os.SEEK_END)
         torn = False
