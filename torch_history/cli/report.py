@@ -34,12 +34,15 @@ BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of find
 def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     """Build the site from results/: its own pages, and asv's dashboard inside."""
     from ..site.build import publish_site
+    from ..store.files import naming
 
     html_dir, results_dir = (path and path.resolve() for path in (html_dir, results_dir))
     suite = suites.load()
     conf = suite.config()
     conf.results_dir = str(results_dir or conf.results_dir)
-    index = publish_site(conf, suite.axis, html_dir or suite.root / "html", url)
+    target = html_dir or suite.root / "html"
+    with naming(target):
+        index = publish_site(conf, suite.axis, target, url)
     console().print(f"The site lies in {plain(str(index))}: open that file in a browser.")
 
 

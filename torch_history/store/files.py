@@ -133,11 +133,21 @@ def read_lines(path: Path, read: Callable[[bytes], T], asked: Callable[[bytes], 
         warn(first if wrong == 1 else f"{first} {wrong - 1} more of its lines are none either.")
 
 
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Gives an OSError that names no file, as that of a full disk does not, the name of the file that was written."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 def write_atomically(path: Path, text: str) -> None:
     """Writes `text` so that a reader, or whoever finds the file after a crash, sees all of it or none."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with _naming(path), scratch.open("w", encoding="utf-8") as stream:
+        with naming(path), scratch.open("w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
@@ -146,22 +156,12 @@ def write_atomically(path: Path, text: str) -> None:
         scratch.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Gives an error of the system the name of the file that was to be written, which a full disk does not tell."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = str(path)
-        raise
-
-
 def append_lines(path: Path, lines: list[str]) -> None:
     """Appends whole lines in one write under a lock, on disk when this returns; begins a new line after a torn one."""
     if not lines:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _naming(path), path.open("ab+") as stream:
+    with naming(path), path.open("ab+") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         size = stream.seek(0, os.SEEK_END)
         torn = False

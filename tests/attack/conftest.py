@@ -1,0 +1,41 @@
+"""Counts the attacks and prints, at the end of the run, how many were tried and survived."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from torch_history.store import files as stored
+
+from .tally import CLASSES, Attacks, Tally
+
+SEED = int(os.environ.get("ATTACK_SEED", "19"))
+"""The attacks are the same in every run; ATTACK_SEED draws others."""
+
+TALLY = Tally(SEED)
+
+
+@pytest.fixture
+def attacks() -> Callable[[str], Attacks]:
+    return lambda kind: Attacks(TALLY, kind)
+
+
+@pytest.fixture(autouse=True)
+def heard_anew() -> Iterator[None]:
+    """A warning is said once per process; each test is one."""
+    stored.warn.cache_clear()
+    yield
+    stored.warn.cache_clear()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if not TALLY.tried:
+        return
+    terminalreporter.section(f"attacks (seed {SEED})")
+    for kind in CLASSES:
+        if TALLY.tried[kind]:
+            line = f"{TALLY.survived[kind]:>5} of {TALLY.tried[kind]:>5} survived: {CLASSES[kind]}"
+            terminalreporter.write_line(line)

@@ -1,0 +1,291 @@
+"""What becomes of a file that is cut off anywhere, or in which one bit flips? It is named or left out; no number changes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asv import util
+
+from tests.test_launches import some_launch
+from torch_history.analysis import calibration
+from torch_history.cli import suite
+from torch_history.errors import UserError
+from torch_history.measuring.plan import Plan
+from torch_history.measuring.session import Session
+from torch_history.releases import environments, pins
+from torch_history.releases.axis import Axis
+from torch_history.site.asv_dashboard import link_readable
+from torch_history.site.data import lane_data, lanes
+from torch_history.store.asv_results import load_asvs
+from torch_history.store.files import warn
+from torch_history.store.launches import append_launches, read_environment, read_launches
+from torch_history.store.machines import record_of
+
+from .material import ENVIRONMENT, RELEASES, command, file_of, fill
+from .tally import Attacks
+
+CUTS = 40
+FLIPS = 150
+"""Cuts and flips of a file."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    kind: str
+    words: str
+    data: bytes
+
+
+def damages(whole: bytes, attacks: Any, cuts: int = CUTS, flips: int = FLIPS) -> Iterator[Damage]:
+    """The file cut at random bytes, and with random bits flipped."""
+    for _ in range(cuts):
+        end = attacks.random.randrange(len(whole))
+        yield Damage("cut", f"cut at byte {end} of {len(whole)}", whole[:end])
+    for _ in range(flips):
+        byte, bit = attacks.random.randrange(len(whole)), attacks.random.randrange(8)
+        data = bytearray(whole)
+        data[byte] ^= 1 << bit
+        yield Damage(
+            "flipped", f"bit {bit} of byte {byte} flipped, {whole[max(0, byte - 20) : byte + 20]!r}", bytes(data)
+        )
+
+
+@pytest.fixture
+def both(attacks: Callable[[str], Attacks]) -> Iterator[dict[str, Attacks]]:
+    """Cuts and flips by kind; a test that uses them fails at its end where one was not survived."""
+    found = {kind: attacks(kind) for kind in ("cut", "flipped", "flipped without")}
+    yield found
+    for attack in found.values():
+        if attack.tried:
+            attack.all_survived()
+
+
+def tried(path: Path, both: dict[str, Attacks], read: Callable[[Damage], None], checksum: bool, **counts: int) -> None:
+    """Calls `read`, which raises where the damage was not survived, after each damage to the file; mends it at the end."""
+    whole = path.read_bytes()
+    for damage in damages(whole, both["cut"], **counts):
+        kind = "flipped without" if damage.kind == "flipped" and not checksum else damage.kind
+        with both[kind](f"{path.name}: {damage.words}"):
+            warn.cache_clear()
+            path.write_bytes(damage.data)
+            read(damage)
+    path.write_bytes(whole)
+
+
+def test_launches(results: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+    here = fill(results)
+    path = file_of(here, "jsonl")
+    whole = list(read_launches(results, "here"))
+    others = [launch for launch in whole if launch.release != RELEASES[0]]
+
+    def read(damage: Damage) -> None:
+        warned.clear()
+        found = list(read_launches(results, "here"))
+        wrong = [launch for launch in found if launch not in whole]
+        assert not wrong, f"another number was read: {wrong[0]}"
+        assert [launch for launch in found if launch in others] == others
+        told = any(str(path) in sentence for sentence in warned)
+        missing = len(found) < len(others) + damage.data.count(b"\n")
+        assert told or not missing, "a line is left out without a word"
+
+    tried(path, both, read, checksum=True)
+
+
+def test_launches_are_compared_whatever_is_left(results: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+    path = file_of(fill(results), "jsonl")
+    asked = ("compare", *RELEASES, "--machine", "here", "--json")
+    whole = json.loads(command(*asked).stdout)["changes"]
+    numbers = {(change["benchmark"], *change["parameters"]): (change["old"], change["new"]) for change in whole}
+
+    def read(damage: Damage) -> None:
+        found = command(*asked)
+        for change in json.loads(found.stdout)["changes"] if found.exit_code == 0 else ():
+            wanted = numbers[change["benchmark"], *change["parameters"]]
+            assert change["old"] in (wanted[0], None)
+            assert change["new"] in (wanted[1], None)
+
+    tried(path, both, read, checksum=True, cuts=10, flips=15)
+
+
+def test_environments(results: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+    path = file_of(fill(results), "environments")
+    whole = read_environment(results, "here", RELEASES[0], ENVIRONMENT)
+
+    def read(damage: Damage) -> None:
+        found = read_environment(results, "here", RELEASES[0], ENVIRONMENT)
+        assert found in (whole, {}), f"another environment was read: {found}"
+
+    tried(path, both, read, checksum=True)
+
+
+def test_old_lines_have_no_checksum_and_are_read_as_before(
+    root: Path, tmp_path: Path, warned: list[str], both: dict
+) -> None:
+    """Lines of before checksums: a flipped bit may change a number there, and stops nothing."""
+    source = next(path for path in sorted((root / "results").glob("*/*.jsonl")) if path.stat().st_size > 5000)
+    path = tmp_path / "here" / source.name
+    path.parent.mkdir()
+    path.write_bytes(b"".join(source.read_bytes().splitlines(keepends=True)[:4]))
+    count = len(list(read_launches(tmp_path, "here")))
+    assert count == 4
+
+    def read(damage: Damage) -> None:
+        assert len(list(read_launches(tmp_path, "here"))) <= count + 1
+
+    tried(path, both, read, checksum=False, flips=100)
+
+
+def test_results_of_asv_and_records_of_machines(results: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+    here = fill(results)
+
+    def read(damage: Damage) -> None:
+        try:
+            load_asvs(file_of(here, "json"))
+        except ValueError as error:
+            told = str(error)
+            assert told.startswith("it ")
+
+    def record(damage: Damage) -> None:
+        assert record_of(here)["machine"] == "here"
+
+    tried(file_of(here, "json"), both, read, checksum=False)
+    tried(here / "machine.json", both, record, checksum=False)
+
+
+def test_list_of_benchmarks(results: Path, tmp_path: Path, both: dict[str, Attacks]) -> None:
+    fill(results)
+    found = suite.load()
+    conf, axis = found.config(), found.axis
+
+    def read(damage: Damage) -> None:
+        try:
+            with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+                link_readable(conf, axis, Path(folder))
+        except (UserError, util.UserError) as error:
+            told = str(error)
+            assert "benchmarks.json" in told
+
+    tried(results / "benchmarks.json", both, read, checksum=False, flips=60)
+
+
+def test_what_publish_remembers(results: Path, tmp_path: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+    fill(results)
+    axis, memory, kept = Axis.load("releases.toml"), tmp_path / "published", tmp_path / "kept"
+
+    def shown() -> list[Any]:
+        found = lanes(results, axis, memory)
+        return [(lane.id, lane_data(lane, axis), [part.file.read_bytes() for part in lane.parts]) for lane in found]
+
+    whole = shown()
+    shutil.copytree(memory, kept)
+    files = [path.relative_to(kept) for path in kept.rglob("*") if path.is_file()]
+    assert len(files) >= 2
+
+    def read(damage: Damage) -> None:
+        assert shown() == whole, "the site says something else"
+        shutil.rmtree(memory)
+        shutil.copytree(kept, memory)
+
+    for name in files:
+        tried(memory / name, both, read, checksum=True, cuts=10, flips=20)
+
+
+def test_state_of_a_session(results: Path, tmp_path: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+    here = fill(results)
+    found = suite.load()
+    conf, axis = found.config(), found.axis
+    plan = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=("small",), launches=6)
+    (first, *_) = read_launches(results, "here")
+    state = tmp_path / f"{plan.digest}.json"
+    state.write_text(json.dumps({"id": first.session, "finished": False}))
+    environment = type("Here", (), {"name": ENVIRONMENT})()
+    assert Session(conf, axis, plan, environment, folder=tmp_path).resumed
+
+    def read(damage: Damage) -> None:
+        session = Session(conf, axis, plan, environment, folder=tmp_path)
+        assert isinstance(session.id, str)
+        assert not session.finished, "nothing was measured, and the session counts as finished"
+
+    tried(state, both, read, checksum=False, cuts=15, flips=25)
+    assert here.exists()
+
+
+def test_list_and_lock_of_releases(root: Path, tmp_path: Path, both: dict[str, Attacks]) -> None:
+    releases, lock = (Path(shutil.copy(root / name, tmp_path)) for name in ("releases.toml", "releases.lock"))
+    newest = Axis.load(releases).newest
+
+    def axis(damage: Damage) -> None:
+        try:
+            assert Axis.load(releases).releases
+        except (UserError, util.UserError) as error:
+            told = str(error)
+            assert "releases.toml" in told
+
+    def locked(damage: Damage) -> None:
+        try:
+            pins.locked_packages(newest, "3.11", lock)
+        except (UserError, util.UserError) as error:
+            told = str(error)
+            assert "releases.lock" in told
+
+    tried(releases, both, axis, checksum=False, cuts=20, flips=40)
+    tried(lock, both, locked, checksum=False, cuts=10, flips=20)
+
+
+def test_configuration_of_asv(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, both: dict[str, Attacks]
+) -> None:
+    for name in ("releases.toml", "asv.conf.json"):
+        shutil.copy(root / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    def read(damage: Damage) -> None:
+        monkeypatch.chdir(tmp_path)
+        found = command("compare", "2.0.1", "2.1.0", "--machine", "nobody")
+        assert found.exit_code == 1
+
+    tried(tmp_path / "asv.conf.json", both, read, checksum=False, cuts=15, flips=25)
+
+
+def test_mark_of_an_environment(tmp_path: Path, both: dict[str, Attacks]) -> None:
+    folder = tmp_path / "v2.0.1-py3.11"
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").touch()
+    mark = folder / environments.MARK
+    mark.write_text(json.dumps({"requirements": ["torch==2.0.1"], "packages": ["numpy==1.26.4"]}))
+
+    def read(damage: Damage) -> None:
+        assert environments.is_ready(folder, ["torch==2.0.1"]) in (True, False)
+
+    tried(mark, both, read, checksum=False)
+
+
+def test_calibrations(tmp_path: Path, warned: list[str], both: dict[str, Attacks]) -> None:
+    path = tmp_path / "here" / calibration.FOLDER / f"v2.0.1-{ENVIRONMENT}.jsonl"
+    names = ("intersection.Intersection.track_time", "intersection.Intersection.track_peak_memory")
+    arms = [
+        some_launch(release=arm, round=turn, benchmark=name)
+        for arm in (calibration.FIRST, calibration.SECOND, calibration.LONGER)
+        for turn in (1, 2, 3)
+        for name in names
+    ]
+    append_launches(path, arms)
+    calibration.read(path)
+
+    def read(damage: Damage) -> None:
+        try:
+            found = calibration.read(path)
+        except (UserError, util.UserError) as error:
+            told = str(error)
+            assert path.name in told
+        else:
+            assert found.missed is not None
+
+    tried(path, both, read, checksum=False, cuts=15, flips=20)

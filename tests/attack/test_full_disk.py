@@ -1,0 +1,122 @@
+"""What becomes of what was measured when the disk is full? The file is named, and no half line is taken for whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.test_launches import some_launch
+from torch_history.store.files import warn, write_atomically
+from torch_history.store.launches import append_launches, read_launches
+
+from .material import command, fill, within
+from .tally import Attacks
+
+
+@contextlib.contextmanager
+def of_one_megabyte(folder: Path) -> Iterator[bool]:
+    """Makes `folder` a disk of a megabyte; False where this machine does not let us."""
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)], capture_output=True)
+    try:
+        yield mounted.returncode == 0
+    finally:
+        if mounted.returncode == 0:
+            subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_full_disk_is_told_with_the_name_of_the_file(
+    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    attack = attacks("full disk")
+    with of_one_megabyte(tmp_path / "disk") as small:
+        path = tmp_path / "disk" / "here" / "v2.0.1-release-py3.11.jsonl"
+        append_launches(path, [some_launch(session="earlier")])
+        free = shutil.disk_usage(tmp_path / "disk").free
+        if small:
+            (tmp_path / "disk" / "ballast").write_bytes(b"." * (free - 16384))
+        refused = 0
+        for _ in range(20):
+            with attack("an append" if small else "an append to a disk with room"):
+                before = list(read_launches(tmp_path / "disk", "here"))
+                try:
+                    append_launches(path, [some_launch(session=str(number)) for number in range(8)])
+                except OSError as error:
+                    refused += 1
+                    code, name = error.errno, error.filename
+                    assert code == errno.ENOSPC
+                    assert str(name) == str(path), "the message would name no file"
+                    found = list(read_launches(tmp_path / "disk", "here"))
+                    assert found[: len(before)] == before
+        assert refused or not small
+        if small:
+            with attack("publish"):
+                fill(results)
+                html = tmp_path / "disk" / "html"
+                said = within(
+                    90, lambda: command("publish", "--html-dir", str(html), "--results-dir", str(results)).stderr
+                )
+                assert "No space left" in said or "full" in said
+                assert str(tmp_path / "disk") in said
+                assert not html.exists()
+                assert not [name for name in os.listdir(tmp_path / "disk") if name.startswith(".publishing-")]
+    attack.all_survived()
+
+
+def test_file_that_may_not_grow_keeps_its_whole_lines(
+    tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    attack = attacks("full disk")
+    path = tmp_path / "here" / "v2.0.1-release-py3.11.jsonl"
+    append_launches(path, [some_launch(session="earlier")])
+    whole = path.read_bytes()
+
+    def limited(most: int) -> str:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        try:
+            append_launches(path, [some_launch(session="later") for _ in range(3)])
+        except OSError as error:
+            return str(error.filename)
+        return "nothing was refused"
+
+    for _ in range(20):
+        path.write_bytes(whole)
+        most = len(whole) + attack.random.randrange(2 * len(whole))
+        with attack(f"a limit of {most} bytes"):
+            named = within(20, lambda: limited(most))  # noqa: B023
+            warn.cache_clear()
+            found = list(read_launches(tmp_path, "here"))
+            assert found[0] == some_launch(session="earlier")
+            assert all(launch == some_launch(session="later") for launch in found[1:])
+            assert named == str(path)
+    attack.all_survived()
+
+
+def test_file_that_cannot_be_replaced_is_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attacks: Callable[[str], Attacks]
+) -> None:
+    attack = attacks("full disk")
+    path = tmp_path / "state.json"
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    path.write_text("old")
+    with attack("a state"):
+        with pytest.raises(OSError, match="No space left") as caught:
+            write_atomically(path, "new")
+        assert path.read_text() == "old"
+        assert os.listdir(tmp_path) == [path.name]
+        assert str(path) in str(caught.value.filename), "the message would name no file"
+    attack.all_survived()

@@ -1,0 +1,250 @@
+"""What can a stranger's results do? Be left out in a sentence, or be published as what they are: text and numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.test_launches import some_launch
+from torch_history.releases.axis import Axis
+from torch_history.site.data import lane_data, lanes
+from torch_history.store.files import warn
+from torch_history.store.launches import Case, append_launches, read_launches
+
+from .material import ENVIRONMENT, RELEASES, command, fill
+from .tally import Attacks
+
+PLANTED = "planted"
+NAMES = (
+    f"<script>{PLANTED}()</script>", f"<img src=x onerror={PLANTED}()>", f'"><svg onload={PLANTED}()>', "</script><b>",
+    f"[{PLANTED}](https://{PLANTED}.example)", f"![{PLANTED}](x)", f"https://{PLANTED}.example", f"www.{PLANTED}.example",
+    f"`{PLANTED}` | a | b |", "@everyone #1 **bold**", "\u202edesrever\u202c",
+    "\u2066inside\u2069\u200b", "[/b]", "[bold red]",
+    "a\nb\r\n# c", "../../../etc/passwd", "..", "/dev/zero", "nul\x00byte", "\x1b[31mred", "x" * 250, "x" * 5000, "",
+    " ", "%s %n {0} {x}", "${PATH} $(id)", "'; DROP TABLE", "\ufeff", "\U0001f600" * 60, "-rf", "--help", "__proto__",
+    "constructor", "&amp;&#60;b>", "<!--", "]]>", "\\", "'quoted'", '"double"', "\u0000\u0001",
+)  # fmt: skip
+
+NUMBERS: tuple[Any, ...] = (
+    1e-308, 5e-324, 1.7e308, 1e300, 1e-300, -1.0, 0, -0.0, float("nan"), float("inf"), float("-inf"), 10**30, 10**400,
+    2**63, True, False, "1", None, [], {}, [1.0], 1e15, 1e-15,
+)  # fmt: skip
+
+
+def stranger(release: str, number: int, name: str) -> Any:
+    return some_launch(
+        session=f"s{number}", launch=f"{release}{number}", release=release, environment=ENVIRONMENT, round=number,
+        benchmark="intersection.Intersection.track_time", cases=(Case((repr(name), "'small'"), samples=(1.0 + number,)),),
+    )  # fmt: skip
+
+
+SAFE = re.compile(r"(?![a-z]+:|//)|data:", re.IGNORECASE)
+"""An address within the site."""
+
+
+ASV = "https://github.com/airspeed-velocity/asv/"
+"""The one address elsewhere that asv's own page leads to."""
+
+
+class Markup(HTMLParser):
+    """Every element that a page has, and every attribute or script that may run or lead elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.found.append(tag)
+        for name, value in attributes:
+            runs = name.startswith("on") or (name in ("href", "src") and not SAFE.match(value or ""))
+            runs = runs and not (value or "").startswith(ASV)
+            if runs or (tag, name) == ("script", "srcdoc"):
+                self.found.append(f"{PLANTED}: {tag} {name}={value}")
+
+    def handle_data(self, data: str) -> None:
+        if self.found and self.found[-1] in ("script", "style") and PLANTED in data:
+            self.found.append(f"{PLANTED}: {data}")
+
+
+def test_names_become_text_and_nothing_else(
+    results: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    attack = attacks("names")
+    for number, name in enumerate(NAMES):
+        with attack(f"a variant called {name[:40]!r}"):
+            folder = results / f"m{number}"
+            for release in RELEASES:
+                one = [stranger(release, turn, name) for turn in (1, 2, 3)]
+                append_launches(folder / f"{release}-{ENVIRONMENT}.jsonl", one)
+            asked = ("compare", *RELEASES, "--machine", folder.name, "--all")
+            said = command(*asked, "--markdown").stdout
+            html = MarkdownIt("commonmark", {"html": True}).enable("table").render(said)
+            parser = Markup()
+            parser.feed(html)
+            assert not [tag for tag in parser.found if PLANTED in tag]
+            assert not re.search(rf"(?<![\w])(https?://|www\.){PLANTED}", said), "an address becomes a link"
+            assert not re.search("[\u202a-\u202e\u2066-\u2069]", said), "text is turned around"
+            command(*asked)
+            command("regressions", "--machine", folder.name)
+            json.loads(command(*asked, "--json").stdout or "{}")
+    attack.all_survived()
+
+
+def test_site_of_strangers_has_none_of_their_markup(
+    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    fill(results)
+    attack = attacks("names")
+    for name in NAMES:
+        kept = re.sub(r"[/\x00]", "_", name)[:60].strip(".") or "_"
+        folder = results / kept
+        for release in RELEASES:
+            lines = [stranger(release, turn, name) for turn in (1, 2, 3)]
+            append_launches(folder / f"{release}-{ENVIRONMENT}.jsonl", lines)
+        record = {"machine": kept, "cpu": name, "num_cpu": name, "version": 1}
+        (folder / "machine.json").write_text(json.dumps(record))
+    html = tmp_path / "html"
+    with attack("all of them published"):
+        published = command("publish", "--html-dir", str(html), "--results-dir", str(results))
+        assert published.exit_code == 0, published.output
+        machines = {lane["machine"] for lane in json.loads((html / "data" / "index.json").read_text())["lanes"]}
+        assert "here" in machines
+    for page in sorted(html.rglob("*.html")):
+        with attack(f"{page.name}"):
+            parser = Markup()
+            parser.feed(page.read_text(encoding="utf-8"))
+            assert not [tag for tag in parser.found if PLANTED in tag]
+    for path in [*html.glob("feeds/*.xml"), *html.glob("badges/*.svg")]:
+        with attack(f"{path.name}"):
+            tree = ElementTree.fromstring(path.read_bytes())
+            assert not [element for element in tree.iter() if element.tag.rpartition("}")[2] in ("script", "img")]
+    for path in html.glob("data/*.js"):
+        with attack(f"{path.name}"):
+            assert "</script" not in path.read_text().lower()
+    attack.all_survived()
+
+
+def changed(value: Any) -> list[dict[str, Any]]:
+    """A launch with `value` in each place of a number."""
+    whole = json.loads(replace(stranger("v2.0.1", 1, "a")).to_json())
+    whole.pop("checksum", None)
+    whole.pop("sum", None)
+    case = {"parameters": ["'a'", "'small'"]}
+    counts = {"benchmark": "intersection.Intersection.track_peak_memory"}
+    return [
+        {**whole, "cases": [{**case, "samples": [value]}]},
+        {**whole, "cases": [{**case, "value": value}]},
+        {**whole, **counts, "cases": [{**case, "value": value}]},
+        {**whole, "duration": value},
+        {**whole, "round": value},
+        {**whole, "facts": {"conditions": value}},
+        {**whole, "facts": {"conditions": {"load": value, "disturbed": value}}},
+    ]
+
+
+@pytest.mark.parametrize("place", range(7))
+def test_numbers_are_bounded_and_every_other_lane_is_shown(
+    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks], place: int
+) -> None:
+    fill(results)
+    axis = Axis.load("releases.toml")
+    attack = attacks("numbers")
+    for number, value in enumerate(NUMBERS):
+        with attack(f"{value!r} in place {place}"):
+            warn.cache_clear()
+            lines = []
+            for release in RELEASES:
+                line = {**changed(value)[place], "release": release}
+                lines += [
+                    json.dumps({**line, "session": f"{turn}", "launch": f"{release}{turn}"}) for turn in (1, 2, 3)
+                ]
+            path = results / "stranger" / f"v2.0.1-{ENVIRONMENT}.jsonl"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("\n".join(lines) + "\n")
+            command("compare", *RELEASES, "--machine", "stranger", "--all")
+            command("regressions", "--machine", "stranger")
+            found = lanes(results, axis, tmp_path / f"memory-{number}")
+            told = [json.dumps(lane_data(lane, axis), allow_nan=False) for lane in found]
+            assert told
+            assert "here" in {lane.name for lane in found}
+    attack.all_survived()
+
+
+def test_something_else_where_a_file_is_expected_is_left_out(
+    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    here = fill(results)
+    axis = Axis.load("releases.toml")
+    attack = attacks("no file")
+    number = len(list(read_launches(results, "here")))
+    makers: dict[str, Callable[[Path], object]] = {
+        "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero"),
+        "a link to /dev/random": lambda path: path.symlink_to("/dev/urandom"),
+        "a pipe": os.mkfifo,
+        "a folder": Path.mkdir,
+        "a link to itself": lambda path: path.symlink_to(path.name),
+        "a link to nothing": lambda path: path.symlink_to("nothing"),
+        "a sparse file of 100 GB": lambda path: os.truncate(path, 100 * 2**30) if not path.write_bytes(b"") else None,
+    }
+    for words, make in makers.items():
+        for name in ("v2.1.0-release-py3.11.jsonl", "v2.0.1-release-py3.9.environments", "machine.json"):
+            with attack(f"{words} called {name}"):
+                warn.cache_clear()
+                path = here / name
+                kept = path.read_bytes() if path.is_file() else None
+                path.unlink(missing_ok=True)
+                make(path)
+                try:
+                    assert len(list(read_launches(results, "here"))) == number
+                    command("compare", *RELEASES, "--machine", "here")
+                    command("environment", "2.0.1", "--machine", "here", "--environment", "release-py3.9")
+                    assert "here" in {lane.name for lane in lanes(results, axis, tmp_path / "memory")}
+                finally:
+                    path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+                    if kept is not None:
+                        path.write_bytes(kept)
+    attack.all_survived()
+
+
+def test_lanes_whose_names_nearly_agree_stay_apart(
+    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    attack = attacks("ids")
+    axis = Axis.load("releases.toml")
+    pairs = [
+        (("a-b", "release-py3.11"), ("a", "b-release-py3.11")),
+        (("a", "release-py3.11"), ("a", "release-py3-11")),
+        (("a.b", "release-py3.11"), ("a-b", "release-py3.11")),
+        (("a b", "release-py3.11"), ("a_b", "release-py3.11")),
+        (("A", "release-py3.11"), ("a", "release-py3.11")),
+        (("a-2-cores", "release-py3.11"), ("a-2", "cores-release-py3.11")),
+        (("é", "release-py3.11"), ("ë", "release-py3.11")),
+        (("a-", "release-py3.11"), ("-a", "release-py3.11")),
+    ]
+    for number, pair in enumerate(pairs):
+        with attack(f"{pair}"):
+            warned.clear()
+            folder = tmp_path / f"{number}"
+            for machine, environment in pair:
+                one = replace(stranger("v2.0.1", 1, "a"), environment=environment)
+                append_launches(folder / machine / f"v2.0.1-{environment}.jsonl", [one])
+            found = lanes(folder, axis, tmp_path / f"memory-{number}")
+            assert len({lane.id.lower() for lane in found}) == len(found), "two lanes would be one file"
+            shown = {(lane.name, lane.environment) for lane in found}
+            for machine, _ in set(pair) - shown:
+                assert any(f"'{machine}'" in said or f"/{machine}" in said for said in warned), (
+                    "a lane is missing without a word"
+                )
+            assert shown
+            warn.cache_clear()
+    attack.all_survived()

@@ -1,0 +1,67 @@
+"""What does a command leave behind that is told to stop at any moment? A sentence, its exit code, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .material import RELEASES, fill
+from .tally import Attacks
+
+COMMAND = "import sys; from torch_history import start; sys.exit(start.main())"
+
+
+def of_group(group: int) -> list[str]:
+    """The living processes of a process group."""
+    listed = subprocess.run(["ps", "-eo", "pgid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    found = [line.split(None, 2) for line in listed.splitlines()]
+    return [line[-1] for line in found if line[0] == str(group) and not line[1].startswith("Z")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_command_that_is_stopped_leaves_nothing(
+    results: Path, tmp_path: Path, root: Path, attacks: Callable[[str], Attacks], number: signal.Signals
+) -> None:
+    fill(results)
+    attack = attacks("signals")
+    html = tmp_path / "html"
+    asked = {
+        "compare": ["compare", *RELEASES, "--markdown"],
+        "publish": ["publish", "--html-dir", str(html), "--results-dir", str(results)],
+    }
+    for name, arguments in asked.items():
+        for part in (0.1, 0.3, 0.6, 1.2, 2.0):
+            after = part * attack.random.uniform(0.8, 1.2)
+            with attack(f"{number.name} {after:.2f} s into {name}"):
+                process = subprocess.Popen(
+                    [sys.executable, "-c", COMMAND, *arguments],
+                    cwd=root,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    start_new_session=True,
+                    env={**os.environ, "HOME": str(tmp_path)},
+                )
+                time.sleep(after)
+                process.send_signal(number)
+                said = process.communicate(timeout=30)[1]
+                ends = time.monotonic() + 2
+                while of_group(process.pid) and time.monotonic() < ends:
+                    time.sleep(0.05)
+                assert not of_group(process.pid), "a process lives on"
+                assert "Traceback" not in said, said[-400:]
+                if number == signal.SIGKILL:
+                    continue
+                early = after < 0.2 and process.returncode == -number  # before Python runs a line of ours
+                assert early or process.returncode in (0, 128 + number), process.returncode
+                assert process.returncode != 128 + number or "Stopped." in said
+                left = [path.name for path in tmp_path.iterdir() if path.name.startswith(".publishing")]
+                assert not left, left
+    attack.all_survived()
