@@ -32,12 +32,13 @@ test: lint
 test-fast: .venv/ready
 	$(BIN)/python -m pytest -m "not releases"
 
-# make lint   ruff, mypy and shellcheck
+# make lint   ruff, mypy, shellcheck, and a check of the documents' prose
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/shellcheck .ci/*
+	$(BIN)/python -m tools.check_prose
 
 # make browser   installs Debian's Chromium, which the browser tests open the site in
 browser:

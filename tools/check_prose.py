@@ -8,6 +8,7 @@ sentence counts as a word. Generated pages are reported apart and never fail. Ex
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import re
 import statistics
@@ -57,9 +58,7 @@ BANNED = {
 }
 """Words and phrases that were coined here or translated, in lower case -> what to write instead."""
 
-_WRITTEN = re.compile(
-    r"<!-- (?:what follows is written by|findings:).*?-->.*?<!-- end(?: of findings)? -->", re.DOTALL
-)
+_WRITTEN = re.compile(r"<!-- (?:what follows is written by|findings:).*?-->.*?<!-- end(?: of findings)? -->", re.DOTALL)
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|vs|etc|approx)\.")
 _CODE = "\ufffc"
 
@@ -101,7 +100,9 @@ class Page:
             found.append(f"the median sentence has {self.median:g} words, more than {MEDIAN}")
         if self.tail > TAIL:
             found.append(f"the 95th percentile is {self.tail} words, more than {TAIL}")
-            found += [f"line {each.line}, {each.words} words: {shown(each)}" for each in self.sentences if each.words > TAIL]
+            found += [
+                f"line {each.line}, {each.words} words: {shown(each)}" for each in self.sentences if each.words > TAIL
+            ]
         for each in self.sentences:
             found += [f'line {each.line}: "{word}", write: {BANNED[word]}: {shown(each)}' for word in banned(each.text)]
         return found
@@ -120,7 +121,7 @@ def prose(text: str) -> Iterator[tuple[int, str]]:
     """The line and the text of each paragraph of a Markdown page, code replaced by one mark."""
     blanked = _WRITTEN.sub(lambda match: "\n" * match.group().count("\n"), text)
     tokens = MarkdownIt("commonmark").enable("table").parse(blanked)
-    for before, token in zip(tokens, tokens[1:], strict=False):
+    for before, token in itertools.pairwise(tokens):
         if before.type == "paragraph_open" and token.type == "inline" and token.map:
             yield token.map[0] + 1, "".join(_plain(token.children or ()))
 
