@@ -32,12 +32,13 @@ test: lint
 test-fast: .venv/ready
 	$(BIN)/python -m pytest -m "not releases"
 
-# make lint   ruff, mypy and shellcheck
+# make lint   ruff, mypy, shellcheck, and a check of the documents' prose
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/shellcheck .ci/*
+	$(BIN)/python -m tools.check_prose
 
 # make browser   installs Debian's Chromium, which the browser tests open the site in
 browser:
@@ -45,19 +46,19 @@ browser:
 
 # make bench   what building an environment costs against a plain install, and a switch between two
 bench: .venv/ready
-	$(BIN)/python -m tests.bench_environments
+	$(BIN)/python -m tools.bench_environments
 
 # make bench-asv   what a run costs against asv's own defaults, both from nothing; takes a quarter of an hour
 bench-asv: .venv/ready
-	$(BIN)/python -m tests.bench_asv_defaults
+	$(BIN)/python -m tools.bench_asv_defaults
 
 # make bench-clock   whether our clock agrees with torch.utils.benchmark; takes three minutes
 bench-clock: .venv/ready
-	$(BIN)/python -m tests.bench_clock
+	$(BIN)/python -m tools.bench_clock
 
 # make bench-site   what publishing costs as the history grows to 1,000 releases; takes ten minutes
 bench-site: .venv/ready
-	$(BIN)/python -m tests.bench_site
+	$(BIN)/python -m tools.bench_site
 
 # make bench-start   what commands take to start and to answer, as ratios; takes two minutes
 bench-start: .venv/ready

@@ -113,7 +113,8 @@ def test_document_answers_release_by_release_from_the_medians_of_launches() -> N
     text = claims.document({"m": launches}, axis, lambda found, machine: [f"{machine} {step.new}" for step in found])
     assert "| claim | 2.0.1 | 2.1.2 |" in text
     assert (
-        "| [Scripting keeps intermediates out of memory](questions/intersection.md) | holds | does not hold |" in text
+        "| [Scripting keeps intermediates out of memory](../questions/intersection.md) | holds | does not hold |"
+        in text
     )
     assert "  - v2.0.1 → v2.1.2, from *holds* to *does not hold*: m v2.1.2\n" in text
     assert "On v2.1.2\n\n- **Scripting keeps intermediates out of memory: does not hold.**" in text

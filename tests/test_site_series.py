@@ -32,7 +32,7 @@ from .site_data import read_lane, write_lane
 
 ROOT = Path(__file__).resolve().parents[1]
 HANGS = 10.0
-"""Seconds in which no page opens that has something wrong in it; how long they take `python -m tests.bench_site` prints."""
+"""Seconds in which no page opens that has something wrong in it; how long they take `python -m tools.bench_site` prints."""
 
 SOLVED = 1e-4
 """How closely a page solves for the scale of sessions."""

@@ -393,7 +393,7 @@ Tell = Callable[[list[Step], str], Sequence[str]]
 
 
 def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell) -> str:
-    """docs/answers.md: each claim release by release, when and why an answer changed, and in a sentence for the newest."""
+    """docs/generated/answers.md: each claim release by release, when and why it changed, and a sentence for the newest."""
     parts = [
         "# The claims, release by release\n\nMade from the launches in `results/` by `torch-history document`; not edited "
         "by hand. How each answer is decided stands in `torch_history/analysis/claims.py`.\n"
@@ -411,7 +411,7 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell
             parts.append("|---" * (len(releases) + 1) + "|\n")
             for question, claim in CLAIMS.items():
                 cells = [found[question][release].word if release in found[question] else "" for release in releases]
-                parts.append(f"| [{claim.words}](questions/{question}.md) | " + " | ".join(cells) + " |\n")
+                parts.append(f"| [{claim.words}](../questions/{question}.md) | " + " | ".join(cells) + " |\n")
             steps = of_history(numbers, axis)
             happened = list(zip(steps, tell(steps, machine), strict=True))
             parts.append("\n### What changed, when and why\n\n")

@@ -54,7 +54,7 @@ def document(check: bool) -> None:
     from ..analysis import compare as said
     from ..analysis.verdicts import history
     from ..reports import calibration as calibrations
-    from ..reports import repeats as again
+    from ..reports import repeats
     from ..reports.coverage import coverage
     from ..reports.pythons import pythons
     from ..site.charts import draw_history
@@ -70,14 +70,14 @@ def document(check: bool) -> None:
     findings = [claims.findings(found, suite.axis), "", "What rose most from one release to the next, by question:", ""]
     files = {
         "README.md": _with_findings("\n".join([*findings, *[f"- {said.escape(line)}" for line in costs]])),
-        "docs/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
-        "docs/answers.md": claims.document(
+        "docs/generated/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
+        "docs/generated/answers.md": claims.document(
             launches, suite.axis, lambda found, machine: said.tell(found, results, machine)
         ),
-        "docs/coverage.md": coverage(launches, suite.axis),
-        "docs/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
-        "docs/again.md": again.document(launches, suite.axis),
-        "docs/calibration.md": calibrations.document(results),
+        "docs/generated/coverage.md": coverage(launches, suite.axis),
+        "docs/generated/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
+        "docs/generated/repeats.md": repeats.document(launches, suite.axis),
+        "docs/generated/calibration.md": calibrations.document(results),
     }
     out = console()
     stale = [name for name, text in files.items() if not _holds(Path(name), text)]

@@ -99,7 +99,7 @@ def calibrate(
 ) -> None:
     """Measure how often verdicts are right on this machine: RELEASE against itself, and changes planted in it.
 
-    Without RELEASE the newest of the lane. Exit code 3 where an aim of docs/calibration.md is missed.
+    Without RELEASE the newest of the lane. Exit code 3 where an aim of docs/generated/calibration.md is missed.
     """
     from . import measure
 

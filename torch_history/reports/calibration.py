@@ -1,4 +1,4 @@
-"""docs/calibration.md and what `torch-history calibrate` prints: how often the verdicts were right."""
+"""docs/generated/calibration.md and what `torch-history calibrate` prints: how often the verdicts were right."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _row(planted: Planted) -> str:
 
 
 def document(results: Path) -> str:
-    """docs/calibration.md: what each machine's calibration showed."""
+    """docs/generated/calibration.md: what each machine's calibration showed."""
     parts = [
         "# How often the verdicts are right",
         "",

@@ -1,4 +1,4 @@
-"""How much was measured, what ran where, and why not? Tables for docs/coverage.md, made from what was measured."""
+"""How much was measured, what ran where, and why not? Tables for docs/generated/coverage.md, made from results/."""
 
 from __future__ import annotations
 

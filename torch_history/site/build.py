@@ -104,6 +104,7 @@ DOCUMENTS = {
     "calibration": "How often the verdicts are right",
     "results": "What is stored",
     "site": "The data behind these pages",
+    "glossary": "What the words mean",
 }
 """The documents that the page on method shows, each in docs/ but calibration, which is made from the results."""
 

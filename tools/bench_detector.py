@@ -1,6 +1,6 @@
-"""Does `torch_history/analysis/steps.py` find what is planted, and nothing else? A table beside asv's and Apache Otava's.
+"""Does `torch_history/analysis/steps.py` find what is planted, and nothing else? A table against asv and Apache Otava.
 
-`python -m tests.bench_detector --otava PYTHON --write`; PYTHON has apache-otava. All three read the same series: ours every
+`python -m tools.bench_detector --otava PYTHON --write`; PYTHON has apache-otava. All three read the same series: ours every
 launch with its session, the others the median of each release. Noise is drawn, or replayed from the launches in results/.
 --write puts what is printed into docs/steps.md.
 """
@@ -313,7 +313,7 @@ def main() -> None:
     text += "\n".join(table(found)) + "\n"
     print(text)
     if asked.write:
-        write_into(PAGE, "python -m tests.bench_detector --write", text)
+        write_into(PAGE, "python -m tools.bench_detector --write", text)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What does the site cost as the history grows? Publishing at several sizes and again after one new release, and opening it.
 
-    python -m tests.bench_site --releases 250 --releases 500 --releases 1000 [--write]
+    python -m tools.bench_site --releases 250 --releases 500 --releases 1000 [--write]
 
 Results are synthetic (tests/synthetic.py): 300 series, two machines. Each publish is a process of its own; each page of the
 largest site is opened from disk several times. `--write` puts the tables into docs/site.md.
@@ -21,13 +21,13 @@ from pathlib import Path
 import click
 from playwright.sync_api import sync_playwright
 
+from tests.conftest import FLAGS
+from tests.synthetic import ROOT, write_tree
 from torch_history.site.build import PAGES, Page
 
-from .conftest import FLAGS
 from .page import write_into
-from .synthetic import ROOT, write_tree
 
-COMMAND = "python -m tests.bench_site --write"
+COMMAND = "python -m tools.bench_site --write"
 
 OPENINGS = 5
 """Of each page; on a shared machine the median is what counts."""

@@ -1,4 +1,4 @@
-"""One launch of `tests/bench_clock.py`, inside a release's environment: how long calls take by each of two clocks.
+"""One launch of `tools/bench_clock.py`, inside a release's environment: how long calls take by each of two clocks.
 
 Prints JSON: call -> seconds by our clock and by a Timer, a number per reading. Importing `benchmarks.common` makes this
 process like one that asv measures in: threads are fixed, and what imports made is out of the garbage collector's sight.

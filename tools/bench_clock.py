@@ -36,7 +36,7 @@ NOT_JUDGED = "collector off in Timer"
 """The end of a call's name where the two clocks differ by intent."""
 
 Launch = dict[str, tuple[list[float], list[float]]]
-"""Call -> seconds by our clock and by the Timer, a number per reading: what `tests/clock_launch.py` prints."""
+"""Call -> seconds by our clock and by the Timer, a number per reading: what `tools/clock_launch.py` prints."""
 
 
 def launched(names: list[str], lane: str, launches: int) -> dict[str, list[Launch]]:
@@ -49,7 +49,7 @@ def launched(names: list[str], lane: str, launches: int) -> dict[str, list[Launc
     turns = [tag for turn in range(launches) for tag in tags[:: -1 if turn % 2 else 1]]
     for tag in track(turns, description="launches"):
         environment.install_project(conf, repo, tag)
-        answer = environment.run(["-m", "tests.clock_launch"], cwd=str(ROOT), display_error=False)
+        answer = environment.run(["-m", "tools.clock_launch"], cwd=str(ROOT), display_error=False)
         found[tag].append(json.loads(answer.splitlines()[-1]))
     return found
 
@@ -102,7 +102,7 @@ def main() -> None:
     text += f"{asked.launches} launches of each release on {describe()['machine']}. {verdict}\n"
     print(text)
     if asked.write:
-        write_into(PAGE, "python -m tests.bench_clock --write", text)
+        write_into(PAGE, "python -m tools.bench_clock --write", text)
     sys.exit(bool(apart))
 
 

@@ -1,8 +1,8 @@
 """Are the largest steps of the history there without this suite? Each is looked for again by a script of plain torch.
 
-`python -m tests.confirm_largest --write` runs a step's script on the release before it and the one after, in turns, and puts
-a table into docs/confirmed.md. Nothing of the suite runs in there: memory is the process's own peak as the kernel has it,
-allocations of large tensors are page faults, operators are events of torch's profiler.
+`python -m tools.confirm_largest --write` runs a step's script on the release before it and the one after, in turns, and puts
+a table into docs/generated/confirmed.md. Nothing of the suite runs in there: memory is the process's own peak as the
+kernel has it, allocations of large tensors are page faults, operators are events of torch's profiler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torch_history.store.launches import read_on_axis
 from .page import write_into
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "confirmed.md"
+PAGE = ROOT / "docs" / "generated" / "confirmed.md"
 LANES = ("3.11", "3.9")
 """The first is the one of which README.md tells."""
 
@@ -253,7 +253,7 @@ def main() -> None:
     text = "\n".join([*lines, *told, ""])
     print(text)
     if asked.write:
-        write_into(PAGE, "python -m tests.confirm_largest --write", text)
+        write_into(PAGE, "python -m tools.confirm_largest --write", text)
 
 
 def _by_script(step: Step, conf: object) -> tuple[float, float] | None:
