@@ -110,7 +110,7 @@ def test_document_answers_release_by_release_from_the_medians_of_launches() -> N
 
     axis = Axis.load(ROOT / "releases.toml")
     launches = [launch("v2.0.1", number, 60.0) for number in (1, 2)] + [launch("v2.1.2", 3, 240.0)]
-    text = claims.document({"m": launches}, axis, lambda found, machine: [f"{machine} {step.new}" for step in found])
+    text = claims.document({"m": launches}, axis, lambda steps, _, machine: [f"{machine} {step.new}" for step in steps])
     assert "| claim | 2.0.1 | 2.1.2 |" in text
     assert (
         "| [Scripting keeps intermediates out of memory](../questions/intersection.md) | holds | does not hold |"

@@ -26,7 +26,7 @@ from torch_history.analysis.steps import (
     regressions,
     unconnected,
 )
-from torch_history.analysis.verdicts import Series, Verdict
+from torch_history.analysis.verdicts import Series, Verdict, history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 
@@ -271,10 +271,10 @@ def test_parts_that_no_session_ties_together_are_judged_apart_and_named() -> Non
     level = {i: 1.0 if i < 5 else 2.0 for i in range(10)} | {8: 3.0, 9: 3.0}
     launches = measured(level.__getitem__, [TAGS[:5], TAGS[5:10]])
     assert where(told(launches)) == [(Kind.STEP, TAGS[8], TAGS[8])]
-    sentences = unconnected(launches, AXIS, LANE)
+    sentences = unconnected(history(launches), AXIS)
     assert len(sentences) == 2
     assert f"No session ties {', '.join(TAGS[5:10])} to other releases in 1 series" in sentences[1]
-    assert unconnected(measured(lambda i: 1.0, in_sessions(TAGS[:10], 5)), AXIS, LANE) == []
+    assert unconnected(history(measured(lambda i: 1.0, in_sessions(TAGS[:10], 5))), AXIS) == []
 
 
 # --- counts and bytes

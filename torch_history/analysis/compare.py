@@ -268,13 +268,13 @@ def _of_case(changes: Sequence[Change], why: Mapping[Series, str]) -> str:
     return f"{question} {parameters}: {first.verdict.words}: {reason} ({metrics})."
 
 
-def tell(steps: Iterable[Step], results_dir: Path, machine: str) -> list[str]:
-    """A sentence per step, spike or drift, with its releases first and its cause last."""
+def tell(steps: Iterable[Step], found: History, results_dir: Path, machine: str) -> list[str]:
+    """A sentence per step, spike or drift of `found`, with its releases first and its cause last."""
 
     def facts(tag: str, environment: str) -> dict[str, Any]:
         return read_environment(results_dir, machine, tag, environment)
 
-    return told(steps, history(read_launches(results_dir, machine)), facts, _device(results_dir, machine))
+    return told(steps, found, facts, _device(results_dir, machine))
 
 
 def told(

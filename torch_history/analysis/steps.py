@@ -154,11 +154,11 @@ def _size(step: Step) -> float:
     return abs(math.log(step.ratio)) if step.ratio and step.ratio > 0 else math.inf
 
 
-def unconnected(launches: Iterable[Launch], axis: Axis, environment: str) -> list[str]:
+def unconnected(history: History, axis: Axis) -> list[str]:
     """A sentence for each part of the axis that no chain of sessions ties to the rest: times are judged within parts."""
     found: Counter[tuple[str, ...]] = Counter()
-    for series, releases in history(launches).items():
-        parts = _parts(_numbers(releases, axis)) if series.environment == environment and series.varies else []
+    for series, releases in history.items():
+        parts = _parts(_numbers(releases, axis)) if series.varies else []
         found.update(tuple(part) for part in parts if len(parts) > 1)
     return [
         f"No session ties {', '.join(part)} to other releases in {count} series: times there are compared apart."

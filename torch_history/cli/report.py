@@ -66,13 +66,13 @@ def document(check: bool) -> None:
     launches = {machine: list(read_on_axis(results, machine, suite.axis)) for machine in machines_in(results)}
     machine, lane, *_ = PICTURE
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
-    costs = said.tell(steps.costliest(steps.of_history(found, suite.axis)), results, machine)
+    costs = said.tell(steps.costliest(steps.of_history(found, suite.axis)), found, results, machine)
     findings = [claims.findings(found, suite.axis), "", "What rose most from one release to the next, by question:", ""]
     files = {
         "README.md": _with_findings("\n".join([*findings, *[f"- {said.escape(line)}" for line in costs]])),
         "docs/generated/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
         "docs/generated/answers.md": claims.document(
-            launches, suite.axis, lambda found, machine: said.tell(found, results, machine)
+            launches, suite.axis, lambda steps, of, machine: said.tell(steps, of, results, machine)
         ),
         "docs/generated/coverage.md": coverage(launches, suite.axis),
         "docs/generated/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
@@ -188,22 +188,19 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     """Say what happened on the whole axis: steps, spikes that recovered and slow drifts, newest release first."""
     from ..analysis import compare as said
     from ..analysis import steps
+    from ..analysis.verdicts import history
     from ..measuring.machine import describe
     from ..store.launches import read_on_axis
 
     suite = suites.load()
     results = suite.results
     machine = said.choose_machine(results, machine, describe()["machine"])
-    stored = [
-        launch
-        for launch in read_on_axis(results, machine, suite.axis)
-        if not questions or launch.benchmark.partition(".")[0] in questions
-    ]
-    found = steps.regressions(stored, suite.axis, environment)
+    stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
+    found = steps.of_history(stored, suite.axis)
     shown = (steps.largest(found) if largest else found)[: limit or None]
-    for line in said.tell(shown, results, machine):
+    for line in said.tell(shown, stored, results, machine):
         click.echo(line)
-    for line in steps.unconnected(stored, suite.axis, environment):
+    for line in steps.unconnected(stored, suite.axis):
         click.echo(line)
     tally = Counter(step.verdict.words for step in found)
     words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"

@@ -159,10 +159,12 @@ def read_file(path: Path, questions: Collection[str] = ()) -> Iterator[Launch]:
     yield from read_lines(path, Launch.from_json, lambda line: not marks or any(mark in line for mark in marks))
 
 
-def read_on_axis(results_dir: Path, machine: str, axis: Container[str]) -> Iterator[Launch]:
+def read_on_axis(
+    results_dir: Path, machine: str, axis: Container[str], environment: str = "", questions: Collection[str] = ()
+) -> Iterator[Launch]:
     """Those of `read_launches` whose release is on the axis; where others are left out a warning names their releases."""
     others = set()
-    for launch in read_launches(results_dir, machine):
+    for launch in read_launches(results_dir, machine, environment, questions):
         if launch.release in axis:
             yield launch
         else:
