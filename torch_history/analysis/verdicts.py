@@ -239,27 +239,40 @@ def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
     A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone
     that nothing disturbed where there are any.
     """
-    found: dict[Series, dict[str, dict[object, tuple[Launch, Case]]]] = defaultdict(lambda: defaultdict(dict))
     launches = sorted(launches, key=lambda launch: launch.started_at)
-    newest = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
+    counts = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
+    found: dict[tuple[str, str], dict[tuple[str, ...], _Releases]] = defaultdict(dict)
     for launch in launches:
-        if newest[launch.environment, launch.benchmark] != launch.version:
-            continue
-        for case in launch.cases:
-            series = Series(launch.environment, launch.benchmark, case.parameters)
-            of_release = found[series][launch.release]
+        benchmark = launch.environment, launch.benchmark
+        if counts[benchmark] == launch.version:
             key = (launch.session, launch.round) if launch.round else launch.launch
-            before_launch, before = of_release.get(key, (launch, case))
-            if before is not case and before.samples:
-                if disturbed(launch) and not disturbed(before_launch):
-                    continue
-                if disturbed(launch) == disturbed(before_launch):
-                    case = structs.replace(before, samples=before.samples + case.samples)
-            of_release[key] = (launch, case)
-    return {
-        series: {release: list(of_release.values()) for release, of_release in found[series].items()}
-        for series in sorted(found)
+            of_benchmark = found[benchmark]
+            for case in launch.cases:
+                of_release = of_benchmark.setdefault(case.parameters, {}).setdefault(launch.release, {})
+                before = of_release.get(key)
+                of_release[key] = (launch, case) if before is None else _again(before, (launch, case))
+    series = {
+        Series(*benchmark, parameters): releases
+        for benchmark, of_benchmark in found.items()
+        for parameters, releases in of_benchmark.items()
     }
+    return {
+        one: {release: list(of_release.values()) for release, of_release in series[one].items()}
+        for one in sorted(series)
+    }
+
+
+_Releases = dict[str, dict[object, tuple[Launch, Case]]]
+
+
+def _again(before: tuple[Launch, Case], now: tuple[Launch, Case]) -> tuple[Launch, Case]:
+    """What counts of a case that was asked for again in the same round."""
+    (before_launch, before_case), (launch, case) = before, now
+    if not before_case.samples or (disturbed(before_launch) and not disturbed(launch)):
+        return now
+    if disturbed(launch) and not disturbed(before_launch):
+        return before
+    return launch, structs.replace(before_case, samples=before_case.samples + case.samples)
 
 
 def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:

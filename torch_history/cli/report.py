@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 from collections import Counter
 from pathlib import Path
@@ -164,6 +165,7 @@ def compare_stored(
         limits = said.parse_fail_on(fail_on) if fail_on is not None else {}
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--fail-on") from error
+    gc.disable()  # what a short command makes goes with its process
     suite = suites.load()
     results = suite.results
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
@@ -192,6 +194,7 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     from ..measuring.machine import describe
     from ..store.launches import read_on_axis
 
+    gc.disable()  # what a short command makes goes with its process
     suite = suites.load()
     results = suite.results
     machine = said.choose_machine(results, machine, describe()["machine"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import operator
 import secrets
 from collections.abc import Collection, Container, Iterator
 from pathlib import Path
@@ -104,9 +105,10 @@ class Launch(Struct, frozen=True):
         """Raises ValueError where `line` is not one launch or holds what none can; it may come from anywhere. A
         key that is not known is a newer version's and passed over."""
         launch = _DECODER.decode(line)
-        for name in _NAMES:
-            if not is_name(getattr(launch, name)):
-                raise ValueError(f"its '{name}' is no name of at most {LONGEST_NAME} printable characters")
+        names = _names_of(launch)
+        if not "".join(names).isprintable() or max(map(len, names)) > LONGEST_NAME:
+            wrong = next(name for name, value in zip(_NAMES, names, strict=True) if not is_name(value))
+            raise ValueError(f"its '{wrong}' is no name of at most {LONGEST_NAME} printable characters")
         if not isinstance(launch.facts.get("conditions", {}), dict):
             raise ValueError("its 'facts.conditions' are no object")
         is_time = metric_of(launch.benchmark).is_positive
@@ -117,6 +119,7 @@ class Launch(Struct, frozen=True):
 
 _DECODER = Decoder(Launch)
 _NAMES = ("session", "launch", "release", "environment", "benchmark", "version", "started_at")
+_names_of = operator.attrgetter(*_NAMES)
 
 
 def append_launches(path: Path, launches: list[Launch]) -> None:

@@ -51,7 +51,8 @@ def that_count(seen: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str
     for environment, benchmark, version, _ in sorted(seen, key=lambda one: one[3]):
         last[environment, benchmark] = version
         stored.add((environment, benchmark, version))
-    ours = here()
+    several = len(stored) > len(last)
+    ours = here() if several else {}
     counts = {key: ours[key[1]] if (*key, ours.get(key[1])) in stored else version for key, version in last.items()}
     for environment, benchmark in sorted(key for key in counts if counts[key] != last[key]):
         warn(
