@@ -22,9 +22,10 @@ from .cards import DEVICES, cards, source
 HERE = Path(__file__).resolve().parent
 
 ENTRY = re.compile(
-    r"(__)?(cuda[A-Z]|cu[A-Z]|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|cudss|nccl|nvshmem|nvml|nvtx)\w+"
+    r"(?!__cudaRegisterLinkedBinary)(__)?(cuda[A-Z]|cu[A-Z]|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|cudss|nccl|nvshmem|nvml|nvtx)\w+"
 )
-"""Names of entries of NVIDIA's libraries, of which only NVRTC is real: it compiles without a GPU."""
+"""Names of entries of NVIDIA's libraries, of which only NVRTC is real: it compiles without a GPU. What registers linked
+binaries has the prefix of an entry and is the compiler's code, part of the library that calls it."""
 
 LIBRARY = re.compile(
     r"lib(cuda|cudart|cublas|cublasLt|cudnn\w*|cufft\w*|cufile\w*|curand|cusolver\w*|cusparse|cusparseLt|cupti|cudss\w*|nccl|"

@@ -91,6 +91,8 @@ int cuDeviceComputeCapability(int *major, int *minor) {
 }
 
 SUCCEEDS(cuInit)
+SUCCEEDS(cuLogsRegisterCallback)
+SUCCEEDS(cuLogsUnregisterCallback)
 SUCCEEDS(cudaSetDeviceFlags)
 SUCCEEDS(cudaDeviceSetLimit)
 SUCCEEDS(cudaDeviceSetCacheConfig)

@@ -65,7 +65,18 @@ SUCCEEDS(__cudaRegisterFatBinaryEnd)
 SUCCEEDS(__cudaUnregisterFatBinary)
 SUCCEEDS(__cudaRegisterVar)
 SUCCEEDS(__cudaRegisterManagedVar)
+SUCCEEDS(__cudaRegisterTexture)
+SUCCEEDS(__cudaRegisterSurface)
 char __cudaInitModule(void) { return 1; }
+
+/* Textures of CUDA 10 are described while a library is loaded; the structure is handed back as it was given. */
+struct channel {
+    int bits[4], kind;
+};
+
+struct channel cudaCreateChannelDesc(int x, int y, int z, int w, int kind) {
+    return (struct channel){{x, y, z, w}, kind};
+}
 
 /* What stands between <<<...>>> and the launch: the compiler's code pushes it and the kernel's stub pops it. */
 static __thread struct {

@@ -19,10 +19,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block *on_device, *on_host;
 static size_t taken;
 
-/* Device addresses are aligned as cudaMalloc's pages are; a block of no bytes still needs an address. */
+/* What addresses are multiples of: more than the 256 bytes of the real cudaMalloc, so that no kernel is chosen otherwise. */
 static const size_t PAGE = 4096;
 
-static size_t pages(size_t bytes) { return bytes ? (bytes + PAGE - 1) / PAGE * PAGE : PAGE; }
+static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
 static struct block **holding(struct block **list, const void *address) {
     for (; *list; list = &(*list)->next)
@@ -58,6 +58,8 @@ static int64_t removed(struct block **list, const void *address) {
 
 int allocate(void **address, size_t bytes, const char *name) {
     int error = SUCCESS;
+    *address = NULL;
+    if (!bytes) return SUCCESS;
     pthread_mutex_lock(&lock);
     if (bytes > card()->memory - taken) {
         error = OUT_OF_MEMORY;
