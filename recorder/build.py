@@ -33,6 +33,8 @@ LIBRARY = re.compile(
 )
 """Files of those libraries, as a wheel asks for them; some wheels bring them along under a name with a digest in it."""
 
+NVRTC = re.compile(r"libnvrtc")
+
 STATIC_RUNTIME = "libc10_cuda.so"
 """torch 1.12 and 1.13 hold a copy of the runtime in this library, which calls go to past every preloaded one."""
 
@@ -77,7 +79,7 @@ class Built(NamedTuple):
     def surroundings(self, card: str = "", caching: bool = True) -> dict[str, str]:
         """The environment variables of a process that runs on this recorder, on `card` or else the default.
 
-        Without `caching` every tensor is an allocation of its own, so that the recorder's bytes are those that were asked for.
+        Without `caching` every tensor is an allocation of its own, and the recorder's bytes are those that were asked for.
         """
         environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
         paths = [str(self.folder / "lib"), *(str(path) for path in _nvrtc_folders(self.wheel))]
@@ -155,7 +157,7 @@ def build(
 
 
 class _Asked(NamedTuple):
-    """What a wheel asks for: entries and files of NVIDIA's libraries, and the static copies of entries with their offsets."""
+    """What a wheel asks for: entries and files of NVIDIA's libraries, and static copies of entries with their offsets."""
 
     entries: set[str]
     libraries: set[str]
@@ -165,9 +167,9 @@ class _Asked(NamedTuple):
 def _read(libraries: Iterable[Path]) -> _Asked:
     asked = _Asked(set(), set(), [])
     for path in libraries:
-        if LIBRARY.fullmatch(path.name) or "nvrtc" in path.name and not path.name.startswith("libcaffe2"):
+        if LIBRARY.fullmatch(path.name) or NVRTC.match(path.name):
             continue
-        # Entries that the wheel holds itself count as well: cuBLAS is part of it up to 1.12, and gives way to a preloaded one.
+        # Entries that the wheel holds itself count as well: up to 1.12 cuBLAS is part of it, and gives way to a preloaded one.
         names = (line.split()[-1].partition("@")[0] for line in _run("nm", "-D", str(path)).splitlines())
         asked.entries.update(name for name in names if ENTRY.fullmatch(name))
         needed = re.findall(r"\(NEEDED\).*\[(.+)\]", _run("readelf", "-d", str(path)))
@@ -221,7 +223,7 @@ def redirection_source(static: list[tuple[str, int]]) -> str:
     lines = ["const struct redirection recorder_redirections[] = {"]
     lines += [f'    {{"{STATIC_RUNTIME}", {offset}, (void *){name}}},' for name, offset in static]
     # Declared without arguments, and not at all in recorder.h: only the addresses are taken.
-    declared = "".join(f"extern char {name}_address __asm__(\"{name}\");\n" for name, _ in static)
+    declared = "".join(f'extern char {name}_address __asm__("{name}");\n' for name, _ in static)
     lines = [re.sub(r"\(void \*\)(\w+)", r"&\1_address", line) for line in lines]
     return declared + "\n".join([*lines, "    {0},", "};", ""])
 
@@ -239,7 +241,9 @@ def _run(*command: str) -> str:
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True, errors="replace").stdout
     except FileNotFoundError as error:
-        raise Refused(f"Building the recorder needs {command[0]}, which is not here: install gcc and binutils.") from error
+        raise Refused(
+            f"Building the recorder needs {command[0]}, which is not here: install gcc and binutils."
+        ) from error
     except subprocess.CalledProcessError as error:
         raise Refused(f"Building the recorder failed: {command[0]} said: {error.stderr.strip()[-600:]}") from error
 

@@ -15,13 +15,20 @@ DEVICES = HERE / "devices.toml"
 OPAQUE = ("name", "uuid", "luid", "luidDeviceNodeMask", "reserved")
 """Members of cudaDeviceProp that say nothing of what a card can do."""
 
-FIELDS = ("totalGlobalMem", "major", "minor", "maxThreadsPerMultiProcessor", "maxBlocksPerMultiProcessor", "sharedMemPerBlock")
+FIELDS = (
+    "totalGlobalMem",
+    "major",
+    "minor",
+    "maxThreadsPerMultiProcessor",
+    "maxBlocksPerMultiProcessor",
+    "sharedMemPerBlock",
+)
 """The numbers of a card that the recorder itself reads, in the order of `struct card` in recorder.h."""
 
 
 class Member(NamedTuple):
-    """One member of cudaDeviceProp: its C type, its name, how many elements, by which numbers cudaDeviceGetAttribute asks for
-    each, and the first and last major version of CUDA that has it."""
+    """One member of cudaDeviceProp: its C type, its name, how many elements, by which number cudaDeviceGetAttribute asks
+    for each, and the first and last major version of CUDA that has it."""
 
     type: str
     name: str
@@ -41,7 +48,9 @@ class Card(NamedTuple):
 
 def members(path: Path = HERE / "properties.txt") -> list[Member]:
     """The members of cudaDeviceProp of all versions of CUDA, in order."""
-    form = re.compile(r"(char|int|unsigned int|size_t) (\w+)(?:\[(\d+)\])?(?: = ([\d ]+?))?(?: from (\d+))?(?: until (\d+))?")
+    form = re.compile(
+        r"(char|int|unsigned int|size_t) (\w+)(?:\[(\d+)\])?(?: = ([\d ]+?))?(?: from (\d+))?(?: until (\d+))?"
+    )
     found = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
@@ -77,7 +86,7 @@ def _card(key: str, every: dict[str, Any], own: dict[str, Any]) -> Card:
 
 
 def _elements(key: str, member: Member, given: Any, none: bool) -> list[int]:
-    if none and given is None or isinstance(given, bool):
+    if isinstance(given, bool) or (none and given is None):
         return [int(bool(given))] * member.elements
     elements = given if isinstance(given, list) else [given]
     if len(elements) == member.elements and all(isinstance(element, int) and element > 0 for element in elements):

@@ -165,8 +165,8 @@ class Recording:
         if self.read_backs and not reads_by_design:
             read = sum(copy.bytes for copy in self.read_backs)
             raise Refused(
-                f"The host read {read} bytes back from the device after a kernel was launched, and no kernel ran: what follows "
-                "may depend on wrong values. Leave this case out, or name why the values decide nothing."
+                f"The host read {read} bytes back from the device after a kernel was launched, and no kernel ran: what "
+                "follows may depend on wrong values. Leave this case out, or name why the values decide nothing."
             )
 
 
@@ -189,7 +189,7 @@ def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(None)
     if not hasattr(library, "recorder_count"):
         raise Refused(
-            "This process does not run on the recorder: start it with the variables of `Built.surroundings`, which preload it."
+            "This process does not run on the recorder: start it with the variables of `Built.surroundings`, which load it."
         )
     library.recorder_count.restype = ctypes.c_size_t
     library.recorder_read.restype = library.recorder_next.restype = library.recorder_bytes.restype = ctypes.c_size_t

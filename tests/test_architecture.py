@@ -1,6 +1,7 @@
 """Do the arrows between the packages point one way, and is what is committed free of one machine's particulars?
 
 benchmarks -> workloads, measure; workloads -> torch, numpy; measure -> torch; torch_history -> asv, never torch.
+recorder -> torch_history; what of it runs inside a release imports torch at most.
 """
 
 from __future__ import annotations
@@ -57,6 +58,14 @@ def test_measure_imports_torch_and_numpy_only_and_never_workloads() -> None:
 
 def test_benchmarks_import_asv_runner_torch_numpy_measure_and_workloads_only() -> None:
     assert imported_by("benchmarks").keys() <= {"asv_runner", "torch", "numpy", "measure", "workloads"}
+
+
+def test_what_of_the_recorder_runs_inside_a_release_imports_torch_at_most() -> None:
+    inside = [ROOT / "recorder" / name for name in ("__init__.py", "record.py", "counts.py")]
+    named = {name for path in inside for name in imports(path.read_text(), "recorder")}
+    assert named - sys.stdlib_module_names - {"recorder"} == {"torch"}
+    for path in inside:
+        ast.parse(path.read_text(), feature_version=(3, 9))
 
 
 def test_imports_are_seen_wherever_they_stand() -> None:
