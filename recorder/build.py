@@ -55,11 +55,13 @@ DROPPED = (
 
 
 class Wheel(NamedTuple):
-    """A torch release in an environment: where its packages are, its version, and the CUDA it was built with."""
+    """A torch release in an environment: where its packages are, its version, the CUDA it was built with, and cuDNN's number
+    of the version that it requires, 0 where it holds cuDNN itself."""
 
     packages: Path
     version: str
     cuda: tuple[int, int]
+    cudnn: int = 0
 
     @property
     def libraries(self) -> list[Path]:
@@ -117,13 +119,24 @@ def find_wheel(environment: Path) -> Wheel:
             f"torch {name} in {environment} was built without CUDA, so it has nothing to tell of a GPU: install the package "
             "index's default wheel."
         )
-    wheel = Wheel(folder, name, (int(cuda[1]), int(cuda[2])))
+    wheel = Wheel(folder, name, (int(cuda[1]), int(cuda[2])), _cudnn(folder))
     if not _nvrtc_folders(wheel):
         raise Refused(
             f"torch {name} needs NVRTC to compile what it fuses, and {environment} holds none: install nvidia-cuda-nvrtc "
             f"for CUDA {cuda[1]}.{cuda[2]}."
         )
     return wheel
+
+
+def _cudnn(packages: Path) -> int:
+    """The number by which cuDNN would tell its version: 8500 for 8.5.0 and 90100 for 9.1.0. A release decides by it."""
+    for path in packages.glob("torch-*.dist-info/METADATA"):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        required = re.search(r"^Requires-Dist: nvidia-cudnn\S* ?\(?==(\d+)\.(\d+)\.(\d+)", text, re.MULTILINE)
+        if required:
+            major, minor, patch = (int(part) for part in required.groups())
+            return (10_000 if major >= 9 else 1_000) * major + 100 * minor + patch
+    return 0
 
 
 def _nvrtc_folders(wheel: Wheel) -> list[Path]:
@@ -140,14 +153,17 @@ def build(
     compiler will not do.
     """
     wheel = find_wheel(environment)
-    asked = _read(wheel.libraries)
+    asked = _read(wheel)
     target = folder or environment / "recorder"
     (target / "lib").mkdir(parents=True, exist_ok=True)
     objects = compile_bodies(target, wheel.cuda, without)
     bodies = _defined(objects)
+    generated = source(cards(devices), wheel.cuda[0]) + redirection_source(asked.static)
+    if wheel.cudnn:
+        generated += f"size_t cudnnGetVersion(void) {{ return {wheel.cudnn}; }}\n"
+        bodies.add("cudnnGetVersion")
     stubs = sorted((asked.entries | {name for name, _ in asked.static} | set(without)) - bodies)
-    generated = source(cards(devices), wheel.cuda[0]) + stub_source(stubs) + redirection_source(asked.static)
-    link(target, objects, generated)
+    link(target, objects, generated + stub_source(stubs))
     for name in {*asked.libraries, "libcuda.so.1", "libcuda.so"}:
         # The loader knows a library that it has by its file: under every name it is the one that was preloaded.
         link_path = target / "lib" / name
@@ -164,12 +180,12 @@ class _Asked(NamedTuple):
     static: list[tuple[str, int]]
 
 
-def _read(libraries: Iterable[Path]) -> _Asked:
-    asked = _Asked(set(), set(), [])
-    for path in libraries:
+def _read(wheel: Wheel) -> _Asked:
+    asked = _Asked(_of_triton(wheel), set(), [])
+    for path in wheel.libraries:
         if LIBRARY.fullmatch(path.name) or NVRTC.match(path.name):
             continue
-        # Entries that the wheel holds itself count as well: up to 1.12 cuBLAS is part of it, and gives way to a preloaded one.
+        # Entries that the wheel holds itself count too: up to 1.12 cuBLAS is part of it, and gives way to a preloaded one.
         names = (line.split()[-1].partition("@")[0] for line in _run("nm", "-D", str(path)).splitlines())
         asked.entries.update(name for name in names if ENTRY.fullmatch(name))
         needed = re.findall(r"\(NEEDED\).*\[(.+)\]", _run("readelf", "-d", str(path)))
@@ -177,6 +193,14 @@ def _read(libraries: Iterable[Path]) -> _Asked:
         if path.name == STATIC_RUNTIME and not any("cudart" in name for name in needed):
             asked.static.extend(_static_entries(path))
     return asked
+
+
+def _of_triton(wheel: Wheel) -> set[str]:
+    """The entries of the driver in the C that Triton compiles where it runs, from its own sources."""
+    triton = wheel.packages / "triton"
+    paths = [path for kind in ("*.c", "*.py") for path in triton.rglob(kind)]
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in paths)
+    return {name for text in texts for name in re.findall(r"\bcu[A-Z]\w+", text)}
 
 
 def _static_entries(path: Path) -> list[tuple[str, int]]:

@@ -112,7 +112,7 @@ def source(all_cards: dict[str, Card], cuda_major: int) -> str:
                 lines.append(f"    .{m.name} = {{{', '.join(str(value) for value in card.values[m.name])}}},")
         lines += ["};", f"static const struct attribute {card.key}_attributes[] = {{"]
         for m in members():
-            pairs = zip(m.attributes, card.values.get(m.name, []))
+            pairs = zip(m.attributes, card.values[m.name] if m.attributes else [], strict=True)
             lines += [f"    {{{number}, {value}}}," for number, value in pairs]
         lines += ["};", ""]
     lines.append("const struct card recorder_cards[] = {")

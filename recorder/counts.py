@@ -13,17 +13,17 @@ from typing import NamedTuple
 import torch
 
 from . import Refused
-from .record import Recording, caching, recording
+from .record import Recording, caching, explained, recording
 
 
 class Launched(NamedTuple):
-    """What one call does with the caching allocator. Bytes are above those at the beginning, after the cache was emptied.
+    """What one call does with the caching allocator, whose cache was emptied before.
 
-    `peak_allocated`: bytes in blocks that tensors hold, whole blocks where a rest was too small to split. `peak_reserved`:
-    bytes of segments, what a GPU must have free. Both depend on what the live tensors' segments had left over, so they are
-    the same only after the same calls. `kernels`: names in order. `library_calls`: calls of cuBLAS in order. `copied`: bytes
-    of each copy by direction. `waits`: how often the host waited for the device. `assumptions`: how many answers depended on
-    registers that the recorder does not know.
+    `peak_allocated`: bytes in blocks that tensors hold, whole blocks where a rest was too small to split, above those at the
+    beginning. `peak_reserved`: bytes of all segments, inputs' and workspaces' among them, which a GPU must have. Both depend
+    on what the live tensors' segments had left over, so they are the same only after the same calls. `kernels`: names in
+    order. `library_calls`: calls of cuBLAS in order. `copied`: bytes of each copy by direction. `waits`: how often the host
+    waited for the device. `assumptions`: how many answers depended on registers that the recorder does not know.
     """
 
     peak_allocated: int
@@ -59,14 +59,14 @@ def launched(call: Callable[[], object], reads_by_design: str = "") -> Launched:
         )
     _empty()
     torch.cuda.reset_peak_memory_stats()
-    allocated, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    allocated = torch.cuda.memory_allocated()
     recorded = _recorded(call, reads_by_design)
     copied: dict = {}
     for copy in recorded.copies:
         copied.setdefault(copy.direction, []).append(copy.bytes)
     return Launched(
         peak_allocated=torch.cuda.max_memory_allocated() - allocated,
-        peak_reserved=torch.cuda.max_memory_reserved() - reserved,
+        peak_reserved=torch.cuda.max_memory_reserved(),
         kernels=recorded.kernels,
         library_calls=recorded.library_calls,
         copied=copied,
@@ -91,7 +91,7 @@ def requested(call: Callable[[], object], reads_by_design: str = "") -> Requeste
 
 
 def _recorded(call: Callable[[], object], reads_by_design: str) -> Recording:
-    with recording() as recorded:
+    with explained(), recording() as recorded:
         result = call()
     del result
     recorded.sound(reads_by_design)

@@ -150,24 +150,46 @@ class Recording:
         `reads_by_design` names why what is read back decides nothing (`save_on_cpu` copies back what it saved); such
         copies are then counted like others.
         """
-        missing = Counter(_all_of("missing"))
-        if missing:
-            raise Refused(
-                f"{_list(missing)} of CUDA was called in this process and the recorder has no body for it, so what "
-                "followed may not be what a GPU would show: give it one in recorder/, or leave this case out."
-            )
-        refused = Counter(_all_of("refusal"))
-        if refused:
-            raise Refused(
-                f"{_list(refused)} was asked for in this process, which cannot be told without a GPU: a time, an attribute "
-                "that the card lacks or a kernel that nobody registered. Leave this case out, or complete the card."
-            )
+        reason = unanswered()
+        if reason:
+            raise Refused(reason)
         if self.read_backs and not reads_by_design:
             read = sum(copy.bytes for copy in self.read_backs)
             raise Refused(
                 f"The host read {read} bytes back from the device after a kernel was launched, and no kernel ran: what "
                 "follows may depend on wrong values. Leave this case out, or name why the values decide nothing."
             )
+
+
+def unanswered() -> str:
+    """One sentence on what this process asked of CUDA that the recorder could not answer; empty where it answered all."""
+    missing = Counter(_all_of("missing"))
+    if missing:
+        return (
+            f"{_list(missing)} of CUDA was called in this process and the recorder has no body for it, so what "
+            "followed may not be what a GPU would show: give it one in recorder/, or leave this case out."
+        )
+    refused = Counter(_all_of("refusal"))
+    if refused:
+        return (
+            f"{_list(refused)} was asked for in this process, which cannot be told without a GPU: a time, an attribute "
+            "that the card lacks or a kernel that nobody registered. Leave this case out, or complete the card."
+        )
+    return ""
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Turns an exception inside the block into Refused where something could not be answered, which is its likely cause."""
+    try:
+        yield
+    except Refused:
+        raise
+    except Exception as error:
+        reason = unanswered()
+        if reason:
+            raise Refused(reason) from error
+        raise
 
 
 def _list(names: Counter[str]) -> str:
