@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from . import Refused
 from .cards import DEVICES, cards, source
+from .record import NO_CACHING
 
 HERE = Path(__file__).resolve().parent
 
@@ -55,7 +56,7 @@ DROPPED = (
     "CUDA_LAUNCH_BLOCKING",
     "PYTORCH_CUDA_ALLOC_CONF",
     "PYTORCH_ALLOC_CONF",
-    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    NO_CACHING,
 )
 """Variables that change what is allocated, which a process on the recorder does not inherit."""
 
@@ -104,7 +105,7 @@ class Built(NamedTuple):
         if card:
             environment["RECORDER_CARD"] = card
         if not caching:
-            environment["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
+            environment[NO_CACHING] = "1"
         return environment
 
 

@@ -18,7 +18,9 @@ const struct card *card(void) {
     return chosen = each;
 }
 
+/* For record.py: which card is pretended, and its compute capability as one number. */
 const char *recorder_card(void) { return card()->name; }
+int recorder_capability(void) { return 10 * card()->major + card()->minor; }
 
 static int attribute(int *value, int number, int device, const char *name) {
     if (device != 0) return failed(INVALID_DEVICE);

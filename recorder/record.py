@@ -43,6 +43,10 @@ BLOCK = 512
 """Bytes of which a block of PyTorch's caching allocator is a multiple. Source: kMinBlockSize in CUDACachingAllocator.cpp."""
 
 
+NO_CACHING = "PYTORCH_NO_CUDA_MEMORY_CACHING"
+"""The variable that switches PyTorch's caching allocator off, read when a process first allocates on the device."""
+
+
 class Event(NamedTuple):
     """One thing that the process asked of CUDA. `name`: the kernel's, or the entry's. `bytes`: of memory, a copy or a fill;
     otherwise 0. `direction`: of a copy; otherwise empty."""
@@ -227,9 +231,14 @@ def card() -> str:
     return name.decode()
 
 
+def capability() -> str:
+    """The pretended card's compute capability, as `sm_75`. Raises Refused where this process runs on no recorder."""
+    return f"sm_{_library().recorder_capability()}"
+
+
 def caching() -> bool:
     """Whether PyTorch's caching allocator stands between tensors and cudaMalloc in this process."""
-    return "PYTORCH_NO_CUDA_MEMORY_CACHING" not in os.environ
+    return NO_CACHING not in os.environ
 
 
 def taken() -> int:

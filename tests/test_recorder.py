@@ -312,11 +312,44 @@ def test_eager_intersection_takes_its_analytic_bytes(built: Built) -> None:
     """Four tensors of [30,000, 500] float32 live at once, in 9 kernels, of which the result stays."""
     whole = 30_000 * 500 * 4
     asked = json.loads(run(built, INTERSECTION, caching=False))
+    kernels = asked.pop("kernels")
     assert asked == {"peak": 4 * whole, "retained": whole, "in_blocks": 4 * (whole + 256), "allocations": 9}
     made = json.loads(run(built, INTERSECTION))
-    assert len(made["kernels"]) == 9
+    assert made["kernels"] == kernels
+    assert len(kernels) == 9
     assert (made["library_calls"], made["copied"], made["waits"]) == ([], {}, 0)
     assert made["peak_allocated"] == 4 * 29 * 2**21
+
+
+CASE = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+os.environ["TORCH_HISTORY_DEVICE"] = "recorder"
+from measure import counted, device
+from recorder import Refused
+from workloads import intersection, saved_tensors, selection
+device.ready(device.name())
+print(json.dumps(counted.counts(saved_tensors, "save_on_cpu", "product small", 0)))
+print(json.dumps([counted.counts(intersection, "scripted", "small", 0) for _ in range(2)]))
+try:
+    counted.counts(selection, "mask", "vector 50 % x 1", 0)
+except Refused as refused:
+    print(refused)
+"""
+
+
+@pytest.mark.releases
+def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built: Built) -> None:
+    saved, scripted, refused = run(built, CASE).splitlines()
+    square = 2_000 * 2_000 * 4
+    found = json.loads(saved)
+    assert found["copied"] == {"device to host": [square] * 2, "host to device": [square] * 2}
+    assert (found["host_syncs"], found["gradients"]) == (4, 1)
+    assert found["form"] == ["float32 []", "float32 [2000, 2000]", "float32 [2000, 2000]"]
+    once, again = json.loads(scripted)
+    assert once == again
+    assert (once["peak_memory"], once["kernels"], once["fusion_groups"]) == (60_000_000, 1, 1)
+    assert refused.startswith("The host read 4 bytes back")
 
 
 def test_an_environment_holds_no_nvidia_package_but_nvrtc() -> None:
