@@ -14,10 +14,11 @@ from typing import Any
 
 import torch
 
-from recorder import Refused
+from recorder import Refused, record
 from recorder.counts import launched, requested
 from recorder.record import NO_CACHING, explained
 
+from . import device
 from .clock import WARM_UP_CALLS
 from .profile import fusion_groups
 
@@ -85,7 +86,11 @@ def _requested(workload: ModuleType, variant: str, size: str, seed: int) -> dict
 
 
 def _warm(workload: ModuleType, variant: str, size: str, seed: int) -> tuple:
-    """The case's call, after its warm-up, and the form of its result."""
+    """The case's call, after its warm-up, and the form of its result.
+
+    Raises device.DeviceUnavailable where the wheel holds no code for the card.
+    """
+    device.require_code_for(record.capability())
     with explained():
         call = workload.variants[variant](workload.inputs(size, "cuda", seed))
         for _ in range(getattr(workload, "WARM_UP_CALLS", WARM_UP_CALLS)):

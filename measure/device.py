@@ -56,21 +56,17 @@ def ready(device: str) -> None:
     Raises DeviceUnavailable where there is no usable GPU, or the wheel holds no code for it or for the recorder's card.
     """
     torch.set_num_threads(THREADS)
-    if device == "recorder":
-        from recorder import record
-
-        _has_code_for(record.capability())
-        return
     if device != "cuda":
         return
     if not torch.cuda.is_available():
         raise DeviceUnavailable(f"torch {torch.__version__} sees no usable GPU")
-    _has_code_for("sm_{}{}".format(*torch.cuda.get_device_capability()))
+    require_code_for("sm_{}{}".format(*torch.cuda.get_device_capability()))
     torch.cuda.init()
 
 
-def _has_code_for(capability: str) -> None:
-    """Raises DeviceUnavailable where the wheel holds no code for `capability`. Asks the wheel and does not touch CUDA."""
+def require_code_for(capability: str) -> None:
+    """Raises DeviceUnavailable where the wheel holds no code for `capability` ("sm_75"). The question needs no GPU, but a
+    process that asked it cannot fork one that uses CUDA."""
     archs = torch._C._cuda_getArchFlags().split()
     if not runs(capability, archs):
         raise DeviceUnavailable(

@@ -1,6 +1,6 @@
 """Do the arrows between the packages point one way, and is what is committed free of one machine's particulars?
 
-benchmarks -> workloads, measure; workloads -> torch, numpy; measure -> torch; torch_history -> asv, never torch.
+benchmarks -> workloads, measure; workloads -> torch, numpy; measure -> torch, recorder; torch_history -> asv, never torch.
 recorder -> torch_history; what of it runs inside a release imports torch at most.
 """
 
@@ -52,8 +52,8 @@ def test_workloads_import_torch_and_numpy_only() -> None:
     assert imported_by("workloads").keys() <= {"torch", "numpy"}
 
 
-def test_measure_imports_torch_and_numpy_only_and_never_workloads() -> None:
-    assert imported_by("measure").keys() <= {"torch", "numpy"}
+def test_measure_imports_torch_numpy_and_the_recorder_only_and_never_workloads() -> None:
+    assert imported_by("measure").keys() <= {"torch", "numpy", "recorder"}
 
 
 def test_benchmarks_import_asv_runner_torch_numpy_measure_and_workloads_only() -> None:
