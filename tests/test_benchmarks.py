@@ -340,7 +340,11 @@ def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(c
     ("child", "kind", "sentence"),
     [
         ("size not asked for", "not_asked", "size small was not asked for: set TORCH_HISTORY_SIZES=small"),
-        ("no such device", "unavailable", "TORCH_HISTORY_DEVICE is 'tpu', and a measurement runs on 'cpu' or 'cuda'"),
+        (
+            "no such device",
+            "unavailable",
+            "TORCH_HISTORY_DEVICE is 'tpu', and a measurement runs on 'cpu' or 'cuda', or on the 'recorder'",
+        ),
         ("kernels on a CPU", "unavailable", "kernels and waits of the host exist on a GPU only"),
     ],
 )
