@@ -52,8 +52,8 @@ def wanted(what: str) -> bool:
 def ready(device: str) -> None:
     """Prepares this process to measure on `device`: fixes the threads, and on a GPU starts CUDA.
 
-    Raises DeviceUnavailable where there is no usable GPU, or the wheel holds no code for it. On the recorder nothing is asked
-    here, because a process that asked could not fork the ones that count.
+    Raises DeviceUnavailable where there is no usable GPU, or the wheel holds no code for it. On the recorder nothing is
+    asked here, because a process that asked could not fork the ones that count.
     """
     torch.set_num_threads(THREADS)
     if device != "cuda":

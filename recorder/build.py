@@ -36,14 +36,18 @@ LIBRARY = re.compile(
 
 NVRTC = re.compile(r"libnvrtc")
 
-STATIC_RUNTIME = "libc10_cuda.so"
-"""torch 1.12 and 1.13 hold a copy of the runtime in this library, which calls go to past every preloaded one."""
+STATIC_ENTRY = re.compile(r"((__)?cuda|cudnn)[A-Z]\w+")
+"""Entries of which libraries of torch 1 hold a static copy, whose calls go past every preloaded entry: the runtime's in
+libtorch_python, in 1.12 and 1.13 in libc10_cuda as well, and up to 1.12 cuDNN's in libtorch_cuda."""
 
 JUMP_BYTES = 12
 """Bytes of the jump in redirect.c, which every overwritten entry must have room for."""
 
 UNRECORDED = re.compile(r"cupti\w+")
 """Entries that fail without a word in the log: the profiler's, which is told that there is nothing to profile."""
+
+TEXT = re.compile(r"\w+Get(Error|Status|LastError)(String|Name)?")
+"""Entries that return a text about an error, which is printed: theirs must be one."""
 
 DROPPED = (
     "CUDA_VISIBLE_DEVICES",
@@ -169,7 +173,7 @@ def build(
     if wheel.cudnn:
         generated += f"size_t cudnnGetVersion(void) {{ return {wheel.cudnn}; }}\n"
         bodies.add("cudnnGetVersion")
-    stubs = sorted((asked.entries | {name for name, _ in asked.static} | set(without)) - bodies)
+    stubs = sorted((asked.entries | {copy.name for copy in asked.static} | set(without)) - bodies)
     link(target, objects, generated + stub_source(stubs))
     for name in {*asked.libraries, "libcuda.so.1", "libcuda.so"}:
         # The loader knows a library that it has by its file: under every name it is the one that was preloaded.
@@ -179,16 +183,25 @@ def build(
     return Built(target, wheel, sorted(bodies & asked.entries), stubs)
 
 
+class Static(NamedTuple):
+    """A static copy of an entry: the library that holds it, the entry's name, and where it is in the library, in bytes."""
+
+    library: str
+    name: str
+    offset: int
+
+
 class _Asked(NamedTuple):
-    """What a wheel asks for: entries and files of NVIDIA's libraries, and static copies of entries with their offsets."""
+    """What a wheel asks for: entries and files of NVIDIA's libraries, and static copies of entries."""
 
     entries: set[str]
     libraries: set[str]
-    static: list[tuple[str, int]]
+    static: list[Static]
 
 
 def _read(wheel: Wheel) -> _Asked:
     asked = _Asked(_of_triton(wheel), set(), [])
+    runtimes = []
     for path in wheel.libraries:
         if LIBRARY.fullmatch(path.name) or NVRTC.match(path.name):
             continue
@@ -197,9 +210,14 @@ def _read(wheel: Wheel) -> _Asked:
         asked.entries.update(name for name in names if ENTRY.fullmatch(name))
         needed = re.findall(r"\(NEEDED\).*\[(.+)\]", _run("readelf", "-d", str(path)))
         asked.libraries.update(name for name in needed if LIBRARY.fullmatch(name))
-        if path.name == STATIC_RUNTIME and not any("cudart" in name for name in needed):
-            asked.static.extend(_static_entries(path))
-    return asked
+        static = _static_entries(path) if wheel.version.startswith("1.") else []
+        asked.static.extend(static)
+        if static and not any("cudart" in name for name in needed):
+            runtimes.append({copy.name for copy in static})
+    # A library may have functions of its own with such names. The runtime's are in every library that needs no other.
+    names_of_runtime = set.intersection(*runtimes) if runtimes else set()
+    static = [copy for copy in asked.static if copy.name.startswith("cudnn") or copy.name in names_of_runtime]
+    return asked._replace(static=static)
 
 
 def _of_triton(wheel: Wheel) -> set[str]:
@@ -210,12 +228,13 @@ def _of_triton(wheel: Wheel) -> set[str]:
     return {name for text in texts for name in re.findall(r"\bcu[A-Z]\w+", text)}
 
 
-def _static_entries(path: Path) -> list[tuple[str, int]]:
+def _static_entries(path: Path) -> list[Static]:
     found = []
     for line in _run("nm", "-S", str(path)).splitlines():
         fields = line.split()
-        if len(fields) == 4 and fields[2] in "tT" and ENTRY.fullmatch(fields[3]) and int(fields[1], 16) >= JUMP_BYTES:
-            found.append((fields[3], int(fields[0], 16)))
+        local = len(fields) == 4 and fields[2] == "t" and STATIC_ENTRY.fullmatch(fields[3])
+        if local and int(fields[1], 16) >= JUMP_BYTES:
+            found.append(Static(path.name, fields[3], int(fields[0], 16)))
     return found
 
 
@@ -244,19 +263,23 @@ def stub_source(names: Iterable[str]) -> str:
     """Entries without a body as C: each is an error and names itself."""
     lines = []
     for name in names:
-        body = "return 1;" if UNRECORDED.fullmatch(name) else f'return recorder_missing("{name}");'
-        lines.append(f"int {name}(void) {{ {body} }}")
+        if UNRECORDED.fullmatch(name):
+            lines.append(f"int {name}(void) {{ return 1; }}")
+        elif TEXT.fullmatch(name):
+            lines.append(
+                f'const char *{name}(void) {{ recorder_missing("{name}"); return "refused by the recorder"; }}'
+            )
+        else:
+            lines.append(f'int {name}(void) {{ return recorder_missing("{name}"); }}')
     return "\n".join([*lines, "", ""])
 
 
-def redirection_source(static: list[tuple[str, int]]) -> str:
-    """The static copies of entries as C for `recorder.h`."""
-    lines = ["const struct redirection recorder_redirections[] = {"]
-    lines += [f'    {{"{STATIC_RUNTIME}", {offset}, (void *){name}}},' for name, offset in static]
-    # Declared without arguments, and not at all in recorder.h: only the addresses are taken.
-    declared = "".join(f'extern char {name}_address __asm__("{name}");\n' for name, _ in static)
-    lines = [re.sub(r"\(void \*\)(\w+)", r"&\1_address", line) for line in lines]
-    return declared + "\n".join([*lines, "    {0},", "};", ""])
+def redirection_source(static: Collection[Static]) -> str:
+    """The static copies of entries as C for `recorder.h`. Only addresses are taken: entries are declared as any object."""
+    lines = [f'extern char {name}_address __asm__("{name}");' for name in sorted({copy.name for copy in static})]
+    lines.append("const struct redirection recorder_redirections[] = {")
+    lines += [f'    {{"{library}", {offset}, &{name}_address}},' for library, name, offset in static]
+    return "\n".join([*lines, "    {0},", "};", ""])
 
 
 def _defined(objects: list[Path]) -> set[str]:

@@ -82,9 +82,11 @@ int cudaGetDriverEntryPointByVersion(const char *name, void **into, unsigned ver
     return (void)version, (void)flags, find(name, into, status);
 }
 
+#if CUDA_MAJOR >= 12
 int cuGetProcAddress_v2(const char *name, void **into, int version, unsigned long long flags, int *status) {
     return (void)version, (void)flags, find(name, into, status);
 }
+#endif
 
 int cuGetProcAddress(const char *name, void **into) { return find(name, into, NULL); }
 
