@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -200,24 +201,35 @@ class _Asked(NamedTuple):
 
 
 def _read(wheel: Wheel) -> _Asked:
-    asked = _Asked(_of_triton(wheel), set(), [])
-    runtimes = []
-    for path in wheel.libraries:
-        if LIBRARY.fullmatch(path.name) or NVRTC.match(path.name):
-            continue
-        # Entries that the wheel holds itself count too: up to 1.12 cuBLAS is part of it, and gives way to a preloaded one.
-        names = (line.split()[-1].partition("@")[0] for line in _run("nm", "-D", str(path)).splitlines())
-        asked.entries.update(name for name in names if ENTRY.fullmatch(name))
-        needed = re.findall(r"\(NEEDED\).*\[(.+)\]", _run("readelf", "-d", str(path)))
-        asked.libraries.update(name for name in needed if LIBRARY.fullmatch(name))
-        static = _static_entries(path) if wheel.version.startswith("1.") else []
-        asked.static.extend(static)
-        if static and not any("cudart" in name for name in needed):
-            runtimes.append({copy.name for copy in static})
+    paths = [path for path in wheel.libraries if not LIBRARY.fullmatch(path.name) and not NVRTC.match(path.name)]
+    copies = wheel.version.startswith("1.")
+    with ThreadPoolExecutor(2) as pool:
+        parts = list(pool.map(lambda path: _of_library(path, copies), paths))
+    entries = _of_triton(wheel).union(*(part.entries for part in parts))
+    needed = {name for part in parts for name in part.libraries}
     # A library may have functions of its own with such names. The runtime's are in every library that needs no other.
-    names_of_runtime = set.intersection(*runtimes) if runtimes else set()
-    static = [copy for copy in asked.static if copy.name.startswith("cudnn") or copy.name in names_of_runtime]
-    return asked._replace(static=static)
+    runtimes = [
+        {copy.name for copy in part.static}
+        for part in parts
+        if part.static and not any("cudart" in name for name in part.libraries)
+    ]
+    of_runtime = set.intersection(*runtimes) if runtimes else set()
+    static = [copy for part in parts for copy in part.static]
+    return _Asked(
+        entries, needed, [copy for copy in static if copy.name.startswith("cudnn") or copy.name in of_runtime]
+    )
+
+
+def _of_library(path: Path, copies: bool) -> _Asked:
+    """What one library of a wheel asks for, and where wanted its static copies."""
+    # Entries that the wheel holds itself count too: up to 1.12 cuBLAS is part of it, and gives way to a preloaded one.
+    names = (line.split()[-1].partition("@")[0] for line in _run("nm", "-D", str(path)).splitlines())
+    needed = re.findall(r"\(NEEDED\).*\[(.+)\]", _run("readelf", "-d", str(path)))
+    return _Asked(
+        {name for name in names if ENTRY.fullmatch(name)},
+        {name for name in needed if LIBRARY.fullmatch(name)},
+        _static_entries(path) if copies else [],
+    )
 
 
 def _of_triton(wheel: Wheel) -> set[str]:
