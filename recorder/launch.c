@@ -126,10 +126,6 @@ int cudaGetFuncBySymbol(void **handle, const void *kernel) {
 }
 
 /* Modules and functions of the driver: a handle holds a kernel's name. */
-struct named {
-    char name[1];
-};
-
 void *named(const char *name) {
     size_t length = strlen(name) + 1;
     char *handle = malloc(length);
@@ -182,7 +178,7 @@ SUCCEEDS(cuLinkDestroy)
 
 /* How many blocks fit on a processor, if threads alone limit them. Registers and shared memory limit them as well, and
    the recorder does not know them, so the answer is recorded as an assumption. */
-int occupancy(int *blocks, int threads, const char *name) {
+static int occupancy(int *blocks, int threads, const char *name) {
     if (threads <= 0) return failed(INVALID_VALUE);
     int fit = card()->threads / threads;
     *blocks = fit < card()->blocks ? fit : card()->blocks;

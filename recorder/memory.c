@@ -56,7 +56,7 @@ static int64_t removed(struct block **list, const void *address) {
     return (int64_t)bytes;
 }
 
-int allocate(void **address, size_t bytes, const char *name) {
+static int allocate(void **address, size_t bytes, const char *name) {
     int error = SUCCESS;
     *address = NULL;
     if (!bytes) return SUCCESS;
@@ -75,7 +75,7 @@ int allocate(void **address, size_t bytes, const char *name) {
     return SUCCESS;
 }
 
-int release(void *address, const char *name) {
+static int release(void *address, const char *name) {
     if (!address) return SUCCESS;
     pthread_mutex_lock(&lock);
     int64_t bytes = removed(&on_device, address);
@@ -163,7 +163,7 @@ int cuPointerGetAttribute(void *into, int attribute, const void *address) {
     return SUCCESS;
 }
 
-int copy(void *to, const void *from, size_t bytes, enum direction direction, const char *name) {
+static int copy(void *to, const void *from, size_t bytes, enum direction direction, const char *name) {
     unsigned to_device = held(&on_device, to), from_device = held(&on_device, from);
     if (direction == BY_ADDRESS) direction = from_device ? (to_device ? DEVICE_TO_DEVICE : DEVICE_TO_HOST) : to_device;
     if (bytes && (to_device != (direction & 1) || from_device != (direction >> 1 & 1))) return failed(INVALID_VALUE);
@@ -172,7 +172,7 @@ int copy(void *to, const void *from, size_t bytes, enum direction direction, con
     return SUCCESS;
 }
 
-int fill(void *to, size_t bytes, const char *name) {
+static int fill(void *to, size_t bytes, const char *name) {
     if (bytes && !held(&on_device, to)) return failed(INVALID_VALUE);
     record(FILL, name, bytes, HOST_TO_HOST);
     return SUCCESS;

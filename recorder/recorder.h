@@ -83,19 +83,11 @@ int recorder_missing(const char *name);              /* records a missing entry 
 /* device.c */
 HIDDEN const struct card *card(void);
 
-/* memory.c */
-HIDDEN int copy(void *to, const void *from, size_t bytes, enum direction direction, const char *name);
-HIDDEN int fill(void *to, size_t bytes, const char *name);
-HIDDEN int allocate(void **address, size_t bytes, const char *name);
-HIDDEN int release(void *address, const char *name);
-
 /* launch.c */
-HIDDEN int occupancy(int *blocks, int threads, const char *name);
 HIDDEN void *named(const char *name); /* a handle of a kernel or a module that is launched or asked by name */
 
 /* redirect.c */
 HIDDEN void redirect_static_runtime(void);
-HIDDEN void *entry(const char *name); /* the entry of that name: its body, or one that says that it is missing */
 
 /* An entry that changes nothing that is counted. */
 #define SUCCEEDS(entry) \

@@ -57,7 +57,8 @@ static void *missing_entry(const char *name) {
     return code;
 }
 
-void *entry(const char *name) {
+/* The entry of that name: its body, or one that says that it is missing. */
+static void *entry(const char *name) {
     char longer[256];
     const char *suffixes[] = {"_v3", "_v2", ""};
     for (size_t i = 0; i < 3; i++) {
