@@ -1,4 +1,4 @@
-"""Which device is measured? A GPU if there is one, else the CPU; TORCH_HISTORY_DEVICE overrides.
+"""Which device is measured? A GPU if there is one, else the CPU; TORCH_HISTORY_DEVICE overrides, and may name the recorder.
 
 The question is answered without touching CUDA: asv imports the suite once and forks, and a process forked after CUDA
 was initialised cannot use it.
@@ -13,7 +13,7 @@ import torch
 
 from . import THREADS
 
-DEFAULT_SIZES = {"cpu": "small", "cuda": "paper"}
+DEFAULT_SIZES = {"cpu": "small", "cuda": "paper", "recorder": "small"}
 """A CPU takes minutes for what a GPU does in milliseconds, so the size that is measured unasked differs."""
 
 
@@ -22,12 +22,14 @@ class DeviceUnavailable(Exception):
 
 
 def name() -> str:
-    """`cuda` or `cpu`. Raises DeviceUnavailable where TORCH_HISTORY_DEVICE names neither."""
+    """`cuda`, `cpu` or `recorder`. Raises DeviceUnavailable where TORCH_HISTORY_DEVICE names another."""
     asked = os.environ.get("TORCH_HISTORY_DEVICE", "")
-    if asked in ("cpu", "cuda"):
+    if asked in DEFAULT_SIZES:
         return asked
     if asked:
-        raise DeviceUnavailable(f"TORCH_HISTORY_DEVICE is '{asked}', and a measurement runs on 'cpu' or 'cuda'")
+        raise DeviceUnavailable(
+            f"TORCH_HISTORY_DEVICE is '{asked}', and a measurement runs on 'cpu' or 'cuda', or on the 'recorder'"
+        )
     return "cuda" if gpu_present() else "cpu"
 
 
@@ -50,14 +52,21 @@ def wanted(what: str) -> bool:
 def ready(device: str) -> None:
     """Prepares this process to measure on `device`: fixes the threads, and on a GPU starts CUDA.
 
-    Raises DeviceUnavailable where there is no usable GPU, or the wheel holds no code for it.
+    Raises DeviceUnavailable where there is no usable GPU, or the wheel holds no code for it. On the recorder nothing is
+    asked here, because a process that asked could not fork the ones that count.
     """
     torch.set_num_threads(THREADS)
     if device != "cuda":
         return
     if not torch.cuda.is_available():
         raise DeviceUnavailable(f"torch {torch.__version__} sees no usable GPU")
-    capability = "sm_{}{}".format(*torch.cuda.get_device_capability())
+    require_code_for("sm_{}{}".format(*torch.cuda.get_device_capability()))
+    torch.cuda.init()
+
+
+def require_code_for(capability: str) -> None:
+    """Raises DeviceUnavailable where the wheel holds no code for `capability` ("sm_75"). The question needs no GPU, but a
+    process that asked it cannot fork one that uses CUDA."""
     archs = torch._C._cuda_getArchFlags().split()
     if not runs(capability, archs):
         raise DeviceUnavailable(
@@ -65,7 +74,6 @@ def ready(device: str) -> None:
                 torch.__version__, capability, ", ".join(archs)
             )
         )
-    torch.cuda.init()
 
 
 def runs(capability: str, archs: list) -> bool:

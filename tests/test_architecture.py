@@ -1,7 +1,8 @@
 """Do the arrows between the packages point one way, and is what is committed free of one machine's particulars?
 
-benchmarks -> workloads, measure, contract; workloads -> torch, numpy; measure -> torch;
-torch_history -> asv, contract, never torch; contract -> nothing.
+benchmarks -> workloads, measure, contract; workloads -> torch, numpy; measure -> torch, recorder;
+torch_history -> asv, contract, never torch; contract -> nothing; recorder -> torch_history, of which what runs inside a
+release imports torch at most.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def test_workloads_import_torch_and_numpy_only() -> None:
     assert imported_by("workloads").keys() <= {"torch", "numpy"}
 
 
-def test_measure_imports_torch_and_numpy_only_and_never_workloads() -> None:
-    assert imported_by("measure").keys() <= {"torch", "numpy"}
+def test_measure_imports_torch_numpy_and_the_recorder_only_and_never_workloads() -> None:
+    assert imported_by("measure").keys() <= {"torch", "numpy", "recorder"}
 
 
 def test_benchmarks_import_asv_runner_torch_numpy_contract_measure_and_workloads_only() -> None:
@@ -114,6 +115,14 @@ def test_rooms_import_only_those_below_them(path: Path) -> None:
         return
     room = path.relative_to(ROOT / "torch_history").parts[0].removesuffix(".py")
     assert rooms_imported(path) <= ROOMS[room]
+
+
+def test_what_of_the_recorder_runs_inside_a_release_imports_torch_at_most() -> None:
+    inside = [ROOT / "recorder" / name for name in ("__init__.py", "record.py", "counts.py")]
+    named = {name for path in inside for name in imports(path.read_text(), "recorder")}
+    assert named - sys.stdlib_module_names - {"recorder"} == {"torch"}
+    for path in inside:
+        ast.parse(path.read_text(), feature_version=(3, 9))
 
 
 def test_imports_are_seen_wherever_they_stand() -> None:

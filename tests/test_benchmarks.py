@@ -22,7 +22,7 @@ for _name in ("torch", "numpy", "asv_runner"):
         pytest.skip(f"needs torch, NumPy and asv_runner, and there is no {_name}", allow_module_level=True)
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("benchmarks", "contract", "measure", "workloads")
+PACKAGES = ("benchmarks", "contract", "measure", "recorder", "workloads")
 
 
 def python(code: str, *arguments: str) -> str:
@@ -344,7 +344,11 @@ def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(c
     ("child", "kind", "sentence"),
     [
         ("size not asked for", "not_asked", "size small was not asked for: set TORCH_HISTORY_SIZES=small"),
-        ("no such device", "unavailable", "TORCH_HISTORY_DEVICE is 'tpu', and a measurement runs on 'cpu' or 'cuda'"),
+        (
+            "no such device",
+            "unavailable",
+            "TORCH_HISTORY_DEVICE is 'tpu', and a measurement runs on 'cpu' or 'cuda', or on the 'recorder'",
+        ),
         ("kernels on a CPU", "unavailable", "kernels and waits of the host exist on a GPU only"),
     ],
 )

@@ -10,8 +10,10 @@ import json
 from pathlib import Path
 
 import pytest
+from asv import util
 from asv.machine import Machine, MachineCollection
 
+from torch_history.errors import UserError
 from torch_history.measuring import machine, machine_records
 
 CPUINFO = """\
@@ -155,6 +157,14 @@ def test_system_without_cpuinfo_is_asked_through_python(box: Box, monkeypatch: p
     box.cpuinfo.unlink()
     monkeypatch.setattr(machine.platform, "processor", lambda: "arm")
     assert machine.cpu() == "arm"
+
+
+def test_a_device_that_is_none_is_refused_in_a_sentence(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "banana")
+    with pytest.raises(UserError, match="TORCH_HISTORY_DEVICE is 'banana', and a session measures on cpu or cuda"):
+        machine.describe()
+    with pytest.raises(util.UserError, match="banana"):
+        machine_records.setup()
 
 
 def test_every_field_of_the_record_is_one_that_asv_can_store(box: Box) -> None:

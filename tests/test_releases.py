@@ -76,6 +76,7 @@ def suite(tmp_path: Path, environments: Path) -> Path:
         "benchmarks",
         "contract",
         "measure",
+        "recorder",
         "workloads",
         "torch_history",
         "asv.conf.json",

@@ -11,13 +11,23 @@ import re
 import subprocess
 from pathlib import Path
 
+from ..errors import UserError
+
+DEVICES = ("cpu", "cuda")
+
 
 def describe() -> dict[str, str]:
     """This machine as asv records it: asv's own fields, and device, threads, and of a GPU its name and driver.
 
-    TORCH_HISTORY_MACHINE overrides the name, TORCH_HISTORY_DEVICE and TORCH_HISTORY_THREADS what is measured with.
+    TORCH_HISTORY_MACHINE overrides the name, TORCH_HISTORY_DEVICE and TORCH_HISTORY_THREADS what is measured with. Raises
+    UserError where the device is none.
     """
     device = os.environ.get("TORCH_HISTORY_DEVICE") or ("cuda" if gpus() else "cpu")
+    if device not in DEVICES:
+        raise UserError(
+            f"TORCH_HISTORY_DEVICE is '{device}', and a session measures on {' or '.join(DEVICES)}. Counts of CUDA "
+            "without a GPU are taken by the recorder: docs/recorder.md."
+        )
     threads = os.environ.get("TORCH_HISTORY_THREADS") or "1"
     record = {
         "os": platform.system(),

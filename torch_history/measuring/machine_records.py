@@ -11,6 +11,7 @@ from asv import util
 from asv.console import log
 from asv.machine import Machine, MachineCollection
 
+from ..errors import UserError
 from ..store.files import read_object, set_aside, write_atomically
 from ..store.machines import RECORD
 from .machine import describe
@@ -48,7 +49,10 @@ def _write(path: Path, data: dict[str, Any], version: int) -> None:
 
 def setup() -> None:
     """asv calls this when it loads the plugin: without `--machine`, results are recorded under this machine's record."""
-    record = describe()
+    try:
+        record = describe()
+    except UserError as error:
+        raise util.UserError(str(error)) from error  # which asv prints as a sentence
     Machine.hardcoded_machine_name = record["machine"]
     Machine.save, MachineCollection.save = save_record, staticmethod(remember)
     MachineCollection.save(record["machine"], record)

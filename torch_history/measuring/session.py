@@ -489,7 +489,7 @@ class Session:
 def _suite(conf: Config) -> str:
     """A digest of the sources that say what is measured: after an edit a finished session has something to do again."""
     digest = hashlib.sha256()
-    for folder in (conf.benchmark_dir, "contract", "measure", "workloads"):
+    for folder in (conf.benchmark_dir, "contract", "measure", "recorder", "workloads"):
         for path in sorted(Path(folder).rglob("*.*")):
             if path.suffix in (".py", ".cpp"):
                 digest.update(path.read_bytes())

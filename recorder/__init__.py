@@ -1,0 +1,11 @@
+"""What would a release allocate, launch, copy and wait for on a GPU? A stand-in for CUDA that counts and runs nothing.
+
+`build` makes it for an environment that holds a torch release, `record` reads it from inside a process that runs on it.
+See docs/recorder.md.
+"""
+
+from __future__ import annotations
+
+
+class Refused(Exception):
+    """What was asked cannot be told without a GPU, or not from here. One or two sentences: what, why, and what to do."""

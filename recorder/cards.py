@@ -1,0 +1,127 @@
+"""Which card is pretended? `devices.toml` describes the cards, `properties.txt` how CUDA asks for what they are."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import Refused
+
+HERE = Path(__file__).resolve().parent
+DEVICES = HERE / "devices.toml"
+
+OPAQUE = ("name", "uuid", "luid", "luidDeviceNodeMask", "reserved")
+"""Members of cudaDeviceProp that say nothing of what a card can do."""
+
+FIELDS = (
+    "totalGlobalMem",
+    "major",
+    "minor",
+    "maxThreadsPerMultiProcessor",
+    "maxBlocksPerMultiProcessor",
+    "sharedMemPerBlock",
+)
+"""The numbers of a card that the recorder itself reads, in the order of `struct card` in recorder.h."""
+
+
+class Member(NamedTuple):
+    """One member of cudaDeviceProp: its C type, its name, how many elements, by which number cudaDeviceGetAttribute asks
+    for each, and the first and last major version of CUDA that has it."""
+
+    type: str
+    name: str
+    elements: int
+    attributes: tuple[int, ...]
+    first: int
+    last: int
+
+
+class Card(NamedTuple):
+    """A card: its name in devices.toml, the name it reports, and for each member of cudaDeviceProp its elements."""
+
+    key: str
+    title: str
+    values: dict[str, list[int]]
+
+
+def members(path: Path = HERE / "properties.txt") -> list[Member]:
+    """The members of cudaDeviceProp of all versions of CUDA, in order."""
+    form = re.compile(
+        r"(char|int|unsigned int|size_t) (\w+)(?:\[(\d+)\])?(?: = ([\d ]+?))?(?: from (\d+))?(?: until (\d+))?"
+    )
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line or line.startswith("#"):
+            continue
+        match = form.fullmatch(line)
+        assert match, line
+        kind, name, elements, numbers, first, last = match.groups()
+        attributes = tuple(int(number) for number in (numbers or "").split())
+        found.append(Member(kind, name, int(elements or 1), attributes, int(first or 0), int(last or 99)))
+    return found
+
+
+def cards(path: Path = DEVICES) -> dict[str, Card]:
+    """Every card of `path` by its key, the default first.
+
+    Raises Refused for a number that is 0 or absent: releases take such a number for a card that cannot do something, and
+    allocate otherwise without a word.
+    """
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    every = table["every"]
+    return {key: _card(key, every, own) for key, own in table["cards"].items()}
+
+
+def _card(key: str, every: dict[str, Any], own: dict[str, Any]) -> Card:
+    given = {**every, **own}
+    none = {*every.get("none", []), *own.get("none", [])}
+    values = {
+        member.name: _elements(key, member, given.get(member.name), member.name in none)
+        for member in members()
+        if member.name not in OPAQUE
+    }
+    return Card(key, own["name"], values)
+
+
+def _elements(key: str, member: Member, given: Any, none: bool) -> list[int]:
+    if isinstance(given, bool) or (none and given is None):
+        return [int(bool(given))] * member.elements
+    elements = given if isinstance(given, list) else [given]
+    if len(elements) == member.elements and all(isinstance(element, int) and element > 0 for element in elements):
+        return elements
+    said = "is not given" if given is None else f"is {given}"
+    raise Refused(
+        f"{member.name} of the card '{key}' {said}, and a release may allocate otherwise for a card that has none: give "
+        f"{'the number' if member.elements == 1 else f'{member.elements} numbers'} in devices.toml, or list the name in "
+        "`none` if the card truly has none."
+    )
+
+
+def source(all_cards: dict[str, Card], cuda_major: int) -> str:
+    """The cards as C for `recorder.h`, with cudaDeviceProp as that version of CUDA has it."""
+    there = [member for member in members() if member.first <= cuda_major <= member.last]
+    lines = ["struct properties {"]
+    lines += [f"    {m.type} {m.name}{f'[{m.elements}]' if m.elements > 1 else ''};" for m in there]
+    lines += ["};", ""]
+    for card in all_cards.values():
+        lines += [f"static const struct properties {card.key}_properties = {{", f'    .name = "{card.title}",']
+        for m in there:
+            if m.name in card.values:
+                lines.append(f"    .{m.name} = {{{', '.join(str(value) for value in card.values[m.name])}}},")
+        lines += ["};", f"static const struct attribute {card.key}_attributes[] = {{"]
+        for m in members():
+            pairs = zip(m.attributes, card.values[m.name] if m.attributes else [], strict=True)
+            lines += [f"    {{{number}, {value}}}," for number, value in pairs]
+        lines += ["};", ""]
+    lines.append("const struct card recorder_cards[] = {")
+    for key, card in all_cards.items():
+        numbers = ", ".join(str(card.values[name][0]) for name in FIELDS)
+        lines.append(
+            f'    {{"{key}", "{card.title}", {numbers}, '
+            f"{key}_attributes, sizeof {key}_attributes / sizeof *{key}_attributes, "
+            f"(const unsigned char *)&{key}_properties, sizeof {key}_properties}},"
+        )
+    lines.append("    {0},\n};\n")
+    return "\n".join(lines)

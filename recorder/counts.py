@@ -1,0 +1,108 @@
+"""What would one call allocate, launch, copy and wait for on a GPU? Asked of the recorder, on which this process must run.
+
+Two processes answer. With the caching allocator, as PyTorch runs for everybody: kernels, copies, waits, and the allocator's
+own peaks. Without it, where each tensor is an allocation of its own: the bytes that were asked for, whatever was cached.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+
+from . import Refused
+from .record import Recording, caching, explained, recording
+
+
+class Launched(NamedTuple):
+    """What one call does with the caching allocator, whose cache was emptied before.
+
+    `peak_allocated`: bytes in blocks that tensors hold, whole blocks where a rest was too small to split, above those at the
+    beginning. `peak_reserved`: bytes of all segments, inputs' and workspaces' among them, which a GPU must have. Both depend
+    on what the live tensors' segments had left over, so they are the same only after the same calls. `kernels`: names in
+    order. `library_calls`: calls of cuBLAS in order. `copied`: bytes of each copy by direction. `waits`: how often the host
+    waited for the device. `assumptions`: how many answers depended on registers that the recorder does not know.
+    """
+
+    peak_allocated: int
+    peak_reserved: int
+    kernels: list
+    library_calls: list
+    copied: dict
+    waits: int
+    assumptions: int
+
+
+class Requested(NamedTuple):
+    """What one call asks for without the caching allocator, to the byte and whatever ran before.
+
+    `peak`: bytes at the highest point above those at the beginning. `retained`: bytes above them when the call has returned,
+    its result alive. `in_blocks`: `peak` with each tensor rounded up to the allocator's 512 bytes. `allocations`: how many.
+    `kernels`: names in order, to be the same as with the caching allocator.
+    """
+
+    peak: int
+    retained: int
+    in_blocks: int
+    allocations: int
+    kernels: list
+
+
+def launched(call: Callable[[], object], reads_by_design: str = "") -> Launched:
+    """One call of an already warm `call`, which returns with its result alive.
+
+    Raises Refused where the process has no caching allocator, or the counts are not what a GPU would show.
+    """
+    if not caching():
+        raise Refused(
+            "Peaks of the caching allocator were asked for and it is switched off: start the process with caching."
+        )
+    _empty()
+    torch.cuda.reset_peak_memory_stats()
+    allocated = torch.cuda.memory_allocated()
+    recorded = _recorded(call, reads_by_design)
+    copied: dict = {}
+    for copy in recorded.copies:
+        copied.setdefault(copy.direction, []).append(copy.bytes)
+    return Launched(
+        peak_allocated=torch.cuda.max_memory_allocated() - allocated,
+        peak_reserved=torch.cuda.max_memory_reserved(),
+        kernels=recorded.kernels,
+        library_calls=recorded.library_calls,
+        copied=copied,
+        waits=sum(recorded.waits.values()),
+        assumptions=sum(recorded.assumptions.values()),
+    )
+
+
+def requested(call: Callable[[], object], reads_by_design: str = "") -> Requested:
+    """One call of an already warm `call`, which returns with its result alive.
+
+    Raises Refused where the caching allocator is not switched off, or the counts are not what a GPU would show.
+    """
+    if caching():
+        raise Refused(
+            "The bytes that were asked for can be told only without the caching allocator: start the process without it "
+            "(PYTORCH_NO_CUDA_MEMORY_CACHING=1)."
+        )
+    _empty()
+    recorded = _recorded(call, reads_by_design)
+    return Requested(
+        recorded.peak, recorded.retained, recorded.peak_in_blocks, len(recorded.allocations), recorded.kernels
+    )
+
+
+def _recorded(call: Callable[[], object], reads_by_design: str) -> Recording:
+    with explained(), recording() as recorded:
+        result = call()
+    del result
+    recorded.sound(reads_by_design)
+    return recorded
+
+
+def _empty() -> None:
+    gc.collect()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()

@@ -1,0 +1,119 @@
+/* One pretended card: its properties, and the context of which there is one. */
+#include "recorder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct card *card(void) {
+    static const struct card *chosen;
+    if (chosen) return chosen;
+    const char *asked = getenv("RECORDER_CARD");
+    const struct card *each = recorder_cards;
+    while (asked && each->name && strcmp(each->name, asked)) each++;
+    if (!each->name) {
+        fprintf(stderr, "recorder: RECORDER_CARD is '%s', which is no card of devices.toml\n", asked);
+        abort();
+    }
+    return chosen = each;
+}
+
+/* For record.py: which card is pretended, and its compute capability as one number. */
+const char *recorder_card(void) { return card()->name; }
+int recorder_capability(void) { return 10 * card()->major + card()->minor; }
+
+static int attribute(int *value, int number, int device, const char *name) {
+    if (device != 0) return failed(INVALID_DEVICE);
+    for (size_t i = 0; i < card()->attribute_count; i++)
+        if (card()->attributes[i].number == number) {
+            *value = card()->attributes[i].value;
+            return SUCCESS;
+        }
+    char *said = malloc(80);
+    snprintf(said, 80, "%s: attribute %d", name, number);
+    return refuse(said);
+}
+
+int cudaDeviceGetAttribute(int *value, int number, int device) { return attribute(value, number, device, __func__); }
+int cuDeviceGetAttribute(int *value, int number, int device) { return attribute(value, number, device, __func__); }
+
+static int properties(void *into, int device) {
+    if (device != 0) return failed(INVALID_DEVICE);
+    memcpy(into, card()->properties, card()->properties_size);
+    return SUCCESS;
+}
+
+/* CUDA 12's headers lead to _v2; its first form has an older layout, which no wheel asks for. */
+#if CUDA_MAJOR == 12
+int cudaGetDeviceProperties_v2(void *into, int device) { return properties(into, device); }
+#else
+int cudaGetDeviceProperties(void *into, int device) { return properties(into, device); }
+#endif
+
+static int version(int *into) {
+    *into = CUDA_VERSION;
+    return SUCCESS;
+}
+
+int cudaDriverGetVersion(int *into) { return version(into); }
+int cudaRuntimeGetVersion(int *into) { return version(into); }
+int cuDriverGetVersion(int *into) { return version(into); }
+
+static int answer(int *into, int value) {
+    *into = value;
+    return SUCCESS;
+}
+
+size_t cudnnGetCudartVersion(void) { return CUDA_VERSION; }
+
+int cudaGetDeviceCount(int *into) { return answer(into, 1); }
+int cuDeviceGetCount(int *into) { return answer(into, 1); }
+int cudaGetDevice(int *into) { return answer(into, 0); }
+int cudaSetDevice(int device) { return device == 0 ? SUCCESS : failed(INVALID_DEVICE); }
+int cuDeviceGet(int *into, int device) { return device == 0 ? answer(into, 0) : failed(INVALID_DEVICE); }
+int cudaDeviceCanAccessPeer(int *into) { return answer(into, 0); }
+
+int cudaDeviceGetPCIBusId(char *into, int size, int device) {
+    snprintf(into, (size_t)size, "0000:01:00.0");
+    return device == 0 ? SUCCESS : failed(INVALID_DEVICE);
+}
+
+int cuDeviceGetName(char *into, int size) {
+    snprintf(into, (size_t)size, "%s", card()->title);
+    return SUCCESS;
+}
+
+int cuDeviceTotalMem_v2(size_t *into) {
+    *into = card()->memory;
+    return SUCCESS;
+}
+
+int cuDeviceComputeCapability(int *major, int *minor) {
+    *major = card()->major;
+    *minor = card()->minor;
+    return SUCCESS;
+}
+
+SUCCEEDS(cuInit)
+SUCCEEDS(cuLogsRegisterCallback)
+SUCCEEDS(cuLogsUnregisterCallback)
+SUCCEEDS(cudaSetDeviceFlags)
+SUCCEEDS(cudaDeviceSetLimit)
+SUCCEEDS(cudaDeviceSetCacheConfig)
+SUCCEEDS(cudaProfilerStart)
+SUCCEEDS(cudaProfilerStop)
+
+/* The primary context, which is always there and current. */
+CREATES(cuCtxGetCurrent)
+CREATES(cuDevicePrimaryCtxRetain)
+CREATES(cuCtxPopCurrent_v2)
+SUCCEEDS(cuCtxSetCurrent)
+SUCCEEDS(cuCtxPushCurrent_v2)
+SUCCEEDS(cuDevicePrimaryCtxRelease_v2)
+int cuCtxGetDevice(int *into) { return answer(into, 0); }
+
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+    *flags = 0;
+    *active = 1;
+    return device == 0 ? SUCCESS : failed(INVALID_DEVICE);
+}

@@ -1,0 +1,102 @@
+"""Where does a release run on the recorder? In an environment of torch, what its Python imports, and NVRTC: no other NVIDIA
+package, so it is small and made in half a minute.
+
+    python -m recorder.environments 2.0.1 3.11 env/recorder/v2.0.1-py3.11
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from torch_history.releases.axis import Axis, Release
+from torch_history.releases.environments import find_python, is_ready
+from torch_history.releases.pins import locked_packages
+from torch_history.releases.uv import run_uv
+from torch_history.store.files import write_atomically
+
+from . import Refused
+
+MARK = "torch-history.json"
+"""As in torch_history.releases.environments: written last into a finished environment."""
+
+BEGUN = "torch-history.begun"
+"""Written first into an environment: who finds it may remove the folder, which nobody else made."""
+
+LEFT_OUT = re.compile(r"nvidia-(?!cuda-nvrtc).*|cuda-.*|cmake|lit|wheel|packaging|asv-runner")
+"""Packages of a release that the recorder stands in for, or that only building needs."""
+
+OLD_SETUPTOOLS = "setuptools==69.5.1"
+"""For releases before 2.3: they import pkg_resources.packaging, which setuptools 70 no longer has."""
+
+
+def packages(release: Release, python: str) -> list[str]:
+    """What is installed for `release` on that Python, exact, from `releases.lock`.
+
+    Up to 1.12 the wheel holds NVRTC itself. Raises Refused where the lock does not know the release.
+    """
+    locked = locked_packages(release, python)
+    if not locked:
+        raise Refused(
+            f"releases.lock does not say what {release.tag} needs on Python {python}: choose a Python that it has wheels "
+            f"for, or add it with `torch-history lock`. It has wheels for {', '.join(release.pythons)}."
+        )
+    kept = [package for package in locked if not LEFT_OUT.fullmatch(package.partition("==")[0])]
+    old = tuple(int(part) for part in release.version.split(".")[:2]) < (2, 3)
+    return sorted(OLD_SETUPTOOLS if old and package.startswith("setuptools==") else package for package in kept)
+
+
+def create(release: Release, python: str, folder: Path) -> Path:
+    """An environment of `release` in `folder`, made where it is not there whole already; returns `folder`.
+
+    Raises Refused where it cannot be installed; nothing half-made is kept.
+    """
+    wanted = packages(release, python)
+    if is_ready(folder, wanted):
+        return folder
+    _clear(folder)
+    executable = str(folder / "bin" / "python")
+    try:
+        run_uv(["venv", "--allow-existing", "--python", find_python(python), str(folder)])
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
+            listed.write("\n".join(wanted))
+            listed.flush()
+            run_uv(["pip", "install", "--python", executable, "--no-deps", "--requirement", listed.name])
+        write_atomically(folder / MARK, json.dumps({"requirements": wanted, "packages": wanted}, indent=1))
+    except subprocess.CalledProcessError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise Refused(
+            f"{release.tag} could not be installed for Python {python}. uv said: {error.stderr.strip()}"
+        ) from error
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder
+
+
+def _clear(folder: Path) -> None:
+    """Makes room for an environment: removes what this program left there. Raises Refused where the files are another's."""
+    ours = (folder / MARK).exists() or (folder / BEGUN).exists()
+    if folder.exists() and not ours and (not folder.is_dir() or any(folder.iterdir())):
+        raise Refused(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / BEGUN).touch()
+
+
+def main() -> None:
+    """Makes the environment that is named: version, Python, folder."""
+    version, python, folder = sys.argv[1:]
+    try:
+        print(create(Axis.load(Path("releases.toml")).find(version), python, Path(folder)))
+    except Refused as refused:
+        sys.exit(str(refused))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+/* Device memory is host memory that is mapped and not committed, so that a card of 80 GB can be pretended.
+
+   What the host copies to the device and back is really copied, so that inputs can be read again. Copies within the
+   device and fills are counted and not done: large ones would commit memory that nobody may read, see READ_BACK. */
+#include "recorder.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct block {
+    char *address;
+    size_t bytes;
+    struct block *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct block *on_device, *on_host;
+static size_t taken;
+
+/* What addresses are multiples of: more than the 256 bytes of the real cudaMalloc, so that no kernel is chosen otherwise. */
+static const size_t PAGE = 4096;
+
+static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+static struct block **holding(struct block **list, const void *address) {
+    for (; *list; list = &(*list)->next)
+        if ((*list)->address <= (const char *)address && (const char *)address < (*list)->address + pages((*list)->bytes))
+            return list;
+    return NULL;
+}
+
+static int held(struct block **list, const void *address) {
+    pthread_mutex_lock(&lock);
+    int found = holding(list, address) != NULL;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void add(struct block **list, void *address, size_t bytes) {
+    struct block *block = malloc(sizeof *block);
+    if (!block) abort();
+    *block = (struct block){address, bytes, *list};
+    *list = block;
+}
+
+/* Takes the block that begins at `address` off the list; -1 where none does. */
+static int64_t removed(struct block **list, const void *address) {
+    struct block **place = holding(list, address);
+    if (!place || (*place)->address != address) return -1;
+    struct block *block = *place;
+    size_t bytes = block->bytes;
+    *place = block->next;
+    free(block);
+    return (int64_t)bytes;
+}
+
+static int allocate(void **address, size_t bytes, const char *name) {
+    int error = SUCCESS;
+    *address = NULL;
+    if (!bytes) return SUCCESS;
+    pthread_mutex_lock(&lock);
+    if (bytes > card()->memory - taken) {
+        error = OUT_OF_MEMORY;
+    } else {
+        *address = mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (*address == MAP_FAILED) abort();
+        add(&on_device, *address, bytes);
+        taken += bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    if (error) return failed(error);
+    record(ALLOCATION, name, bytes, HOST_TO_HOST);
+    return SUCCESS;
+}
+
+static int release(void *address, const char *name) {
+    if (!address) return SUCCESS;
+    pthread_mutex_lock(&lock);
+    int64_t bytes = removed(&on_device, address);
+    if (bytes >= 0) {
+        munmap(address, pages((size_t)bytes));
+        taken -= (size_t)bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    if (bytes < 0) return failed(INVALID_VALUE);
+    record(FREE, name, (uint64_t)bytes, HOST_TO_HOST);
+    return SUCCESS;
+}
+
+int cudaMalloc(void **address, size_t bytes) { return allocate(address, bytes, __func__); }
+int cudaMallocAsync(void **address, size_t bytes) { return allocate(address, bytes, __func__); }
+int cuMemAlloc_v2(void **address, size_t bytes) { return allocate(address, bytes, __func__); }
+int cudaFree(void *address) { return release(address, __func__); }
+int cudaFreeAsync(void *address) { return release(address, __func__); }
+int cuMemFree_v2(void *address) { return release(address, __func__); }
+
+int cudaMemGetInfo(size_t *free, size_t *total) {
+    *total = card()->memory;
+    *free = card()->memory - taken;
+    return SUCCESS;
+}
+
+int cuMemGetInfo_v2(size_t *free, size_t *total) { return cudaMemGetInfo(free, total); }
+
+static int allocate_pinned(void **address, size_t bytes, const char *name) {
+    if (posix_memalign(address, PAGE, pages(bytes))) return failed(OUT_OF_MEMORY);
+    pthread_mutex_lock(&lock);
+    add(&on_host, *address, bytes);
+    pthread_mutex_unlock(&lock);
+    record(HOST_ALLOCATION, name, bytes, HOST_TO_HOST);
+    return SUCCESS;
+}
+
+int cudaHostAlloc(void **address, size_t bytes) { return allocate_pinned(address, bytes, __func__); }
+int cudaMallocHost(void **address, size_t bytes) { return allocate_pinned(address, bytes, __func__); }
+
+int cudaFreeHost(void *address) {
+    if (!address) return SUCCESS;
+    pthread_mutex_lock(&lock);
+    int64_t bytes = removed(&on_host, address);
+    pthread_mutex_unlock(&lock);
+    if (bytes < 0) return failed(INVALID_VALUE);
+    free(address);
+    record(HOST_FREE, __func__, (uint64_t)bytes, HOST_TO_HOST);
+    return SUCCESS;
+}
+
+int cudaHostGetDevicePointer(void **device, void *host) {
+    *device = host;
+    return SUCCESS;
+}
+
+/* cudaPointerAttributes. CUDA 10 has an older `memoryType` before and calls an unknown address an error. */
+struct pointer_attributes {
+#if CUDA_MAJOR < 11
+    int memory_type;
+#endif
+    int type, device;
+    void *on_device, *on_host;
+};
+
+int cudaPointerGetAttributes(struct pointer_attributes *into, const void *address) {
+    int type = held(&on_device, address) ? 2 : held(&on_host, address) ? 1 : 0;
+    void *same = type ? (void *)address : NULL;
+    *into = (struct pointer_attributes){.type = type, .device = type ? 0 : -1, .on_device = same};
+    into->on_host = type == 1 ? same : NULL;
+#if CUDA_MAJOR < 11
+    into->memory_type = type;
+    if (!type) return failed(INVALID_VALUE);
+#endif
+    return SUCCESS;
+}
+
+/* Attribute 2 is the kind of memory, 1 for the host's and 2 for the device's; the others are not answered. */
+int cuPointerGetAttribute(void *into, int attribute, const void *address) {
+    int device = held(&on_device, address);
+    if (!device && !held(&on_host, address)) return INVALID_VALUE;
+    if (attribute == 2) *(unsigned *)into = device ? 2 : 1;
+    else if (attribute == 3) *(const void **)into = address;
+    else return refuse(__func__);
+    return SUCCESS;
+}
+
+static int copy(void *to, const void *from, size_t bytes, enum direction direction, const char *name) {
+    unsigned to_device = held(&on_device, to), from_device = held(&on_device, from);
+    if (direction == BY_ADDRESS) direction = from_device ? (to_device ? DEVICE_TO_DEVICE : DEVICE_TO_HOST) : to_device;
+    if (bytes && (to_device != (direction & 1) || from_device != (direction >> 1 & 1))) return failed(INVALID_VALUE);
+    if (direction != DEVICE_TO_DEVICE) memcpy(to, from, bytes);
+    record(COPY, name, bytes, direction);
+    return SUCCESS;
+}
+
+static int fill(void *to, size_t bytes, const char *name) {
+    if (bytes && !held(&on_device, to)) return failed(INVALID_VALUE);
+    record(FILL, name, bytes, HOST_TO_HOST);
+    return SUCCESS;
+}
+
+/* For record.py: how many bytes of device memory are taken. */
+size_t recorder_bytes(void) { return taken; }
+
+static int copy_and_wait(void *to, const void *from, size_t bytes, enum direction direction, const char *name) {
+    int error = copy(to, from, bytes, direction, name);
+    if (!error) record(WAIT, name, 0, HOST_TO_HOST);
+    return error;
+}
+
+int cudaMemcpy(void *to, const void *from, size_t bytes, int direction) {
+    return copy_and_wait(to, from, bytes, (enum direction)direction, __func__);
+}
+
+int cudaMemcpyAsync(void *to, const void *from, size_t bytes, int direction) {
+    return copy(to, from, bytes, (enum direction)direction, __func__);
+}
+
+int cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes) {
+    if (to_device || from_device) return failed(INVALID_DEVICE);
+    return copy(to, from, bytes, DEVICE_TO_DEVICE, __func__);
+}
+
+int cuMemcpyHtoD_v2(void *to, const void *from, size_t bytes) {
+    return copy_and_wait(to, from, bytes, HOST_TO_DEVICE, __func__);
+}
+
+int cuMemcpyDtoH_v2(void *to, const void *from, size_t bytes) {
+    return copy_and_wait(to, from, bytes, DEVICE_TO_HOST, __func__);
+}
+
+int cudaMemset(void *to, int value, size_t bytes) { return (void)value, fill(to, bytes, __func__); }
+int cudaMemsetAsync(void *to, int value, size_t bytes) { return (void)value, fill(to, bytes, __func__); }
+int cuMemsetD8Async(void *to, int value, size_t bytes) { return (void)value, fill(to, bytes, __func__); }
+int cuMemsetD32Async(void *to, int value, size_t words) { return (void)value, fill(to, 4 * words, __func__); }

@@ -1,0 +1,372 @@
+"""Does the recorder count what a program asks of CUDA, exactly, and refuse what cannot be told without a GPU?
+
+The program is C that calls the runtime as a wheel does, built with the machine's compiler; no torch is needed. The tests
+marked `releases` ask two real wheels.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recorder import Refused
+from recorder.build import Built, Wheel, build, compile_bodies, find_wheel, link, redirection_source, stub_source
+from recorder.cards import DEVICES, cards, members, source
+from recorder.environments import create, packages
+from torch_history.releases.axis import Axis
+
+ROOT = Path(__file__).resolve().parents[1]
+
+DECLARATIONS = """
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+typedef struct { unsigned x, y, z; } dim3;
+int cudaMalloc(void **, size_t); int cudaFree(void *);
+int cudaMemcpyAsync(void *, const void *, size_t, int, void *); int cudaMemset(void *, int, size_t);
+int cudaStreamSynchronize(void *); int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
+int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *); int cudaDeviceGetAttribute(int *, int, int);
+void **__cudaRegisterFatBinary(void *); int cublasSgemm_v2(void *); int cudnnConvolutionForward(void *);
+void __cudaRegisterFunction(void **, const void *, char *, const char *, int, void *, void *, void *, void *, int *);
+static const char kernel[16];
+static const dim3 one = {1, 1, 1};
+static void launch(void) { cudaLaunchKernel(kernel, one, one, NULL, 0, NULL); }
+__attribute__((constructor)) static void load(void) {
+    __cudaRegisterFunction(__cudaRegisterFatBinary(NULL), kernel, "", "_Z3addPfi", -1, NULL, NULL, NULL, NULL, NULL);
+}
+"""
+
+READER = """
+import ctypes, json, sys
+sys.path.insert(0, sys.argv[2])
+from recorder import Refused
+from recorder.record import recording, card
+library = ctypes.CDLL(sys.argv[1])
+with recording() as recorded:
+    returned = library.run()
+names = "kernels library_calls copies fills waits allocations peak retained peak_in_blocks read_backs"
+answer = {name: getattr(recorded, name) for name in names.split()}
+try:
+    recorded.sound(sys.argv[3])
+except Refused as refused:
+    answer["refused"] = str(refused)
+print(json.dumps({**answer, "returned": returned, "card": card()}))
+"""
+
+Program = Callable[..., dict[str, Any]]
+
+
+def library(folder: Path, stubs: list[str], devices: Path = DEVICES, without: tuple[str, ...] = ()) -> Path:
+    """A recorder for CUDA 12.8 without a wheel, whose stubs are named."""
+    objects = compile_bodies(folder, (12, 8), without)
+    generated = source(cards(devices), 12) + stub_source([*stubs, *without]) + redirection_source([])
+    link(folder, objects, generated)
+    return folder / "librecorder.so"
+
+
+@pytest.fixture(scope="module")
+def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return library(tmp_path_factory.mktemp("recorder"), ["cudnnConvolutionForward"])
+
+
+@pytest.fixture
+def program(recorder: Path, tmp_path: Path) -> Program:
+    """Runs the body of a C function on the recorder and returns what was recorded of it."""
+
+    def run(body: str, reads_by_design: str = "", on: Path = recorder, **variables: str) -> dict[str, Any]:
+        text, compiled = tmp_path / "program.c", tmp_path / "program.so"
+        text.write_text(f"{DECLARATIONS}\nint run(void) {{ {body} return 0; }}\n", encoding="utf-8")
+        subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-o", str(compiled), str(text)], check=True)
+        command = [sys.executable, "-c", READER, str(compiled), str(ROOT), reads_by_design]
+        surroundings = {"LD_PRELOAD": str(on), "PATH": "/usr/bin:/bin", **variables}
+        ended = subprocess.run(command, env=surroundings, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+        answer: dict[str, Any] = json.loads(ended.stdout)
+        return answer
+
+    return run
+
+
+def test_what_a_program_asks_for_is_counted_to_the_byte(program: Program) -> None:
+    recorded = program(
+        """
+        void *a, *b, *c; char *host = calloc(1, 1000);
+        cudaMalloc(&a, 1000); cudaMalloc(&b, 600); cudaMemcpyAsync(a, host, 1000, 1, NULL); cudaMemset(b, 0, 600);
+        launch(); cublasSgemm_v2(NULL); launch(); cudaFree(b);
+        cudaMalloc(&c, 100); cudaMemcpyAsync(c, a, 100, 3, NULL); cudaStreamSynchronize(NULL); cudaFree(a);
+        """
+    )
+    assert recorded["kernels"] == ["add(float*, int)"] * 2
+    assert recorded["library_calls"] == ["cublasSgemm_v2"]
+    assert recorded["copies"] == [["host to device", 1000], ["device to device", 100]]
+    assert recorded["fills"] == [600]
+    assert recorded["waits"] == {"cudaStreamSynchronize": 1}
+    assert recorded["allocations"] == [1000, 600, 100]
+    assert (recorded["peak"], recorded["retained"], recorded["peak_in_blocks"]) == (1600, 100, 1024 + 1024)
+    assert "refused" not in recorded
+
+
+def test_what_was_copied_to_the_device_can_be_read_again(program: Program) -> None:
+    body = """void *a; int there = 7, back = 0; cudaMalloc(&a, 4);
+    cudaMemcpyAsync(a, &there, 4, 1, NULL); cudaMemcpyAsync(&back, a, 4, 2, NULL); return back;"""
+    recorded = program(body)
+    assert recorded["returned"] == 7
+    assert recorded["read_backs"] == []
+
+
+def test_memory_that_the_card_does_not_have_is_out_of_memory(program: Program) -> None:
+    body = "void *a, *b; cudaMalloc(&a, 15000000000); return cudaMalloc(&b, 15000000000) * 100 + cudaGetLastError();"
+    recorded = program(body)
+    assert recorded["returned"] == 202
+    assert recorded["allocations"] == [15_000_000_000]
+    assert program(body, RECORDER_CARD="hopper")["returned"] == 0
+
+
+def test_nothing_asked_for_is_nothing_allocated(program: Program) -> None:
+    assert program("void *a = (void *)1; cudaMalloc(&a, 0); return a != NULL;")["allocations"] == []
+
+
+# --- what is refused
+
+
+def test_an_entry_without_a_body_is_an_error_that_names_itself(program: Program) -> None:
+    recorded = program("return cudnnConvolutionForward(NULL);")
+    assert recorded["returned"] != 0
+    assert recorded["refused"].startswith("cudnnConvolutionForward of CUDA was called")
+
+
+def test_an_entry_that_was_taken_away_is_named(program: Program, tmp_path: Path) -> None:
+    crippled = library(tmp_path, [], without=("cudaMemset",))
+    recorded = program("void *a; cudaMalloc(&a, 8); cudaMemset(a, 0, 8);", on=crippled)
+    assert recorded["fills"] == []
+    assert recorded["refused"].startswith("cudaMemset of CUDA was called")
+
+
+def test_a_result_that_is_read_is_refused_unless_it_decides_nothing(program: Program) -> None:
+    body = "void *a; int back; cudaMalloc(&a, 4); launch(); cudaMemcpyAsync(&back, a, 4, 2, NULL);"
+    assert "read 4 bytes back from the device after a kernel" in program(body)["refused"]
+    assert "refused" not in program(body, reads_by_design="saved tensors come back")
+
+
+@pytest.mark.parametrize("change", ["cudaMemcpyAsync(a, a, 4, 3, NULL);", "cudaMemset(a, 1, 4);"])
+def test_what_is_counted_and_not_done_is_not_read_either(program: Program, change: str) -> None:
+    body = f"void *a; int back; cudaMalloc(&a, 4); {change} cudaMemcpyAsync(&back, a, 4, 2, NULL);"
+    assert "after a kernel" in program(body)["refused"]
+
+
+def test_a_time_is_refused(program: Program) -> None:
+    recorded = program("float ms = 5; cudaEventElapsedTime(&ms, NULL, NULL); return (int)ms;")
+    assert recorded["returned"] == 5
+    assert recorded["refused"].startswith("cudaEventElapsedTime was asked for")
+
+
+def test_an_attribute_that_no_card_has_is_refused(program: Program) -> None:
+    recorded = program("int value; cudaDeviceGetAttribute(&value, 16, 0); cudaDeviceGetAttribute(&value, 9999, 0);")
+    assert recorded["refused"].startswith("cudaDeviceGetAttribute: attribute 9999 was asked for")
+
+
+def test_a_kernel_that_nobody_registered_is_refused(program: Program) -> None:
+    recorded = program('cudaLaunchKernel("no kernel", one, one, NULL, 0, NULL);')
+    assert recorded["refused"].startswith("cudaLaunchKernel was asked for")
+
+
+def test_a_process_without_the_recorder_is_told_so() -> None:
+    from recorder.record import recording
+
+    with pytest.raises(Refused, match="This process does not run on the recorder"), recording():
+        pass
+
+
+# --- cards
+
+
+@pytest.mark.parametrize("line", ["multiProcessorCount = 0", ""])
+def test_a_number_that_is_0_or_absent_is_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "devices.toml"
+    path.write_text(DEVICES.read_text().replace("multiProcessorCount = 40", line))
+    with pytest.raises(Refused, match=r"multiProcessorCount of the card 'turing' is (0|not given), and a release may"):
+        cards(path)
+
+
+def test_the_default_card_runs_every_wheel_and_the_others_are_there() -> None:
+    known = cards()
+    assert [(key, *card.values["major"], *card.values["minor"]) for key, card in known.items()] == [
+        ("turing", 7, 5),
+        ("ampere", 8, 0),
+        ("hopper", 9, 0),
+        ("ada", 8, 9),
+    ]
+
+
+def test_no_attribute_has_two_meanings() -> None:
+    numbers = [number for member in members() for number in member.attributes]
+    assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize(("major", "size"), [(10, 712), (11, 728), (12, 1032), (13, 1008)])
+def test_properties_are_as_large_as_cuda_has_them(tmp_path: Path, major: int, size: int) -> None:
+    """Sizes of cudaDeviceProp from the headers that properties.txt names; 10.2's is 11's without four members."""
+    text = tmp_path / "size.c"
+    text.write_text(
+        f'#include "{ROOT}/recorder/recorder.h"\n#include <stdio.h>\n{source(cards(), major)}\n'
+        'int main(void) { printf("%zu", sizeof(struct properties)); }'
+    )
+    subprocess.run(["gcc", "-w", "-o", str(tmp_path / "size"), str(text)], check=True)
+    assert subprocess.run([str(tmp_path / "size")], capture_output=True, text=True).stdout == str(size)
+
+
+# --- wheels
+
+
+def wheel(environment: Path, cuda: str = "'12.8'", nvrtc: bool = True) -> Path:
+    """An environment that looks as if it held torch 2.9.0."""
+    packages = environment / "lib" / "python3.11" / "site-packages"
+    (packages / "torch").mkdir(parents=True)
+    (packages / "torch" / "version.py").write_text(f"__version__ = '2.9.0'\ncuda: Optional[str] = {cuda}\n")
+    if nvrtc:
+        (packages / "nvidia" / "cuda_nvrtc" / "lib").mkdir(parents=True)
+        (packages / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12").touch()
+    return environment
+
+
+def test_a_wheel_without_cuda_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"torch 2\.9\.0 in .* was built without CUDA"):
+        find_wheel(wheel(tmp_path, cuda="None"))
+
+
+def test_a_missing_nvrtc_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"torch 2\.9\.0 needs NVRTC .* install nvidia-cuda-nvrtc for CUDA 12\.8"):
+        find_wheel(wheel(tmp_path, nvrtc=False))
+
+
+def test_an_environment_without_torch_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="holds no torch"):
+        build(tmp_path)
+
+
+def test_a_process_on_the_recorder_inherits_nothing_that_changes_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    built = Built(tmp_path, Wheel(tmp_path, "2.9.0", (12, 8)), [], [])
+    assert "PYTORCH_CUDA_ALLOC_CONF" not in built.surroundings()
+    assert "PYTORCH_NO_CUDA_MEMORY_CACHING" not in built.surroundings()
+    assert built.surroundings("hopper", caching=False)["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
+    assert built.surroundings("hopper")["RECORDER_CARD"] == "hopper"
+
+
+# --- real releases
+
+ISSUE_95668 = """
+import torch, gc
+model = torch.nn.Linear(1, 1).cuda()
+result = model(torch.ones(1, 1).cuda())
+del model, result
+gc.collect()
+print(torch.cuda.memory_allocated())
+"""
+
+INTERSECTION = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from recorder.counts import launched, requested
+from recorder.record import caching
+from workloads import intersection
+call = intersection.variants["eager"](intersection.inputs("small", "cuda", 0))
+call(), call()
+print(json.dumps(launched(call)._asdict() if caching() else requested(call)._asdict()))
+"""
+
+
+@pytest.fixture(scope="module", params=[("1.13.1", "3.9"), ("2.0.1", "3.11")], ids=lambda release: release[0])
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The recorder of a real release, with the environment that was made for it."""
+    version, python = request.param
+    release = Axis.load(ROOT / "releases.toml").find(version)
+    return build(create(release, python, tmp_path_factory.mktemp("env") / version))
+
+
+def run(built: Built, script: str, **how: Any) -> str:
+    python = built.wheel.packages.parents[2] / "bin" / "python"
+    surroundings = built.surroundings(**how)
+    ended = subprocess.run([str(python), "-c", script, str(ROOT)], env=surroundings, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.releases
+def test_cublas_workspace_stays_allocated_from_2_0_on(built: Built) -> None:
+    """pytorch #95668: measured by its reporters on a real GPU, 8,519,680 bytes on 2.0 and none on 1.13."""
+    expected = {"1.13.1": 0, "2.0.1": 8_519_680}[built.wheel.version.partition("+")[0]]
+    assert int(run(built, ISSUE_95668)) == expected
+
+
+@pytest.mark.releases
+def test_eager_intersection_takes_its_analytic_bytes(built: Built) -> None:
+    """Four tensors of [30,000, 500] float32 live at once, in 9 kernels, of which the result stays."""
+    whole = 30_000 * 500 * 4
+    asked = json.loads(run(built, INTERSECTION, caching=False))
+    kernels = asked.pop("kernels")
+    assert asked == {"peak": 4 * whole, "retained": whole, "in_blocks": 4 * (whole + 256), "allocations": 9}
+    made = json.loads(run(built, INTERSECTION))
+    assert made["kernels"] == kernels
+    assert len(kernels) == 9
+    assert (made["library_calls"], made["copied"], made["waits"]) == ([], {}, 0)
+    assert made["peak_allocated"] == 4 * 29 * 2**21
+
+
+CASE = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+os.environ["TORCH_HISTORY_DEVICE"] = "recorder"
+from measure import counted, device
+from recorder import Refused
+from workloads import intersection, saved_tensors, selection
+device.ready(device.name())
+print(json.dumps(counted.counts(saved_tensors, "save_on_cpu", "product small", 0)))
+print(json.dumps([counted.counts(intersection, "scripted", "small", 0) for _ in range(2)]))
+try:
+    counted.counts(selection, "mask", "vector 50 % x 1", 0)
+except Refused as refused:
+    print(refused)
+"""
+
+
+@pytest.mark.releases
+def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built: Built) -> None:
+    saved, scripted, refused = run(built, CASE).splitlines()
+    square = 2_000 * 2_000 * 4
+    found = json.loads(saved)
+    assert found["copied"] == {"device to host": [square] * 2, "host to device": [square] * 2}
+    assert (found["host_syncs"], found["gradients"]) == (4, 1)
+    assert found["form"] == ["float32 []", "float32 [2000, 2000]", "float32 [2000, 2000]"]
+    once, again = json.loads(scripted)
+    assert once == again
+    assert (once["peak_memory"], once["kernels"], once["fusion_groups"]) == (60_000_000, 1, 1)
+    assert refused.startswith("The host read 4 bytes back")
+
+
+def test_an_environment_holds_no_nvidia_package_but_nvrtc() -> None:
+    names = {
+        package.partition("==")[0] for package in packages(Axis.load(ROOT / "releases.toml").find("2.15.0"), "3.11")
+    }
+    assert {name for name in names if name.startswith(("nvidia", "cuda"))} == {"nvidia-cuda-nvrtc"}
+    assert {"torch", "triton", "numpy", "sympy"} <= names
+
+
+def test_a_release_that_is_not_locked_is_refused() -> None:
+    with pytest.raises(Refused, match=r"releases\.lock does not say what v1\.8\.1 needs on Python 3\.11"):
+        packages(Axis.load(ROOT / "releases.toml").find("1.8.1"), "3.11")
+
+
+def test_a_folder_of_someone_elses_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(Refused, match="did not make"):
+        create(Axis.load(ROOT / "releases.toml").find("2.15.0"), "3.11", tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
