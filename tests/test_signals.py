@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import subprocess
 import sys
@@ -40,7 +41,8 @@ def test_signal_while_modules_are_imported_is_a_sentence(number: signal.Signals,
         "--python",
         "nothing",
     ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    hangup = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # which nohup has made to be ignored
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, preexec_fn=hangup)
     assert done.returncode == 128 + number
     assert "Traceback" not in done.stderr
     assert done.stderr.count("Stopped.") == 1

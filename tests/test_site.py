@@ -422,3 +422,21 @@ def test_the_first_key_leads_past_the_navigation(site: Path, page: Any) -> None:
     assert page.evaluate("document.activeElement.textContent") == "To the content"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
+
+
+@pytest.mark.browser
+def test_every_page_works_under_its_own_policy(site: Path, browser: Any) -> None:
+    context = browser.new_context()
+    context.set_offline(True)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    pages = sorted(site.glob("*.html"))
+    assert len(pages) > 5
+    for path in pages:
+        assert "Content-Security-Policy" in path.read_text(encoding="utf-8"), path.name
+        page.goto(path.as_uri())
+        page.wait_for_timeout(1000)
+        assert complaints == [], path.name
+    context.close()
