@@ -37,6 +37,7 @@ from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
 from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
+from torch_history.scratch import mark
 from torch_history.store import files as stored
 from torch_history.store import machines
 from torch_history.store.asv_results import load_asvs
@@ -167,7 +168,7 @@ def test_launch_of_a_version_that_lacks_a_key_is_left_out_with_that_key(
     path.parent.mkdir()
     path.write_text(json.dumps(line))
     assert list(read_launches(tmp_path, "here")) == []
-    assert warned == [f"{path}, line 1 is left out: it has no '{key}'."]
+    assert warned == [f"{path}, line 1 is left out: Object missing required field `{key}`."]
 
 
 def test_keys_of_a_newer_version_are_passed_over() -> None:
@@ -181,7 +182,9 @@ def test_thousand_bad_lines_are_one_sentence(here: Path, warned: list[str]) -> N
     path.write_bytes(b"{}\n" * 1000 + path.read_bytes())
     for _ in range(3):
         assert len(list(read_launches(here.parent, "here"))) == 4
-    assert warned == [f"{path}, line 1 is left out: it has no 'session'. 999 more of its lines are none either."]
+    assert warned == [
+        f"{path}, line 1 is left out: Object missing required field `session`. 999 more of its lines are none either."
+    ]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "environments"])
@@ -212,10 +215,11 @@ def test_file_that_cannot_be_read_or_written_is_named(here: Path, warned: list[s
     (here / "folder.jsonl").mkdir()
     assert command("compare", *RELEASES, "--machine", "here").exit_code == 0
     assert warned == [f"{here / 'folder.jsonl'} is left out: it cannot be read (Is a directory)."]
-    (here.parent / "file").touch()
-    answered = command("publish", "--html-dir", str(here.parent / "file" / "html"), "--results-dir", str(here.parent))
+    file = here.parents[1] / "file"
+    file.touch()
+    answered = command("publish", "--html-dir", str(file / "html"), "--results-dir", str(here.parent))
     assert answered.exit_code == 1
-    assert f"{here.parent / 'file'} cannot be read or written: File exists." in answered.stderr
+    assert f"{file} cannot be read or written: File exists." in answered.stderr
 
 
 # --- asv's own file
@@ -313,6 +317,7 @@ def test_list_of_benchmarks_that_is_damaged_is_refused_and_the_old_site_stays(
 ) -> None:
     (tmp_path / "html").mkdir()
     (tmp_path / "html" / "index.html").write_text("old")
+    mark(tmp_path / "html")
     path = here.parent / "benchmarks.json"
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
     published = command("publish", "--html-dir", str(tmp_path / "html"), "--results-dir", str(here.parent))

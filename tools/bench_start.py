@@ -1,6 +1,6 @@
 """How long does a command of torch-history take to start and to answer? Ratios of processor time, measured in one run.
 
-`make bench-start` prints them; `--write` puts them into docs/start.md. A command is compared with `python -c pass` or with
+`make bench-start` prints them; `--write` writes docs/generated/start.md. A command is compared with `python -c pass` or with
 reading all launches by `json` alone, in turn with it, and the least of several runs counts: what disturbs only adds.
 """
 
@@ -15,8 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "start.md"
-BEGIN, END = "<!-- measured: by `make bench-start` -->", "<!-- end of measured -->"
+PAGE = ROOT / "docs" / "generated" / "start.md"
+TITLE = "# What commands take to start and to answer"
+LEAD = (
+    "`python -m tools.bench_start --write` writes this page. Seconds are processor time, the least of several runs. Each "
+    "command ran in turn with what it is compared with."
+)
 
 NOTHING = (sys.executable, "-c", "pass")
 READING = (
@@ -56,7 +60,7 @@ AIMS = (
 def main() -> None:
     """Prints a table of the aims; exit code 1 where one is missed."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/start.md")
+    parser.add_argument("--write", action="store_true", help="write docs/generated/start.md")
     asked = parser.parse_args()
     rows = ["| command | seconds | against | seconds | ratio | at most |", "|---|---:|---|---:|---:|---:|"]
     missed = 0
@@ -71,9 +75,7 @@ def main() -> None:
         )
         print(rows[-1], flush=True)
     if asked.write:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        after = rest.partition(END)[2]
-        PAGE.write_text(f"{before}{BEGIN}\n" + "\n".join(rows) + f"\n{END}{after}", encoding="utf-8")
+        PAGE.write_text("\n\n".join([TITLE, LEAD, "\n".join(rows)]) + "\n", encoding="utf-8")
     sys.exit(1 if missed else 0)
 
 
