@@ -723,7 +723,9 @@ def test_environment_shows_what_reconfigures_the_allocator(monkeypatch: pytest.M
 
 def questions_without_products() -> tuple[str, ...]:
     """NO_PRODUCTS of torch_history/analysis/causes.py, which cannot be imported where torch is."""
-    source = (Path(__file__).resolve().parents[1] / "torch_history" / "why.py").read_text(encoding="utf-8")
+    source = (Path(__file__).resolve().parents[1] / "torch_history" / "analysis" / "causes.py").read_text(
+        encoding="utf-8"
+    )
     (found,) = re.findall(r"^NO_PRODUCTS = (\(.*\))$", source, re.MULTILINE)
     return ast.literal_eval(found)
 

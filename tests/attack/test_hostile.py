@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 
 from tests.test_launches import some_launch
 from torch_history.releases.axis import Axis
