@@ -345,7 +345,7 @@ def test_largest_are_one_of_each_question_quantity_and_release() -> None:
     def step(benchmark: str, ratio: float | None, new: str = "v2.1.2") -> Step:
         return Step(Series(LANE, benchmark, ("'f'",)), Kind.STEP, "v2.0.1", new, new, 1.0, 2.0, ratio, None, None)
 
-    halved, call = step("warm_up.W.track_time", 0.5), step("warm_up.W.track_call", 1.5)
+    halved, call = step("warm_up.W.track_time", 0.5), step("warm_up.W.track_first_call", 1.5)
     doubled = step("b.B.track_time", 2.5)
     later, counts = step("warm_up.W.track_time", 1.2, "v2.5.1"), step("b.B.track_operators", 9.0)
     appeared, gone = step("b.B.track_allocations", None), step("b.B.track_stalls", 0.0)
