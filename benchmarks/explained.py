@@ -91,6 +91,8 @@ def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict
     torch.set_num_threads(THREADS)
     for name in step.get("set", []):
         explain.SETTINGS[name]()
+    if step["do"] == "cases":
+        return {"cases": [[variant, size] for variant in workload.variants for size in workload.sizes]}
     if step["do"] == "facts":
         return {"environment": facts.environment(), "commit": torch.version.git_version}
     arguments = workload.inputs(request["size"], "cpu", SEED)

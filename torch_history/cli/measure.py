@@ -115,7 +115,7 @@ def _sessions(
     a case gave a number in any of them."""
     ran = False
     questions = (own.question,) if own else asked.questions
-    ends = time.monotonic() + _seconds(asked.budget) if asked.budget else None
+    ends = time.monotonic() + seconds_of(asked.budget) if asked.budget else None
     groups = neighbours(releases)
     for number, group in enumerate(groups):
         plan = Plan(
@@ -156,7 +156,7 @@ def calibrate(
     environment = environments.ReleaseEnvironment(conf, lane, {}, {})
     with temporary_files(), alone(Path(conf.env_dir)):
         path = calibrations.measure(
-            conf, axis, chosen_one, environment, questions, launches, _seconds(budget), again, out
+            conf, axis, chosen_one, environment, questions, launches, seconds_of(budget), again, out
         )
         calibration = read(path)
         click.echo(text(calibration))
@@ -168,7 +168,8 @@ def _default_sizes() -> tuple[str, ...]:
     return ("paper",) if describe()["device"] == "cuda" else ("small",)
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
+    """Seconds of `90s`, `6m` or `2h`. Raises SessionError for what is no length of time."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
     if match is None:
         raise SessionError(f"'{text}' is no length of time: write 90s, 6m or 2h.")

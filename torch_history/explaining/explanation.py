@@ -78,8 +78,8 @@ class Explanation:
         seconds: float = 200.0,
         opened: Open = Launch,
     ) -> None:
-        """`opened` gives a launch: tests give one that draws numbers. `scratch` is an empty folder. After `seconds` levers are
-        pulled no more often than each needs to be."""
+        """`opened` gives a launch: tests give one that draws numbers. `scratch` is an empty folder. After `seconds` levers
+        are pulled no more often than each needs to be."""
         self._subject, self._sides, self._levers = subject, sides, levers
         self._scratch, self._say, self._opened = scratch, say, opened
         self._ends = time.monotonic() + seconds
@@ -130,7 +130,7 @@ class Explanation:
         found.ratio = ratio(found.base, Noise.of([found.base]))
 
     def _clock(self) -> Literal["wall", "cpu"]:
-        """The processor's, unless a call waits for something or several threads make it: then no turn shows both alike."""
+        """The processor's, unless a call waits or has several threads: then no turn shows both alike."""
         alike = [min(abs(one["cpu"] / one["wall"] - 1) for one in side) for side in self._times[""]]
         return "cpu" if max(alike) <= SAME_CLOCK else "wall"
 

@@ -17,6 +17,9 @@ REMOVES, MOST = 0.8, 1.25
 SURELY = 0.5
 """...and surely half of it."""
 
+NEXT_TO_NOTHING = 0.02
+"""A place that takes 2 % of what it takes on the other release is new, or is gone."""
+
 LEAVES = 0.2
 """A lever is cleared where it surely removes less than a fifth."""
 
@@ -70,7 +73,11 @@ def _of_place(place: Place, places: Sequence[Place]) -> str:
     total = sum(other.new - other.old for other in places if other.kind == place.kind)
     share = (place.new - place.old) / total if total else 0.0
     often = ""
-    if place.calls and abs(place.calls[1] - place.calls[0]) >= 0.5:
+    if abs(place.old) < NEXT_TO_NOTHING * abs(place.new):
+        often = ", and took next to nothing before"
+    elif abs(place.new) < NEXT_TO_NOTHING * abs(place.old):
+        often = ", and takes next to nothing now"
+    elif place.calls and abs(place.calls[1] - place.calls[0]) >= 0.5:
         often = f", which is called {place.calls[1]:.3g} times and not {place.calls[0]:.3g}"
     return f"{place.name} holds {_per_cent(share)} of the difference{often}"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..releases.axis import Axis
-from ..store import sources
+from ..store import causes, sources
 from ..store.files import each_line, has_checksum, read_object
 from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
 from ..store.machines import RECORD
@@ -78,6 +78,8 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
             _check_environments(path, found)
         elif path.suffix == ".json":
             _check_object(path, found)
+        elif path.name == causes.FOLDER and path.is_dir():
+            _check_causes(path, axis, known, found)
         elif path.name != CALIBRATION and ".damaged-" not in path.name:
             found.say(path, "it is no file of results")
     if not (folder / RECORD).exists():
@@ -90,6 +92,23 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
             found.say(path, problem, number)
     _check_starts(launches, found)
     _check_versions(launches, known, found)
+
+
+def _check_causes(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
+    """Evidence is whole, of releases on the axis and of a benchmark that is known."""
+    for path in sorted(folder.iterdir()):
+        try:
+            evidence = causes.parse(path)
+        except ValueError as error:
+            found.say(path, error)
+            continue
+        for tag in (evidence.old, evidence.new):
+            if tag not in axis:
+                found.say(path, f"there is no release {tag} on the axis")
+        if evidence.benchmark not in known:
+            found.say(path, f"no benchmark {evidence.benchmark} is known here")
+        elif evidence.version not in known[evidence.benchmark]:
+            found.earlier += 1
 
 
 def _check_object(path: Path, found: Found) -> None:
