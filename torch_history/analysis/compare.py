@@ -21,7 +21,7 @@ from ..errors import UserError
 from ..store.launches import Launch, machines_in, read_environment, read_launches
 from ..store.machines import record_of
 from . import verdicts
-from .causes import in_words, moved, why
+from .causes import Known, evidence, in_words, moved, why
 from .steps import Kind, Step
 from .verdicts import (
     BOUND,
@@ -138,7 +138,8 @@ def find(
     asked = [launch for launch in stored if _metric(launch) in wanted[1] or not metrics]
     facts = {tag: read_environment(results_dir, machine, tag, environment) for tag in (old, new)}
     beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
-    found = compared(machine, environment, old, new, history(asked), facts, _device(results_dir, machine), beside)
+    device, known = _device(results_dir, machine), evidence(results_dir, machine)
+    found = compared(machine, environment, old, new, history(asked), facts, device, beside, known)
     if not found.changes:
         had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
         raise CannotCompare(
@@ -157,9 +158,10 @@ def compared(
     facts: Mapping[str, Mapping[str, Any]],
     device: str,
     beside: Iterable[Change] = (),
+    known: Iterable[Known] = (),
 ) -> Comparison:
     """Two tags by what `verdicts.history` gives, with the facts of their environments; `beside` are exact changes that may
-    be causes although they were not asked for."""
+    be causes although they were not asked for, `known` is the evidence of the machine."""
     every = verdicts.compare_history(found, old, new)
     changes = [change for change in every if change.reason != NOT_MEASURED]
     causes = {change.series: change for change in [*beside, *changes]}.values()
@@ -169,7 +171,7 @@ def compared(
         old,
         new,
         changes=sorted(changes, key=_place),
-        why=why(causes, facts[old], facts[new], device),
+        why=why(causes, facts[old], facts[new], known),
         moved=moved(facts[old], facts[new], device),
         one_sided=len(every) - len(changes),
     )
@@ -274,13 +276,14 @@ def tell(steps: Iterable[Step], found: History, results_dir: Path, machine: str)
     def facts(tag: str, environment: str) -> dict[str, Any]:
         return read_environment(results_dir, machine, tag, environment)
 
-    return told(steps, found, facts, _device(results_dir, machine))
+    return told(steps, found, facts, evidence(results_dir, machine))
 
 
 def told(
-    steps: Iterable[Step], found: History, facts: Callable[[str, str], Mapping[str, Any]], device: str
+    steps: Iterable[Step], found: History, facts: Callable[[str, str], Mapping[str, Any]], known: Sequence[Known] = ()
 ) -> list[str]:
-    """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane."""
+    """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane, `known` is the
+    machine's evidence."""
     exact: dict[object, list[Series]] = defaultdict(list)
     for series in found:
         if not series.varies:
@@ -294,7 +297,7 @@ def told(
         }
         change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
         before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
-        because = why({**beside, series: change}.values(), before, after, device).get(series, "")
+        because = why({**beside, series: change}.values(), before, after, known).get(series, "")
         where = {
             Kind.STEP: f"{step.new}",
             Kind.SPIKE: " to ".join(dict.fromkeys((step.new, step.until))) + ", recovered since",

@@ -470,11 +470,14 @@
         for (const one of changes.filter(isChanged)) {
             const ofCase = beside.get(caseOf(one));
             const fusion = ofCase.fusion_groups;
+            const explained = explainedOf(lane, one, from, to);
             const lookedAt = foundOf(lane, one, from, to);
-            if (lookedAt) {
+            if (explained) {
+                found.set(one.series, explained);
+            } else if (lookedAt) {
                 found.set(one.series, `because ${lookedAt}`);
             } else if (varies(lane.series[one.series])) {
-                found.set(one.series, ofTime(lane, one, ofCase, from, to));
+                found.set(one.series, ofTime(lane, one, ofCase));
             } else if (fusion && fusion !== one && fused(fusion)) {
                 found.set(one.series, `because ${fused(fusion)}`);
             }
@@ -497,15 +500,37 @@
             .map((fact) => [fact, [old[fact], now[fact]]]);
     };
 
+    const explainedOf = (lane, one, from, to) => {
+        const {SHARE, TOLD} = constants().why;
+        const {benchmark, parameters} = lane.series[one.series];
+        const [old, now] = [from, to].map((tag) => versionOf(factsOf(lane, tag).torch || ""));
+        const isOf = (known) => known.benchmark === benchmark
+            && JSON.stringify(known.parameters.map(bare)) === JSON.stringify(parameters);
+        const isWithin = (known) => old.length && !isEarlier(versionOf(known.old.slice(1)), old)
+            && !isEarlier(now, versionOf(known.new.slice(1)));
+        const size = (known) => Math.abs(Math.log(known.ratio));
+        const fitting = (lane.evidence || []).filter((known) => isOf(known) && isWithin(known) && one.ratio
+            && (known.ratio > 1) === (one.ratio > 1) && size(known) >= SHARE * Math.abs(Math.log(one.ratio)));
+        if (!fitting.length) {
+            return "";
+        }
+        const better = (most, known) => TOLD.indexOf(known.verdict) - TOLD.indexOf(most.verdict) || size(most) - size(known);
+        const most = fitting.reduce((best, known) => (better(best, known) < 0 ? known : best));
+        const isSame = (version, other) => !isEarlier(version, other) && !isEarlier(other, version);
+        const isWhole = isSame(old, versionOf(most.old.slice(1))) && isSame(now, versionOf(most.new.slice(1)));
+        return isWhole ? most.words : `${most.words} (from ${most.old} to ${most.new})`;
+    };
+    const bare = (parameter) => parameter.replace(/^'+|'+$/gu, "");
+
     const foundOf = (lane, one, from, to) => {
         const {question, metric, parameters: [variant = "", size = ""]} = lane.series[one.series];
         const [old, now] = [from, to].map((tag) => versionOf(factsOf(lane, tag).torch || ""));
         const since = new Map();
-        constants().why.FOUND.filter(([release, ofQuestion, variants, part, metrics, verdict, , first, last]) =>
+        constants().why.FOUND.filter(([release, ofQuestion, variants, metrics, verdict, , , part, first, last]) =>
             ofQuestion === question && variants.includes(variant) && verdict === one.verdict && size.includes(part)
             && metrics.includes(metric) && old.length && isEarlier(old, versionOf(release)) && !isEarlier(now, versionOf(release))
             && !isEarlier(old, versionOf(first)) && (!last || !isEarlier(versionOf(last), now)))
-            .forEach(([release, , , , , , words]) => since.set(words, [...(since.get(words) || []), release]));
+            .forEach(([release, , , , , words]) => since.set(words, [...(since.get(words) || []), release]));
         return since.size ? listed([...since].map(([words, releases]) => `since ${listed(releases)} ${words}`)) : "";
     };
     const versionOf = (text) => (text.match(/^\d+(\.\d+)*/u) || [""])[0].split(".").filter(Boolean).map(Number);
@@ -514,7 +539,7 @@
         return at >= 0 && (version[at] === undefined || version[at] < other[at]);
     };
 
-    const ofTime = (lane, time, beside, from, to) => {
+    const ofTime = (lane, time, beside) => {
         const {OWN} = constants().why;
         const own = Object.keys(OWN).filter((metric) => beside[metric] && isChanged(beside[metric])
                                             && weighs(beside[metric], time));
@@ -525,23 +550,9 @@
             return `because ${wents(fusion.length ? fusion : costly)}`;
         }
         const although = own.length ? `although ${wents(own)}: ` : "";
-        if ([from, to].some((tag) => !Object.keys(factsOf(lane, tag)).length)) {
-            return `${although}unexplained, and the environments are not on record`;
-        }
-        const facts = movedFacts(lane, from, to).filter(([fact]) => concerns(fact, lane.series[time.series]));
-        return facts.length ? `${although}perhaps because ${listed(facts.map(factWords))}` : `${although}unexplained`;
+        return `${although}unexplained`;
     };
 
-    const concerns = (fact, {question, parameters: [variant = ""]}) => {
-        const {BY_TORCHSCRIPT, NO_OPERATORS, OF_ANY_PROCESS, NO_PRODUCTS, PRODUCT_LIBRARIES} = constants().why;
-        if (NO_OPERATORS.includes(variant)) {
-            return OF_ANY_PROCESS.includes(fact);
-        }
-        if (fact === "fuses_on_cpu") {
-            return BY_TORCHSCRIPT.some((end) => variant.endsWith(end));
-        }
-        return !NO_PRODUCTS.includes(question) || !PRODUCT_LIBRARIES.includes(fact);
-    };
     const costs = (metric, {old, new: now}) =>
         metric === "fusion_groups" && !Math.min(old, now) ? now <= old : now > old;
     const weighs = (number, time) => !number.ratio || !time.ratio
