@@ -12,8 +12,10 @@ import pytest
 from click.testing import CliRunner
 from msgspec import structs
 
-from torch_history.analysis.verdicts import Series
+from torch_history.analysis.compare import Comparison
+from torch_history.analysis.verdicts import Change, Series, Verdict
 from torch_history.cli import main
+from torch_history.cli.measure import Asked, explainable
 from torch_history.errors import UserError
 from torch_history.explaining import finding, issue
 from torch_history.explaining.launching import Subject
@@ -227,3 +229,34 @@ def test_explain_refuses_in_a_sentence(arguments: list[str], sentence: str) -> N
     answer = CliRunner().invoke(main, ["explain", *arguments])
     assert answer.exit_code == 1
     assert sentence in answer.stderr
+
+
+# --- what `run` offers
+
+
+def compared_with(changes: list[Change]) -> Comparison:
+    return Comparison("here", "release-py3.11", "v2.13.0", "v2.14.0", changes, {}, {}, 0)
+
+
+def rise(benchmark: str, ratio: float) -> Change:
+    verdict = Verdict.SLOWER if ratio > 1 else Verdict.FASTER
+    return Change(Series("release-py3.11", benchmark, ("'mask'", "'small'")), verdict, 1.0, ratio, ratio)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, "1 time rose; `torch-history explain v2.13.0 v2.14.0 --most 1` says why in about 4 minutes."),
+        (
+            {"lane": "3.9", "workload": Path("my file.py")},
+            "1 time rose; `torch-history explain --lane 3.9 --workload 'my file.py' v2.13.0 v2.14.0 --most 1` says why "
+            "in about 4 minutes.",
+        ),
+        ({"interpreter": "python3"}, ""),
+    ],
+)
+def test_run_offers_to_explain_the_times_that_rose(more: dict[str, Any], expected: str) -> None:
+    asked: dict[str, Any] = {field: None for field in Asked.__dataclass_fields__} | {"lane": "3.11"} | more
+    changes = [rise(BENCHMARK, 1.5), rise(BENCHMARK, 0.5), rise("warm_up.WarmUp.track_first_call", 2.0)]
+    assert explainable(compared_with(changes), Asked(**asked)) == expected
+    assert explainable(compared_with(changes[1:]), Asked(**asked)) == ""

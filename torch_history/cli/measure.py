@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import statistics
 import time
@@ -18,6 +19,7 @@ from ..analysis import compare as said
 from ..analysis.calibration import read
 from ..analysis.verdicts import history, human
 from ..errors import SessionError
+from ..explaining.finding import EXPLAINABLE
 from ..measuring import calibrate as calibrations
 from ..measuring.locks import alone, beside
 from ..measuring.machine import describe
@@ -30,7 +32,9 @@ from ..reports.calibration import text
 from ..scratch import temporary_files
 from ..store.launches import read_on_axis
 from . import suite as suites
+from .explain import MINUTES
 from .output import console, plain
+from .suite import DEFAULT_LANE
 
 
 @dataclass(frozen=True)
@@ -141,9 +145,30 @@ def _sessions(
             found = said.find(Path(conf.results_dir), session.machine.machine, plan.environment, old, new, questions)
             out.print(f"\n[bold]{old} -> {new}[/bold]")
             click.echo(said.text(found, everything=own is not None))
+            if hint := explainable(found, asked):
+                click.echo(hint)
         if asked.removes and group is not groups[-1]:
             environments.prune(Path(conf.env_dir), plan.releases[:-1].__contains__)
     return session, ran
+
+
+def explainable(found: said.Comparison, asked: Asked) -> str:
+    """What to ask for the causes of the times that rose, and how long that takes; empty where none did, or none can be
+    asked for."""
+    rose = [
+        change
+        for change in found.changed
+        if change.series.metric in EXPLAINABLE and change.ratio and change.ratio > 1 and change.verdict.kind == "worse"
+    ]
+    if not rose or asked.interpreter is not None:
+        return ""
+    lane = f" --lane {asked.lane}" if asked.lane != DEFAULT_LANE else ""
+    own = f" --workload {shlex.quote(str(asked.workload))}" if asked.workload else ""
+    command = f"torch-history explain{lane}{own} {found.old} {found.new} --most {len(rose)}"
+    return (
+        f"{len(rose)} time{'s' if len(rose) > 1 else ''} rose; `{command}` says why in about "
+        f"{MINUTES * len(rose)} minutes."
+    )
 
 
 def calibrate(
