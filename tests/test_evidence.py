@@ -256,7 +256,7 @@ def rise(benchmark: str, ratio: float) -> Change:
     ],
 )
 def test_run_offers_to_explain_the_times_that_rose(more: dict[str, Any], expected: str) -> None:
-    asked: dict[str, Any] = {field: None for field in Asked.__dataclass_fields__} | {"lane": "3.11"} | more
+    asked: dict[str, Any] = dict.fromkeys(Asked.__dataclass_fields__) | {"lane": "3.11"} | more
     changes = [rise(BENCHMARK, 1.5), rise(BENCHMARK, 0.5), rise("warm_up.WarmUp.track_first_call", 2.0)]
     assert explainable(compared_with(changes), Asked(**asked)) == expected
     assert explainable(compared_with(changes[1:]), Asked(**asked)) == ""

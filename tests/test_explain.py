@@ -19,6 +19,7 @@ from torch_history.explaining.estimates import Group, Noise, Share, ratio, remov
 from torch_history.explaining.explanation import Explanation, Found
 from torch_history.explaining.launching import LaunchFailed, Side, Subject
 from torch_history.explaining.levers import Lever
+from torch_history.store.causes import Place
 
 SUBJECT = Subject(Path(), "question", "variant", "small", "time")
 SIDES = Side("v1.0.0", Path("old/bin/python")), Side("v2.0.0", Path("new/bin/python"))
@@ -129,6 +130,28 @@ def test_lever_that_makes_both_quicker_alike_is_no_cause() -> None:
     old, new = ({"aten::a": 5e-4, "aten::b": 5e-4}, {"aten::a": 8e-4, "aten::b": 8e-4})
     drawn = Drawn((old, new), {"lever 3": (1e-4, 1.6e-4)}, noise=0.005, chance=random.Random(1))
     assert {lever.name: lever.verdict for lever in explained(drawn).levers}["lever 3"] == "CLEARED"
+
+
+def test_narrower_of_two_levers_that_take_it_all_away_is_named() -> None:
+    both = {"lever 3": (1e-3, 1e-3), "lever 5": (1e-3, 0.95e-3)}
+    old, new = ({"aten::a": 5e-4, "aten::b": 5e-4}, {"aten::a": 8e-4, "aten::b": 8e-4})
+    found = explained(Drawn((old, new), both, noise=0.005, chance=random.Random(1)))
+    assert found.words.startswith("because of lever 3")
+
+
+def test_function_of_the_workload_itself_is_no_cause_and_another_one_is() -> None:
+    rows = [
+        Place("function", f"{file}.py relu", 1e-5, 4e-5, 2.9e-5, 3.1e-5, "CAUSE", (1.0, 1.0))
+        for file in ("mine", "torch/nn")
+    ]
+    assert verdict.of_all([], {}, rows[:1], own="mine.py")[0] == "UNKNOWN"
+    assert verdict.of_all([], {}, rows[1:], own="mine.py")[0] == "CAUSE"
+
+
+def test_profiler_that_adds_little_beside_the_difference_is_believed() -> None:
+    slow = [{"cpu": 2e-5, "plain": 1e-5}]
+    assert not places.is_believed(slow, 2e-5)
+    assert places.is_believed(slow, 5e-5)
 
 
 def test_two_operators_share_the_difference_and_neither_is_the_cause() -> None:

@@ -99,7 +99,10 @@ class Explanation:
             self._look(found)
             self._pull(found)
             found.verdict, found.words = verdict.of_all(
-                found.levers, {lever.name: lever.because for lever in self._levers}, found.places
+                found.levers,
+                {lever.name: lever.because for lever in self._levers},
+                found.places,
+                own=Path(self._subject.workload).name.removesuffix(".py") + ".py",
             )
         found.took = round(time.monotonic() - began, 1)
         return found
@@ -194,7 +197,8 @@ class Explanation:
                 found.notes.append(f"no table of {words}: {self._failed.get(kind, 'there was no profile')}")
                 continue
             times = max(places.inflation(side) for side in answers)
-            if times > places.INFLATED:
+            old_level, new_level = found.base.levels
+            if not all(places.is_believed(side, new_level - old_level) for side in answers):
                 found.notes.append(
                     f"no table of {words}: with their profiler a call takes {times:.1f} times as long, so that says "
                     "little about a plain call"

@@ -23,7 +23,8 @@ CONFIDENCE = 0.95
 """Of the interval of a row."""
 
 INFLATED = 1.3
-"""A profiler that makes a call take more than 1.3 times as long says little about where the time of a plain call goes."""
+"""A profiler that makes a call take more than 1.3 times as long says little about where the time of a plain call goes,
+unless what it adds is less than 0.3 of the difference."""
 
 CAUSE_SHARE, CAUSE_MOST, OTHERS_MOST = 0.8, 1.25, 0.25
 """A place is a cause where it holds 80 to 125 % of the difference and no other one more than a quarter of it either way."""
@@ -57,6 +58,12 @@ def of_rows(answer: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
 def inflation(answers: Sequence[Mapping[str, Any]]) -> float:
     """How many times as much of the processor a call takes under the profiler."""
     return statistics.median(answer["cpu"] / max(answer["plain"], 1e-12) for answer in answers)
+
+
+def is_believed(answers: Sequence[Mapping[str, Any]], difference: float) -> bool:
+    """Whether what the profiler adds to a call is little beside the call, or beside the `difference` in seconds."""
+    added = statistics.median(answer["cpu"] - answer["plain"] for answer in answers)
+    return inflation(answers) <= INFLATED or added <= (INFLATED - 1) * abs(difference)
 
 
 def read_perf(file: Path) -> tuple[dict[str, tuple[float, float]], dict[str, tuple[float, float]]]:

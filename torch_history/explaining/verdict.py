@@ -35,13 +35,17 @@ def of_lever(share: Share) -> Kind:
     return "UNKNOWN"
 
 
-def of_all(levers: Sequence[Pulled], because: dict[str, str], places: Sequence[Place]) -> tuple[Kind, str]:
-    """The verdict and its clause: `because ...`, or where the time went all the same. `because` gives a lever's words by its
-    name. Libraries are too wide a place for a cause."""
-    named = [place for place in places if place.kind != "library" and not _is_own(place)]
+def of_all(
+    levers: Sequence[Pulled], because: dict[str, str], places: Sequence[Place], own: str = ""
+) -> tuple[Kind, str]:
+    """The verdict and its clause: `because ...`, or where the time went all the same.
+
+    `because` gives a lever's words by its name, `own` is the name of the workload's file. Levers are in the order of their
+    list, where the narrower one comes first. Libraries are too wide a place for a cause."""
+    named = [place for place in places if place.kind != "library" and not _is_own(place, own)]
     kinds: tuple[Kind, Kind] = ("CAUSE", "PART")
     for kind in kinds:
-        pulled = sorted((lever for lever in levers if lever.verdict == kind), key=lambda lever: -lever.removed)
+        pulled = [lever for lever in levers if lever.verdict == kind]
         held = sorted((place for place in named if place.verdict == kind), key=_order)
         clauses = [
             *(_of_lever(pulled[0], because) for _ in pulled[:1]),
@@ -52,12 +56,10 @@ def of_all(levers: Sequence[Pulled], because: dict[str, str], places: Sequence[P
     return "UNKNOWN", f"cause unknown; {_went(places)}"
 
 
-def _is_own(place: Place) -> bool:
+def _is_own(place: Place, own: str) -> bool:
     """Whether a row is a function of the workload itself: the same code on both releases, whose time is that of what it
     calls in C without a name."""
-    name = place.name
-    is_python = place.kind == "function" and ".py " in name
-    return is_python and not name.startswith(("torch/", "numpy/", "<frozen")) and "/" not in name
+    return place.kind == "function" and bool(own) and place.name.startswith(f"{own} ")
 
 
 def _order(place: Place) -> tuple[int, float]:
