@@ -36,13 +36,15 @@ class WorkloadUnreadable(Exception):
     """The file cannot be used; the text is a sentence that says why."""
 
 
-def load(path: Path) -> ModuleType:
-    """The module of the file at `path`, with all that a workload has. Raises WorkloadUnreadable."""
+def load(path: Path, text: Path) -> ModuleType:
+    """The module of the file at `path`, with all that a workload has; its source is read from `text`, which is that file or
+    a copy. Raises WorkloadUnreadable."""
     name = re.sub(r"\W", "_", path.stem)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.exists():
-        raise WorkloadUnreadable(f"there is no Python file {path}")
+    spec = importlib.util.spec_from_file_location(name, text)
+    if spec is None or spec.loader is None or not text.exists():
+        raise WorkloadUnreadable(f"there is no Python file {text}")
     module = importlib.util.module_from_spec(spec)
+    module.__file__ = str(path)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -121,10 +123,10 @@ def _numbers(value: object) -> list:
     return [np.asarray(value, dtype=np.float64)]
 
 
-_ASKED = Request.of(os.environ).workload
+_ASKED = Request.of(os.environ)
 
-if _ASKED:
-    _workload = load(Path(_ASKED))
+if _ASKED.workload:
+    _workload = load(Path(_ASKED.workload), Path(_ASKED.text or _ASKED.workload))
 
     class Own(_Question, workload=_workload):
         """The functions of an own file x its sizes."""

@@ -20,7 +20,7 @@ class Request:
 
     `device` is one of DEVICES, empty where nobody has decided. `sizes`: empty for the device's default. `only` is `times`,
     `counts` or empty for both. `threads` of the CPU. `planted`: a change of measure/planted.py, empty for none. `workload`:
-    the path of a user's own file. `channel`: the file in which facts are told. `card`: the one that the recorder pretends,
+    the path of a user's own file, `text` that of its text as it was when the measurement began, empty where it is read itself. `channel`: the file in which facts are told. `card`: the one that the recorder pretends,
     empty for its default.
     """
 
@@ -30,6 +30,7 @@ class Request:
     threads: int = 1
     planted: str = ""
     workload: str = ""
+    text: str = ""
     channel: str = ""
     card: str = ""
 
@@ -50,6 +51,7 @@ class Request:
             threads=int(threads),
             planted=text("PLANTED"),
             workload=text("WORKLOAD"),
+            text=text("WORKLOAD_TEXT"),
             channel=text("CHANNEL"),
             card=text("CARD"),
         )
@@ -63,6 +65,7 @@ class Request:
             "THREADS": str(self.threads),
             "PLANTED": self.planted,
             "WORKLOAD": self.workload,
+            "WORKLOAD_TEXT": self.text,
             "CHANNEL": self.channel,
             "CARD": self.card,
         }

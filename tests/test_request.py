@@ -9,7 +9,7 @@ from torch_history.errors import SessionError, UserError
 from torch_history.measuring.machine import asked, checked
 from torch_history.measuring.recording import RecordedResults
 
-FULL = Request("cuda", ("small", "paper"), "counts", 4, "peak", "/a file.py", "/proc/1/fd/3", "hopper")
+FULL = Request("cuda", ("small", "paper"), "counts", 4, "peak", "/a file.py", "/its text.py", "/proc/1/fd/3", "hopper")
 
 
 @pytest.mark.parametrize("request_", [Request(), FULL])

@@ -59,7 +59,12 @@ class Asked:
     def request(self, own: OwnWorkload | None) -> Request:
         """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
         request = surroundings()
-        request = replace(request, device=self.device or request.device, workload=str(own.path) if own else "")
+        request = replace(
+            request,
+            device=self.device or request.device,
+            workload=str(own.path) if own else "",
+            text=str(own.text) if own else "",
+        )
         return replace(request, device=describe(request)["device"])
 
 

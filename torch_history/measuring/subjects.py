@@ -20,6 +20,7 @@ from contract.request import Request
 
 from ..errors import SessionError
 from ..releases.axis import Axis, Release
+from ..store.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,12 @@ class OwnWorkload:
     digest: str
     folder: Path
     path: Path
+    text: Path
+    """The file's text as it was read, which stays as it is while the file may be edited or removed."""
 
     @classmethod
     def of(cls, path: Path) -> OwnWorkload:
-        """Reads the file. Raises SessionError where it is no readable Python."""
+        """Reads the file, and keeps its text for the processes that measure it. Raises SessionError where it is no readable Python."""
         path = path.resolve()
         try:
             text = path.read_bytes()
@@ -50,12 +53,11 @@ class OwnWorkload:
             ) from error
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-        return cls(
-            question=re.sub(r"\W", "_", path.stem),
-            digest=hashlib.sha256(text).hexdigest(),
-            folder=caches / "torch-history" / f"{path.stem}-{place}",
-            path=path,
-        )
+        folder, digest = caches / "torch-history" / f"{path.stem}-{place}", hashlib.sha256(text).hexdigest()
+        kept = folder / "measured" / digest[:16] / path.name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, text)
+        return cls(question=re.sub(r"\W", "_", path.stem), digest=digest, folder=folder, path=path, text=kept)
 
 
 class InstalledEnvironment(ExistingEnvironment):
