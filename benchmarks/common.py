@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from contract.metrics import METRICS, SEQUENCE, STEADY, Metric
+from contract.metrics import METRICS, SEQUENCE, STEADY, Metric, metrics_of
 from measure import THREADS, clock, constants, device, facts, planted, profile, sequence
 from workloads import Unavailable
 
@@ -125,7 +125,7 @@ class _Question:
                 f"the metrics of {workload.__name__} are of steady calls and of sequences: make two workloads"
             )
         cls.params = [list(workload.variants), list(workload.sizes)]
-        for name in workload.METRICS:
+        for name in metrics_of(workload.METRICS):
             setattr(cls, f"track_{name}", _benchmark(cls.__name__, workload, name, METRICS[name]))
 
 
@@ -167,7 +167,8 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
             numbers = _MEASURED_BY[metric.measured](workload, variant, size, _ready())
         except (Unavailable, device.DeviceUnavailable) as error:
             numbers, reason = {}, str(error)
-        found = {of: numbers.get(of, {"unavailable": reason or METRICS[of].missing}) for of in workload.METRICS}
+        wanted = metrics_of(workload.METRICS)
+        found = {of: numbers.get(of, {"unavailable": reason or METRICS[of].missing}) for of in wanted}
         _say(found=found)
         return found
 

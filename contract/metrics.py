@@ -6,6 +6,7 @@ from what it reports, for the reason given here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 STEADY, SEQUENCE = "steady", "sequence"
@@ -32,7 +33,8 @@ class Metric(NamedTuple):
     `unit` is that of its numbers; `kind` is TIMES or COUNTS; `varies` says that launches of one release differ, so that two
     releases are compared by an interval with `margin`, and not exactly; `measured` is STEADY or SEQUENCE; `source` names the
     module of `measure` that takes the number; `explains` are the words by which a change of it may explain a changed time,
-    empty where it may not; `missing` says why a case that ran may have no such number.
+    empty where it may not; `missing` says why a case that ran may have no such number; one that is `everywhere` is measured
+    in every workload with such calls, others in those that name it.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Metric(NamedTuple):
     explains: str = ""
     on_gpu_only: bool = False
     missing: str = MISSING
+    everywhere: bool = False
 
     @property
     def words(self) -> str:
@@ -69,16 +72,25 @@ class Metric(NamedTuple):
         return ("HUNGRIER", "LEANER") if self.unit == "bytes" else ("MORE", "FEWER")
 
     def as_data(self) -> dict[str, object]:
-        """All of it as JSON has it, for the pages' scripts."""
-        return {**self._asdict(), "more_and_less": self.more_and_less}
+        """What pages need of it, as JSON has it: all but which workloads have it, which the data say."""
+        row = {**self._asdict(), "more_and_less": self.more_and_less}
+        del row["everywhere"]
+        return row
 
 
 def _call(name: str, unit: str = "seconds") -> Metric:
     return Metric(name, unit, TIMES, True, SEQUENCE, "sequence", CALL_MARGIN)
 
 
-def _count(name: str, unit: str, explains: str = "", on_gpu_only: bool = False, missing: str = MISSING) -> Metric:
-    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, on_gpu_only, missing)
+def _count(
+    name: str,
+    unit: str,
+    explains: str = "",
+    on_gpu_only: bool = False,
+    missing: str = MISSING,
+    everywhere: bool = False,
+) -> Metric:
+    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, on_gpu_only, missing, everywhere)
 
 
 _ALL = (
@@ -113,6 +125,15 @@ METRICS = {metric.name: metric for metric in _ALL}
 
 UNKNOWN = Metric("", "", COUNTS, False, STEADY, "")
 """What stands for a metric that this version does not know: a bare count."""
+
+
+def metrics_of(named: Iterable[str]) -> tuple[str, ...]:
+    """The metrics of a workload: those that it has `named`, then those of the same kind of calls that are everywhere. Raises
+    KeyError where it names one that has no row."""
+    own = tuple(named)
+    kinds = {METRICS[name].measured for name in own}
+    others = [metric.name for metric in METRICS.values() if metric.everywhere and metric.measured in kinds]
+    return (*own, *(name for name in others if name not in own))
 
 
 def metric_of(benchmark: str) -> Metric:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from contract.metrics import COUNTS, METRICS, SEQUENCE, STEADY, TIMES, metric_of
+from contract.metrics import COUNTS, METRICS, SEQUENCE, STEADY, TIMES, metric_of, metrics_of
 from torch_history.analysis.verdicts import Series, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,3 +51,11 @@ def test_direction_is_in_the_words_of_the_metric() -> None:
     assert series("peak_memory").direction(rose=False) is Verdict.LEANER
     assert series("stalls").direction(rose=True) is Verdict.MORE
     assert not series("stalls").is_counted
+
+
+def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METRICS, "pages", METRICS["operators"]._replace(name="pages", everywhere=True))
+    assert metrics_of(["time", "operators"]) == ("time", "operators", "pages")
+    assert metrics_of(["pages", "time"]) == ("pages", "time")
+    assert metrics_of(["stalls"]) == ("stalls",)
+    assert "everywhere" not in METRICS["pages"].as_data()
