@@ -9,20 +9,23 @@ import pytest
 
 from contract.metrics import COUNTS, METRICS, SEQUENCE, STEADY, TIMES, metric_of, metrics_of
 from torch_history.analysis.verdicts import Series, Verdict
+from torch_history.store.sources import versions
 
 ROOT = Path(__file__).resolve().parents[1]
-KNOWN = [
-    benchmark
-    for benchmark in json.loads((ROOT / "results" / "benchmarks.json").read_text()).values()
-    if isinstance(benchmark, dict)
-]
 
 
-@pytest.mark.parametrize("benchmark", KNOWN, ids=lambda benchmark: str(benchmark["name"]))
-def test_every_benchmark_of_the_suite_has_a_row_with_its_unit(benchmark: dict[str, str]) -> None:
-    metric = metric_of(benchmark["name"])
+@pytest.mark.parametrize("benchmark", sorted(versions(ROOT)))
+def test_every_benchmark_of_the_suite_has_a_row(benchmark: str) -> None:
+    metric = metric_of(benchmark)
     assert metric is METRICS[metric.name]
-    assert metric.unit == benchmark["unit"]
+    assert benchmark.endswith(f".track_{metric.name}")
+
+
+@pytest.mark.committed
+def test_the_committed_benchmarks_have_the_units_of_their_rows() -> None:
+    listed = json.loads((ROOT / "results" / "benchmarks.json").read_text())
+    units = {name: of["unit"] for name, of in listed.items() if isinstance(of, dict)}
+    assert units == {name: metric_of(name).unit for name in units}
 
 
 def test_every_row_is_consistent() -> None:
