@@ -28,10 +28,11 @@ import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from contract.metrics import METRICS, SEQUENCE, STEADY, Metric, metrics_of
+from contract.request import CHANNEL
 from measure import THREADS, clock, constants, device, facts, planted, profile, sequence
 from workloads import Unavailable
 
-_CHANNEL = os.environ.pop("TORCH_HISTORY_CHANNEL", "")
+_CHANNEL = os.environ.pop(CHANNEL, "")
 _TOLD = os.open(_CHANNEL, os.O_WRONLY | os.O_APPEND) if _CHANNEL else None
 """Where facts go: a file of the program that started this process, gone from the surroundings before a workload is imported,
 so that what a workload prints is never taken for a fact. None where nobody asked for facts."""

@@ -21,11 +21,11 @@ import numpy as np
 import torch
 
 from contract.metrics import metrics_of
+from contract.request import Request
 from workloads import WrongResult
 
 from .common import _Question
 
-VARIABLE = "TORCH_HISTORY_WORKLOAD"
 METRICS = ("time", "peak_memory", "operators", "allocations", "kernels")
 
 TOLERANCE = 1e-4
@@ -122,8 +122,10 @@ def _numbers(value: object) -> list:
     return [np.asarray(value, dtype=np.float64)]
 
 
-if os.environ.get(VARIABLE):
-    _workload = load(Path(os.environ[VARIABLE]))
+_ASKED = Request.of(os.environ).workload
+
+if _ASKED:
+    _workload = load(Path(_ASKED))
 
     class Own(_Question, workload=_workload):
         """The functions of an own file x its sizes."""

@@ -70,7 +70,7 @@ def results(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     loaded = suite.load
     monkeypatch.setattr(suite, "load", lambda: replace(loaded(), results=tmp_path / "results"))
     for module in (machine, machine_records, measure):
-        monkeypatch.setattr(module, "describe", lambda: {"machine": "here"})
+        monkeypatch.setattr(module, "describe", lambda *_: {"machine": "here", "device": "cpu"})
     return tmp_path / "results"
 
 

@@ -155,7 +155,7 @@ def _facts(environment: str, release: str) -> dict[str, Any]:
     """What was measured, as a line of `.environments`; it differs from release to release."""
     year = RELEASES[environment].index(release)
     packages = [f"numpy==1.{20 + year}.0", "filelock==3.0", f"sympy==1.{10 + year // 2}", f"torch=={release}"]
-    about = {
+    about: dict[str, Any] = {
         "torch": release,
         "cuda": f"12.{year}",
         "onednn": f"3.{year}.1",

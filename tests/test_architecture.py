@@ -1,6 +1,6 @@
 """Do the arrows between the packages point one way, and is what is committed free of one machine's particulars?
 
-benchmarks -> workloads, measure, contract; workloads -> torch, numpy; measure -> torch, recorder;
+benchmarks -> workloads, measure, contract; workloads -> torch, numpy; measure -> torch, contract, recorder;
 torch_history -> asv, contract, never torch; contract -> nothing; recorder -> torch_history, of which what runs inside a
 release imports torch at most.
 """
@@ -53,8 +53,8 @@ def test_workloads_import_torch_and_numpy_only() -> None:
     assert imported_by("workloads").keys() <= {"torch", "numpy"}
 
 
-def test_measure_imports_torch_numpy_and_the_recorder_only_and_never_workloads() -> None:
-    assert imported_by("measure").keys() <= {"torch", "numpy", "recorder"}
+def test_measure_imports_torch_numpy_the_contract_and_the_recorder_only_and_never_workloads() -> None:
+    assert imported_by("measure").keys() <= {"torch", "numpy", "contract", "recorder"}
 
 
 def test_benchmarks_import_asv_runner_torch_numpy_contract_measure_and_workloads_only() -> None:

@@ -347,7 +347,8 @@ def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(c
         (
             "no such device",
             "unavailable",
-            "TORCH_HISTORY_DEVICE is 'tpu', and a measurement runs on 'cpu' or 'cuda', or on the 'recorder'",
+            "'tpu' is no device, and a measurement runs on 'cpu' or 'cuda', or on the 'recorder': "
+            "choose one with --device or TORCH_HISTORY_DEVICE",
         ),
         ("kernels on a CPU", "unavailable", "kernels and waits of the host exist on a GPU only"),
     ],

@@ -203,9 +203,9 @@ def test_state_of_a_session(results: Path, tmp_path: Path, warned: list[str], bo
     conf, axis = found.config(), found.axis
     plan = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=("small",), launches=6)
     (first, *_) = read_launches(results, "here")
-    state = tmp_path / f"{plan.digest}.json"
-    state.write_text(json.dumps({"id": first.session, "finished": False}))
     environment = type("Here", (), {"name": ENVIRONMENT})()
+    state = Session(conf, axis, plan, environment, folder=tmp_path).state
+    state.write_text(json.dumps({"id": first.session, "finished": False}))
     assert Session(conf, axis, plan, environment, folder=tmp_path).resumed
 
     def read(damage: Damage) -> None:

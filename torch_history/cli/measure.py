@@ -7,12 +7,14 @@ import shutil
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
+
+from contract.request import Request
 
 from ..analysis import compare as said
 from ..analysis.calibration import read
@@ -20,7 +22,9 @@ from ..analysis.verdicts import history, human
 from ..errors import SessionError
 from ..measuring import calibrate as calibrations
 from ..measuring.locks import alone, beside
+from ..measuring.machine import asked as surroundings
 from ..measuring.machine import describe
+from ..measuring.machine_records import use
 from ..measuring.plan import Plan, chosen, measurable, neighbours, new_releases
 from ..measuring.session import SESSIONS, Session
 from ..measuring.subjects import InstalledEnvironment, OwnWorkload
@@ -50,6 +54,13 @@ class Asked:
     shares: bool
     interpreter: str | None
     recorded_as: str | None
+    device: str = ""
+
+    def request(self, own: OwnWorkload | None) -> Request:
+        """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
+        request = surroundings()
+        request = replace(request, device=self.device or request.device, workload=str(own.path) if own else "")
+        return replace(request, device=describe(request)["device"])
 
 
 def run(asked: Asked) -> bool:
@@ -58,18 +69,20 @@ def run(asked: Asked) -> bool:
     own = OwnWorkload.of(asked.workload) if asked.workload else None
     found = suites.load()
     conf, out = found.config(), console()
+    request = asked.request(own)
+    use(describe(request))
     if own:
         conf.results_dir = str(own.folder / "results")
     if asked.shares and asked.removes:
         raise SessionError("--prune removes what another lane may be measuring: leave it out, or --beside.")
     environment = _environment(asked, conf)
-    releases = _releases(asked, found.axis, Path(conf.results_dir), environment, out)
+    releases = _releases(asked, request, found.axis, Path(conf.results_dir), environment, out)
     if not releases:
         out.print("There is nothing new: this machine has measured the newest release of the lane.")
         return True
     env_dir = Path(conf.env_dir)
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
-        session, ran = _sessions(asked, own, conf, found.axis, environment, releases, out)
+        session, ran = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
     if len(releases) == 1:
         _print_numbers(out, session)
     out.print(f"Results lie in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
@@ -86,7 +99,9 @@ def _environment(asked: Asked, conf: Any) -> Any:
     return InstalledEnvironment(conf, _interpreter(asked.interpreter))
 
 
-def _releases(asked: Asked, axis: Any, results: Path, environment: Any, out: Console) -> Sequence[Release]:
+def _releases(
+    asked: Asked, request: Request, axis: Any, results: Path, environment: Any, out: Console
+) -> Sequence[Release]:
     """What is measured, oldest first; nothing where NEW was asked for and there is none."""
     if asked.interpreter is not None:
         release = environment.release(axis, asked.recorded_as)
@@ -94,7 +109,7 @@ def _releases(asked: Asked, axis: Any, results: Path, environment: Any, out: Con
         return [release]
     specs = asked.releases
     if "NEW" in specs:
-        stored = read_on_axis(results, describe()["machine"], axis)
+        stored = read_on_axis(results, describe(request)["machine"], axis)
         fresh = new_releases(axis, asked.lane, stored, environment.name)
         specs = tuple(tag for spec in specs for tag in (fresh if spec == "NEW" else [spec]))
         if not specs:
@@ -104,6 +119,7 @@ def _releases(asked: Asked, axis: Any, results: Path, environment: Any, out: Con
 
 def _sessions(
     asked: Asked,
+    request: Request,
     own: OwnWorkload | None,
     conf: Any,
     axis: Any,
@@ -122,14 +138,14 @@ def _sessions(
             releases=tuple(release.tag for release in group),
             environment=environment.name,
             questions="|".join(questions) or r"\w+",
-            sizes=asked.sizes or _default_sizes(),
+            sizes=asked.sizes or request.sizes or _default_sizes(request),
             launches=asked.launches,
             budget=(ends - time.monotonic()) / (len(groups) - number) if ends else None,
             workload=own.digest if own else "",
             only=asked.only,
         )
         folder = own.folder / SESSIONS if own else None
-        session = Session(conf, axis, plan, environment, asked.again, folder=folder, shares=asked.shares)
+        session = Session(conf, axis, plan, environment, asked.again, folder, asked.shares, request)
         if session.finished:
             out.print(f"Session {session.id} has measured this already; measure anew with --again.")
         else:
@@ -164,8 +180,8 @@ def calibrate(
     return not calibration.missed
 
 
-def _default_sizes() -> tuple[str, ...]:
-    return ("paper",) if describe()["device"] == "cuda" else ("small",)
+def _default_sizes(request: Request) -> tuple[str, ...]:
+    return ("paper",) if request.device == "cuda" else ("small",)
 
 
 def _seconds(text: str) -> float:

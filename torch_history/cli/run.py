@@ -16,6 +16,7 @@ DEFAULT_LAUNCHES = 3
 @click.argument("releases", nargs=-1)
 @click.option("--releases", "ranges", multiple=True, help="The same as RELEASES; may be given again.")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
+@click.option("--device", help="cpu or cuda [default: TORCH_HISTORY_DEVICE, else a GPU if there is one].")
 @click.option("--workload", type=click.Path(path_type=Path), help="Measure a file of your own: docs/own-workload.md.")
 @click.option("--question", "questions", multiple=True, help="Measure only this question; may be given again.")
 @click.option("--size", "sizes", multiple=True, help="Sizes to measure [default: small on a CPU, paper on a GPU].")
@@ -43,6 +44,7 @@ def run(
     releases: tuple[str, ...],
     ranges: tuple[str, ...],
     lane: str,
+    device: str | None,
     workload: Path | None,
     questions: tuple[str, ...],
     sizes: tuple[str, ...],
@@ -81,6 +83,7 @@ def run(
             shares=shares,
             interpreter=interpreter if installed else None,
             recorded_as=recorded_as,
+            device=device or "",
         )
     )
     if not ran:

@@ -28,6 +28,9 @@ from asv.results import Results
 from asv.runner import JSON_ERROR_RETCODE, BenchmarkResult
 from packaging.version import Version
 
+from contract.request import CHANNEL
+
+from ..errors import SessionError
 from ..releases.environments import refusals
 from ..store.asv_results import load_asvs
 from ..store.files import is_number, set_aside, write_atomically
@@ -40,9 +43,6 @@ from ..store.launches import (
     digest_of,
     new_session,
 )
-
-CHANNEL = "TORCH_HISTORY_CHANNEL"
-"""The variable that names the file in which measuring processes tell facts; see `_say` in benchmarks/common.py."""
 
 OF_A_CASE = ("unavailable", "not_asked", "found")
 """Facts of one case; all others are of the whole launch."""
@@ -178,7 +178,8 @@ class RecordedResults(Results):
         told: Mapping[int, Told] | None = None,
     ) -> None:
         """As asv's, except that a size nobody asked for counts as not selected: what is known of it stays. `told` is what is
-        known of each case, by default what asv's own loop has just found."""
+        known of each case, by default what asv's own loop has just found. Raises SessionError where a process measured on
+        another device than the machine's record names."""
         if (self._commit_hash, self._env_name) in refusals:
             return
         cases = _cases(benchmark)
@@ -188,6 +189,7 @@ class RecordedResults(Results):
         facts: dict[str, Any] = {}
         for i in chosen:
             facts.update({k: v for k, v in said[i].facts.items() if k not in OF_A_CASE})
+        self._refuse_another_device(facts)
         self._environment = facts.pop("environment", self._environment)
         if self._environment:
             facts["environment"] = digest_of(self._environment)
@@ -244,6 +246,16 @@ class RecordedResults(Results):
     def _circumstances(self) -> dict[str, Any]:
         """What plain asv lets us know of the machine is its load; sessions watch it closely."""
         return {"conditions": self.conditions} if self.conditions else {"load": round(os.getloadavg()[0], 2)}
+
+    def _refuse_another_device(self, facts: Mapping[str, Any]) -> None:
+        """Raises SessionError where a process says that it measured on something else than the machine's record does."""
+        for what in ("device", "card"):
+            said, recorded = facts.get(what), self.params.get(what)
+            if said and recorded and said != recorded:
+                raise SessionError(
+                    f"A process of {self._commit_hash} measured on the {what} '{said}', and the record of this machine says "
+                    f"'{recorded}'. Nothing of it was kept: name what to measure on with --device."
+                )
 
     def _warn_of_another_torch(self, facts: dict[str, Any]) -> None:
         installed = facts.get("torch")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime
 import math
-import os
 from collections.abc import Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -17,19 +17,19 @@ from asv import util
 from asv.config import Config
 from asv.runner import BenchmarkResult, fail_benchmark, get_spawner, run_benchmark
 
+from contract.request import Request
+
 from ..children import all_die_with_this_process
 from ..signals import later
-from .recording import RecordedResults, Told, of_sibling, told_of
+from .recording import RecordedResults, Told, channel, of_sibling, told_of
 
 
 class Server:
     """The launch of one release in one round; `results` keeps what is found. Use it in a `with` statement."""
 
-    def __init__(self, conf: Config, environment: Any, results: RecordedResults, only: str, planted: str = "") -> None:
-        """Starts the interpreter that `environment` has selected. `only` is `times`, `counts` or empty for both; `planted`
-        is the change of measure/planted.py that its cases get, empty for none."""
-        os.environ["TORCH_HISTORY_ONLY"] = only
-        os.environ["TORCH_HISTORY_PLANTED"] = planted
+    def __init__(self, conf: Config, environment: Any, results: RecordedResults, request: Request) -> None:
+        """Starts the interpreter that `environment` has selected, which is asked what `request` says."""
+        environment.request = replace(request, channel=channel().path)
         self.results = results
         self._conf = conf
         results.load_data(conf.results_dir)

@@ -19,6 +19,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from contract.metrics import STEADY, TIMES, metric_of
+from contract.request import Request
 
 from ..errors import SessionError
 from ..releases.axis import Axis
@@ -116,16 +118,20 @@ class Session:
         again: bool = False,
         folder: Path | None = None,
         shares: bool = False,
+        request: Request | None = None,
     ) -> None:
-        """`folder` holds what an interrupted session is gone on with, by default one in `env/`. One that `shares` lets
+        """`request` says with what is measured; without it the surroundings do. `folder` holds what an interrupted session is gone on with, by default one in `env/`. One that `shares` lets
         others measure on the other processors (`beside`). Raises SessionError where it would need more than one."""
         self.conf = conf
         self.plan = plan
         self.machine = Machine.load(machine_name=None, interactive=False)
         self.environment = environment
+        device = str(self.machine.__dict__.get("device", ""))
+        asked = request or Request.of(os.environ)
+        self._request = replace(asked, sizes=plan.sizes, device=device, threads=self._threads)
         self._axis = axis
         self._repo = get_repo(conf)
-        self._state = (folder or Path(conf.env_dir, SESSIONS)) / f"{plan.digest}.json"
+        self.state = (folder or Path(conf.env_dir, SESSIONS)) / f"{self._key(plan)}.json"
         stored = {} if again else self._stored_state()
         self.id: str = stored.get("id") or new_session()
         begun = bool(stored and self.launches())
@@ -140,6 +146,12 @@ class Session:
             raise SessionError("--beside is for a CPU and one thread: more threads, or a GPU, are measured alone.")
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
         self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
+
+    def _key(self, plan: Plan) -> str:
+        """The same for sessions of which one goes on with the other: a plan on a machine, with a device."""
+        known = vars(self.machine)
+        with_what = [known.get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
+        return hashlib.sha256(json.dumps([plan.digest, with_what]).encode()).hexdigest()[:16]
 
     @property
     def _on_gpu(self) -> bool:
@@ -380,7 +392,7 @@ class Session:
             {},
         )
         results.session, results.round, results.tag = self.id, turn, arm.tag
-        return Server(self.conf, self.environment, results, only, arm.planted)
+        return Server(self.conf, self.environment, results, replace(self._request, only=only, planted=arm.planted))
 
     def _missing(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> list[_Part]:
         """What of `work` is not stored yet, in parts of AT_A_TIME cases. What a release cannot run is asked once only."""
@@ -430,7 +442,7 @@ class Session:
             raise SessionError(str(error)) from error
 
     def _discover(self) -> Benchmarks:
-        os.environ["TORCH_HISTORY_SIZES"] = ",".join(self.plan.sizes)
+        self.environment.request = self._request
         if self.plan.workload:
             self._try_own_workload()
         first = self._axis.find(self.plan.arm(self.plan.releases[-1]).tag)
@@ -473,17 +485,17 @@ class Session:
 
     def _stored_state(self) -> dict[str, Any]:
         try:
-            state = read_object(self._state) if self._state.exists() else {}
+            state = read_object(self.state) if self.state.exists() else {}
             if state and not is_text(state.get("id")):
                 raise ValueError("it names no session")
         except ValueError as error:
-            log.warning(f"{self._state}: {error}, so a new session begins; what the last one measured is kept.")
+            log.warning(f"{self.state}: {error}, so a new session begins; what the last one measured is kept.")
             return {}
         return state
 
     def _save_state(self, finished: bool) -> None:
-        self._state.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._state, json.dumps({"id": self.id, "finished": finished, "suite": self._suite}))
+        self.state.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.state, json.dumps({"id": self.id, "finished": finished, "suite": self._suite}))
 
 
 def _suite(conf: Config) -> str:

@@ -25,6 +25,8 @@ from asv.console import log
 from asv.plugins.virtualenv import Virtualenv
 from packaging.utils import canonicalize_name
 
+from contract.request import Request
+
 from ..store.files import is_list_of, is_text, read_object, write_atomically
 from .axis import Axis, Release
 from .pins import BACKEND, LockError, backend, installation
@@ -69,8 +71,10 @@ class ReleaseEnvironment(Virtualenv):
     """The environments of one Python lane, of which one release's is selected at a time.
 
     `install_project` selects, and builds where needed. Raises InstallationError for a release that has no wheel for
-    this Python or cannot be installed.
+    this Python or cannot be installed. `request` is what its processes are asked for; None leaves them to the surroundings.
     """
+
+    request: Request | None = None
 
     tool_name = "release"
 
@@ -128,6 +132,8 @@ class ReleaseEnvironment(Virtualenv):
         env = {**kwargs.pop("env", os.environ)}
         for name in MEASURING_WITHOUT:
             env.pop(name, None)
+        env.update(self.request.variables() if self.request else {})
+        env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that a number means the same GPU here as to nvidia-smi
         return super().run_executable(executable, args, env=env, **kwargs)
 
     def _refuse(self, release: Release, sentence: str) -> NoReturn:
