@@ -50,12 +50,14 @@ OF_A_CASE = ("unavailable", "not_asked", "found")
 
 @dataclass(frozen=True)
 class Told:
-    """What is known of one case beside its answer: the facts that its process told, what it printed, and its exit status,
-    negative for a signal or for one of asv's own."""
+    """What is known of one case: the facts that its process told, what it printed, its exit status, negative for a signal or
+    for one of asv's own, and its answer as asv has it: a `value` and `samples`, None for each that there is not."""
 
     facts: dict[str, Any]
     output: str
     status: int
+    value: Any = None
+    samples: list[float] | None = None
 
 
 class _Channel:
@@ -131,17 +133,24 @@ def _remember(ask: Callable[..., BenchmarkResult]) -> Callable[..., BenchmarkRes
     @functools.wraps(ask)
     def asked(benchmark: dict[str, Any], spawner: Any, param_idx: int, *args: Any, **kwargs: Any) -> BenchmarkResult:
         answer = ask(benchmark, spawner, param_idx, *args, **kwargs)
-        note_end(benchmark, param_idx, answer.stderr or "", answer.errcode)
+        note_end(benchmark, param_idx, answer.stderr or "", answer.errcode, answer.result[0], answer.samples[0])
         return answer
 
     return asked
 
 
-def note_end(benchmark: dict[str, Any], index: int, output: str, status: int) -> None:
-    """Keeps what the process of case `index` told, printed and ended with, until its answer is recorded."""
+def note_end(
+    benchmark: dict[str, Any],
+    index: int,
+    output: str,
+    status: int,
+    value: Any = None,
+    samples: list[float] | None = None,
+) -> None:
+    """Keeps what the process of case `index` told, printed, ended with and answered, until that is recorded."""
     parameters = _cases(benchmark)[index]
     output = output.removeprefix(f"For parameters: {', '.join(parameters)}\n")
-    _ended[benchmark["name"], index] = Told(channel().facts(benchmark, parameters), output, status)
+    _ended[benchmark["name"], index] = Told(channel().facts(benchmark, parameters), output, status, value, samples)
 
 
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -165,6 +174,45 @@ class RecordedResults(Results):
         self._launch = secrets.token_hex(4)
         self._recorded: list[Launch] = []
         self._environment: dict[str, Any] | None = None
+        self._told: dict[int, Told] = {}
+        self._began = datetime.datetime.now(datetime.UTC)
+        self._seconds = 0.0
+
+    def take(self, benchmark: dict[str, Any], index: int, began: datetime.datetime) -> None:
+        """Takes over what the process of case `index`, which was asked at `began` and has ended, answered; `record` puts it
+        on disk."""
+        if not self._told:
+            self._began, self._seconds = began, 0.0
+        self._told[index] = _ended.pop((benchmark["name"], index))
+        self._seconds += (datetime.datetime.now(datetime.UTC) - began).total_seconds()
+
+    def record(
+        self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any], result_dir: str
+    ) -> dict[tuple[str, int], float]:
+        """Puts what was taken since the last record on disk: the first of `metrics` was asked, and the processes started
+        for it found the numbers of the others too. Returns the quickest sample by metric's name and case's index."""
+        quickest: dict[tuple[str, int], float] = {}
+        if not self._told:
+            return quickest
+        told, self._told = self._told, {}
+        asked, selected = metrics[0], sorted(told)
+        result = _joined(asked, told)
+        self.conditions = dict(conditions)
+        for metric in metrics:
+            found, known = (result, told) if metric is asked else of_sibling(asked, metric, result, told)
+            quickest.update({(metric["name"], i): min(found.samples[i]) for i in selected if found.samples[i]})
+            self.add_result(
+                metric,
+                found,
+                selected_idx=selected,
+                told=known,
+                started_at=self._began,
+                duration=self._seconds if metric is asked else 0.0,
+                record_samples=True,
+                append_samples=True,
+            )
+        self.save(result_dir)
+        return quickest
 
     def add_result(
         self,
@@ -261,6 +309,20 @@ class RecordedResults(Results):
         installed = facts.get("torch")
         if installed and f"v{Version(installed).base_version}" != (self.tag or self._commit_hash):
             log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
+
+
+def _joined(benchmark: dict[str, Any], told: Mapping[int, Told]) -> BenchmarkResult:
+    """asv's answer for a benchmark from those of single cases; cases that nobody asked for are nan, as asv has it."""
+    cases = range(len(_cases(benchmark)))
+    samples = [told[i].samples if i in told else None for i in cases]
+    return BenchmarkResult(
+        result=[told[i].value if i in told else math.nan for i in cases],
+        samples=samples,
+        number=[None if of_case is None else 1 for of_case in samples],
+        errcode=next((said.status for said in told.values() if said.status), 0),
+        stderr="\n\n".join(said.output for said in told.values() if said.output),
+        profile=None,
+    )
 
 
 def of_sibling(

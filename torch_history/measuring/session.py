@@ -320,7 +320,8 @@ class Session:
                 self._watch.control()
         finally:
             conditions = self._watch.lap()
-            numbers = {tag: server.record(metrics, conditions) for tag, server in servers.items()}
+            folder = self.conf.results_dir
+            numbers = {tag: server.results.record(metrics, conditions, folder) for tag, server in servers.items()}
         for tag, of_tag in numbers.items():
             for (metric, index), seconds in of_tag.items():
                 self._remember(turn, (tag, metric, index), seconds)
@@ -392,6 +393,7 @@ class Session:
             {},
         )
         results.session, results.round, results.tag = self.id, turn, arm.tag
+        results.load_data(self.conf.results_dir)
         return Server(self.conf, self.environment, results, replace(self._request, only=only, planted=arm.planted))
 
     def _missing(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> list[_Part]:
