@@ -103,7 +103,7 @@ def _write_release(machine: Path, environment: str, release: str, listed: dict[s
     lines = []
     newest: dict[str, list[Any]] = {}
     for session, (name, benchmark) in itertools.product(_sessions(environment, release), listed.items()):
-        if metric_of(name).on_gpu_only:
+        if "cpu" not in metric_of(name).devices:
             continue
         for round in range(1, 1 + (ROUNDS if metric_of(name).kind == "times" else 1)):
             cases = [

@@ -33,6 +33,7 @@ from contract.request import CHANNEL
 from ..errors import SessionError
 from ..releases.environments import refusals
 from ..store.asv_results import load_asvs
+from ..store.details import DETAILS, add_details
 from ..store.files import is_number, set_aside, write_atomically
 from ..store.launches import (
     ENVIRONMENTS,
@@ -44,7 +45,7 @@ from ..store.launches import (
     new_session,
 )
 
-OF_A_CASE = ("unavailable", "not_asked", "found")
+OF_A_CASE = ("unavailable", "not_asked", "found", "recorded")
 """Facts of one case; all others are of the whole launch."""
 
 
@@ -98,9 +99,11 @@ def _record(line: bytes) -> dict[str, Any]:
     if not isinstance(record, dict) or not isinstance(record.get("facts"), dict):
         raise ValueError("the line holds no facts")
     facts = record["facts"]
-    if not isinstance(facts.get("found", {}), dict) or not isinstance(facts.get("environment", {}), dict):
+    if not all(isinstance(facts.get(name, {}), dict) for name in ("found", "environment", "recorded")):
         raise ValueError("what was found, or the environment, is no table")
-    if not all(isinstance(facts.get(name, ""), str) for name in ("torch", "device", "unavailable", "not_asked")):
+    if not all(
+        isinstance(facts.get(name, ""), str) for name in ("torch", "device", "card", "unavailable", "not_asked")
+    ):
         raise ValueError("a fact that should be words is none")
     return record
 
@@ -174,6 +177,7 @@ class RecordedResults(Results):
         self._launch = secrets.token_hex(4)
         self._recorded: list[Launch] = []
         self._environment: dict[str, Any] | None = None
+        self._details: dict[str, dict[str, Any]] = {}
         self._told: dict[int, Told] = {}
         self._began = datetime.datetime.now(datetime.UTC)
         self._seconds = 0.0
@@ -235,7 +239,10 @@ class RecordedResults(Results):
         said = told or {i: told_of(benchmark, i, result) for i in chosen}
         chosen = [i for i in chosen if "not_asked" not in said[i].facts]
         facts: dict[str, Any] = {}
+        question = benchmark["name"].rpartition(".")[0]
         for i in chosen:
+            if "recorded" in said[i].facts:
+                self._details[" ".join((question, *cases[i]))] = said[i].facts["recorded"]
             facts.update({k: v for k, v in said[i].facts.items() if k not in OF_A_CASE})
         self._refuse_another_device(facts)
         self._environment = facts.pop("environment", self._environment)
@@ -277,6 +284,9 @@ class RecordedResults(Results):
         self._recorded = []
         if self._environment:
             append_environment(path.with_suffix(ENVIRONMENTS), self._environment)
+        if self._details:
+            add_details(path.with_suffix(DETAILS), self.session, self._details)
+            self._details = {}
         with tempfile.TemporaryDirectory() as scratch:
             super().save(scratch)
             write_atomically(path, Path(scratch, self._filename).read_text(encoding="utf-8"))
@@ -336,7 +346,7 @@ def of_sibling(
     of_each: dict[int, Told] = {}
     for i, said in told.items():
         found = said.facts.get("found")
-        facts = {name: fact for name, fact in said.facts.items() if name != "found"}
+        facts = {name: fact for name, fact in said.facts.items() if name not in ("found", "recorded")}
         value: Any = result.result[i]
         if value is not None and isinstance(found, dict) and metric in found:
             value = found[metric]
