@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from contract.metrics import metrics_of
 from contract.request import Request
 from workloads import WrongResult
 
@@ -131,5 +132,5 @@ if _ASKED.workload:
     class Own(_Question, workload=_workload):
         """The functions of an own file x its sizes."""
 
-    for _metric in _workload.METRICS:
+    for _metric in metrics_of(_workload.METRICS):
         getattr(Own, f"track_{_metric}").benchmark_name = f"{_workload.__name__}.Own.track_{_metric}"

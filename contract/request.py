@@ -20,8 +20,8 @@ class Request:
 
     `device` is one of DEVICES, empty where nobody has decided. `sizes`: empty for the device's default. `only` is `times`,
     `counts` or empty for both. `threads` of the CPU. `planted`: a change of measure/planted.py, empty for none. `workload`:
-    the path of a user's own file, `text` that of its text as it was when the measurement began, empty where it is read itself. `channel`: the file in which facts are told. `card`: the one that the recorder pretends,
-    empty for its default.
+    the path of a user's own file, and `text` that of its text as the measurement found it, empty where the file itself is
+    read. `channel`: the file in which facts are told. `card`: the one that the recorder pretends, empty for its default.
     """
 
     device: str = ""

@@ -61,6 +61,12 @@ def ready(device: str) -> None:
     torch.cuda.init()
 
 
+def require_kernels() -> None:
+    """Raises DeviceUnavailable where kernels are launched on the GPU and do not run: a sum that is read back is wrong."""
+    if float(torch.full((1000,), 3.0, device="cuda").sum()) != 3000.0:
+        raise DeviceUnavailable("kernels do not run on this GPU: a sum of 1,000 threes that was read back is no 3,000")
+
+
 def require_code_for(capability: str) -> None:
     """Raises DeviceUnavailable where the wheel holds no code for `capability` ("sm_75"). The question needs no GPU, but a
     process that asked it cannot fork one that uses CUDA."""

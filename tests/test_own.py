@@ -59,7 +59,7 @@ def test_functions_of_the_inputs_become_variants(tmp_path: Path) -> None:
 def test_file_that_is_gone_is_measured_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "kept.py").write_text(FILE + "\nHERE = __file__\n")
     workload = own.load(tmp_path / "my-file.py", tmp_path / "kept.py")
-    assert workload.HERE == str(tmp_path / "my-file.py")
+    assert str(tmp_path / "my-file.py") == workload.HERE
     assert workload.__name__ == "my_file"
     assert "scaled" in workload.variants
 

@@ -96,7 +96,7 @@ class World:
         record = {"metric": metric, "parameters": list(CASES[index]), "facts": said}
         with open(recording.channel().path, "a") as stream:
             stream.write(json.dumps(record) + "\n")
-        recording.note_end(benchmark, index, "", 0)
+        recording.note_end(benchmark, index, "", 0, value, samples)
         return BenchmarkResult(**columns, errcode=0, stderr="", profile=None)
 
 

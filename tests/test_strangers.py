@@ -52,6 +52,7 @@ def lane(machine: str, environment: str) -> Lane:
     return Lane({"machine": machine}, environment, [], [], [], {}, None)  # type: ignore[arg-type]
 
 
+@pytest.mark.committed
 def test_versions_told_from_the_files_are_those_that_asv_was_told() -> None:
     listed = json.loads((ROOT / "results" / "benchmarks.json").read_text())
     assert sources.versions(ROOT) == {name: of["version"] for name, of in listed.items() if isinstance(of, dict)}

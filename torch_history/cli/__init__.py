@@ -36,6 +36,7 @@ class _Sentences(click.Group):
 
 
 @click.group(cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="torch-history", message="%(prog)s %(version)s")
 def main() -> None:
     """Which PyTorch release made your code slower, or hungrier?"""
     # A session in the background is asked to end by a signal, which must let it end the interpreters that it started.

@@ -14,18 +14,20 @@ from typing import Any
 import click
 from rich.console import Console
 
+from contract.metrics import NEVER_RECORDED
 from contract.request import Request
 
 from ..analysis import compare as said
 from ..analysis.calibration import read
 from ..analysis.verdicts import history, human
-from ..errors import SessionError
+from ..errors import SessionError, UserError
 from ..measuring import calibrate as calibrations
 from ..measuring.locks import alone, beside
 from ..measuring.machine import asked as surroundings
 from ..measuring.machine import describe
 from ..measuring.machine_records import use
 from ..measuring.plan import Plan, chosen, measurable, neighbours, new_releases
+from ..measuring.recorded import RecorderEnvironment
 from ..measuring.session import SESSIONS, Session
 from ..measuring.subjects import InstalledEnvironment, OwnWorkload
 from ..releases import environments
@@ -55,6 +57,7 @@ class Asked:
     interpreter: str | None
     recorded_as: str | None
     device: str = ""
+    card: str = ""
 
     def request(self, own: OwnWorkload | None) -> Request:
         """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
@@ -62,9 +65,12 @@ class Asked:
         request = replace(
             request,
             device=self.device or request.device,
+            card=self.card or request.card,
             workload=str(own.path) if own else "",
             text=str(own.text) if own else "",
         )
+        if self.card and request.device != "recorder":
+            raise UserError("--card names what the recorder pretends: add --device recorder.")
         return replace(request, device=describe(request)["device"])
 
 
@@ -80,7 +86,9 @@ def run(asked: Asked) -> bool:
         conf.results_dir = str(own.folder / "results")
     if asked.shares and asked.removes:
         raise SessionError("--prune removes what another lane may be measuring: leave it out, or --beside.")
-    environment = _environment(asked, conf)
+    if request.device == "recorder":
+        asked = _counting(asked)
+    environment = _environment(asked, request, conf)
     releases = _releases(asked, request, found.axis, Path(conf.results_dir), environment, out)
     if not releases:
         out.print("There is nothing new: this machine has measured the newest release of the lane.")
@@ -96,7 +104,20 @@ def run(asked: Asked) -> bool:
     return ran
 
 
-def _environment(asked: Asked, conf: Any) -> Any:
+def _counting(asked: Asked) -> Asked:
+    """The options as the recorder can answer them. Raises SessionError where it cannot."""
+    if asked.only == "times":
+        raise SessionError(NEVER_RECORDED.capitalize() + ".")
+    if asked.budget or asked.shares or asked.interpreter:
+        raise SessionError(
+            "Counts do not vary, so --budget, --beside and --installed mean nothing on the recorder: leave them out."
+        )
+    return replace(asked, only="counts")
+
+
+def _environment(asked: Asked, request: Request, conf: Any) -> Any:
+    if request.device == "recorder":
+        return RecorderEnvironment(conf, asked.lane, request.card)
     if asked.interpreter is None:
         return environments.ReleaseEnvironment(conf, asked.lane, {}, {})
     if asked.releases:
@@ -163,7 +184,7 @@ def _sessions(
             out.print(f"\n[bold]{old} -> {new}[/bold]")
             click.echo(said.text(found, everything=own is not None))
         if asked.removes and group is not groups[-1]:
-            environments.prune(Path(conf.env_dir), plan.releases[:-1].__contains__)
+            environments.prune(environment.root, plan.releases[:-1].__contains__)
     return session, ran
 
 

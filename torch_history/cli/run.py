@@ -16,7 +16,8 @@ DEFAULT_LAUNCHES = 3
 @click.argument("releases", nargs=-1)
 @click.option("--releases", "ranges", multiple=True, help="The same as RELEASES; may be given again.")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
-@click.option("--device", help="cpu or cuda [default: TORCH_HISTORY_DEVICE, else a GPU if there is one].")
+@click.option("--device", help="cpu, cuda or recorder [default: TORCH_HISTORY_DEVICE, else a GPU if there is one].")
+@click.option("--card", help="What the recorder pretends: docs/recorder.md [default: turing].")
 @click.option("--workload", type=click.Path(path_type=Path), help="Measure a file of your own: docs/own-workload.md.")
 @click.option("--question", "questions", multiple=True, help="Measure only this question; may be given again.")
 @click.option("--size", "sizes", multiple=True, help="Sizes to measure [default: small on a CPU, paper on a GPU].")
@@ -45,6 +46,7 @@ def run(
     ranges: tuple[str, ...],
     lane: str,
     device: str | None,
+    card: str | None,
     workload: Path | None,
     questions: tuple[str, ...],
     sizes: tuple[str, ...],
@@ -84,6 +86,7 @@ def run(
             interpreter=interpreter if installed else None,
             recorded_as=recorded_as,
             device=device or "",
+            card=card or "",
         )
     )
     if not ran:

@@ -14,6 +14,7 @@ from pathlib import Path
 from contract.request import Request
 
 from ..errors import UserError
+from .recorded import card_of
 
 
 def asked() -> Request:
@@ -68,9 +69,23 @@ def describe(request: Request | None = None) -> dict[str, str]:
 
 
 def _pretended(request: Request) -> dict[str, str]:
-    raise UserError(
-        "A session measures on cpu or cuda. Counts of CUDA without a GPU are taken by the recorder: docs/recorder.md."
-    )
+    """The record of what the recorder pretends: the card, and nothing of the processor, on which nothing counted depends."""
+    card = card_of(request.card)
+    major, minor = card.values["major"][0], card.values["minor"][0]
+    slug = f"recorded-{card.key}-sm{major}{minor}-no-kernel-ran"
+    return {
+        "machine": os.environ.get("TORCH_HISTORY_MACHINE") or slug,
+        "os": platform.system(),
+        "arch": platform.machine(),
+        "cpu": f"{card.title} pretended by the recorder, no kernel ran",
+        "num_cpu": "",
+        "ram": f"{card.values['totalGlobalMem'][0]} bytes",
+        "device": "recorder",
+        "threads": "1",
+        "card": card.key,
+        "capability": f"sm_{major}{minor}",
+        "multiprocessors": str(card.values["multiProcessorCount"][0]),
+    }
 
 
 def of_visible() -> list[str]:

@@ -33,7 +33,7 @@ from asv.repo import get_repo
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from contract.metrics import STEADY, TIMES, metric_of
+from contract.metrics import NEVER_RECORDED, STEADY, TIMES, metric_of
 from contract.request import Request
 
 from ..errors import SessionError
@@ -120,8 +120,9 @@ class Session:
         shares: bool = False,
         request: Request | None = None,
     ) -> None:
-        """`request` says with what is measured; without it the surroundings do. `folder` holds what an interrupted session is gone on with, by default one in `env/`. One that `shares` lets
-        others measure on the other processors (`beside`). Raises SessionError where it would need more than one."""
+        """`request` says with what is measured; without it the surroundings do. `folder` holds what an interrupted session
+        is gone on with, by default one in `env/`. One that `shares` lets others measure on the other processors (`beside`).
+        Raises SessionError where it would need more than one."""
         self.conf = conf
         self.plan = plan
         self.machine = Machine.load(machine_name=None, interactive=False)
@@ -141,7 +142,9 @@ class Session:
         self._spent = False
         self._waited = 0.0
         self._note: Callable[[str], None] = lambda words: None
-        self._on_one = not self._on_gpu and self._threads == 1
+        if self._device == "recorder" and plan.only != "counts":
+            raise SessionError(NEVER_RECORDED.capitalize() + ".")
+        self._on_one = self._device == "cpu" and self._threads == 1
         if shares and not self._on_one:
             raise SessionError("--beside is for a CPU and one thread: more threads, or a GPU, are measured alone.")
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
@@ -154,8 +157,12 @@ class Session:
         return hashlib.sha256(json.dumps([plan.digest, with_what]).encode()).hexdigest()[:16]
 
     @property
+    def _device(self) -> str:
+        return str(vars(self.machine).get("device") or "cpu")
+
+    @property
     def _on_gpu(self) -> bool:
-        return bool(self.machine.__dict__.get("device") == "cuda")
+        return self._device == "cuda"
 
     @property
     def _threads(self) -> int:
@@ -317,10 +324,13 @@ class Session:
                     advance()
                     if timed and self._wait() and steady:
                         beside[index] = (*beside.get(index, ()), tag)
-                self._watch.control()
+                if self._device != "recorder":
+                    self._watch.control()
         finally:
-            conditions = self._watch.lap()
-            numbers = {tag: server.record(metrics, conditions) for tag, server in servers.items()}
+            # What is counted and never runs is the same on a busy machine.
+            conditions = self._watch.lap() if self._device != "recorder" else {}
+            folder = self.conf.results_dir
+            numbers = {tag: server.results.record(metrics, conditions, folder) for tag, server in servers.items()}
         for tag, of_tag in numbers.items():
             for (metric, index), seconds in of_tag.items():
                 self._remember(turn, (tag, metric, index), seconds)
@@ -392,6 +402,7 @@ class Session:
             {},
         )
         results.session, results.round, results.tag = self.id, turn, arm.tag
+        results.load_data(self.conf.results_dir)
         return Server(self.conf, self.environment, results, replace(self._request, only=only, planted=arm.planted))
 
     def _missing(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> list[_Part]:
@@ -471,12 +482,11 @@ class Session:
             raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
 
     def _of_turn(self, metrics: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:
-        """Those of a question's metrics that are measured where `only` times or counts are: no kernels on a CPU."""
+        """Those of a question's metrics that are measured on this device where `only` times or counts are."""
         return [
             metric
             for metric in metrics
-            if only in ("", metric_of(metric["name"]).kind)
-            and (self._on_gpu or not metric_of(metric["name"]).on_gpu_only)
+            if only in ("", metric_of(metric["name"]).kind) and self._device in metric_of(metric["name"]).devices
         ]
 
     def _only(self, turn: int) -> str:

@@ -88,6 +88,11 @@ class ReleaseEnvironment(Virtualenv):
         super(Virtualenv, self).__init__(conf, python, requirements, tagged_env_vars)
         self._root = Path(conf.env_dir).resolve()
 
+    @property
+    def root(self) -> Path:
+        """The folder that holds them."""
+        return self._root
+
     @classmethod
     def matches(cls, python: str) -> bool:
         return re.fullmatch(r"\d+\.\d+", python) is not None
@@ -117,8 +122,7 @@ class ReleaseEnvironment(Virtualenv):
             )
         folder = self.folder(release)
         with _locked(folder, f"Waiting for another process that installs or removes {release.tag} in {folder}") as lock:
-            if not is_ready(folder, _asked(release)):
-                self._build(release, folder, lock)
+            self._make(release, folder, lock)
         self._path = str(folder)
         self._global_env_vars["ASV_ENV_DIR"] = self._path
         self._global_env_vars["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor-cache")
@@ -127,13 +131,20 @@ class ReleaseEnvironment(Virtualenv):
         self._selected = release.tag
         refusals.pop((release.tag, self.name), None)
 
+    def _make(self, release: Release, folder: Path, lock: int) -> None:
+        """Builds what is not there whole, under `lock`."""
+        if not is_ready(folder, _asked(release)):
+            self._build(release, folder, lock)
+
+    def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
+        """The variables of a measuring process: see `MEASURING_WITHOUT`."""
+        env = {name: value for name, value in inherited.items() if name not in MEASURING_WITHOUT}
+        env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that a number means the same GPU here as to nvidia-smi
+        return {**env, **(self.request.variables() if self.request else {})}
+
     def run_executable(self, executable: str, args: list[str], **kwargs: Any) -> Any:
         """As asv's, in surroundings that are the same for every release: see `MEASURING_WITHOUT`."""
-        env = {**kwargs.pop("env", os.environ)}
-        for name in MEASURING_WITHOUT:
-            env.pop(name, None)
-        env.update(self.request.variables() if self.request else {})
-        env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that a number means the same GPU here as to nvidia-smi
+        env = self.surroundings({**kwargs.pop("env", os.environ)})
         return super().run_executable(executable, args, env=env, **kwargs)
 
     def _refuse(self, release: Release, sentence: str) -> NoReturn:
