@@ -37,7 +37,7 @@ class OwnWorkload:
 
     @classmethod
     def of(cls, path: Path) -> OwnWorkload:
-        """Reads the file, and keeps its text for the processes that measure it. Raises SessionError where it is no readable Python."""
+        """Reads the file, and keeps its text for what measures it. Raises SessionError where it is no readable Python."""
         path = path.resolve()
         try:
             text = path.read_bytes()
