@@ -304,7 +304,7 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
         if of_claim and series.parameters and series.parameters[0].strip("'") in variants:
             size = abs(math.log(step.ratio)) if step.ratio else math.inf
             moves.append((position[step.new], size, sentence))
-            if step.kind is Kind.SPIKE:
+            if step.kind is Kind.EXCURSION:
                 moves.append((position.get(step.until, position[step.new]) + 1, size, sentence))
     told = [(release, word) for release, word in answered if word != UNKNOWN]
     found = []
@@ -388,8 +388,8 @@ def findings(found: History, axis: Axis) -> str:
     return "\n".join(["| question | the claim under test | measured | so, today |", "|---|---|---|---|", *rows])
 
 
-Tell = Callable[[list[Step], str], Sequence[str]]
-"""Steps and the machine they were found on -> a sentence for each."""
+Tell = Callable[[list[Step], History, str], Sequence[str]]
+"""Steps, the history and the machine they were found on -> a sentence for each."""
 
 
 def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell) -> str:
@@ -413,7 +413,7 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell
                 cells = [found[question][release].word if release in found[question] else "" for release in releases]
                 parts.append(f"| [{claim.words}](questions/{question}.md) | " + " | ".join(cells) + " |\n")
             steps = of_history(numbers, axis)
-            happened = list(zip(steps, tell(steps, machine), strict=True))
+            happened = list(zip(steps, tell(steps, numbers, machine), strict=True))
             parts.append("\n### What changed, when and why\n\n")
             for question, claim in CLAIMS.items():
                 answered = [(tag, found[question][tag].word) for tag in releases if tag in found[question]]

@@ -43,6 +43,9 @@ SCHEMA = 2
 FOLD = 2.0
 """From this ratio on a change is said as a factor: `by a factor of 6.1`, not `by 510 %`."""
 
+NAMED = 3
+"""Steps that a sentence on the whole axis names, the largest."""
+
 UNSEEN = 10.0
 """A smallest change beyond this ratio is said as `not even a tenfold one`."""
 
@@ -246,13 +249,13 @@ def _of_case(changes: Sequence[Change], why: Mapping[Series, str]) -> str:
     return f"{question} {parameters}: {first.verdict.words}: {reason} ({metrics})."
 
 
-def tell(steps: Iterable[Step], results_dir: Path, machine: str) -> list[str]:
-    """A sentence per step, spike or drift, with its releases first and its cause last."""
+def tell(steps: Iterable[Step], found: History, results_dir: Path, machine: str) -> list[str]:
+    """A sentence per step, excursion or drift, with its releases first and its cause last; `found` is their history."""
 
     def facts(tag: str, environment: str) -> dict[str, Any]:
         return read_environment(results_dir, machine, tag, environment)
 
-    return told(steps, history(read_launches(results_dir, machine)), facts, _device(results_dir, machine))
+    return told(steps, found, facts, _device(results_dir, machine))
 
 
 def told(
@@ -266,20 +269,47 @@ def told(
     sentences = []
     for step in steps:
         series = step.series
-        beside = {
-            other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
-            for other in exact[series.environment, series.question, series.parameters]
-        }
         change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
-        before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
-        because = why({**beside, series: change}.values(), before, after, device).get(series, "")
+        because = ""
+        # What changed at one release made a step there; a slow change has no such cause.
+        if step.kind is not Kind.DRIFT:
+            beside = {
+                other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
+                for other in exact[series.environment, series.question, series.parameters]
+            }
+            before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
+            because = why({**beside, series: change}.values(), before, after, device).get(series, "")
         where = {
             Kind.STEP: f"{step.new}",
-            Kind.SPIKE: " to ".join(dict.fromkeys((step.new, step.until))) + ", recovered since",
+            Kind.EXCURSION: " to ".join(dict.fromkeys((step.new, step.until))) + ", recovered since",
             Kind.DRIFT: f"slowly from {step.old} to {step.new}",
         }[step.kind]
-        sentences.append(f"{where}: {sentence(change, because)}")
+        sentences.append(" ".join(filter(None, [f"{where}: {sentence(change, because)}", _net(step)])))
     return sentences
+
+
+def _net(step: Step) -> str:
+    """`2.4 times since v1.13.1 (12ms to 29ms), of which 1.30 at v2.0.0 and 1.19 at v2.1.0, the rest slowly.`"""
+    net, unit = step.net, step.series.unit
+    if net is None:
+        return ""
+    numbers = f"{human(net.before, unit)} to {human(net.after, unit)}"
+    if net.ratio is None or net.ratio <= 0:
+        return f"Since {net.first}: from {numbers}."
+    said = f"{net.ratio:.2g} times" if net.ratio >= 10 else f"{net.ratio:.2f} times"
+    said += f" since {net.first} ({numbers})"
+    largest = sorted(net.parts, key=lambda part: -abs(math.log(part[1])) if part[1] else -math.inf)[:NAMED]
+    parts = [f"{ratio:.2f} at {tag}" for tag, ratio in net.parts if (tag, ratio) in largest]
+    if parts:
+        said += f", of which {in_words(parts)}"
+    rest = net.ratio / math.prod(ratio for _, ratio in net.parts if ratio)
+    if len(net.parts) > len(parts):
+        said += " most of all"
+    elif net.slowly:
+        said += f", {'the rest' if parts else 'all of it'} slowly"
+    elif abs(math.log(rest)) > math.log1p(MARGIN):
+        said += f", the rest ({rest:.2f}) in changes too small to tell"
+    return f"{said}."
 
 
 def _device(results_dir: Path, machine: str) -> str:

@@ -63,13 +63,13 @@ def document(check: bool) -> None:
     launches = {machine: list(read_on_axis(results, machine, suite.axis)) for machine in machines_in(results)}
     machine, lane, *_ = PICTURE
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
-    costs = said.tell(steps.costliest(steps.of_history(found, suite.axis)), results, machine)
+    costs = said.tell(steps.costliest(steps.of_history(found, suite.axis)), found, results, machine)
     findings = [claims.findings(found, suite.axis), "", "What rose most from one release to the next, by question:", ""]
     files = {
         "README.md": _with_findings("\n".join([*findings, *[f"- {said.escape(line)}" for line in costs]])),
         "docs/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
         "docs/answers.md": claims.document(
-            launches, suite.axis, lambda found, machine: said.tell(found, results, machine)
+            launches, suite.axis, lambda happened, found, machine: said.tell(happened, found, results, machine)
         ),
         "docs/coverage.md": coverage(launches, suite.axis),
         "docs/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
@@ -182,9 +182,10 @@ def compare_stored(
 @click.option("--largest", is_flag=True, help="The largest of each question at each release instead, largest first.")
 @click.option("--limit", default=40, show_default=True, help="Sentences to print; 0 for all.")
 def regressions(machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int) -> None:
-    """Say what happened on the whole axis: steps, spikes that recovered and slow drifts, newest release first."""
+    """Say what happened on the whole axis: steps, excursions that came back and slow drifts, newest release first."""
     from ..analysis import compare as said
     from ..analysis import steps
+    from ..analysis.verdicts import history
     from ..measuring.machine import describe
     from ..store.launches import read_on_axis
 
@@ -194,13 +195,14 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     stored = [
         launch
         for launch in read_on_axis(results, machine, suite.axis)
-        if not questions or launch.benchmark.partition(".")[0] in questions
+        if launch.environment == environment and (not questions or launch.benchmark.partition(".")[0] in questions)
     ]
-    found = steps.regressions(stored, suite.axis, environment)
+    numbers = history(stored)
+    found = steps.of_history(numbers, suite.axis)
     shown = (steps.largest(found) if largest else found)[: limit or None]
-    for line in said.tell(shown, results, machine):
+    for line in said.tell(shown, numbers, results, machine):
         click.echo(line)
-    for line in steps.unconnected(stored, suite.axis, environment):
+    for line in steps.unconnected(numbers, suite.axis):
         click.echo(line)
     tally = Counter(step.verdict.words for step in found)
     words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
