@@ -44,7 +44,7 @@ from .verdicts import (
 NEWEST_ERROR = 0.01
 """Chance that a series without any change shows a jump at its newest release: asked once for each release that comes out."""
 
-HISTORY_ERROR = 0.05
+HISTORY_ERROR = 0.03
 """The same for all the rest of the axis. Jumps and drifts each get half, divided by the number of places that are tried."""
 
 SMALLEST = 0.02
@@ -222,7 +222,15 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
     net = Net(first, last, before, after, after / before if before else None, parts)
     return [
         Step(
-            series, kind, known[i - 1][0], known[i][0], known[until][0], known[i - 1][1], known[i][1], *[factor] * 3, net
+            series,
+            kind,
+            known[i - 1][0],
+            known[i][0],
+            known[until][0],
+            known[i - 1][1],
+            known[i][1],
+            *[factor] * 3,
+            net,
         )
         for (kind, i, until), factor in zip(shapes, ratio, strict=True)
     ]
@@ -331,7 +339,9 @@ class Lane:
             cells = group.logarithms[:, both][:, :, columns]
             if both.any():
                 whole = bool(group.seen[both][:, columns].all())
-                together[cells.shape[1:] if whole else (cells.shape, group.seen[both][:, columns].tobytes())].append((group.series, cells))
+                together[cells.shape[1:] if whole else (cells.shape, group.seen[both][:, columns].tobytes())].append(
+                    (group.series, cells)
+                )
             else:
                 alone += group.series
         found: dict[Series, Estimate] = {}
@@ -351,7 +361,9 @@ class Lane:
 
 def _rounds(places: Sequence[tuple[str, str, int]], of: Sequence[tuple[Series, list[float]]]) -> _Rounds:
     column = {tag: i for i, tag in enumerate(dict.fromkeys(tag for tag, *_ in places))}
-    row = {block: i for i, block in enumerate(dict.fromkeys(block for _, *block_ in places for block in [tuple(block_)]))}
+    row = {
+        block: i for i, block in enumerate(dict.fromkeys(block for _, *block_ in places for block in [tuple(block_)]))
+    }
     at = [row[session, turn] for _, session, turn in places], [column[tag] for tag, *_ in places]
     logarithms = np.full((len(of), len(row), len(column)), math.nan)
     logarithms[:, at[0], at[1]] = np.log([numbers for _, numbers in of])
@@ -405,8 +417,16 @@ def runs(ratios: Ratios) -> Array:
     return costs
 
 
+def _held(ratios: Ratios) -> Ratios:
+    """`changed` only where it holds at the error rate of the whole axis, too: a verdict looks at one pair of it."""
+    asked = prices(replace(ratios, changed=np.zeros_like(ratios.changed)))
+    return replace(
+        ratios, changed=ratios.changed & (normal(ratios.shift / np.sqrt(ratios.variance), ratios.freedom) >= asked)
+    )
+
+
 def prices(ratios: Ratios) -> Array:
-    """What a jump at each pair must explain to be one."""
+    """What a jump at each pair must explain to be one. It costs nothing where a verdict says it and `_held` confirms it."""
     series, pairs = ratios.shift.shape
     chance = np.broadcast_to(HISTORY_ERROR / 2 / np.maximum(ratios.pairs, 1)[:, None], (series, pairs)).copy()
     chance[np.arange(series), np.maximum(ratios.pairs - 1, 0)] = NEWEST_ERROR
@@ -478,6 +498,7 @@ class Fit:
 def fit(ratios: Ratios, smallest: float = SMALLEST) -> list[Fit]:
     """The jumps and the drift of each series. A jump that its own test does not confirm may not be one, and the rest is
     fitted again."""
+    ratios = _held(ratios)
     price = prices(ratios)
     drifts = _drifts(ratios, price)
     level = ratios.shift.copy()
@@ -552,7 +573,7 @@ def _drifts(ratios: Ratios, price: Array) -> dict[int, tuple[int, int, float, fl
     together = ratios.shift @ cover.T
     allowed = (explained >= asked) & (np.abs(total) >= math.log1p(SMALLEST)) & (largest < CARRIED * np.abs(total))
     most = np.einsum("sp,wp->swp", np.where(ratios.changed, np.abs(ratios.shift), 0.0), cover).max(axis=2)
-    tied = (ratios.apart.astype(float) @ cover.T) == 0
+    tied = (ratios.variance >= NOTHING_KNOWN).astype(float) @ cover.T == 0
     allowed &= (together * total > 0) & tied & (most < CARRIED * np.abs(total))
     allowed &= np.array([last for _, last in windows]) <= ratios.pairs[:, None]
     rows = np.flatnonzero(allowed.any(axis=1))
@@ -688,7 +709,8 @@ def _came_back(lane: Lane, series: Series, of: Fit, pair: int, back: int) -> boo
     for tag in during:
         asked += [(old, tag, (rise, Verdict.CANT_TELL)), (tag, new, (fall, Verdict.CANT_TELL))]
     return all(
-        not lane.together(series, one, two) or lane.verdict(series, one, two) in agreeing for one, two, agreeing in asked
+        not lane.together(series, one, two) or lane.verdict(series, one, two) in agreeing
+        for one, two, agreeing in asked
     )
 
 
