@@ -1,8 +1,7 @@
 """Does `torch_history/analysis/steps.py` find what is planted, and nothing else? A table beside asv's and Apache Otava's.
 
-`python -m tests.bench_detector --otava PYTHON --write`; PYTHON has apache-otava. All three read the same series: ours every
+`python -m tests.bench_detector --otava PYTHON`; PYTHON has apache-otava. All three read the same series: ours every
 launch with its session, the others the median of each release. Noise is drawn, or replayed from the launches in results/.
---write puts what is printed into docs/steps.md.
 """
 
 from __future__ import annotations
@@ -24,15 +23,17 @@ import numpy as np
 from asv.step_detect import detect_regressions, detect_steps
 from rich.progress import track
 
-from torch_history.analysis.steps import HISTORY_ERROR, NEWEST_ERROR, SMALLEST, Kind, find_steps
-from torch_history.analysis.verdicts import Series, history
+from torch_history.analysis.steps import HISTORY_ERROR, NEWEST_ERROR, SMALLEST, Kind, of_history
+from torch_history.analysis.verdicts import history
+from torch_history.releases.axis import Axis
 from torch_history.store.launches import read_launches
 
-from .page import write_into
+from .test_verdicts import timed
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "steps.md"
 RESULTS = ROOT / "results"
+
+AXIS = Axis.load(ROOT / "releases.toml")
 
 LAUNCHES = 5
 DRIFTS = (0.0, 0.01, 0.03)
@@ -127,7 +128,7 @@ class Planted:
             first = int(random.integers(2, releases - 21))
             return first, first + 20
         first = int(random.integers(releases // 3, 2 * releases // 3))
-        return first, first + int(random.integers(1, 3)) if self.kind is Kind.SPIKE else releases
+        return first, first + int(random.integers(1, 3)) if self.kind is Kind.EXCURSION else releases
 
     def level(self, first: int, last: int, releases: int) -> Array:
         position = np.arange(releases)
@@ -140,7 +141,7 @@ CHANGES = (
     Planted("nothing"),
     *(Planted(f"step of {size} %", Kind.STEP, size / 100) for size in (3, 5, 10)),
     *(Planted(f"step of {size} % at the newest", Kind.STEP, size / 100, newest=True) for size in (3, 5, 10)),
-    Planted("spike of 10 %", Kind.SPIKE, 0.1),
+    Planted("spike of 10 %", Kind.EXCURSION, 0.1),
     Planted("drift of 10 % over 20", Kind.DRIFT, 0.1, named=False),
     Planted("drift of 10 % over 20, called a drift", Kind.DRIFT, 0.1),
 )
@@ -169,8 +170,15 @@ Change = tuple[int, int, Kind | None]
 
 
 def ours(series: Numbers) -> list[Change]:
-    position = {release: i for i, release in enumerate(series)}
-    found = find_steps(Series("release-py3.11", "question.Question.track_time", ()), series)
+    tags = dict(zip(series, (release.tag for release in AXIS.releases), strict=False))
+    launches = [
+        launch
+        for release, sessions in series.items()
+        for session, seconds in sessions.items()
+        for launch in timed(tags[release], seconds, session=session)
+    ]
+    position = {tag: i for i, tag in enumerate(tags.values())}
+    found = of_history(history(launches), AXIS)
     return [
         (position[step.old] + 1 if step.kind is Kind.DRIFT else position[step.new], position[step.until], step.kind)
         for step in found
@@ -202,7 +210,7 @@ def judge(found: list[Change], planted: Planted, first: int, last: int) -> tuple
         hits = [change for change in inside if change[2] in (Kind.DRIFT, None) or not planted.named]
         return bool(hits), len(found) - len(inside)
     hits = [change for change in found if abs(change[0] - first) <= near and change[2] in (planted.kind, None)]
-    ends = [change for change in found if planted.kind is Kind.SPIKE and abs(change[0] - last) <= near]
+    ends = [change for change in found if planted.kind is Kind.EXCURSION and abs(change[0] - last) <= near]
     return bool(hits), len({*found} - {*hits, *ends})
 
 
@@ -300,7 +308,6 @@ def main() -> None:
     )
     parser.add_argument("--otava", help="a Python with apache-otava; without it its column is left out")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
     asked = parser.parse_args()
     settings = list(itertools.product(CHANGES, NOISES, DRIFTS))
     found = scores(settings, asked.series, asked.otava, asked.workers)
@@ -312,8 +319,6 @@ def main() -> None:
     text += f"noise replayed from {len(stored())} stored times.\n\n"
     text += "\n".join(table(found)) + "\n"
     print(text)
-    if asked.write:
-        write_into(PAGE, "python -m tests.bench_detector --write", text)
 
 
 if __name__ == "__main__":

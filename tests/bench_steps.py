@@ -18,7 +18,7 @@ from torch_history.analysis import steps, verdicts
 from torch_history.analysis.steps import CARRIED, Kind, Lane, Step
 from torch_history.analysis.verdicts import History, Verdict
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import machines_in, read_launches
+from torch_history.store.launches import Case, Launch, machines_in, read_launches
 
 from .page import write_into
 
@@ -68,7 +68,9 @@ def disagreeing(lane: Lane, history: History) -> tuple[int, int]:
     return wrong, asked
 
 
-def resampled(history: History, per_session: bool, size: float, random: np.random.Generator) -> tuple[History, dict]:  # type: ignore[type-arg]
+def resampled(
+    history: History, per_session: bool, size: float, random: np.random.Generator
+) -> tuple[History, dict[verdicts.Series, str]]:
     """Every time at one level with its own noise in its own rounds, and a step planted in each at one of its releases.
 
     Noise is what a session's rounds and releases leave of a logarithm, widened by what these took from it; drawn from the
@@ -87,7 +89,7 @@ def resampled(history: History, per_session: bool, size: float, random: np.rando
         tags = list(releases)
         place = tags[int(random.integers(1, len(tags)))] if len(tags) > 1 else tags[0]
         after, places[series] = set(tags[tags.index(place) :]), place
-        made = {}
+        made: dict[str, list[tuple[Launch, Case]]] = {}
         for tag, pairs in releases.items():
             made[tag] = []
             for launch, case in pairs:
@@ -100,7 +102,7 @@ def resampled(history: History, per_session: bool, size: float, random: np.rando
     return found, places
 
 
-def left(of: list[tuple[str, int, float]]) -> np.ndarray:  # type: ignore[type-arg]
+def left(of: list[tuple[str, int, float]]) -> np.ndarray:
     """What releases and rounds leave of the logarithms of a session."""
     tags, rounds = (sorted({one[i] for one in of}, key=str) for i in (0, 1))
     freedom = len(of) - len(tags) - len(rounds) + 1
@@ -148,16 +150,16 @@ def report(repeats: int) -> Iterator[str]:
         series = alarms = hits = repeated = of_repeated = 0
         for _ in range(repeats):
             made, places = resampled(history, per_session, size, random)
-            told: dict[object, list[Step]] = {one: [] for one in made}
+            by_series: dict[verdicts.Series, list[Step]] = {one: [] for one in made}
             for step in steps.of_history(made, axis):
-                told[step.series].append(step)
-            for one, of in told.items():
-                right = [step for step in of if size and step.new == places[one] and (step.ratio or 0) > 1]
+                by_series[step.series].append(step)
+            for one, changes in by_series.items():
+                right = [step for step in changes if size and step.new == places[one] and (step.ratio or 0) > 1]
                 series += 1
                 hits += bool(right)
                 repeated += one.metric not in verdicts.CALLS
                 of_repeated += bool(right) and one.metric not in verdicts.CALLS
-                alarms += len(of) > len(right) if not size or right else False
+                alarms += len(changes) > len(right) if not size or right else False
         what = "nothing" if not size else f"{100 * size:.0f} %"
         share = f"{hits / series:.1%} | {of_repeated / repeated:.1%}" if size else " | "
         yield (

@@ -18,6 +18,7 @@ from rich.progress import track
 
 from torch_history.analysis.compare import choose_machine, tell
 from torch_history.analysis.steps import Step, costliest, largest, regressions
+from torch_history.analysis.verdicts import history
 from torch_history.measuring.session import load_suite
 from torch_history.releases.environments import ReleaseEnvironment
 from torch_history.store.launches import read_on_axis
@@ -242,7 +243,7 @@ def main() -> None:
     stored = list(read_on_axis(results, machine, axis))
     of_lanes = [regressions(stored, axis, f"release-py{lane}") for lane in LANES]
     steps = list(dict.fromkeys([*largest(itertools.chain(*of_lanes))[:MOST], *costliest(of_lanes[0])]))
-    sentences = tell(steps, results, machine)
+    sentences = tell(steps, history(stored), results, machine)
     lines = [
         "| what the suite says | its factor | the script's numbers | its factor | confirmed |",
         "|---|---:|---:|---:|---|",

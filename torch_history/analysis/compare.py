@@ -301,10 +301,10 @@ def _net(step: Step) -> str:
     largest = sorted(net.parts, key=lambda part: -abs(math.log(part[1])) if part[1] else -math.inf)[:NAMED]
     parts = [f"{ratio:.2f} at {tag}" for tag, ratio in net.parts if (tag, ratio) in largest]
     if parts:
-        said += f", of which {in_words(parts)}"
+        said += f", of which {' and '.join(parts)}"
     rest = net.ratio / math.prod(ratio for _, ratio in net.parts if ratio)
     if len(net.parts) > len(parts):
-        said += " most of all"
+        said += ", the largest"
     elif net.slowly:
         said += f", {'the rest' if parts else 'all of it'} slowly"
     elif abs(math.log(rest)) > math.log1p(MARGIN):

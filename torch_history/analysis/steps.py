@@ -229,7 +229,9 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
             known[until][0],
             known[i - 1][1],
             known[i][1],
-            *[factor] * 3,
+            factor,
+            factor,
+            factor,
             net,
         )
         for (kind, i, until), factor in zip(shapes, ratio, strict=True)
@@ -331,7 +333,7 @@ class Lane:
                 continue
             i, k = group.column[old], group.column[new]
             both = group.seen[:, i] & group.seen[:, k]
-            beside = group.seen[both].any(axis=0)
+            beside = np.array(group.seen[both].any(axis=0))
             if both.sum() > ROBUST_FROM:
                 beside[:] = False
             beside[[i, k]] = False
@@ -339,9 +341,8 @@ class Lane:
             cells = group.logarithms[:, both][:, :, columns]
             if both.any():
                 whole = bool(group.seen[both][:, columns].all())
-                together[cells.shape[1:] if whole else (cells.shape, group.seen[both][:, columns].tobytes())].append(
-                    (group.series, cells)
-                )
+                pattern = group.seen[both][:, columns].tobytes()
+                together[cells.shape[1:] if whole else (cells.shape[1:], pattern)].append((group.series, cells))
             else:
                 alone += group.series
         found: dict[Series, Estimate] = {}
@@ -510,13 +511,13 @@ def fit(ratios: Ratios, smallest: float = SMALLEST) -> list[Fit]:
     while len(again):
         jumps, _ = partition(ratios.rows(again), price[again])
         failed = []
-        for row, of in zip(again, jumps, strict=True):
+        for row, of in zip(again.tolist(), jumps, strict=True):
             places = np.flatnonzero(of).tolist()
             found, bad = _confirmed(ratios, price, int(row), places, smallest)
             fits[row].jumps = found
             price[row, bad] = math.inf
             failed += [row] if bad else []
-        again = np.array(failed, int)
+        again = np.array(failed, dtype=np.int_)
     return fits
 
 
@@ -580,7 +581,9 @@ def _drifts(ratios: Ratios, price: Array) -> dict[int, tuple[int, int, float, fl
     if not len(rows):
         return {}
     _, plain = partition(ratios.rows(rows), price[rows])
-    best = {int(row): (cost, None) for row, cost in zip(rows, plain, strict=True)}
+    best: dict[int, tuple[float, tuple[int, int, float, float] | None]] = {
+        int(row): (float(cost), None) for row, cost in zip(rows, plain, strict=True)
+    }
     for number, (first, last) in enumerate(windows):
         of = rows[allowed[rows, number]]
         if len(of):
@@ -590,7 +593,7 @@ def _drifts(ratios: Ratios, price: Array) -> dict[int, tuple[int, int, float, fl
             for row, cost in zip(of.tolist(), costs, strict=True):
                 if cost + asked < best[row][0]:
                     half = float(special.stdtrit(freedom[row, number], (1 + CONFIDENCE) / 2)) * error[row, number]
-                    best[row] = (cost + asked, (first, last, float(total[row, number]), float(half)))  # type: ignore[assignment]
+                    best[row] = (cost + asked, (first, last, float(total[row, number]), float(half)))
     return {row: drift for row, (_, drift) in best.items() if drift}
 
 
@@ -665,7 +668,9 @@ def _told(lane: Lane, series: Series, ratios: Ratios, row: int, of: Fit) -> list
             tags[until],
             float(level[old]),
             float(level[new]),
-            *(math.exp(x) for x in (moved, moved - half, moved + half)),
+            math.exp(moved),
+            math.exp(moved - half),
+            math.exp(moved + half),
             net,
         )
         for kind, (old, new, until), moved, half in found
