@@ -147,6 +147,11 @@ def test_two_disturbed_launches_of_one_release_are_no_excursion() -> None:
     assert told([x for x in launches if x not in disturbed] + [slowed(x) for x in disturbed]) == []
 
 
+def test_launches_that_agree_to_the_last_digit_are_judged_beside_those_that_do_not() -> None:
+    agreeing = [each for tag in TAGS[:12] for each in timed(tag, [1.0] * 5)]
+    assert told([*agreeing, *timed(TAGS[12], [1.0, 1.0, 1.0, 1.1, 1.1])]) == []
+
+
 def test_releases_of_one_launch_each_that_all_differ_are_not_explained_one_by_one() -> None:
     # whatever is noise here and what is not, seven numbers cannot tell
     seconds = [1.0, 0.8, 0.9, 0.7, 0.75, 0.95, 0.6]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import enum
 import itertools
 import math
+import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -67,6 +68,9 @@ CARRIED = 0.5
 WINDOW = 64
 """Releases of a time that are looked at, the newest: all of PyTorch's and a decade more. What lies farther back was told
 when it was new. Counts are followed over the whole axis."""
+
+UNEQUAL = 0.01
+"""Chance at most at which rounds of a pair that differ more than its session's others do are judged by themselves."""
 
 NOTHING_KNOWN = 1e6
 """Variance of a pair whose launches say nothing of it."""
@@ -247,6 +251,10 @@ def _parts(numbers: Numbers) -> list[list[str]]:
 # --- pairs
 
 
+_Round = tuple[str, int]
+"""A session and the round in it."""
+
+
 @dataclass(frozen=True)
 class _Rounds:
     """Series that were measured in the same rounds: logarithms as series x rounds x releases, NaN where one is missing."""
@@ -314,11 +322,11 @@ class Lane:
 
     def together(self, series: Series, old: str, new: str) -> bool:
         """Whether a round measured both."""
-        one, two = (
-            {(launch.session, launch.round) for launch, case in self.history[series][tag] if case.number}
-            for tag in (old, new)
-        )
-        return bool(one & two)
+        return bool(self.rounds(series, old).keys() & self.rounds(series, new).keys())
+
+    def rounds(self, series: Series, tag: str) -> dict[_Round, float]:
+        """The numbers of one release by their round."""
+        return {(launch.session, launch.round): case.number for launch, case in self.history[series][tag] if case.number}
 
     def _estimates(self, old: str, new: str) -> dict[Series, Estimate]:
         together: dict[object, list[tuple[list[Series], Array]]] = defaultdict(list)
@@ -601,27 +609,36 @@ def _ratios(lane: Lane) -> tuple[list[Series], Ratios]:
     shape = (len(names), pairs)
     shift, covariance = np.zeros((2, *shape))
     variance, freedom = np.full(shape, NOTHING_KNOWN), np.full(shape, 1.0)
+    own, alone = np.zeros((2, *shape))
     changed, same, apart = np.zeros((3, *shape), bool)
     counts = np.array([len(lane.tags[series]) - 1 for series in names], int)
     for row, series in enumerate(names):
-        rounds = [
-            {(launch.session, launch.round) for launch, case in lane.history[series][tag] if case.number}
-            for tag in lane.tags[series]
-        ]
-        both = [one & other for one, other in itertools.pairwise(rounds)]
+        rounds = [lane.rounds(series, tag) for tag in lane.tags[series]]
+        both = [one.keys() & other.keys() for one, other in itertools.pairwise(rounds)]
         for pair, (old, new) in enumerate(itertools.pairwise(lane.tags[series])):
             said = lane.evidence(old, new)[0].get(series)
             if said is None:
                 apart[row, pair] = not both[pair] and not comparable(lane.history[series], old, new)
                 continue
             shift[row, pair], variance[row, pair], freedom[row, pair] = said.shift, said.error**2, said.freedom
+            own[row, pair], alone[row, pair] = _own(rounds[pair], rounds[pair + 1], both[pair])
             verdict = lane.verdict(series, old, new)
             same[row, pair] = verdict is Verdict.SAME
             changed[row, pair] = verdict in (Verdict.SLOWER, Verdict.FASTER)
             if pair and both[pair] and both[pair - 1] and variance[row, pair - 1] < NOTHING_KNOWN:
                 share = len(both[pair] & both[pair - 1]) / math.sqrt(len(both[pair]) * len(both[pair - 1]))
                 covariance[row, pair - 1] = -0.5 * share * math.sqrt(variance[row, pair] * variance[row, pair - 1])
+    unequal = (alone > 0) & (special.fdtrc(np.maximum(alone, 1), freedom, own / variance) < UNEQUAL)
+    variance, freedom = np.where(unequal, own, variance), np.where(unequal, alone, freedom)
     return names, Ratios(shift, variance, freedom, covariance[:, : max(pairs - 1, 0)], changed, same, apart, counts)
+
+
+def _own(old: Mapping[_Round, float], new: Mapping[_Round, float], both: Collection[_Round]) -> tuple[float, float]:
+    """Variance of a pair's mean ratio from its own rounds alone, and its degrees of freedom, zero where these are too few."""
+    if len(both) < 2:
+        return 0.0, 0.0
+    differences = [math.log(new[each] / old[each]) for each in both]
+    return statistics.variance(differences) / len(both), len(both) - 1.0
 
 
 def _timed(lane: Lane) -> list[Step]:
