@@ -326,7 +326,9 @@ class Lane:
 
     def rounds(self, series: Series, tag: str) -> dict[_Round, float]:
         """The numbers of one release by their round."""
-        return {(launch.session, launch.round): case.number for launch, case in self.history[series][tag] if case.number}
+        return {
+            (launch.session, launch.round): case.number for launch, case in self.history[series][tag] if case.number
+        }
 
     def _estimates(self, old: str, new: str) -> dict[Series, Estimate]:
         together: dict[object, list[tuple[list[Series], Array]]] = defaultdict(list)
@@ -502,9 +504,9 @@ class Fit:
 def fit(ratios: Ratios, smallest: float = SMALLEST) -> list[Fit]:
     """The jumps and the drift of each series. A jump that its own test does not confirm may not be one, and the rest is
     fitted again."""
-    ratios = _held(ratios)
+    decided, ratios = ratios.changed, _held(ratios)
     price = prices(ratios)
-    drifts = _drifts(ratios, price)
+    drifts = _drifts(ratios, price, decided & ~ratios.changed)
     level = ratios.shift.copy()
     for row, (first, last, total, _) in drifts.items():
         level[row, first:last] -= total / (last - first)
@@ -545,9 +547,10 @@ def _confirmed(
     return found, bad
 
 
-def _drifts(ratios: Ratios, price: Array) -> dict[int, tuple[int, int, float, float]]:
+def _drifts(ratios: Ratios, price: Array, untold: NDArray[np.bool_]) -> dict[int, tuple[int, int, float, float]]:
     """Row -> first release, last one, total and half of its interval, where a slow change explains a series better than
-    jumps, no pair of neighbours carries CARRIED of it, and it does not run against what the pairs say together."""
+    jumps, no pair of neighbours carries CARRIED of it, and it does not run against what the pairs say together, nor against
+    a verdict within it that is `untold`: decided, and no jump of its own."""
     series, pairs = ratios.shift.shape
     grid = sorted({*range(pairs, -1, -DRIFT_GRID), 0})
     windows = [(first, last) for first in grid for last in grid if last - first >= DRIFT]
@@ -580,6 +583,8 @@ def _drifts(ratios: Ratios, price: Array) -> dict[int, tuple[int, int, float, fl
     tied = (ratios.variance >= NOTHING_KNOWN).astype(float) @ cover.T == 0
     allowed &= (together * total > 0) & tied & (most < CARRIED * np.abs(total))
     allowed &= np.array([last for _, last in windows]) <= ratios.pairs[:, None]
+    rose, fell = (np.where(untold, sign * ratios.shift > 0, False).astype(float) @ cover.T > 0 for sign in (1, -1))
+    allowed &= ~np.where(total > 0, fell, rose)
     rows = np.flatnonzero(allowed.any(axis=1))
     if not len(rows):
         return {}
@@ -634,7 +639,7 @@ def _ratios(lane: Lane) -> tuple[list[Series], Ratios]:
 
 
 def _own(old: Mapping[_Round, float], new: Mapping[_Round, float], both: Collection[_Round]) -> tuple[float, float]:
-    """Variance of a pair's mean ratio from its own rounds alone, and its degrees of freedom, zero where these are too few."""
+    """Variance of a pair's mean ratio from its own rounds alone, and its degrees of freedom; zero where too few."""
     if len(both) < 2:
         return 0.0, 0.0
     differences = [math.log(new[each] / old[each]) for each in both]
