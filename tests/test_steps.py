@@ -14,6 +14,7 @@ from msgspec import structs
 from scipy import stats
 
 from tests.test_verdicts import BYTES, COUNT, EAGER, TIME, counted, launch, timed
+from tools.bench_detector import contradictions, ordered
 from torch_history.analysis.steps import (
     EXCURSION,
     HISTORY_ERROR,
@@ -23,12 +24,13 @@ from torch_history.analysis.steps import (
     Step,
     costliest,
     largest,
+    of_history,
     regressions,
     unconnected,
 )
 from torch_history.analysis.verdicts import Series, Verdict, compare_history, history
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import Case, Launch
+from torch_history.store.launches import Case, Launch, machines_in, read_on_axis
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 TAGS = [release.tag for release in AXIS.releases]
@@ -256,6 +258,15 @@ def test_launches_far_out_make_no_step() -> None:
 
 def test_a_launch_each_tells_nothing() -> None:
     assert told(measured(lambda i: 1.5 if i >= 6 else 1.0, [TAGS[:12]], launches=1)) == []
+
+
+def test_nothing_told_of_the_committed_results_contradicts_a_verdict() -> None:
+    lane = "release-py3.9"
+    results = Path(__file__).resolve().parents[1] / "results"
+    found = ordered(history(read_on_axis(results, machines_in(results)[0], AXIS, lane)), AXIS)
+    told = of_history(found, AXIS)
+    assert len(told) > 1000
+    assert list(contradictions(Lane.of(found, AXIS), told)) == []
 
 
 # --- counts and bytes
