@@ -810,7 +810,7 @@ def test_a_release_says_what_it_changed_and_what_it_could_not_run(lab: Path, sit
         r"numbers of [\d,]+ series in \d+ rounds? of \d+ sessions? (on|from) 20\d\d-\d\d-\d\d",
         page.locator("#content").inner_text(),
     )
-    begins = {"drift": "old", "step": "new", "spike": "new"}
+    begins = {"drift": "old", "step": "new", "excursion": "new"}
     steps = [step["sentence"] for step in data_of(site)["steps"] if step[begins[step["kind"]]] == "v2.1.0"]
     begun = page.locator("section[aria-labelledby=begun] li").all_text_contents()
     assert [text.removesuffix(" history").replace("`", "") for text in begun] == [

@@ -304,7 +304,7 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
         if of_claim and series.parameters and series.parameters[0].strip("'") in variants:
             size = abs(math.log(step.ratio)) if step.ratio else math.inf
             moves.append((position[step.new], size, sentence))
-            if step.kind is Kind.SPIKE:
+            if step.kind is Kind.EXCURSION:
                 moves.append((position.get(step.until, position[step.new]) + 1, size, sentence))
     told = [(release, word) for release, word in answered if word != UNKNOWN]
     found = []

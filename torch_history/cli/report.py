@@ -187,7 +187,7 @@ def compare_stored(
 @click.option("--largest", is_flag=True, help="The largest of each question at each release instead, largest first.")
 @click.option("--limit", default=40, show_default=True, help="Sentences to print; 0 for all.")
 def regressions(machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int) -> None:
-    """Say what happened on the whole axis: steps, spikes that recovered and slow drifts, newest release first."""
+    """Say what happened on the whole axis: steps, excursions that came back and slow drifts, newest release first."""
     from ..analysis import compare as said
     from ..analysis import steps
     from ..analysis.verdicts import history

@@ -100,7 +100,7 @@ PAGES = (
 DOCUMENTS = {
     "measurement": "How each number is made",
     "verdicts": "How a verdict is made",
-    "steps": "How steps, spikes and drifts are found",
+    "steps": "How steps, excursions and drifts are found",
     "calibration": "How often the verdicts are right",
     "results": "What is stored",
     "site": "The data behind these pages",

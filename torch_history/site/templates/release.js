@@ -81,7 +81,7 @@
         const steps = lane.steps.filter((step) => (step.kind === "drift" ? step.old : step.new) === tag);
         return section("begun", "What begins here on the whole axis",
             steps.length ? folded(steps.map((step) => told(lane, step.series, step.sentence, tag)))
-                : el("p", {}, "No step, no spike and no drift begins at this release."));
+                : el("p", {}, "No step, no excursion and no drift begins at this release."));
     };
 
     // --- its environment

@@ -197,7 +197,7 @@
     const stepList = (steps) => {
         const said = steps.map(({sentence}) => sentence);
         if (!said.length) {
-            return el("p", {}, "Nothing happened to these variants that could be told: no step, no spike, no drift.");
+            return el("p", {}, "Nothing happened to these variants that could be told: no step, no excursion, no drift.");
         }
         return [
             el("p", {}, "What happened, newest first; the chart has the numbers at its top:"),
