@@ -143,7 +143,8 @@ def _warm(workload: ModuleType, variant: str, size: str, seed: int) -> tuple:
     Raises device.DeviceUnavailable where the wheel holds no code for the card.
     """
     device.require_code_for(record.capability())
-    _choose_without_timing()
+    if variant == "compiled":
+        _choose_without_timing()
     with explained():
         call = _bound(workload, variant, workload.inputs(size, "cuda", seed))
         for _ in range(getattr(workload, "WARM_UP_CALLS", WARM_UP_CALLS)):
@@ -154,11 +155,12 @@ def _warm(workload: ModuleType, variant: str, size: str, seed: int) -> tuple:
 def _choose_without_timing() -> None:
     """Has torch.compile take the first of the block sizes that it would try, where it would take the quickest: on the
     recorder no try takes time. Which kernels there are, and what they read and write, does not depend on it."""
-    if hasattr(torch, "compile"):
-        from torch._inductor import config
+    if not hasattr(torch, "compile"):
+        return
+    from torch._inductor import config  # here, because importing it takes a second
 
-        if hasattr(config.triton, "autotune_pointwise"):
-            config.triton.autotune_pointwise = False
+    if hasattr(config.triton, "autotune_pointwise"):
+        config.triton.autotune_pointwise = False
 
 
 def _bound(workload: ModuleType, variant: str, arguments: Any) -> Callable[[], object]:
