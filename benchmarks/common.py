@@ -219,9 +219,15 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
 
 def _missing(metric: str, on: str) -> str:
     """Why a case that ran on that device has no such number."""
-    if on == "recorder" and on not in METRICS[metric].devices:
+    if on == "recorder" and on in METRICS[metric].devices:
+        return SIZED_BY_VALUES if metric not in OF_TORCHSCRIPT else METRICS[metric].missing
+    if on == "recorder":
         return NEVER_RECORDED if METRICS[metric].kind == TIMES else "the recorder does not count this"
     return METRICS[metric].missing
+
+
+SIZED_BY_VALUES = "the host reads back from the device how much is selected, and no kernel ran: of this case the waits alone are known"
+OF_TORCHSCRIPT = ("fusion_groups",)
 
 
 def _ready() -> str:

@@ -31,13 +31,30 @@ READS_BY_DESIGN = {
 """Variants that read back from the device by design -> why the values decide nothing."""
 
 
+WAITS_ALONE = (
+    "mask",
+    "masked_select",
+    "nonzero_each_time",
+    "index_reused",
+    "index_select_reused",
+    "take_reused",
+    "cpp_mask",
+    "cpp_index_reused",
+)
+"""Variants that read from the device how many elements a mask selects. That number is wrong here, and with it every size
+behind it; that the host waited for it is not."""
+
+
 def counts(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
     """The counts of a case by metric, as in `measurement.md`; bytes are those that were asked for.
 
     Beside them `peak_allocated` and `peak_reserved` (bytes), `kernel_names`, `library_calls`, `copied` (bytes of each copy
     by direction), `assumptions` and `form`: dtype and shape of each tensor of the result; no more of it can be checked.
-    Raises Refused where a GPU would show something else, and what the workload raises where a release cannot run it.
+    Of WAITS_ALONE there are `host_syncs` and nothing else. Raises Refused where a GPU would show something else, and what
+    the workload raises where a release cannot run it.
     """
+    if variant in WAITS_ALONE:
+        return in_process(lambda: _waits(workload, variant, size, seed))
     # Both at a time: neither is timed, and neither knows of the other.
     cached = _started(lambda: _launched(workload, variant, size, seed), caching=True)
     uncached = _started(lambda: _requested(workload, variant, size, seed), caching=False)
@@ -54,6 +71,8 @@ def counts(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
 
 def numbers(found: dict) -> dict:
     """What of `counts` is a number, by metric; copies as how many there are and the bytes in each direction."""
+    if "copied" not in found:
+        return {"host_syncs": found["host_syncs"], "host_waits": found["host_syncs"]}
     copied = {way: sum(bytes_of) for way, bytes_of in found["copied"].items()}
     return {
         **{name: number for name, number in found.items() if name not in DETAILS},
@@ -73,6 +92,8 @@ DETAILS = ("kernel_names", "library_calls", "copied", "form")
 def details(found: dict) -> dict:
     """What of `counts` is no number: how often each kernel and each library call, copies by direction as [how many, bytes],
     and the form of the result."""
+    if "copied" not in found:
+        return {"kernels": {}, "waits_alone": True}
     return {
         "kernels": dict(Counter(found["kernel_names"])),
         "library_calls": dict(Counter(found["library_calls"])),
@@ -120,6 +141,15 @@ def _launched(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
             # A group whose guard failed runs operator by operator, and launches no kernel that a fuser compiled.
             told["fusion_groups"] = min(groups, len(compiled(found.kernels)))
     return told
+
+
+def _waits(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
+    call, _ = _warm(workload, variant, size, seed)
+    with explained(), record.recording() as recorded:
+        call()
+    if record.unanswered():
+        raise Refused(record.unanswered())
+    return {"host_syncs": sum(recorded.waits.values())}
 
 
 def _requested(workload: ModuleType, variant: str, size: str, seed: int) -> dict:

@@ -1,4 +1,4 @@
-"""Counts the whole axis on the recorder: release by release, each installed, counted and removed, so that few lie on the disk.
+"""Counts the axis on the recorder: release by release, each installed, counted and removed, so that few lie on the disk.
 
     python -m tools.count_history                     the default card, all questions
     python -m tools.count_history --card hopper       the questions of memory alone
