@@ -226,7 +226,9 @@ def _missing(metric: str, on: str) -> str:
     return METRICS[metric].missing
 
 
-SIZED_BY_VALUES = "the host reads back from the device how much is selected, and no kernel ran: of this case the waits alone are known"
+SIZED_BY_VALUES = (
+    "the host reads back from the device how much is selected, and no kernel ran: of this case only the waits are known"
+)
 OF_TORCHSCRIPT = ("fusion_groups",)
 
 
