@@ -30,7 +30,6 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 from contract.metrics import METRICS, NEVER_RECORDED, RECORDED, SEQUENCE, STEADY, TIMES, Metric
 from contract.request import CHANNEL, Request
 from measure import THREADS, clock, constants, counted, device, facts, planted, profile, sequence
-from recorder import Refused
 from workloads import Unavailable
 
 _CHANNEL = os.environ.pop(CHANNEL, "")
@@ -107,7 +106,7 @@ def _counted(workload: ModuleType, variant: str, size: str) -> dict:
     """Metrics of a warm call on the recorder, where no kernel runs. Raises Unavailable where it cannot tell them."""
     try:
         found = counted.counts(workload, variant, size, SEED)
-    except Refused as refused:
+    except counted.Refused as refused:
         raise Unavailable(str(refused)) from None
     _say(recorded=counted.details(found))
     return counted.numbers(found)
