@@ -101,7 +101,7 @@ def test_case_is_counted_refused_failed_or_differs() -> None:
 
 
 def test_kernels_are_compared_without_what_every_compiler_changes() -> None:
-    old = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float>, at::detail::Array<char*, 3> >(int)"
+    old = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float>, at::detail::Array<char*, 3> >(int)"  # noqa: E501
     new = (
         "void at::native::vectorized_elementwise_kernel<8, at::native::MulFunctor<float>, std::array<char*, 3ul> >(int)"
     )
