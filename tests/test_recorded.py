@@ -20,6 +20,7 @@ from torch_history.analysis.compare import choose_machine
 from torch_history.cli import main
 from torch_history.errors import UserError
 from torch_history.measuring.machine import describe
+from torch_history.reports import check
 from torch_history.reports.recorded import COUNTED, DIFFERS, FAILED, REFUSED, _families, _state, family
 from torch_history.store.details import add_details, read_details
 from torch_history.store.launches import Case
@@ -89,6 +90,9 @@ def test_damaged_details_are_refused_by_name(tmp_path: Path) -> None:
     path.write_text('{"names": [], "cases": {"q": {"kernels": [[3, 1]]}}}')
     with pytest.raises(ValueError, match=r"v2\.recorded holds no details"):
         read_details(path)
+    found = check.Found()
+    check._check_details(path, found)
+    assert ["holds no details" in problem for problem in found.problems] == [True]
 
 
 def test_case_is_counted_refused_failed_or_differs() -> None:
