@@ -30,7 +30,6 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 from contract.metrics import METRICS, NEVER_RECORDED, RECORDED, SEQUENCE, STEADY, TIMES, Metric, metrics_of
 from contract.request import CHANNEL, Request
 from measure import THREADS, clock, constants, counted, device, facts, planted, profile, sequence
-from recorder import Refused
 from workloads import Unavailable
 
 _CHANNEL = os.environ.pop(CHANNEL, "")
@@ -107,7 +106,7 @@ def _counted(workload: ModuleType, variant: str, size: str) -> dict:
     """Metrics of a warm call on the recorder, where no kernel runs. Raises Unavailable where it cannot tell them."""
     try:
         found = counted.counts(workload, variant, size, SEED)
-    except Refused as refused:
+    except counted.Refused as refused:
         raise Unavailable(str(refused)) from None
     _say(recorded=counted.details(found))
     return counted.numbers(found)
@@ -220,9 +219,17 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
 
 def _missing(metric: str, on: str) -> str:
     """Why a case that ran on that device has no such number."""
-    if on == "recorder" and on not in METRICS[metric].devices:
+    if on == "recorder" and on in METRICS[metric].devices:
+        return SIZED_BY_VALUES if metric not in OF_TORCHSCRIPT else METRICS[metric].missing
+    if on == "recorder":
         return NEVER_RECORDED if METRICS[metric].kind == TIMES else "the recorder does not count this"
     return METRICS[metric].missing
+
+
+SIZED_BY_VALUES = (
+    "the host reads back from the device how much is selected, and no kernel ran: of this case only the waits are known"
+)
+OF_TORCHSCRIPT = ("fusion_groups",)
 
 
 def _ready() -> str:

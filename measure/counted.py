@@ -31,13 +31,30 @@ READS_BY_DESIGN = {
 """Variants that read back from the device by design -> why the values decide nothing."""
 
 
+WAITS_ALONE = (
+    "mask",
+    "masked_select",
+    "nonzero_each_time",
+    "index_reused",
+    "index_select_reused",
+    "take_reused",
+    "cpp_mask",
+    "cpp_index_reused",
+)
+"""Variants that read from the device how many elements a mask selects. That number is wrong here, and with it every size
+behind it; that the host waited for it is not."""
+
+
 def counts(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
     """The counts of a case by metric, as in `measurement.md`; bytes are those that were asked for.
 
     Beside them `peak_allocated` and `peak_reserved` (bytes), `kernel_names`, `library_calls`, `copied` (bytes of each copy
     by direction), `assumptions` and `form`: dtype and shape of each tensor of the result; no more of it can be checked.
-    Raises Refused where a GPU would show something else, and what the workload raises where a release cannot run it.
+    Of WAITS_ALONE there are `host_syncs` and nothing else. Raises Refused where a GPU would show something else, and what
+    the workload raises where a release cannot run it.
     """
+    if variant in WAITS_ALONE:
+        return in_process(lambda: _waits(workload, variant, size, seed))
     # Both at a time: neither is timed, and neither knows of the other.
     cached = _started(lambda: _launched(workload, variant, size, seed), caching=True)
     uncached = _started(lambda: _requested(workload, variant, size, seed), caching=False)
@@ -54,6 +71,8 @@ def counts(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
 
 def numbers(found: dict) -> dict:
     """What of `counts` is a number, by metric; copies as how many there are and the bytes in each direction."""
+    if "copied" not in found:
+        return {"host_syncs": found["host_syncs"], "host_waits": found["host_syncs"]}
     copied = {way: sum(bytes_of) for way, bytes_of in found["copied"].items()}
     return {
         **{name: number for name, number in found.items() if name not in DETAILS},
@@ -73,6 +92,8 @@ DETAILS = ("kernel_names", "library_calls", "copied", "form")
 def details(found: dict) -> dict:
     """What of `counts` is no number: how often each kernel and each library call, copies by direction as [how many, bytes],
     and the form of the result."""
+    if "copied" not in found:
+        return {"kernels": {}, "waits_alone": True}
     return {
         "kernels": dict(Counter(found["kernel_names"])),
         "library_calls": dict(Counter(found["library_calls"])),
@@ -122,6 +143,15 @@ def _launched(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
     return told
 
 
+def _waits(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
+    call, _ = _warm(workload, variant, size, seed)
+    with explained(), record.recording() as recorded:
+        call()
+    if record.unanswered():
+        raise Refused(record.unanswered())
+    return {"host_syncs": sum(recorded.waits.values())}
+
+
 def _requested(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
     call, form = _warm(workload, variant, size, seed)
     by_design = READS_BY_DESIGN.get(variant, "")
@@ -143,7 +173,8 @@ def _warm(workload: ModuleType, variant: str, size: str, seed: int) -> tuple:
     Raises device.DeviceUnavailable where the wheel holds no code for the card.
     """
     device.require_code_for(record.capability())
-    _choose_without_timing()
+    if variant == "compiled":
+        _choose_without_timing()
     with explained():
         call = _bound(workload, variant, workload.inputs(size, "cuda", seed))
         for _ in range(getattr(workload, "WARM_UP_CALLS", WARM_UP_CALLS)):
@@ -154,11 +185,12 @@ def _warm(workload: ModuleType, variant: str, size: str, seed: int) -> tuple:
 def _choose_without_timing() -> None:
     """Has torch.compile take the first of the block sizes that it would try, where it would take the quickest: on the
     recorder no try takes time. Which kernels there are, and what they read and write, does not depend on it."""
-    if hasattr(torch, "compile"):
-        from torch._inductor import config
+    if not hasattr(torch, "compile"):
+        return
+    from torch._inductor import config  # here, because importing it takes a second
 
-        if hasattr(config.triton, "autotune_pointwise"):
-            config.triton.autotune_pointwise = False
+    if hasattr(config.triton, "autotune_pointwise"):
+        config.triton.autotune_pointwise = False
 
 
 def _bound(workload: ModuleType, variant: str, arguments: Any) -> Callable[[], object]:

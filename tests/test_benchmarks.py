@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from contract.metrics import RECORDED
+
 for _name in ("torch", "numpy", "asv_runner"):
     if importlib.util.find_spec(_name) is None:
         pytest.skip(f"needs torch, NumPy and asv_runner, and there is no {_name}", allow_module_level=True)
@@ -102,7 +104,7 @@ def test_asv_discovers_one_benchmark_for_each_metric_and_nothing_else(suites: di
     promised = {
         f"{name.rpartition('.')[0]}.track_{metric}"
         for name, benchmark in suites["in place"].items()
-        for metric in benchmark["metrics"]
+        for metric in (*benchmark["metrics"], *RECORDED)
     }
     assert set(suites["in place"]) == promised
     assert {f"intersection.Intersection.{metric}" for metric in ("track_time", "track_peak_memory")} <= promised

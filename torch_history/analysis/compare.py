@@ -105,7 +105,8 @@ class Comparison:
 
 
 def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
-    """The machine asked for, else this one where results are there, else the only one. Raises CannotCompare."""
+    """The machine asked for, else this one where results are there, else the only one on which something ran: what the
+    recorder counted is named. Raises CannotCompare."""
     machines = machines_in(results_dir)
     if not machines:
         raise CannotCompare(f"{results_dir} holds no launches: measure first with `torch-history run`.")
@@ -113,6 +114,9 @@ def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
         raise CannotCompare(f"There are no results of a machine '{asked}'; there are {', '.join(machines)}.")
     if asked or here in machines:
         return asked or here
+    ran = [name for name in machines if _device(results_dir, name) != "recorder"]
+    if len(ran) == 1 or len(machines) == 1:
+        return (ran or machines)[0]
     if len(machines) > 1:
         raise CannotCompare(
             f"There are no results of this machine, {here}; name one with --machine: {', '.join(machines)}."

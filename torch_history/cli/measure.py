@@ -140,7 +140,13 @@ def _releases(
         specs = tuple(tag for spec in specs for tag in (fresh if spec == "NEW" else [spec]))
         if not specs:
             return []
-    return chosen(axis, specs, asked.lane, lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]"))
+    return chosen(
+        axis,
+        specs,
+        asked.lane,
+        lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]"),
+        alone=request.device == "recorder",
+    )
 
 
 def _sessions(

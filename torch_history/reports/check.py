@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..releases.axis import Axis
 from ..store import sources
+from ..store.details import DETAILS, read_details
 from ..store.files import each_line, has_checksum, read_object
 from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
 from ..store.machines import RECORD
@@ -60,6 +61,13 @@ def check(results: Path, axis: Axis) -> Found:
     return found
 
 
+def _check_details(path: Path, found: Found) -> None:
+    try:
+        read_details(path)
+    except ValueError as error:
+        found.say(path, error)
+
+
 def _add_listed(path: Path, known: dict[str, set[str]], found: Found) -> None:
     try:
         for benchmark, of in read_object(path).items():
@@ -78,6 +86,8 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
             _check_environments(path, found)
         elif path.suffix == ".json":
             _check_object(path, found)
+        elif path.suffix == DETAILS:
+            _check_details(path, found)
         elif path.name != CALIBRATION and ".damaged-" not in path.name:
             found.say(path, "it is no file of results")
     if not (folder / RECORD).exists():

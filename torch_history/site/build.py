@@ -332,6 +332,12 @@ def _width(text: str) -> int:
 def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
     """A sentence that says what of the site was measured on a GPU."""
     measured = {tag for lane in found if lane.device == "cuda" for tag in lane.releases}
+    counted = {tag for lane in found if lane.device == "recorder" for tag in lane.releases}
+    if not measured and counted:
+        return (
+            f"Nothing here was measured on a GPU yet. What {len(counted)} releases ask of one was recorded; no kernel ran "
+            "for those numbers."
+        )
     if not measured:
         return "Nothing here was measured on a GPU yet."
     missing = len(axis.releases) - len(measured)
