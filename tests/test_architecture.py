@@ -74,6 +74,7 @@ ROOMS: dict[str, set[str]] = {
     "releases": {"children", "errors", "store"},
     "analysis": {"errors", "store", "releases"},
     "measuring": {"children", "signals", "errors", "store", "releases", "analysis"},
+    "fitting": {"children", "errors", "releases"},
     "reports": {"errors", "store", "releases", "analysis"},
     "site": {"children", "scratch", "errors", "store", "releases", "analysis", "reports"},
     "cli": {
@@ -85,6 +86,7 @@ ROOMS: dict[str, set[str]] = {
         "releases",
         "analysis",
         "measuring",
+        "fitting",
         "reports",
         "site",
     },
