@@ -1,13 +1,15 @@
-"""What do cases take and launch here? Asked alike on a GPU and on the recorder, so that a certificate can say where they differ."""
+"""What do cases take and launch here? Asked alike on a GPU and on the recorder, so that a certificate can say where
+they differ."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import json
 import os
 import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -26,7 +28,8 @@ COPIES = {"HtoD": "host to device", "DtoH": "device to host", "DtoD": "device to
 
 def facts(call: Callable[[], object], by_design: str, recorded: bool) -> dict:
     """Of one warm call: bytes and allocations by the caching allocator, whose cache was emptied before; and the names of
-    kernels, calls of cuBLAS (None on a GPU, where they are kernels), copies by direction and waits of the host. Raises Refused."""
+    kernels, calls of cuBLAS (None on a GPU, where they are kernels), copies by direction and waits of the host.
+    Raises Refused."""
     gc.collect()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
@@ -71,7 +74,7 @@ def _profiled(call: Callable[[], object]) -> dict:
 
 def _answer(workload: Any, variant: str, recorded: bool) -> dict:
     try:
-        with explained() if recorded else _nothing():
+        with explained() if recorded else contextlib.nullcontext():
             call = workload.variants[variant](workload.inputs(SIZE, "cuda", SEED))
             for _ in range(WARM_UP_CALLS):
                 call()
@@ -80,12 +83,6 @@ def _answer(workload: Any, variant: str, recorded: bool) -> dict:
         return {"refused": str(refused)}
     except Exception as error:
         return {"failed": f"{type(error).__name__}: {error}"}
-
-
-class _nothing:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 def _forked(work: Callable[[], dict]) -> dict:
@@ -117,12 +114,12 @@ def _here() -> dict:
 
 
 def main(questions: dict) -> None:
-    """Writes what every variant of `questions` (name -> workload) takes, as JSON, to the descriptor that is named first; `recorder`
-    as the second argument says that this process runs on the recorder."""
+    """Writes what every variant of `questions` (name -> workload) takes, as JSON, to the descriptor that is named
+    first; `recorder` as the second argument says that this process runs on the recorder."""
     descriptor, recorded = int(sys.argv[1]), "recorder" in sys.argv[2:]
     told = {"here": _forked(_here), "cases": {}}
     for question, workload in questions.items():
         for variant in workload.variants:
-            told["cases"][f"{question} {variant}"] = _forked(lambda: _answer(workload, variant, recorded))
+            told["cases"][f"{question} {variant}"] = _forked(functools.partial(_answer, workload, variant, recorded))
     with os.fdopen(descriptor, "w") as stream:
         json.dump(told, stream)

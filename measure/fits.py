@@ -1,4 +1,5 @@
-"""How much of a card's memory does a workload take, and is it enough? Asked on the recorder, so no kernel runs and no time passes.
+"""How much of a card's memory does a workload take, and is it enough? Asked on the recorder, so no kernel runs and no
+time passes.
 
 `serve` answers one question a line. Each is answered in a process of its own, forked before CUDA was touched, from its first
 allocation on: inputs, weights, an optimiser's state and everything that the calls leave cached count.
@@ -30,8 +31,9 @@ SEED = 20240229
 def serve(workload: ModuleType, questions: IO[str], answers: IO[str]) -> None:
     """First a line on what can be asked, then a line for each line of `questions`, until these end.
 
-    A question has `variant`, `size`, `batch` (None where the file has no such parameter), `memory` and `occupied` (bytes of the
-    card, and of it what something else holds). The answer is that of `held`, or has `refused` or `failed`: a sentence.
+    A question has `variant`, `size`, `batch` (None where the file has no such parameter), `memory` and `occupied`
+    (bytes of the card, and of it what something else holds). The answer is that of `held`, or has `refused` or `failed`: a
+    sentence.
     """
     told = {"variants": list(workload.variants), "sizes": list(workload.sizes), "batch": batch_of(workload)}
     print(json.dumps(told), file=answers, flush=True)
@@ -40,7 +42,8 @@ def serve(workload: ModuleType, questions: IO[str], answers: IO[str]) -> None:
 
 
 def batch_of(workload: Any) -> object:
-    """The default of the parameter `batch` of the file's `inputs`: 1 where it has none, None where there is no such parameter."""
+    """The default of the parameter `batch` of the file's `inputs`: 1 where it has none, None where there is no such
+    parameter."""
     asked = workload.takes.get("batch")
     if asked is None:
         return None

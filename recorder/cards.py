@@ -39,8 +39,8 @@ class Member(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A card: its name in devices.toml, the name it reports, for each member of cudaDeviceProp its elements, its memory as it is
-    sold in GB, 0 where that is not given, and other names of it."""
+    """A card: its name in devices.toml, the name it reports, for each member of cudaDeviceProp its elements, its
+    memory as it is sold in GB, 0 where that is not given, and other names of it."""
 
     key: str
     title: str

@@ -10,15 +10,19 @@ import pytest
 from click.testing import CliRunner
 
 from recorder.build import Built, build
+from recorder.cards import DEVICES
 from recorder.environments import create, python_for
 from torch_history.cli import main
 from torch_history.errors import UserError
+from torch_history.fitting import answer
 from torch_history.fitting.answer import said_of
 from torch_history.fitting.bound import MIB, not_counted
 from torch_history.fitting.cards import find
 from torch_history.fitting.counted import UNLIMITED, Process, explained
 from torch_history.fitting.search import TRIES, Largest, Outcome, Try, largest
 from torch_history.releases.axis import Axis
+
+from .test_recorder import wheel
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "docs" / "examples" / "transformer_step.py"
@@ -96,7 +100,7 @@ def test_kernels_that_load_all_at_once_need_more() -> None:
 @pytest.mark.parametrize(
     ("refused", "said"),
     [
-        ("cudnnCreate, cudnnSetStream of CUDA was called in this process", r"It asks cuDNN \(cudnnCreate\), .* only a GPU can tell"),
+        ("cudnnCreate, cudnnSetStream of CUDA was called", r"It asks cuDNN \(cudnnCreate\), .* only a GPU can tell"),
         ("cusolverDnCreate of CUDA was called", "It asks cuSOLVER"),
         ("The host read 4 bytes back from the device after a kernel was launched, and so on: x", "READS_BY_DESIGN"),
         ("torch 1.8.1 was built without CUDA", "torch 1.8.1 was built without CUDA"),
@@ -116,6 +120,30 @@ def test_a_file_that_is_none_is_refused_before_anything_is_installed(tmp_path: P
 def test_a_card_that_is_unknown_is_refused_before_anything_is_installed() -> None:
     asked = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--gpu", "abacus"])
     assert (asked.exit_code, "installs" in asked.output) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "nvrtc", "zero", "said"),
+    [
+        ("None", True, "", "was built without CUDA"),
+        ("'12.8'", False, "", "needs NVRTC to compile what it fuses"),
+        ("'12.8'", True, "multiProcessorCount", "multiProcessorCount of the card 'turing' is 0"),
+    ],
+)
+def test_what_would_make_bytes_wrong_is_refused_and_nothing_is_said_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuda: str, nvrtc: bool, zero: str, said: str
+) -> None:
+    devices = tmp_path / "devices.toml"
+    devices.write_text(
+        re.sub(rf"^{zero or 'none at all'} = .*", f"{zero} = 0", DEVICES.read_text(), count=1, flags=re.MULTILINE)
+    )
+    environment = wheel(tmp_path / "env", cuda=cuda, nvrtc=nvrtc)
+    monkeypatch.setattr(answer, "create", lambda *_: environment)
+    monkeypatch.setattr(answer, "build", lambda folder: build(folder, devices=devices))
+    asked = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--to", "2.9.0"])
+    assert asked.exit_code == 1
+    assert said in " ".join(asked.output.split())
+    assert "peak allocated" not in asked.output
 
 
 # --- a real release
@@ -157,7 +185,9 @@ def test_a_convolution_and_a_value_that_is_read_are_refused(built: Built, tmp_pa
     workload = tmp_path / "convolution.py"
     workload.write_text(CONVOLUTION)
     with Process(built, find("t4"), workload) as process:
-        with pytest.raises(UserError, match="'convolution' cannot be counted on 2.15.0. It asks cuDNN .* only a GPU"):
+        with pytest.raises(
+            UserError, match=r"'convolution' cannot be counted on 2\.15\.0\. It asks cuDNN .* only a GPU"
+        ):
             process.held("convolution", "", None, 0)
         with pytest.raises(UserError, match="READS_BY_DESIGN"):
             process.held("item", "", None, 0)

@@ -30,7 +30,8 @@ DECLARATIONS = """
 typedef struct { unsigned x, y, z; } dim3;
 int cudaMalloc(void **, size_t); int cudaFree(void *);
 int cudaMemcpyAsync(void *, const void *, size_t, int, void *); int cudaMemset(void *, int, size_t);
-int cudaStreamSynchronize(void *); int cudaMemGetInfo(size_t *, size_t *); int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
+int cudaMemGetInfo(size_t *, size_t *); int cudaStreamSynchronize(void *);
+ int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
 int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *); int cudaDeviceGetAttribute(int *, int, int);
 void **__cudaRegisterFatBinary(void *); int cublasSgemm_v2(void *); int cudnnConvolutionForward(void *);
 void __cudaRegisterFunction(void **, const void *, char *, const char *, int, void *, void *, void *, void *, int *);

@@ -2,9 +2,10 @@
 
     python -m tools.exact env/recorder/v2.15.0-py3.11 env/recorder/v1.8.1-py3.9
 
-For each small program of exact_programs.py, `EXPECTED` says which tensors live when. A model of the caching allocator in this
-file, which knows nothing of the recorder and of no wheel, turns that into allocated and reserved bytes. The release says its
-own on the recorder, and the recorder says what passed cudaMalloc. All must agree to the byte. Exit code 1 where they do not.
+For each small program of exact_programs.py, `EXPECTED` says which tensors live when. A model of the caching allocator
+in this file, which knows nothing of the recorder and of no wheel, turns that into allocated and reserved bytes. The
+release says its own on the recorder, and the recorder says what passed cudaMalloc. All must agree to the byte. Exit
+code 1 where they do not.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ EXPECTED = {
     "views": f"a={S}",
     "casts": f"a={S} b={S // 2} c={S * 2} d={S // 4}",
     "comparison": f"a={S} b={S} c={S // 4} d={S} -c",
-    "concatenation": f"a=1200000 b=2000000 c=3200000 d=2400000",
+    "concatenation": "a=1200000 b=2000000 c=3200000 d=2400000",
     "indexing": f"a={S} i=4000 b=2000000 c=2000000 d=2000000",
     "softmax": f"a={S} b={S} c={S}",
     "layer_norm": f"a={S} b={S} m=4000 r=4000 -m -r",
@@ -80,9 +81,9 @@ class Block:
 class Allocator:
     """PyTorch's caching allocator as its documentation and comments describe it, in the sizes of one card.
 
-    Sizes are multiples of 512 bytes. Up to 1 MiB comes from segments of 2 MiB, less than 10 MiB from segments of 20 MiB, more
-    from a segment of its own in multiples of 2 MiB. The smallest free block that is large enough is taken, and split where 512
-    bytes, or in large segments more than 1 MiB, are left.
+    Sizes are multiples of 512 bytes. Up to 1 MiB comes from segments of 2 MiB, less than 10 MiB from segments of 20
+    MiB, more from a segment of its own in multiples of 2 MiB. The smallest free block that is large enough is taken,
+    and split where 512 bytes, or in large segments more than 1 MiB, are left.
     """
 
     def __init__(self, card: int) -> None:

@@ -251,7 +251,7 @@ def in_process(program):
             try:
                 answer = told(program)
             except Exception as error:
-                answer = {"failed": "{}: {}".format(type(error).__name__, error)}
+                answer = {"failed": f"{type(error).__name__}: {error}"}
             os.write(writer, json.dumps(answer).encode())
         finally:
             os._exit(0)

@@ -2,8 +2,8 @@
 
     python -m tools.public_reports env/recorder/v2.0.1-py3.11 ...
 
-What the releases in these environments give is kept in docs/generated/public-reports.json, and the table in docs/recorder.md is
-written from that. Exit code 1 where a number is not the published one.
+What the releases in these environments give is kept in docs/generated/public-reports.json, and the table in
+docs/recorder.md is written from that. Exit code 1 where a number is not the published one.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def given(built: Built, report: dict[str, Any]) -> list[int]:
     """What the report's script prints on the recorder. Raises CalledProcessError where it fails."""
     python = built.wheel.packages.parents[2] / "bin" / "python"
     command = [str(python), "-W", "ignore", "-c", report["script"]]
-    ended = subprocess.run(
-        command, env=built.surroundings(report["card"]), check=True, capture_output=True, text=True
-    )
+    ended = subprocess.run(command, env=built.surroundings(report["card"]), check=True, capture_output=True, text=True)
     return [int(line) for line in ended.stdout.split()]
 
 
@@ -53,7 +51,9 @@ def table(known: dict[str, dict[str, list[int]]]) -> str:
         for release, numbers in sorted(known.get(str(report["issue"]), {}).items(), key=lambda item: Version(item[0])):
             by_numbers.setdefault(_bytes(numbers), []).append(release)
         recorded = "; ".join(f"{numbers} ({', '.join(releases)})" for numbers, releases in by_numbers.items())
-        measured = "; ".join(f"{_bytes(numbers)} ({release})" for release, numbers in report.get("measured", {}).items())
+        measured = "; ".join(
+            f"{_bytes(numbers)} ({release})" for release, numbers in report.get("measured", {}).items()
+        )
         if "published" in report:
             measured = f"{_bytes(report['published'])} (release not named)"
         link = f"[#{report['issue']}]({report['source']})"

@@ -44,8 +44,9 @@ def fit(
 ) -> None:
     """Count the memory that WORKLOAD takes on a GPU on each release, and the largest batch that fits. Needs no GPU.
 
-    WORKLOAD is a file as for `run --workload` (docs/own-workload.md). Where `inputs` has a parameter `batch`, the largest is looked
-    for; else each of `sizes` is tried. No kernel runs, so nothing can be said of time, and what only a GPU can tell is refused.
+    WORKLOAD is a file as for `run --workload` (docs/own-workload.md). Where `inputs` has a parameter `batch`, the
+    largest is looked for; else each of `sizes` is tried. No kernel runs, so nothing can be said of time, and what
+    only a GPU can tell is refused.
     """
     from ..fitting.answer import count, made
     from ..fitting.cards import find
@@ -81,8 +82,8 @@ def _cost(releases: list[Release], root: Path) -> str:
     if not missing:
         return f"{len(releases)} releases are installed; counting takes about {minutes} minutes."
     return (
-        f"This installs {len(missing)} of {len(releases)} releases in {root}: about {GIGABYTES_EACH * len(missing):.0f} GB on disk, "
-        f"1 GB each to download, about {minutes} minutes in all."
+        f"This installs {len(missing)} of {len(releases)} releases in {root}: about "
+        f"{GIGABYTES_EACH * len(missing):.0f} GB on disk, 1 GB each to download, about {minutes} minutes in all."
     )
 
 
@@ -109,9 +110,9 @@ def _answer(counted: list[Counted], wanted: Wanted) -> str:
     most = max(each.bound.most for each in counted)
     lines += [
         "",
-        f"Not counted: CUDA's context, the code of kernels and what cuBLAS takes for itself, assumed to be {counted[0].bound.least} to "
-        f"{most // MIB:,} MiB; where that decides, the answer is CAN'T TELL. Three calls were counted: inputs of other shapes later "
-        "may fragment what is cached, which takes more.",
+        "Not counted: CUDA's context, the code of kernels and what cuBLAS takes for itself, assumed to be "
+        f"{counted[0].bound.least} to {most // MIB:,} MiB; where that decides, the answer is CAN'T TELL. Three calls were "
+        "counted: inputs of other shapes later may fragment what is cached, which takes more.",
     ]
     return "\n".join(lines)
 

@@ -20,9 +20,9 @@ from .search import Largest, Outcome, Try, largest
 
 @dataclass(frozen=True)
 class Counted:
-    """One function of the workload on one release. `at`: the size or batch of `allocated` and `reserved`, peaks in bytes where
-    the card never runs out. `batches`: what fits by batch, None where the file has no parameter `batch`. `sizes`: what fits by
-    size, in the file's order."""
+    """One function of the workload on one release. `at`: the size or batch of `allocated` and `reserved`, peaks in
+    bytes where the card never runs out. `batches`: what fits by batch, None where the file has no parameter `batch`.
+    `sizes`: what fits by size, in the file's order."""
 
     release: str
     variant: str

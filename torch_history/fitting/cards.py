@@ -27,8 +27,8 @@ class Wanted:
 
 
 def find(gpu: str = "", sm: str = "", memory: str = "") -> Wanted:
-    """The card of that name (`t4`, `RTX 3090`) or memory (`24GB`), or the first with the capability `sm` (`86`), with `memory`
-    where that is given. Raises UserError where none is known."""
+    """The card of that name (`t4`, `RTX 3090`) or memory (`24GB`), or the first with the capability `sm` (`86`), with
+    `memory` where that is given. Raises UserError where none is known."""
     known = list(cards().values())
     if gpu and not _gigabytes(gpu):
         known = [

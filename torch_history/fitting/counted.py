@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -50,7 +51,7 @@ class Process:
         }
         environment.pop("TORCH_HISTORY_WORKLOAD", None)
         python = built.wheel.packages.parents[2] / "bin" / "python"
-        self._errors = tempfile.TemporaryFile("w+")
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             [str(python), "-c", PROGRAM, str(workload.resolve()), str(writer)],
             stdin=subprocess.PIPE,
@@ -79,8 +80,8 @@ class Process:
         self._errors.close()
 
     def held(self, variant: str, size: str, batch: int | None, occupied: int, memory: int = 0) -> dict[str, Any]:
-        """What measure/fits.py says, on a card of which something else holds `occupied` bytes; on the wanted card's memory where
-        none is named. Raises UserError where it cannot be counted."""
+        """What measure/fits.py says, on a card of which something else holds `occupied` bytes; on the wanted card's
+        memory where none is named. Raises UserError where it cannot be counted."""
         question = {
             "variant": variant,
             "size": size,
@@ -89,10 +90,8 @@ class Process:
             "memory": memory or self._wanted.memory,
         }
         assert self._process.stdin
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and `_answer` says how
             print(json.dumps(question), file=self._process.stdin, flush=True)
-        except BrokenPipeError:
-            pass  # it has ended, and `_answer` says how
         answer = self._answer()
         what = f"'{variant}'" + (f" in size '{size}'" if size else "") + (f" with batch {batch}" if batch else "")
         if "refused" in answer:
@@ -135,8 +134,8 @@ def explained(refused: str) -> str:
     }
     if library:
         return (
-            f"It asks {names[library]} ({refused.split()[0].rstrip(',')}), which decides by itself how much memory it works in, so "
-            "only a GPU can tell whether it fits."
+            f"It asks {names[library]} ({refused.split()[0].rstrip(',')}), which decides by itself how much memory it works "
+            "in, so only a GPU can tell whether it fits."
             + (
                 " To count PyTorch's own way, set torch.backends.cudnn.enabled = False in the file."
                 if library == "cudnn"
@@ -145,7 +144,7 @@ def explained(refused: str) -> str:
         )
     if "back from the device" in refused:
         return (
-            f"{refused.partition(': ')[0]}, and no kernel ran, so what depends on values is unknown. Leave out `item()` and prints; "
-            'where the values decide no size, say so in the file: READS_BY_DESIGN = "the loss is only printed".'
+            f"{refused.partition(': ')[0]}, and no kernel ran, so what depends on values is unknown. Leave out `item()` "
+            'and prints; where the values decide no size, say so in the file: READS_BY_DESIGN = "the loss is only printed".'
         )
     return refused

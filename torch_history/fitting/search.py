@@ -1,4 +1,5 @@
-"""Which is the largest batch that fits? Found in few tries, each of which says that it fits, that it does not, or neither."""
+"""Which is the largest batch that fits? Found in few tries, each of which says that it fits, that it does not, or
+neither."""
 
 from __future__ import annotations
 
@@ -55,8 +56,9 @@ class Largest:
 def largest(attempt: Callable[[int], Try], start: int, surely: int, at_most: int, tries: int = TRIES) -> Largest:
     """Tries batches from `start` on until the largest that fits is known, and then the smallest that does not.
 
-    `surely` and `at_most` are the bytes that the card has for it: less what is not counted, at most and at least. Where memory grows
-    in a straight line with the batch, the next try is where it reaches them, and else in the middle of what is left.
+    `surely` and `at_most` are the bytes that the card has for it: less what is not counted, at most and at least.
+    Where memory grows in a straight line with the batch, the next try is where it reaches them, and else in the
+    middle of what is left.
     """
     found = Largest()
 
@@ -91,8 +93,8 @@ def _next(below: int, above: int | None, guess: int | None, start: int) -> int:
 
 
 def _guess(found: Largest, room: int) -> int | None:
-    """The last batch before a straight line through two that ended passes the room, or the one after it where that was tried;
-    None where there is no such line or both were."""
+    """The last batch before a straight line through two that ended passes the room, or the one after it where that
+    was tried; None where there is no such line or both were."""
     ended = sorted((batch, each.bytes) for batch, each in found.tries.items() if each.bytes)[-2:]
     if len(ended) < 2 or ended[1][1] <= ended[0][1]:
         return None
