@@ -61,7 +61,8 @@ def _recorded(call: Callable[[], object], by_design: str) -> dict:
 
 def _profiled(call: Callable[[], object]) -> dict:
     found = profile._record(call, "cuda")
-    kernels, copies = [], {}
+    kernels: list = []
+    copies: dict = {}
     for name in found.launched:
         if name.startswith("Memcpy"):
             direction = COPIES.get(name.split()[1], name)
