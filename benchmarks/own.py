@@ -24,8 +24,6 @@ from contract.metrics import metrics_of
 from contract.request import Request
 from workloads import WrongResult
 
-from .common import _Question
-
 METRICS = ("time", "peak_memory", "operators", "allocations", "kernels")
 
 TOLERANCE = 1e-4
@@ -71,6 +69,7 @@ def complete(module: ModuleType) -> ModuleType:
         raise WorkloadUnreadable(f"{name} has no function `inputs` that returns what its functions are called with")
     of_file.METRICS = tuple(getattr(of_file, "METRICS", METRICS))
     of_file.sizes = dict(getattr(of_file, "sizes", {"": {}}))
+    of_file.takes = inspect.signature(of_file.inputs).parameters
     of_file.inputs = functools.partial(_inputs, of_file.inputs)
     if not hasattr(of_file, "check"):
         of_file.check = functools.partial(_check, of_file)
@@ -81,11 +80,12 @@ def _bound(function: Callable, arguments: tuple) -> Callable[[], object]:
     return functools.partial(function, *arguments)
 
 
-def _inputs(function: Callable, size: str, device: str, seed: int) -> tuple:
-    """What `function` returns, as a tuple with tensors on `device`; it is given what it asks for of size, device, seed."""
+def _inputs(function: Callable, size: str, device: str, seed: int, batch: Any = None) -> tuple:
+    """What `function` returns, as a tuple with tensors on `device`; it is given what it asks for of size, device, seed, and
+    batch where there is one."""
     torch.manual_seed(seed)
     np.random.seed(seed)
-    offered = {"size": size, "device": device, "seed": seed}
+    offered = {"size": size, "device": device, "seed": seed, **({} if batch is None else {"batch": batch})}
     asked = inspect.signature(function).parameters
     arguments = function(**{name: value for name, value in offered.items() if name in asked})
     arguments = arguments if isinstance(arguments, tuple) else (arguments,)
@@ -127,6 +127,9 @@ def _numbers(value: object) -> list:
 _ASKED = Request.of(os.environ)
 
 if _ASKED.workload:
+    # Only here: who wants nothing but `load` needs no asv, and what common.py imports may ask for a GPU.
+    from .common import _Question
+
     _workload = load(Path(_ASKED.workload), Path(_ASKED.text or _ASKED.workload))
 
     class Own(_Question, workload=_workload):

@@ -51,6 +51,8 @@ TEXT = re.compile(r"\w+Get(Error|Status|LastError)(String|Name)?")
 """Entries that return a text about an error, which is printed: theirs must be one."""
 
 DROPPED = (
+    "RECORDER_MEMORY",
+    "RECORDER_OCCUPIED",
     "CUDA_VISIBLE_DEVICES",
     "CUBLAS_WORKSPACE_CONFIG",
     "CUBLASLT_WORKSPACE_SIZE",
@@ -63,7 +65,7 @@ DROPPED = (
     "PYTORCH_ALLOC_CONF",
     NO_CACHING,
 )
-"""Variables that change what is allocated, which a process on the recorder does not inherit."""
+"""Variables that change what is allocated, or the card, which a process on the recorder does not inherit."""
 
 
 class Wheel(NamedTuple):

@@ -51,6 +51,14 @@ def packages(release: Release, python: str) -> list[str]:
     return sorted(OLD_SETUPTOOLS if old and package.startswith("setuptools==") else package for package in kept)
 
 
+def python_for(release: Release) -> str:
+    """The newest Python that `releases.lock` has an environment of the release for. Raises Refused where it has none."""
+    for python in reversed(release.pythons):
+        if locked_packages(release, python):
+            return python
+    raise Refused(f"releases.lock says of no Python what {release.tag} needs: add it with `torch-history lock`.")
+
+
 def create(release: Release, python: str, folder: Path) -> Path:
     """An environment of `release` in `folder`, made where it is not there whole already; returns `folder`.
 

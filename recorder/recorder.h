@@ -58,7 +58,7 @@ struct card {
     const struct attribute *attributes;
     size_t attribute_count;
     const unsigned char *properties;
-    size_t properties_size;
+    size_t properties_size, memory_offset; /* where in the image its memory stands */
 };
 
 /* A static copy of a runtime entry inside `library`, which is overwritten with a jump to `target`. */
@@ -82,6 +82,8 @@ int recorder_missing(const char *name);              /* records a missing entry 
 
 /* device.c */
 HIDDEN const struct card *card(void);
+HIDDEN size_t card_memory(void); /* bytes in all: the card's, or those that RECORDER_MEMORY names */
+HIDDEN size_t card_occupied(void); /* bytes that something else holds, as RECORDER_OCCUPIED says */
 
 /* launch.c */
 HIDDEN void *named(const char *name); /* a handle of a kernel or a module that is launched or asked by name */

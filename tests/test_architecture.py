@@ -82,6 +82,7 @@ ROOMS: dict[str, set[str]] = {
     "releases": {"children", "errors", "store"},
     "analysis": {"errors", "store", "releases"},
     "measuring": {"children", "signals", "errors", "store", "releases", "analysis"},
+    "fitting": {"children", "errors", "releases"},
     "reports": {"errors", "store", "releases", "analysis"},
     "site": {"children", "scratch", "errors", "store", "releases", "analysis", "reports"},
     "cli": {
@@ -93,6 +94,7 @@ ROOMS: dict[str, set[str]] = {
         "releases",
         "analysis",
         "measuring",
+        "fitting",
         "reports",
         "site",
     },

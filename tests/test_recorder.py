@@ -30,7 +30,8 @@ DECLARATIONS = """
 typedef struct { unsigned x, y, z; } dim3;
 int cudaMalloc(void **, size_t); int cudaFree(void *);
 int cudaMemcpyAsync(void *, const void *, size_t, int, void *); int cudaMemset(void *, int, size_t);
-int cudaStreamSynchronize(void *); int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
+int cudaMemGetInfo(size_t *, size_t *); int cudaStreamSynchronize(void *);
+ int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
 int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *); int cudaDeviceGetAttribute(int *, int, int);
 void **__cudaRegisterFatBinary(void *); int cublasSgemm_v2(void *); int cudnnConvolutionForward(void *);
 void __cudaRegisterFunction(void **, const void *, char *, const char *, int, void *, void *, void *, void *, int *);
@@ -128,6 +129,12 @@ def test_memory_that_the_card_does_not_have_is_out_of_memory(program: Program) -
     assert program(body, RECORDER_CARD="hopper")["returned"] == 0
 
 
+def test_part_of_the_cards_memory_may_be_another_program_s(program: Program) -> None:
+    body = "void *a; size_t free, all; cudaMemGetInfo(&free, &all); return cudaMalloc(&a, 3000) * 10 + (all - free == 1000);"
+    assert program(body, RECORDER_MEMORY="4000", RECORDER_OCCUPIED="1000")["returned"] == 1
+    assert program(body, RECORDER_MEMORY="3999", RECORDER_OCCUPIED="1000")["returned"] == 21
+
+
 def test_nothing_asked_for_is_nothing_allocated(program: Program) -> None:
     assert program("void *a = (void *)1; cudaMalloc(&a, 0); return a != NULL;")["allocations"] == []
 
@@ -201,6 +208,9 @@ def test_the_default_card_runs_every_wheel_and_the_others_are_there() -> None:
         ("ampere", 8, 0),
         ("hopper", 9, 0),
         ("ada", 8, 9),
+        ("rtx3090", 8, 6),
+        ("rtx2080ti", 7, 5),
+        ("a100_80gb", 8, 0),
     ]
 
 

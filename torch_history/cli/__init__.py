@@ -8,7 +8,7 @@ import click
 
 from ..errors import UserError
 from ..signals import say_stopped, stop_on_signals
-from . import maintain, report, run
+from . import certify, fit, maintain, report, run
 from .output import refuse
 
 SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
@@ -43,5 +43,5 @@ def main() -> None:
     stop_on_signals()
 
 
-for command in (*run.COMMANDS, *report.COMMANDS, *maintain.COMMANDS):
+for command in (*run.COMMANDS, *fit.COMMANDS, *certify.COMMANDS, *report.COMMANDS, *maintain.COMMANDS):
     main.add_command(command)
