@@ -219,32 +219,3 @@ def test_zeros_are_no_result_where_no_kernel_ran(counted: Path) -> None:
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("kernels do not run on this GPU")
-
-
-PROFILER_IS_BLIND = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from measure import device
-device.require_kernels = lambda: None
-from benchmarks import common
-from workloads import intersection
-intersection.check = lambda *_: None
-import os
-os.environ["TORCH_HISTORY_ONLY"] = "counts"
-print(common._steady(intersection, "eager", "small", "cuda")["kernels"])
-"""
-
-
-@pytest.mark.releases
-def test_no_kernels_are_published_where_the_profiler_sees_no_gpu(counted: Path) -> None:
-    from recorder.build import build
-
-    environment = counted / "env" / "recorder" / "v2.0.1-py3.11"
-    ended = subprocess.run(
-        [str(environment / "bin" / "python"), "-c", PROFILER_IS_BLIND, str(ROOT)],
-        env=build(environment).surroundings(),
-        capture_output=True,
-        text=True,
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "shows nothing of this GPU" in ended.stdout

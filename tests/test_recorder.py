@@ -332,17 +332,24 @@ def test_eager_intersection_takes_its_analytic_bytes(built: Built) -> None:
 
 
 CASE = """
-import json, os, sys
+import json, os, sys, types
 sys.path.insert(0, sys.argv[1])
 os.environ["TORCH_HISTORY_DEVICE"] = "recorder"
+import torch
 from measure import counted, device
 from recorder import Refused
 from workloads import intersection, saved_tensors, selection
 device.ready(device.name())
 print(json.dumps(counted.counts(saved_tensors, "save_on_cpu", "product small", 0)))
 print(json.dumps([counted.counts(intersection, "scripted", "small", 0) for _ in range(2)]))
+print(json.dumps(counted.counts(selection, "mask", "vector 50 % x 1", 0)))
+reads = types.SimpleNamespace(
+    METRICS=("peak_memory",),
+    inputs=lambda size, device, seed: torch.ones(1, device=device),
+    variants={"reads": lambda x: lambda: x * x.item()},
+)
 try:
-    counted.counts(selection, "mask", "vector 50 % x 1", 0)
+    counted.counts(reads, "reads", "", 0)
 except Refused as refused:
     print(refused)
 """
@@ -350,7 +357,7 @@ except Refused as refused:
 
 @pytest.mark.releases
 def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built: Built) -> None:
-    saved, scripted, refused = run(built, CASE).splitlines()
+    saved, scripted, mask, refused = run(built, CASE).splitlines()
     square = 2_000 * 2_000 * 4
     found = json.loads(saved)
     assert found["copied"] == {"device to host": [square] * 2, "host to device": [square] * 2}
@@ -359,6 +366,7 @@ def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built:
     once, again = json.loads(scripted)
     assert once == again
     assert (once["peak_memory"], once["kernels"], once["fusion_groups"]) == (60_000_000, 1, 1)
+    assert json.loads(mask) == {"host_syncs": 1}
     assert refused.startswith("The host read 4 bytes back")
 
 
