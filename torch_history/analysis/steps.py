@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -274,33 +273,37 @@ class Lane:
     tags: dict[Series, list[str]]
     alike: list[_Rounds]
     alone: list[Series]
+    rounds: dict[Series, dict[str, dict[_Round, float]]]
     known: dict[tuple[str, str], tuple[dict[Series, Evidence], float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, history: History, axis: Axis) -> Lane:
         """Raises nothing; what does not vary is left out."""
         kept: dict[Series, dict[str, list[tuple[Launch, Case]]]] = {}
-        for series, releases in history.items():
-            if series.varies:
-                ordered = sorted((tag for tag in releases if tag in axis), key=axis.position)
-                having = [tag for tag in ordered if any(case.number for _, case in releases[tag])]
-                kept[series] = {tag: list(releases[tag]) for tag in having[-WINDOW:]}
+        rounds: dict[Series, dict[str, dict[_Round, float]]] = {}
         groups: dict[object, list[tuple[Series, list[float]]]] = defaultdict(list)
         alone = []
-        for series, releases in kept.items():
-            cells = {
-                (tag, launch.session, launch.round): case.number
-                for tag, pairs in releases.items()
-                for launch, case in pairs
-                if case.number
+        for series, releases in history.items():
+            if not series.varies:
+                continue
+            having = {
+                tag: [(launch, case, number) for launch, case in releases[tag] if (number := case.number)]
+                for tag in sorted((tag for tag in releases if tag in axis), key=axis.position)
             }
-            if len(cells) < sum(bool(case.number) for pairs in releases.values() for _, case in pairs):
+            tags = [tag for tag, pairs in having.items() if pairs][-WINDOW:]
+            kept[series] = {tag: list(releases[tag]) for tag in tags}
+            rounds[series] = {
+                tag: {(launch.session, launch.round): number for launch, _, number in having[tag]} for tag in tags
+            }
+            if any(len(rounds[series][tag]) < len(having[tag]) for tag in tags):
                 alone.append(series)
             else:
+                cells = {(tag, *each): number for tag in tags for each, number in rounds[series][tag].items()}
                 places = sorted(cells)
                 groups[tuple(places)].append((series, [cells[place] for place in places]))
-        tags = {series: list(releases) for series, releases in kept.items()}
-        return cls(kept, tags, [_rounds(places, of) for places, of in groups.items()], alone)  # type: ignore[arg-type]
+        tags_of = {series: list(releases) for series, releases in kept.items()}
+        alike = [_rounds(places, of) for places, of in groups.items()]  # type: ignore[arg-type]
+        return cls(kept, tags_of, alike, alone, rounds)
 
     def evidence(self, old: str, new: str) -> tuple[dict[Series, Evidence], float]:
         """Of every series that has both, with the error rate of each."""
@@ -322,13 +325,7 @@ class Lane:
 
     def together(self, series: Series, old: str, new: str) -> bool:
         """Whether a round measured both."""
-        return bool(self.rounds(series, old).keys() & self.rounds(series, new).keys())
-
-    def rounds(self, series: Series, tag: str) -> dict[_Round, float]:
-        """The numbers of one release by their round."""
-        return {
-            (launch.session, launch.round): case.number for launch, case in self.history[series][tag] if case.number
-        }
+        return bool(self.rounds[series][old].keys() & self.rounds[series][new].keys())
 
     def _estimates(self, old: str, new: str) -> dict[Series, Estimate]:
         together: dict[object, list[tuple[list[Series], Array]]] = defaultdict(list)
@@ -618,7 +615,7 @@ def _ratios(lane: Lane) -> tuple[list[Series], Ratios]:
     changed, same, apart = np.zeros((3, *shape), bool)
     counts = np.array([len(lane.tags[series]) - 1 for series in names], int)
     for row, series in enumerate(names):
-        rounds = [lane.rounds(series, tag) for tag in lane.tags[series]]
+        rounds = list(lane.rounds[series].values())
         both = [one.keys() & other.keys() for one, other in itertools.pairwise(rounds)]
         for pair, (old, new) in enumerate(itertools.pairwise(lane.tags[series])):
             said = lane.evidence(old, new)[0].get(series)
@@ -643,7 +640,8 @@ def _own(old: Mapping[_Round, float], new: Mapping[_Round, float], both: Collect
     if len(both) < 2:
         return 0.0, 0.0
     differences = [math.log(new[each] / old[each]) for each in both]
-    return statistics.variance(differences) / len(both), len(both) - 1.0
+    freedom, mean = len(both) - 1.0, sum(differences) / len(both)
+    return sum((each - mean) ** 2 for each in differences) / freedom / len(both), freedom
 
 
 def _timed(lane: Lane) -> list[Step]:
@@ -666,12 +664,7 @@ def _told(lane: Lane, series: Series, ratios: Ratios, row: int, of: Fit) -> list
     if of.drift:
         first, last, total, _ = of.drift
         level += total * np.clip((np.arange(len(tags)) - first) / (last - first), 0, 1)
-    seen = [
-        math.log(case.number) - level[i]
-        for i, tag in enumerate(tags)
-        for _, case in lane.history[series][tag]
-        if case.number
-    ]
+    seen = [math.log(number) - level[i] for i, tag in enumerate(tags) for number in lane.rounds[series][tag].values()]
     level = np.exp(level + np.mean(seen))
     found = _shapes(lane, series, of)
     total = float(ratios.shift[row].sum()) if not ratios.apart[row].any() else float(np.log(level[-1] / level[0]))
