@@ -151,7 +151,7 @@ def _of_names(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """By variant which kernels of another family are launched, or how often; template arguments, which change with every
     compiler, are left out. Cases that change alike stand together."""
     alike: dict[str, list[str]] = defaultdict(list)
-    for case in old.keys() & new.keys():
+    for case in sorted(old.keys() & new.keys()):
         before, after = (_families(of[case]["kernels"]) for of in (old, new))
         gone, come = before - after, after - before
         if gone or come:
