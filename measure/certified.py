@@ -20,7 +20,9 @@ from recorder.record import explained, recording
 from . import counted, profile
 from .clock import WARM_UP_CALLS
 
-SIZE = "small"
+SCALE = "small"
+"""Sizes that are compared: those whose last word this is."""
+
 SEED = 20240229
 COPIES = {"HtoD": "host to device", "DtoH": "device to host", "DtoD": "device to device"}
 """How the profiler names a direction -> how the recorder does."""
@@ -73,10 +75,10 @@ def _profiled(call: Callable[[], object]) -> dict:
     return {"kernels": kernels, "library_calls": None, "copies": copies, "waits": waits}
 
 
-def _answer(workload: Any, variant: str, recorded: bool) -> dict:
+def _answer(workload: Any, variant: str, size: str, recorded: bool) -> dict:
     try:
         with explained() if recorded else contextlib.nullcontext():
-            call = workload.variants[variant](workload.inputs(SIZE, "cuda", SEED))
+            call = workload.variants[variant](workload.inputs(size, "cuda", SEED))
             for _ in range(WARM_UP_CALLS):
                 call()
         return facts(call, counted.READS_BY_DESIGN.get(variant, ""), recorded)
@@ -87,20 +89,21 @@ def _answer(workload: Any, variant: str, recorded: bool) -> dict:
 
 
 def _forked(work: Callable[[], dict]) -> dict:
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reader)
-            with os.fdopen(writer, "w") as stream:
-                json.dump(work(), stream)
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        text = stream.read()
-    status = os.waitpid(child, 0)[1]
-    return dict(json.loads(text)) if text else {"failed": f"its process ended without a word (status {status})"}
+    try:
+        return counted.in_process(work)
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {error}"}
+
+
+def cases(questions: dict) -> list:
+    """Question, variant and size of each case that is compared."""
+    return [
+        (question, variant, size)
+        for question, workload in questions.items()
+        for variant in workload.variants
+        for size in workload.sizes
+        if size.rpartition(" ")[2] == SCALE
+    ]
 
 
 def _here() -> dict:
@@ -119,8 +122,8 @@ def main(questions: dict) -> None:
     first; `recorder` as the second argument says that this process runs on the recorder."""
     descriptor, recorded = int(sys.argv[1]), "recorder" in sys.argv[2:]
     told = {"here": _forked(_here), "cases": {}}
-    for question, workload in questions.items():
-        for variant in workload.variants:
-            told["cases"][f"{question} {variant}"] = _forked(functools.partial(_answer, workload, variant, recorded))
+    for question, variant, size in cases(questions):
+        work = functools.partial(_answer, questions[question], variant, size, recorded)
+        told["cases"][f"{question} {variant} {size}"] = _forked(work)
     with os.fdopen(descriptor, "w") as stream:
         json.dump(told, stream)

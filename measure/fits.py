@@ -20,7 +20,7 @@ import torch
 from recorder import Refused, record
 from recorder.record import explained, recording
 
-from . import device
+from . import counted, device
 
 CALLS = 3
 """Calls of a workload: an optimiser makes its state in the first, and the second is the first that runs beside it."""
@@ -89,26 +89,10 @@ def _call(workload: Any, variant: str, size: str, batch: object) -> None:
 
 
 def _in_process(workload: ModuleType, question: dict) -> dict:
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reader)
-            with os.fdopen(writer, "w") as stream:
-                json.dump(_answer(workload, **question), stream)
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        text = stream.read()
-    status = os.waitpid(child, 0)[1]
-    if text:
-        answer: dict = json.loads(text)
-        return answer
-    return {
-        "failed": f"its process ended without a word (status {status}); where its inputs are made on the host, they need as "
-        "much memory there"
-    }
+    try:
+        return counted.in_process(functools.partial(_answer, workload, **question))
+    except RuntimeError as error:
+        return {"failed": f"{error}; where its inputs are made on the host, they need as much memory there"}
 
 
 def _answer(workload: ModuleType, variant: str, size: str, batch: object, memory: int, occupied: int) -> dict:

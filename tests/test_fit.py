@@ -78,6 +78,9 @@ def test_what_was_found_is_said_and_what_was_not_counted_is_no_answer() -> None:
     )
     assert said_of(Largest({1: no})) == "none fits surely, 1 does not (1 tries)"
     assert said_of(Largest({8: no, 9: fits})).startswith("CAN'T TELL")
+    assert said_of(Largest({7: unclear, 8: fits, 9: no})) == (
+        "8 fits (of the smaller ones, CAN'T TELL for 7), 9 does not (3 tries)"
+    )
 
 
 def test_cards_are_known_by_name_and_by_memory_and_others_are_like_one() -> None:
@@ -158,6 +161,14 @@ functions = {"convolution": torch.conv2d, "item": item}
 """
 
 
+SORT = """
+import torch
+def inputs(device):
+    return torch.zeros(100_000, dtype=torch.int64, device=device)
+functions = {"sort": torch.sort}
+"""
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     release = Axis.load(ROOT / "releases.toml").find("2.15.0")
@@ -178,6 +189,18 @@ def test_out_of_memory_comes_where_the_counted_peak_is(built: Built) -> None:
         less = process.held("step", "", 4, 0, peak["peak_taken"] - 1)
         assert less["out_of_memory"] or less["retries"]
         assert process.held("step", "", 4, 0, peak["peak_allocated"] - 1)["out_of_memory"]
+
+
+@pytest.mark.releases
+@pytest.mark.parametrize("gpu", ["t4", "rtx3090", "rtx4090", "a100", "h100"])
+def test_a_sort_takes_the_code_that_the_wheel_has_for_the_card(built: Built, gpu: str, tmp_path: Path) -> None:
+    """The wheel has no code of its own for an RTX 4090 (sm_89), which runs that for sm_86. CUB asks which it is."""
+    workload = tmp_path / "sort.py"
+    workload.write_text(SORT)
+    with Process(built, find(gpu), workload) as process:
+        found = process.held("sort", "", None, 0)
+    assert not found["out_of_memory"]
+    assert found["peak_allocated"] >= 2 * 8 * 100_000
 
 
 @pytest.mark.releases

@@ -6,7 +6,9 @@ marked `releases` ask two real wheels.
 
 from __future__ import annotations
 
+import ctypes
 import json
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -308,6 +310,50 @@ def run(built: Built, script: str, **how: Any) -> str:
     ended = subprocess.run([str(python), "-c", script, str(ROOT)], env=surroundings, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
+
+
+PRETENDED = """
+#include "recorder.h"
+static struct card pretended;
+const struct card *card(void) { return &pretended; }
+int chosen(int major, int minor, const void *binary) {
+    struct code code;
+    pretended = (struct card){.major = major, .minor = minor};
+    if (!code_for_card(binary, &code)) return -1;
+    return 1000 * code.ptx + code.machine;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("capability", "images", "chosen"),
+    [
+        (89, [(2, 75), (2, 80), (2, 86), (2, 90), (2, 120)], 86_086),
+        (90, [(2, 75), (2, 80), (2, 86), (2, 90), (2, 120)], 90_090),
+        (75, [(2, 37), (2, 60), (2, 70)], 70_070),
+        (86, [(2, 70), (1, 70)], 70_086),
+        (86, [(1, 70), (1, 75), (1, 90)], 75_086),
+        (75, [(2, 80), (2, 90)], 75),
+    ],
+)
+def test_kernel_has_the_code_that_the_driver_would_take(
+    tmp_path: Path, capability: int, images: list[tuple[int, int]], chosen: int
+) -> None:
+    """By CUDA's rules: machine code of the same major capability and no later minor, the newest; else the newest PTX,
+    which is compiled for the card; else none, whose PTX is 0."""
+    (tmp_path / "pretended.c").write_text(PRETENDED)
+    library = tmp_path / "pretended.so"
+    sources = [str(ROOT / "recorder" / "fatbin.c"), str(tmp_path / "pretended.c")]
+    subprocess.run(["gcc", "-shared", "-fPIC", f"-I{ROOT / 'recorder'}", *sources, "-o", str(library)], check=True)
+    body = b"".join(
+        struct.pack("<HHIQIIHHI", kind, 0x101, 64, 24, 0, 0, 0, 0, arch).ljust(64, b"\0") + bytes(24)
+        for kind, arch in images
+    )
+    container = ctypes.create_string_buffer(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body)
+    wrapper = ctypes.create_string_buffer(struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(container), 0))
+    ask = ctypes.CDLL(str(library)).chosen
+    assert ask(*divmod(capability, 10), wrapper) == chosen
+    assert ask(*divmod(capability, 10), container) == -1
 
 
 @pytest.mark.releases

@@ -94,6 +94,8 @@ def said_of(found: Largest) -> str:
     if not found.orderly:
         return f"CAN'T TELL: a batch of {found.too_much} does not fit and one of {found.fits} does ({tries})"
     fits = f"{found.fits} fits" if found.fits else "none fits surely"
+    smaller = [f"{batch:,}" for batch in found.unclear if batch < found.fits]
+    fits += f" (of the smaller ones, CAN'T TELL for {', '.join(smaller)})" if smaller else ""
     above = found.fits + 1
     if found.too_much is None:
         return f"{fits}; CAN'T TELL from {above} on ({tries})"

@@ -97,7 +97,11 @@ class Process:
         if "refused" in answer:
             raise UserError(f"{what} cannot be counted on {self.version}. {explained(answer['refused'])}")
         if "failed" in answer:
-            raise UserError(f"{what} failed on {self.version}: {answer['failed']}. Mend the workload, or leave it out.")
+            said = " ".join(answer["failed"].split()).rstrip(" .")
+            raise UserError(
+                f"{what} failed on {self.version}, on the recorder: {said}. Try it on a CPU. If it runs there, the recorder "
+                "is at fault: name another card with --gpu, or leave it out with --function."
+            )
         return answer
 
     def attempt(self, variant: str, size: str, batch: int | None) -> Try:
