@@ -2,7 +2,7 @@
 
 Prose is what stands in paragraphs and list items. Headings, tables, code, images and HTML are left out, and so is what a
 program wrote between `<!-- what follows is written by ... -->` or `<!-- findings: ... -->` and its end mark. Code within a
-sentence counts as a word. Generated pages are reported apart and never fail. Exit code 1 where a page fails.
+sentence counts as a word. Generated pages and what `torch_history` prints are held to the same. Exit code 1 where a page fails.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     found = []
     for line, paragraph in prose(text):
         whole = _ABBREVIATION.sub(lambda match: match.group().replace(".", ""), paragraph)
-        parts = re.split(rf"""(?<=[.!?])["')\]]*\s+(?=["'(\[]*[A-Z0-9{_CODE}])""", whole)
+        parts = re.split(rf"""(?<=[.!?])["')\]]*\s+(?=["'(\[]*(?:[A-Z0-9{_CODE}]|v\d))""", whole)
         found += [Sentence(line, part.strip()) for part in parts if any(letter.isalnum() for letter in part)]
     return tuple(found)
 

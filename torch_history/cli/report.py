@@ -205,7 +205,7 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
         click.echo(line)
     for line in steps.unconnected(stored, suite.axis):
         click.echo(line)
-    tally = Counter(step.verdict.words for step in found)
+    tally = Counter(step.verdict.shown for step in found)
     words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
     hidden = f" {len(found) - len(shown)} are not shown: --limit 0." if len(shown) < len(found) else ""
     click.echo(f"On {machine} in {environment}: {words}.{hidden}")

@@ -287,7 +287,7 @@ def _atom(feed: Feed, of_machine: Sequence[tuple[Lane, Mapping[str, Any]]], axis
         benchmark, *parameters = (part.strip("'") for part in series)
         keys = {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
         address = urlencode({"lane": lane.id, **keys, "release": step["new"]})
-        _add(entry, "title", step["sentence"].partition(", because")[0])
+        _add(entry, "title", step["sentence"].partition(", because")[0].partition(f". {compare.POSSIBLE_CAUSE}")[0])
         _add(entry, "id", _urn(lane.id, *keys.values(), step["kind"], step["old"], step["new"], step["verdict"]))
         _add(entry, "updated", f"{date}T00:00:00Z")
         _add(entry, "link", rel="alternate", href=f"{base}series.html#{address}")
@@ -314,7 +314,7 @@ def _write_badges(folder: Path, found: Sequence[Lane], upgrades: Sequence[compar
         tally = Counter(change.verdict for change in upgrade.changes) if upgrade else Counter()
         costs = [f"{tally[verdict]} {verdict.words.lower()}" for verdict in COSTS if tally[verdict]]
         told = any(count for verdict, count in tally.items() if verdict is not Verdict.CANT_TELL)
-        value = ", ".join(costs) or ("nothing worse" if told else "can't tell")
+        value = ", ".join(costs) or ("nothing worse" if told else "inconclusive")
         label = f"torch {lane.releases[-1].removeprefix('v')}"
         colour = "#953800" if costs else "#0b57a4" if told else "#57606a"
         text = template.render(label=label, value=value, colour=colour, left=_width(label), right=_width(value))

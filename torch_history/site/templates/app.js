@@ -38,8 +38,9 @@
     TH.kind = (verdict) => TH.contents.constants.verdicts.KINDS[verdict];
     TH.sign = (verdict) => OWN_SIGNS[verdict] || SIGNS[TH.kind(verdict)];
     TH.classOf = (verdict) => TH.kind(verdict).replace("'", "").replace(" ", "-");
+    TH.shown = (verdict) => TH.verdicts.shown(verdict);
     TH.mark = (verdict) => el("span", {class: `verdict ${TH.classOf(verdict)}`},
-                              el("span", {"aria-hidden": "true"}, `${TH.sign(verdict)} `), verdict);
+                              el("span", {"aria-hidden": "true"}, `${TH.sign(verdict)} `), TH.shown(verdict));
 
     TH.laneWords = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
     TH.measure = (lane, ...tags) => {

@@ -114,7 +114,7 @@
         const sentence = (href, name, rest) => el("li", {}, el("a", {href}, name), ": ", TH.mark(first.verdict), rest);
         if (changes.length === 1) {
             const name = TH.name(series);
-            const start = `${name}: ${first.verdict}`;
+            const start = `${name}: ${TH.shown(first.verdict)}`;
             const whole = first.sentence;
             return sentence(seriesLink(series, newest), name,
                             whole.startsWith(start) ? whole.slice(start.length) : `: ${whole}`);
@@ -184,7 +184,7 @@
         }
         const tally = TH.tally(changes);
         const changed = tally.filter(([verdict]) => CHANGED.includes(TH.kind(verdict)));
-        const counted = changed.map(([verdict, count]) => `${count} ${verdict}`).join(", ")
+        const counted = changed.map(([verdict, count]) => `${count} ${TH.shown(verdict)}`).join(", ")
             || "nothing changed that could be told";
         const first = (kind, most) => byReason(changes.filter((change) => change.kind === kind)).slice(0, most);
         const worse = first("worse", WORST);
@@ -276,7 +276,7 @@
         const why = change.new === null && change.reason ? `: ${change.reason}` : "";
         const level = levelOf(change);
         const sentence = `${tag} against ${old}: ${change.sentence}`;
-        return said(shortWords(change), TH.classOf(change.verdict), `${change.verdict}${by} against ${old}${why}`,
+        return said(shortWords(change), TH.classOf(change.verdict), `${TH.shown(change.verdict)}${by} against ${old}${why}`,
                     {level, sentence, reason: change.reason || null});
     };
 
@@ -605,7 +605,7 @@
             el("ul", {"aria-label": "Worse by a factor of"}, el("li", {}, "Worse by"), scale("worse", "SLOWER")),
             el("ul", {"aria-label": "Other signs"},
                swatch("same", 0, TH.sign("SAME"), "same"),
-               swatch("cant-tell", 0, TH.sign("CAN'T TELL"), "can't tell"),
+               swatch("cant-tell", 0, TH.sign("CAN'T TELL"), "inconclusive"),
                swatch("changed", 0, TH.sign("MORE"), "a count changed"),
                swatch("worse", bounds.length, TH.sign("BROKE"), "broke"),
                swatch("better", bounds.length, TH.sign("FIXED"), "fixed"),

@@ -57,7 +57,7 @@
         const {question, parameters} = lane.series[first.series];
         const metrics = changes.map((change) => TH.words(lane.series[change.series].metric)).join(", ");
         const reason = first.reason.replace(/\.$/, "");
-        return `${TH.words(question)} ${parameters.join(" ")}: ${first.verdict}: ${reason} (${metrics}).`;
+        return `${TH.words(question)} ${parameters.join(" ")}: ${TH.shown(first.verdict)}: ${reason} (${metrics}).`;
     };
 
     const changed = (lane, before, tag) => {

@@ -77,7 +77,7 @@
             const isFixed = change.old === null && change.new !== null;
             return change.why || (isFixed ? `before, ${change.reason}` : change.reason);
         }
-        const start = `${TH.name(series)}: ${change.verdict}`;
+        const start = `${TH.name(series)}: ${TH.shown(change.verdict)}`;
         return change.kind === "can't tell" && change.sentence.startsWith(start)
             ? change.sentence.slice(start.length).split(": ").slice(1).join(": ").replace(/\.$/, "") : "";
     };
@@ -120,7 +120,7 @@
         const [old, now] = [from, to].map((tag) => lane.releases.find((release) => release.tag === tag).facts);
         const unknown = [[from, old], [to, now]].filter(([, facts]) => !Object.keys(facts).length).map(([tag]) => tag);
         if (unknown.length) {
-            return el("p", {class: "quiet"}, `The environment of ${unknown.join(" and that of ")} is not on record.`);
+            return el("p", {class: "quiet"}, `The environment of ${unknown.join(" and that of ")} is not recorded.`);
         }
         const moved = Object.entries(V.moved(lane, from, to)).map(([name, values]) => [name, ...values.map(String)]);
         const [before, after] = [packagesOf(old), packagesOf(now)];
@@ -235,7 +235,7 @@
         const wanted = (address.search || "").toLowerCase().split(/\s+/).filter(Boolean);
         const text = (change) => {
             const of = lane.series[change.series];
-            return `${TH.name(of)} ${change.verdict} ${because(change, of)}`.toLowerCase();
+            return `${TH.name(of)} ${TH.shown(change.verdict)} ${because(change, of)}`.toLowerCase();
         };
         const others = changes.filter((change) =>
             ["question", "metric"].every((key) => !address[key] || lane.series[change.series][key] === address[key])
