@@ -135,7 +135,7 @@ def test_single_launch_is_no_evidence_and_the_next_command_is_named(results: Pat
     answer = command("2.0.1", "2.1.2")
     assert answer.output.startswith("No change was detected.\n")
     assert "1 INCONCLUSIVE" in answer.output
-    assert "`torch-history run --lane 3.11 --launches 5 v2.0.1 v2.1.2`" in answer.output
+    assert "`torch-history run --lane 3.11 --rounds 5 v2.0.1 v2.1.2`" in answer.output
 
 
 def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results: Path) -> None:
@@ -252,7 +252,7 @@ def test_count_that_came_from_none_is_beyond_every_threshold(results: Path) -> N
         (["--fail-on", "slower:five"], "'five' is not a threshold"),
         (["--fail-on", "broke:5%"], "'broke' takes no threshold"),
         (["--fail-on", ""], "does not know ''"),
-        (["--json", "--markdown"], "choose one"),
+        (["--json", "--markdown"], "Choose one"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(results: Path, arguments: list[str], sentence: str) -> None:

@@ -308,7 +308,7 @@ def test_site_and_documents_are_made_without_what_cannot_be_read(
     (lane,) = json.loads((tmp_path / "html" / "data" / "index.json").read_text())["lanes"]
     assert (lane["machine"], lane["environment"]) == ("here", ENVIRONMENT)
     monkeypatch.setattr(report, "PICTURE", ("here", ENVIRONMENT, BYTES["name"], "small"))
-    assert "differ from what results/ holds" in command("document", "--check").stderr
+    assert "These files are out of date" in command("document", "--check").stderr
 
 
 @pytest.mark.parametrize("damage", [damage for damage in DAMAGE if damage != "half a character"])
@@ -459,7 +459,7 @@ def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(
         for arguments in (("run", *RELEASES, "--size", "small"), ("prune",)):
             answered = command(*arguments)
             assert answered.exit_code == 1
-            assert f"Another torch-history, process {holder.pid}, is at work in {env}: " in answered.stderr
+            assert f"Another torch-history, process {holder.pid}, is working in {env}. " in answered.stderr
         holder.kill()
     with alone(env):
         assert (env / "running").read_text() == str(os.getpid())
@@ -483,7 +483,7 @@ def test_lanes_are_measured_beside_each_other_each_on_its_own_processor(tmp_path
         for another, words in ((f"lane-{len(allowed)}", f"taken all {len(allowed)} processors"), ("lane-0", "at work")):
             with pytest.raises(SessionError, match=words), beside(tmp_path, another):
                 pass
-        with pytest.raises(SessionError, match="--beside"), alone(tmp_path):
+        with pytest.raises(SessionError, match="--alongside"), alone(tmp_path):
             pass
     assert os.sched_getaffinity(0) == allowed
     with alone(tmp_path), pytest.raises(SessionError, match=f"process {os.getpid()}"), beside(tmp_path, "lane-0"):

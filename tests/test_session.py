@@ -370,7 +370,7 @@ def test_only_a_cpu_and_one_thread_are_shared(make: Make, monkeypatch: pytest.Mo
     for name, value in (("device", "cuda"), ("threads", 2)):
         with monkeypatch.context() as patched:
             patched.setitem(Machine.load(machine_name=None, interactive=False).__dict__, name, value)
-            with pytest.raises(SessionError, match="--beside is for a CPU and one thread"):
+            with pytest.raises(SessionError, match="--alongside needs a CPU and one thread"):
                 make(shares=True)
 
 

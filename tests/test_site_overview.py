@@ -212,7 +212,7 @@ def test_single_launches_decide_counts_and_say_so_of_times(copied: Callable, pag
     show(page, site, "index")
     text = page.locator(".newest").inner_text()
     assert "No time can be told" in text
-    assert "torch-history run --lane 3.11 --launches 5 v1.0.0 v1.1.0" in text
+    assert "torch-history run --lane 3.11 --rounds 5 v1.0.0 v1.1.0" in text
     assert "5 MORE" in page.locator("#newest-title").inner_text()
     assert "counts did change" in text
 
@@ -509,7 +509,7 @@ def compare(data: dict[str, Any], old: str, new: str, form: str) -> str:
     """What `torch-history compare` prints of the same pair."""
     machine, environment = data["machine"]["machine"], data["environment"]
     code = "from torch_history.cli import main; main()"
-    asked = ["compare", old, new, "--machine", machine, "--environment", environment, form]
+    asked = ["compare", old, new, "--machine", machine, "--lane", environment, form]
     answer = subprocess.run([sys.executable, "-c", code, *asked], cwd=ROOT, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout

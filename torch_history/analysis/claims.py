@@ -192,7 +192,7 @@ CLAIMS: dict[str, Claim] = {
         intersection,
         (("peak_memory",), ("eager", "scripted")),
         {
-            HOLDS: "Script it where memory is short. Check again after an upgrade, because this depends on the fuser in the wheel.",
+            HOLDS: "Script it where memory is short. Check again after an upgrade, because the fuser in the wheel does it.",
             FAILS: "Do not script it to save memory: its peak equals that of eager. Use in-place operations, or compile it.",
         },
         "peak_memory",
@@ -204,8 +204,8 @@ CLAIMS: dict[str, Claim] = {
         (("peak_memory", "retained", "gradients"), ("plain", "hooks_disabled")),
         {
             HOLDS: "It changes what is saved. Check which script and which metric differ before you rely on it.",
-            FAILS: "Do not use it to save memory: it forbids hooks, but saves nothing. If no gradient is needed, use no_grad "
-            "or inference_mode. Otherwise use a checkpoint or save_on_cpu.",
+            FAILS: "Do not use it to save memory: it forbids hooks, but saves nothing. If no gradient is needed, use "
+            "no_grad or inference_mode. Otherwise use a checkpoint or save_on_cpu.",
         },
         "peak_memory",
         ("plain", "hooks_disabled", "no_grad", "checkpoint"),

@@ -380,7 +380,7 @@ def summary(comparison: Comparison) -> list[str]:
         lane = f"--lane {python} " if is_lane else ""
         lines.append(
             f"{len(single)} times have a single launch of one release, which is no evidence. "
-            f"Measure more: `torch-history run {lane}--launches 5 {comparison.old} {comparison.new}`."
+            f"Measure more: `torch-history run {lane}--rounds 5 {comparison.old} {comparison.new}`."
         )
     if comparison.one_sided:
         lines.append(f"{comparison.one_sided} series were measured on only one of the two releases.")
@@ -410,7 +410,7 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
     parts = [f"### PyTorch {escape(comparison.old)} → {escape(comparison.new)}\n"]
     end = "  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)]) + "\n"
     command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
-    command = escape(f"{command} --environment {comparison.environment} --all")
+    command = escape(f"{command} --lane {comparison.environment} --all")
     groups: dict[Verdict, list[Change]] = defaultdict(list)
     for change in comparison.changes if everything else comparison.changed:
         groups[change.verdict].append(change)

@@ -137,7 +137,7 @@ class Session:
         self._note: Callable[[str], None] = lambda words: None
         self._on_one = not self._on_gpu and self._threads == 1
         if shares and not self._on_one:
-            raise SessionError("--beside is for a CPU and one thread: more threads, or a GPU, are measured alone.")
+            raise SessionError("--alongside needs a CPU and one thread. More threads, or a GPU, are measured alone.")
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
         self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
 

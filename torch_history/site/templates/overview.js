@@ -154,7 +154,7 @@
             said.push(`In half of ${visible.length} times, a change by ${seen} would have been seen. `);
         }
         if (single.length || unclear.length > MANY * times.length) {
-            const options = single.length ? ["--launches", "5"] : ["--budget", "20m"];
+            const options = single.length ? ["--rounds", "5"] : ["--budget", "20m"];
             said.push("To tell more, run this on the machine: ", runIt(lane, options, before, newest), ".");
         }
         return said;

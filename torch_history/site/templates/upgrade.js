@@ -145,7 +145,7 @@
     const takeAlong = (lane, from, to, changes) => {
         const name = `torch-history-${from}-${to}-${lane.id}`;
         const command = ["torch-history", "compare", from, to, "--machine", lane.machine.machine,
-                         "--environment", lane.environment];
+                         "--lane", lane.environment];
         const save = (ending, type, text) => () =>
             TH.download(`${name}.${ending}`, type, text(lane, from, to, changes));
         const json = (...asked) => `${JSON.stringify(V.json(...asked), null, 1)}\n`;

@@ -707,7 +707,7 @@
         if (single) {
             const [, python] = lane.environment.split("release-py");
             lines.push(`${single} times have a single launch of one release, which is no evidence. `
-                + `Measure more: \`torch-history run ${python ? `--lane ${python} ` : ""}--launches 5 ${from} ${to}\`.`);
+                + `Measure more: \`torch-history run ${python ? `--lane ${python} ` : ""}--rounds 5 ${from} ${to}\`.`);
         }
         if (oneSided(lane, from, to)) {
             lines.push(`${oneSided(lane, from, to)} series were measured on only one of the two releases.`);
@@ -725,7 +725,7 @@
         const parts = [`### PyTorch ${escape(from)} → ${escape(to)}\n`];
         const end = `${summary(lane, from, to, changes).map(escape).join("  \n")}\n`;
         const command = escape(`torch-history compare ${from} ${to} --machine ${lane.machine.machine} ` +
-                               `--environment ${lane.environment} --all`);
+                               `--lane ${lane.environment} --all`);
         if (!changed.length) {
             parts.push("No change was detected.\n");
         }
