@@ -88,7 +88,7 @@ def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixtur
     assert chosen() == [release.tag for release in axis.releases[-2:]]
     assert chosen("2.15.0")[-1] == "v2.15.0"
     assert len(chosen("2.15.0")) == 2
-    assert f"{chosen('2.15.0')[0]} comes along" in capsys.readouterr().out
+    assert f"{chosen('2.15.0')[0]} is measured as well" in capsys.readouterr().out
     assert chosen("2.0.1", "2.15.0") == ["v2.0.1", "v2.15.0"]
     assert chosen("1.8.0", lane="3.9") == ["v1.8.0"]
 
@@ -147,7 +147,7 @@ def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.S
     process.send_signal(asked)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 128 + asked
-    assert "the same command goes on from here" in said
+    assert "The same command continues from here" in said
 
 
 # --- documents

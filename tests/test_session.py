@@ -228,7 +228,7 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: W
     assert verdicts["'slower'"] is Verdict.SLOWER
     assert verdicts["'even'"] is Verdict.SAME
     text = said.export_text()
-    assert "times are decided" in text
+    assert "times are conclusive" in text
     assert "of the budget are left" in text
 
 

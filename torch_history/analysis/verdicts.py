@@ -535,7 +535,7 @@ def judge(series: Series, before: _Pairs, after: _Pairs) -> Change:
         return _exact(series, olds, news, counts)
     old, new = statistics.median(olds), statistics.median(news)
     ratio = math.exp(_mean_log(news) - _mean_log(olds))
-    said = "no round gave both a number, and no chain of rounds that share releases ties them"
+    said = "no round has a number for both, and no chain of rounds with common releases connects them"
     return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
 
 

@@ -83,7 +83,10 @@ class Page:
 
 PAGES = (
     Page(
-        "overview", "Overview", "Which PyTorch release made your code slower, or hungrier?", "The newest release first."
+        "overview",
+        "Overview",
+        "Which PyTorch release made your code slower, or made it use more memory?",
+        "The newest release first.",
     ),
     Page("upgrade", "Upgrade", "What does an upgrade cost?", "Any two releases, series by series."),
     Page("series", "Series", "One series over all releases", "Every launch that was measured.", draws_charts=True),
@@ -91,7 +94,7 @@ PAGES = (
         "claims",
         "Claims",
         "Five claims, release by release",
-        "What engineers argue about, answered.",
+        "Answers to five questions that engineers ask.",
         draws_charts=True,
     ),
     Page("release", "Releases", "What one release changed", "And what it could not run."),
@@ -113,7 +116,7 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
     """Builds the site into `html_dir` and returns its front page. `url` is where it will be read, for the links of its
     feeds. Raises UserError where there are no results at all, or where `html_dir` may not be replaced."""
     results = Path(conf.results_dir)
-    nothing = UserError(f"{results}/ holds no launches to publish: measure first with `torch-history run`.")
+    nothing = UserError(f"{results}/ contains no launches to publish. Measure first with `torch-history run`.")
     if not machines_in(results):
         raise nothing
     html_dir = html_dir.resolve()
@@ -333,7 +336,7 @@ def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
     """A sentence that says what of the site was measured on a GPU."""
     measured = {tag for lane in found if lane.device == "cuda" for tag in lane.releases}
     if not measured:
-        return "Nothing here was measured on a GPU yet."
+        return "Nothing here was measured on a GPU."
     missing = len(axis.releases) - len(measured)
     tags = ", ".join(sorted(measured, key=axis.position))
     return (

@@ -56,8 +56,8 @@ def that_count(seen: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str
     counts = {key: ours[key[1]] if (*key, ours.get(key[1])) in stored else version for key, version in last.items()}
     for environment, benchmark in sorted(key for key in counts if counts[key] != last[key]):
         warn(
-            f"{benchmark} in {environment} was measured in two versions: {counts[environment, benchmark][:8]}, which the "
-            f"sources here are, counts; {last[environment, benchmark][:8]} is dated later and is left out."
+            f"{benchmark} in {environment} was measured in two versions: {counts[environment, benchmark][:8]} counts, "
+            f"because it is that of the sources here. {last[environment, benchmark][:8]} is dated later and is skipped."
         )
     return counts
 

@@ -200,7 +200,7 @@
         } catch {
             const area = el("textarea", {class: "to-copy", readonly: true, rows: 8, "aria-label": "Text to copy"});
             area.value = text;
-            said.textContent = "This browser copies nothing by itself: the text is selected, copy it with Ctrl+C.";
+            said.textContent = "This browser cannot copy by itself. The text is selected. Copy it with Ctrl+C.";
             said.after(area);
             area.focus();
             area.select();

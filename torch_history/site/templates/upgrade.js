@@ -304,7 +304,7 @@
             const sentences = V.summary(lane, from, to, changes).slice(1, isMoved ? -1 : undefined);
             main.append(
                 el("h2", {id: "headline"},
-                   `${from} → ${to}: ${changed.join(", ") || "nothing changed that could be told"}.`),
+                   `${from} → ${to}: ${changed.join(", ") || "no change detected"}.`),
                 ...[back].filter(Boolean),
                 el("ul", {class: "sentence-list", "aria-label": "How these verdicts were made"},
                    sentences.map((sentence) => el("li", {}, TH.prose(sentence)))),

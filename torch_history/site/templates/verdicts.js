@@ -403,7 +403,7 @@
         const ratio = Math.exp(mean(news.map(Math.log)) - mean(olds.map(Math.log)));
         return change(at, "CAN'T TELL", {
             old, new: now, ratio, launches: [olds.length, news.length],
-            reason: "no round gave both a number, and no chain of rounds that share releases ties them",
+            reason: "no round has a number for both, and no chain of rounds with common releases connects them",
         });
     };
 
