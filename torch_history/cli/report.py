@@ -152,7 +152,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     "--fail-on",
     metavar="KIND:PER CENT,...",
     help="Exit with code 3 if a series is beyond a threshold, such as `slower:5%,hungrier:1%,broke`. The kinds are "
-    "`slower`, `faster`, `hungrier` (more bytes) and `more` (a higher count), each with a percentage, and `broke` without one.",
+    "`slower`, `faster`, `hungrier` (more bytes) and `more` (a higher count), with a percentage, and `broke` without one.",
 )
 def compare_stored(
     old: str,
