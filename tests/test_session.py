@@ -332,7 +332,7 @@ def test_before_it_asks_a_session_waits_for_a_calm_moment_for_half_of_its_budget
     world.busy_before, world.noise = {0, 10, 12}, 0.001
     make(budget=120.0).measure(said)
     assert world.waits == [(0, 60.0), (10, 20.0)]
-    assert "Waited 60 s in all" in said.export_text()
+    assert "Waited 60 s in total" in said.export_text()
 
 
 def test_where_others_came_in_beside_a_steady_time_that_release_is_asked_again(
