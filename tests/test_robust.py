@@ -345,7 +345,7 @@ def test_results_of_another_machine_are_not_mixed_with_this_ones(here: Path) -> 
     this.__dict__.update(RECORD)
     machine_records.save_record(this, str(here.parent))
     (here / "machine.json").write_text(json.dumps({**RECORD, "machine": "elsewhere", "version": 1}))
-    with pytest.raises(util.UserError, match="is the record of another machine, elsewhere: rename that folder"):
+    with pytest.raises(util.UserError, match="is the record of another machine, elsewhere. Rename that folder"):
         machine_records.save_record(this, str(here.parent))
     (here / "machine.json").write_text("{ half")
     machine_records.save_record(this, str(here.parent))
@@ -480,7 +480,7 @@ def test_lanes_are_measured_beside_each_other_each_on_its_own_processor(tmp_path
             taken |= os.sched_getaffinity(0)
             os.sched_setaffinity(0, allowed)
         assert taken == allowed
-        for another, words in ((f"lane-{len(allowed)}", f"taken all {len(allowed)} processors"), ("lane-0", "at work")):
+        for another, words in ((f"lane-{len(allowed)}", f"use all {len(allowed)} processors"), ("lane-0", "is working in")):
             with pytest.raises(SessionError, match=words), beside(tmp_path, another):
                 pass
         with pytest.raises(SessionError, match="--alongside"), alone(tmp_path):

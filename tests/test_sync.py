@@ -279,7 +279,7 @@ def test_the_command_shows_the_difference_and_writes_it_when_asked(
     assert axis.read_text(encoding="utf-8") == AXIS
     assert "Added v2.3.0." in command("--index", index.address, "--write").output
     assert "v2.3.0" in Axis.load(axis)
-    assert "The axis has every release that the index has." in command("--index", index.address).output
+    assert "The axis has every release of the index." in command("--index", index.address).output
 
 
 def test_the_index_is_the_configured_one(
