@@ -480,7 +480,10 @@ def test_lanes_are_measured_beside_each_other_each_on_its_own_processor(tmp_path
             taken |= os.sched_getaffinity(0)
             os.sched_setaffinity(0, allowed)
         assert taken == allowed
-        for another, words in ((f"lane-{len(allowed)}", f"use all {len(allowed)} processors"), ("lane-0", "is working in")):
+        for another, words in (
+            (f"lane-{len(allowed)}", f"use all {len(allowed)} processors"),
+            ("lane-0", "is working in"),
+        ):
             with pytest.raises(SessionError, match=words), beside(tmp_path, another):
                 pass
         with pytest.raises(SessionError, match="--alongside"), alone(tmp_path):
