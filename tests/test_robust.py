@@ -345,7 +345,7 @@ def test_results_of_another_machine_are_not_mixed_with_this_ones(here: Path) -> 
     this.__dict__.update(RECORD)
     machine_records.save_record(this, str(here.parent))
     (here / "machine.json").write_text(json.dumps({**RECORD, "machine": "elsewhere", "version": 1}))
-    with pytest.raises(util.UserError, match="is the record of another machine, elsewhere. Rename that folder"):
+    with pytest.raises(util.UserError, match=r"is the record of another machine, elsewhere\. Rename that folder"):
         machine_records.save_record(this, str(here.parent))
     (here / "machine.json").write_text("{ half")
     machine_records.save_record(this, str(here.parent))

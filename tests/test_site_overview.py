@@ -217,7 +217,7 @@ def test_single_launches_decide_counts_and_say_so_of_times(copied: Callable, pag
     assert "All times are inconclusive" in text
     assert "torch-history run --lane 3.11 --rounds 5 v1.0.0 v1.1.0" in text
     assert "5 MORE" in page.locator("#newest-title").inner_text()
-    assert "counts did change" in text
+    assert "Counts did change" in text
 
 
 def test_what_broke_for_one_reason_is_one_sentence(copied: Callable, page: Any) -> None:
