@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -281,6 +282,7 @@ def _all_of(kind: str) -> list[str]:
     return names
 
 
+@functools.cache
 def demangled(name: str) -> str:
     """A C++ name as its source has it; any other name as it is. `name` is taken for C++'s where it begins with _Z."""
     if not name.startswith("_Z"):

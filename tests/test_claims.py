@@ -131,7 +131,7 @@ def happened(
     new: str, ratio: float, variant: str = "scripted", metric: str = "peak_memory", until: str = ""
 ) -> tuple[Step, str]:
     series = Series("release-py3.11", f"intersection.Intersection.track_{metric}", (f"'{variant}'", "'small'"))
-    kind = Kind.SPIKE if until else Kind.STEP
+    kind = Kind.EXCURSION if until else Kind.STEP
     return Step(series, kind, "", new, until or new, 1.0, ratio, ratio, ratio, ratio), f"{variant} {metric} {ratio}."
 
 
@@ -151,7 +151,7 @@ def test_an_answer_that_changed_names_what_it_depends_on_the_largest_first() -> 
     assert found == [Turn("v1", "v3", HOLDS, FAILS, "scripted peak_memory 0.25. eager peak_memory 2.0.")]
 
 
-def test_an_answer_that_came_back_names_the_spike_that_recovered() -> None:
+def test_an_answer_that_came_back_names_the_excursion() -> None:
     answered = [("v1", HOLDS), ("v2", FAILS), ("v3", FAILS), ("v4", HOLDS)]
     found = claims.turns("intersection", answered, [happened("v2", 4.0, until="v3")])
     assert [(turn.new, turn.why) for turn in found] == [

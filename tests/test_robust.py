@@ -409,7 +409,7 @@ def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
 ) -> None:
     found = suite.load()
     conf, axis = found.config(), found.axis
-    state = tmp_path / f"{PLAN.digest}.json"
+    state = Session(conf, axis, PLAN, Here(), folder=tmp_path).state
     whole = {"id": "an-interrupted-one", "finished": False}
     append_launches(file_of(here, "jsonl"), [some_launch(session=whole["id"])])
     state.write_text(json.dumps(whole))
@@ -428,7 +428,7 @@ def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
 def test_session_whose_results_are_gone_is_not_called_finished(results: Path, tmp_path: Path) -> None:
     found = suite.load()
     conf, axis = found.config(), found.axis
-    state = tmp_path / f"{PLAN.digest}.json"
+    state = Session(conf, axis, PLAN, Here(), folder=tmp_path).state
     state.write_text(json.dumps({"id": "a-session", "finished": True}))
     assert not Session(conf, axis, PLAN, Here(), folder=tmp_path).finished
 

@@ -96,7 +96,7 @@ class World:
         record = {"metric": metric, "parameters": list(CASES[index]), "facts": said}
         with open(recording.channel().path, "a") as stream:
             stream.write(json.dumps(record) + "\n")
-        recording.note_end(benchmark, index, "", 0)
+        recording.note_end(benchmark, index, "", 0, value, samples)
         return BenchmarkResult(**columns, errcode=0, stderr="", profile=None)
 
 
@@ -105,7 +105,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
 
     def spawner(environment: Any, *_: Any, **__: Any) -> Any:
-        world.started.append((world.selected, os.environ["TORCH_HISTORY_ONLY"], os.environ["TORCH_HISTORY_PLANTED"]))
+        world.started.append((world.selected, environment.request.only, environment.request.planted))
         return SimpleNamespace(
             release=world.selected, preimport=lambda: (True, ""), interrupt=lambda: None, close=lambda: None
         )
@@ -503,3 +503,25 @@ def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(
         (OLD, "even"), (NEW, "even"), (NEW, "noisy"), (OLD, "noisy"),
         (OLD, "slower"), (NEW, "slower"), (NEW, "absent"), (OLD, "absent"),
     ]  # fmt: skip
+
+
+def test_session_on_another_device_is_another_session(
+    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make().measure(said)
+    assert make().finished
+    monkeypatch.setitem(Machine.load(machine_name=None, interactive=False).__dict__, "device", "cuda")
+    assert not make().finished
+
+
+def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(
+    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_SIZES", "paper")
+    monkeypatch.setenv("TORCH_HISTORY_ONLY", "times")
+    session = make()
+    session.measure(said)
+    variables = session.environment.request.variables()
+    assert variables["TORCH_HISTORY_SIZES"] == "small"
+    assert variables["TORCH_HISTORY_ONLY"] == "times"
+    assert os.environ["TORCH_HISTORY_SIZES"] == "paper"

@@ -1,6 +1,6 @@
 """Does the site say in one look what an upgrade costs? The overview with its map and the upgrade page, used as readers do.
 
-The site is published from the committed results; what those do not hold (a thousand releases, single launches, one
+The site is published from the results of tests/lab.py; what those do not hold (a thousand releases, single launches, one
 release, names that look like HTML) is written into a copy's data.
 """
 
@@ -24,10 +24,9 @@ import pytest
 
 from torch_history.analysis.verdicts import SHOWN
 
+from .lab import LANE, OTHER_LANE
 from .site_data import read_lane, write_lane
 
-ROOT = Path(__file__).resolve().parents[1]
-LANE = "amd-epyc-family-26-model-2-2-cores-release-py3-11"
 WIDE, NARROW = (1200, 900), (360, 740)
 SIZES = pytest.mark.parametrize("page", [WIDE, NARROW], indirect=True)
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -178,8 +177,8 @@ def test_newest_release_is_told_as_python_tells_it(site: Path, page: Any) -> Non
 
 @SIZES
 def test_worst_and_best_are_sentences_that_lead_to_their_series(site: Path, page: Any) -> None:
-    show(page, site, "index", lane="amd-epyc-family-26-model-2-2-cores-release-py3-9")
-    comparison = newest(site, "amd-epyc-family-26-model-2-2-cores-release-py3-9")
+    show(page, site, "index", lane=OTHER_LANE)
+    comparison = newest(site, OTHER_LANE)
     for list_, kind in (("worst", "worse"), ("best", "better")):
         both = [change for change in comparison["changes"] if None not in (change["old"], change["new"])]
         numbers = [change for change in both if change["kind"] == kind]
@@ -506,12 +505,12 @@ def test_scrolled_place_is_kept_when_a_control_is_used(copied: Callable, page: A
 # --- upgrade
 
 
-def compare(data: dict[str, Any], old: str, new: str, form: str) -> str:
+def compare(lab: Path, data: dict[str, Any], old: str, new: str, form: str) -> str:
     """What `torch-history compare` prints of the same pair."""
     machine, environment = data["machine"]["machine"], data["environment"]
     code = "from torch_history.cli import main; main()"
     asked = ["compare", old, new, "--machine", machine, "--lane", environment, form]
-    answer = subprocess.run([sys.executable, "-c", code, *asked], cwd=ROOT, capture_output=True, text=True)
+    answer = subprocess.run([sys.executable, "-c", code, *asked], cwd=lab, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout
 
@@ -607,10 +606,10 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(site: Path, page: Any,
     assert page.locator("#headline").inner_text().startswith(f"{tag} → {oldest}: ")
 
 
-def test_filters_work_together_and_are_restored(site: Path, page: Any, data: dict[str, Any]) -> None:
+def test_filters_work_together_and_are_restored(lab: Path, site: Path, page: Any, data: dict[str, Any]) -> None:
     old, new = data["releases"][-2]["tag"], data["releases"][-1]["tag"]
     show(page, site, "upgrade", lane=LANE, **{"from": old, "to": new})
-    changes = json.loads(compare(data, old, new, "--json"))["changes"]
+    changes = json.loads(compare(lab, data, old, new, "--json"))["changes"]
     verdicts = list(dict.fromkeys(change["verdict"] for change in changes))[:2]
     for verdict in verdicts:
         chip = page.locator(".tally button", has_text=verdict)
@@ -649,10 +648,10 @@ def test_filters_work_together_and_are_restored(site: Path, page: Any, data: dic
     assert page.locator("#count").inner_text() == f"{len(changes)} series."
 
 
-def test_sorting_by_its_heads_is_in_the_address(site: Path, page: Any, data: dict[str, Any]) -> None:
+def test_sorting_by_its_heads_is_in_the_address(lab: Path, site: Path, page: Any, data: dict[str, Any]) -> None:
     old, new = data["releases"][1]["tag"], data["releases"][-1]["tag"]
     show(page, site, "upgrade", all="1", lane=LANE, **{"from": old, "to": new})
-    changes = json.loads(compare(data, old, new, "--json"))["changes"]
+    changes = json.loads(compare(lab, data, old, new, "--json"))["changes"]
     ratios = {
         change["sentence"].partition(":")[0]: change["ratio"] and float(f"{change['ratio']:.9g}") for change in changes
     }
@@ -708,11 +707,11 @@ def test_a_row_leads_to_its_series_and_back(site: Path, page: Any) -> None:
     assert page.locator("#changes tbody a").first.inner_text() == name
 
 
-def test_environment_says_what_moved(site: Path, page: Any, data: dict[str, Any]) -> None:
+def test_environment_says_what_moved(lab: Path, site: Path, page: Any, data: dict[str, Any]) -> None:
     old, new = data["releases"][-2], data["releases"][-1]
     show(page, site, "upgrade")
     page.locator("#environment summary").click()
-    moved = json.loads(compare(data, old["tag"], new["tag"], "--json"))["moved"]
+    moved = json.loads(compare(lab, data, old["tag"], new["tag"], "--json"))["moved"]
     text = page.locator("#environment").inner_text()
     for before, after in moved.values():
         if not isinstance(before, bool):
@@ -725,7 +724,7 @@ def test_environment_says_what_moved(site: Path, page: Any, data: dict[str, Any]
     assert any(row.split() == ["torch", theirs["torch"], ours["torch"]] for row in table)
 
 
-def test_what_is_taken_along_is_what_the_command_prints(site: Path, page: Any, data: dict[str, Any]) -> None:
+def test_what_is_taken_along_is_what_the_command_prints(lab: Path, site: Path, page: Any, data: dict[str, Any]) -> None:
     tags = [release["tag"] for release in data["releases"]]
     page.add_init_script(
         "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.taken = text; }}});"
@@ -736,7 +735,7 @@ def test_what_is_taken_along_is_what_the_command_prints(site: Path, page: Any, d
             page.get_by_role("button", name="Download JSON").click()
         assert download.value.suggested_filename == f"torch-history-{old}-{new}-{LANE}.json"
         document = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
-        printed = json.loads(compare(data, old, new, "--json"))
+        printed = json.loads(compare(lab, data, old, new, "--json"))
         assert document.keys() == printed.keys()
         for key, value in printed.items():
             assert alike(document[key], value), key
@@ -750,7 +749,7 @@ def test_what_is_taken_along_is_what_the_command_prints(site: Path, page: Any, d
         assert alike(ratios, [change["ratio"] for change in printed["changes"]])
         page.get_by_role("button", name="Copy as Markdown").click()
         page.get_by_text("Copied.").wait_for()
-        assert page.evaluate("window.taken").strip() == compare(data, old, new, "--markdown").strip()
+        assert page.evaluate("window.taken").strip() == compare(lab, data, old, new, "--markdown").strip()
         assert f"torch-history compare {old} {new} --machine" in page.locator(".take").inner_text()
 
 

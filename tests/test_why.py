@@ -202,6 +202,7 @@ def test_cause_is_told_of_the_sizes_that_it_names() -> None:
     assert [words.startswith("because since 2.14.0") for words in told.values()] == [True, False]
 
 
+@pytest.mark.committed
 @pytest.mark.parametrize("cause", FOUND, ids=lambda cause: f"{cause.question}-{cause.variants[0]}-{cause.release}")
 def test_cause_that_was_looked_for_is_that_of_a_change_in_the_results(cause: Cause) -> None:
     axis = Axis.load(ROOT / "releases.toml")

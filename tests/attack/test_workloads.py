@@ -99,7 +99,7 @@ def test_a_misbehaving_workload_loses_only_its_own_case(
     mine = tmp_path / "mine" / "misbehaving.py"
     mine.parent.mkdir()
     mine.write_text(MISBEHAVING, encoding="utf-8")
-    command("torch-history", "run", "--workload", str(mine), "2.0.1", "2.15.0", "--only", "counts", "--launches", "1")
+    command("torch-history", "run", "--workload", str(mine), "2.0.1", "2.15.0", "--only", "counts", "--launches", "2")
     attack = attacks("workloads")
     for release in ("v2.0.1", "v2.15.0"):
         cases = stored(suite, release)

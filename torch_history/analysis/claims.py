@@ -139,9 +139,30 @@ def batching(numbers: Numbers) -> Answer:
     return _by_time(ratios, "One tensor per row", "one flat buffer")
 
 
+def _selection_by_waits(numbers: Numbers) -> Answer:
+    """What is left of the claim where nothing ran, so that there is no time: how often the host waits for the GPU."""
+    waits = {
+        size: (numbers("host_waits", "mask", size), numbers("host_waits", "index_reused", size))
+        for size in numbers.sizes("host_waits", "mask")
+    }
+    known = {size: (mask, index) for size, (mask, index) in waits.items() if mask is not None and index is not None}
+    repeated = {size: of for size, of in known.items() if not size.endswith(" x 1")}
+    if not repeated:
+        return _missing("selecting by a mask")
+    least, most = min(repeated.values()), max(repeated.values())
+    said = (
+        f"By waits of the host alone, for no kernel ran and there is no time: a mask that is used again waits "
+        f"{least[0]:g} to {most[0]:g} times, an index that is made once {least[1]:g} to {most[1]:g}."
+    )
+    fewer = [index < mask for mask, index in repeated.values()]
+    return Answer(HOLDS if all(fewer) else PARTLY if any(fewer) else FAILS, said)
+
+
 def selection(numbers: Numbers) -> Answer:
     """Turning the mask into an index once and reusing that saves time; decided at 100 uses, of every share and layout."""
     ratios = {size: numbers.ratio("time", size, "mask", "index_reused") for size in numbers.sizes("time", "mask")}
+    if not ratios and numbers.sizes("host_waits", "mask"):
+        return _selection_by_waits(numbers)
     return _by_time(
         {size: ratio for size, ratio in ratios.items() if size.endswith(" x 100")},
         "A mask",
@@ -319,7 +340,7 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
         if of_claim and series.parameters and series.parameters[0].strip("'") in variants:
             size = abs(math.log(step.ratio)) if step.ratio else math.inf
             moves.append((position[step.new], size, sentence))
-            if step.kind is Kind.SPIKE:
+            if step.kind is Kind.EXCURSION:
                 moves.append((position.get(step.until, position[step.new]) + 1, size, sentence))
     told = [(release, word) for release, word in answered if word != UNKNOWN]
     found = []

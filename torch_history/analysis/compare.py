@@ -22,7 +22,7 @@ from ..store.launches import Launch, machines_in, read_environment, read_launche
 from ..store.machines import record_of
 from . import verdicts
 from .causes import in_words, moved, why
-from .steps import Kind, Step
+from .steps import Kind, Net, Step
 from .verdicts import (
     BOUND,
     ERROR_RATE,
@@ -44,6 +44,9 @@ SCHEMA = 2
 
 FOLD = 2.0
 """From this ratio on a change is said as a factor: `by a factor of 6.1`, not `by 510 %`."""
+
+NAMED = 3
+"""Steps that a sentence on the whole axis names, the largest."""
 
 UNSEEN = 10.0
 """A smallest change beyond this ratio is said as `not even a tenfold one`."""
@@ -102,7 +105,8 @@ class Comparison:
 
 
 def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
-    """The machine asked for, else this one where results are there, else the only one. Raises CannotCompare."""
+    """The machine asked for, else this one where results are there, else the only one on which something ran: what the
+    recorder counted is named. Raises CannotCompare."""
     machines = machines_in(results_dir)
     if not machines:
         raise CannotCompare(f"{results_dir} contains no launches. Measure first with `torch-history run`.")
@@ -110,6 +114,9 @@ def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
         raise CannotCompare(f"There are no results of a machine '{asked}'. There are results of {', '.join(machines)}.")
     if asked or here in machines:
         return asked or here
+    ran = [name for name in machines if _device(results_dir, name) != "recorder"]
+    if len(ran) == 1 or len(machines) == 1:
+        return (ran or machines)[0]
     if len(machines) > 1:
         raise CannotCompare(
             f"There are no results of this machine, {here}. Name one with --machine: {', '.join(machines)}."
@@ -274,7 +281,7 @@ def _of_case(changes: Sequence[Change], why: Mapping[Series, str]) -> str:
 
 
 def tell(steps: Iterable[Step], found: History, results_dir: Path, machine: str) -> list[str]:
-    """A sentence per step, spike or drift of `found`, with its releases first and its cause last."""
+    """A sentence per step, excursion or drift of `found`, with its releases first and its cause last."""
 
     def facts(tag: str, environment: str) -> dict[str, Any]:
         return read_environment(results_dir, machine, tag, environment)
@@ -293,20 +300,52 @@ def told(
     sentences = []
     for step in steps:
         series = step.series
-        beside = {
-            other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
-            for other in exact[series.environment, series.question, series.parameters]
-        }
         change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
-        before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
-        because = why({**beside, series: change}.values(), before, after, device).get(series, "")
+        because = ""
+        # What changed at one release made a step there; a slow change has no such cause.
+        if step.kind is not Kind.DRIFT:
+            beside = {
+                other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
+                for other in exact[series.environment, series.question, series.parameters]
+            }
+            before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
+            because = why({**beside, series: change}.values(), before, after, device).get(series, "")
         where = {
             Kind.STEP: f"{step.new}",
-            Kind.SPIKE: " to ".join(dict.fromkeys((step.new, step.until))) + ", then recovered",
+            Kind.EXCURSION: " to ".join(dict.fromkeys((step.new, step.until))) + ", then recovered",
             Kind.DRIFT: f"slowly from {step.old} to {step.new}",
         }[step.kind]
-        sentences.append(f"{where}: {sentence(change, because)}")
+        sentences.append(" ".join(filter(None, [f"{where}: {sentence(change, because)}", _net(step)])))
     return sentences
+
+
+def _net(step: Step) -> str:
+    """`2.40 times since v1.13.1 (12ms to 29ms), of which 1.30 at v2.0.0 and 1.19 at v2.1.0, the rest slowly.`"""
+    net, unit = step.net, step.series.unit
+    if net is None:
+        return ""
+    numbers = f"{human(net.before, unit)} to {human(net.after, unit)}"
+    if not net.ratio:
+        return f"Since {net.first}: {numbers}."
+    said = f"{net.ratio:.2g}" if net.ratio >= 10 else f"{net.ratio:.2f}"
+    return f"{said} times since {net.first} ({numbers}){_shares(net)}."
+
+
+def _shares(net: Net) -> str:
+    """What each step made of the whole axis, the largest named, and how the rest came about."""
+    parts = [(tag, ratio) for tag, ratio in net.parts if ratio]
+    named = sorted(parts, key=lambda part: -abs(math.log(part[1])))[:NAMED]
+    rest = (net.ratio or 1) / math.prod(ratio for _, ratio in parts)
+    nothing_left = abs(math.log(rest)) <= math.log1p(MARGIN)
+    if len(parts) == 1 and nothing_left and not net.slowly:
+        return f", all of it at {parts[0][0]}"
+    said = f", of which {' and '.join(f'{ratio:.2f} at {tag}' for tag, ratio in parts if (tag, ratio) in named)}"
+    said = said if parts else ""
+    if len(parts) > len(named):
+        return f"{said}, the largest of {len(parts)} steps"
+    if net.slowly:
+        return f"{said}, {'the rest' if parts else 'all of it'} slowly"
+    return said if nothing_left else f"{said}, {'the rest' if parts else 'all of it'} in changes too small to tell"
 
 
 def _device(results_dir: Path, machine: str) -> str:

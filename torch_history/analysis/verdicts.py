@@ -396,24 +396,71 @@ def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate:
 
 
 def _paired(differences: Array) -> Estimate:
-    """From a difference of logarithms per round. Rounds out of line are pulled in by Huber's pseudo-values (1981, 7.8); with
-    more releases nobody could say which launch it was."""
-    freedom, inside = len(differences) - 1, 1.0
-    shift = float(differences.mean())
-    left = differences - shift
+    """From a difference of logarithms per round."""
+    return paired(differences[None])[0]
+
+
+def paired(differences: Array) -> list[Estimate]:
+    """From a difference of logarithms per round, a row for each series that has as many. Rounds out of line are pulled in by
+    Huber's pseudo-values (1981, 7.8); with more releases nobody could say which launch it was."""
+    freedom = differences.shape[1] - 1
+    inside = np.ones(len(differences))
+    shift = differences.mean(axis=1)
+    left = differences - shift[:, None]
     if freedom >= ROBUST_FROM:
         for turn in range(2 * TURNS):
             # First the farther half, which leads to the middle of most: what is usual is seen there, and pulls in the rest.
             if turn < TURNS:
-                usual = max(float(np.median(np.abs(left))), 2 * math.sqrt(LEAST_VARIANCE))
+                usual = np.maximum(np.median(np.abs(left), axis=1), 2 * math.sqrt(LEAST_VARIANCE))[:, None]
             limit = usual if turn < TURNS else PULLED_IN * 1.4826 * usual
-            shift += float(left.clip(-limit, limit).mean())
-            left = differences - shift
-        inside = float((np.abs(left) <= limit).mean())
+            shift = shift + left.clip(-limit, limit).mean(axis=1)
+            left = differences - shift[:, None]
+        inside = (np.abs(left) <= limit).mean(axis=1)
         left = left.clip(-limit, limit)
     # Each launch of a pair is half of the difference away from their mean.
-    variance = float(left @ left) / 2 / max(freedom, 1) / inside**2
-    return Estimate(shift, 2 / len(differences), variance, freedom * inside)
+    variance = (left**2).sum(axis=1) / 2 / max(freedom, 1) / inside**2
+    return [
+        Estimate(float(moved), 2 / differences.shape[1], float(noise), float(freedom * share))
+        for moved, noise, share in zip(shift, variance, inside, strict=True)
+    ]
+
+
+def crossed(cells: Array) -> list[Estimate]:
+    """`estimate` where each round holds the same releases: cells are series x rounds x releases, the old one first, the new
+    one second, logarithms."""
+    rounds, releases = cells.shape[1:]
+    left = cells - cells.mean(axis=1, keepdims=True) - cells.mean(axis=2, keepdims=True)
+    left += cells.mean(axis=(1, 2), keepdims=True)
+    freedom = (rounds - 1) * (releases - 1)
+    shifts = (cells[:, :, 1] - cells[:, :, 0]).mean(axis=1)
+    variances = (left**2).sum(axis=(1, 2)) / max(freedom, 1)
+    return [
+        Estimate(float(shift), 2 / rounds, float(variance), float(freedom))
+        for shift, variance in zip(shifts, variances, strict=True)
+    ]
+
+
+def unbalanced(logarithms: Array) -> list[Estimate]:
+    """`estimate` where rounds lack some releases: series x rounds x releases, NaN where all series lack one; the old release
+    first, the new one second."""
+    seen = ~np.isnan(logarithms[0])
+    block, release = np.nonzero(seen)
+    blocks, tags = seen.shape
+    of_block, of_release = np.eye(blocks)[block], np.eye(tags)[release]
+    share = of_block.T @ of_release / np.sqrt(seen.sum(axis=1))[:, None]
+    laplacian = np.diag(seen.sum(axis=0).astype(float)) - share.T @ share
+    values = logarithms[:, block, release].T
+    apart = values - of_block @ ((of_block.T @ values) / seen.sum(axis=1)[:, None])
+    inverse = np.linalg.inv(laplacian[1:, 1:])
+    levels = inverse @ (of_release.T @ apart)[1:]
+    fitted = of_release[:, 1:] @ levels
+    left = apart - fitted + of_block @ ((of_block.T @ fitted) / seen.sum(axis=1)[:, None])
+    freedom = len(block) - blocks - (tags - 1)
+    variances = (left**2).sum(axis=0) / max(freedom, 1)
+    return [
+        Estimate(float(shift), float(inverse[0, 0]), float(variance), float(freedom))
+        for shift, variance in zip(levels[0], variances, strict=True)
+    ]
 
 
 def weigh(estimates: Mapping[Series, Estimate]) -> dict[Series, Evidence]:

@@ -7,21 +7,27 @@ import shutil
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from contract.metrics import NEVER_RECORDED
+from contract.request import Request
+
 from ..analysis import compare as said
 from ..analysis.calibration import read
 from ..analysis.verdicts import history, human
-from ..errors import SessionError
+from ..errors import SessionError, UserError
 from ..measuring import calibrate as calibrations
 from ..measuring.locks import alone, beside
+from ..measuring.machine import asked as surroundings
 from ..measuring.machine import describe
+from ..measuring.machine_records import use
 from ..measuring.plan import Plan, chosen, measurable, neighbours, new_releases
+from ..measuring.recorded import RecorderEnvironment
 from ..measuring.session import SESSIONS, Session
 from ..measuring.subjects import InstalledEnvironment, OwnWorkload
 from ..releases import environments
@@ -50,6 +56,22 @@ class Asked:
     shares: bool
     interpreter: str | None
     recorded_as: str | None
+    device: str = ""
+    card: str = ""
+
+    def request(self, own: OwnWorkload | None) -> Request:
+        """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
+        request = surroundings()
+        request = replace(
+            request,
+            device=self.device or request.device,
+            card=self.card or request.card,
+            workload=str(own.path) if own else "",
+            text=str(own.text) if own else "",
+        )
+        if self.card and request.device != "recorder":
+            raise UserError("--card names what the recorder pretends: add --device recorder.")
+        return replace(request, device=describe(request)["device"])
 
 
 def run(asked: Asked) -> bool:
@@ -58,18 +80,22 @@ def run(asked: Asked) -> bool:
     own = OwnWorkload.of(asked.workload) if asked.workload else None
     found = suites.load()
     conf, out = found.config(), console()
+    request = asked.request(own)
+    use(describe(request))
     if own:
         conf.results_dir = str(own.folder / "results")
     if asked.shares and asked.removes:
         raise SessionError("--prune removes environments that another lane may be using. Drop --prune or --alongside.")
-    environment = _environment(asked, conf)
-    releases = _releases(asked, found.axis, Path(conf.results_dir), environment, out)
+    if request.device == "recorder":
+        asked = _counting(asked)
+    environment = _environment(asked, request, conf)
+    releases = _releases(asked, request, found.axis, Path(conf.results_dir), environment, out)
     if not releases:
         out.print("Nothing is new. This machine has measured the newest release of the lane.")
         return True
     env_dir = Path(conf.env_dir)
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
-        session, ran = _sessions(asked, own, conf, found.axis, environment, releases, out)
+        session, ran = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
     if len(releases) == 1:
         _print_numbers(out, session)
     out.print(f"Results are in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
@@ -78,7 +104,20 @@ def run(asked: Asked) -> bool:
     return ran
 
 
-def _environment(asked: Asked, conf: Any) -> Any:
+def _counting(asked: Asked) -> Asked:
+    """The options as the recorder can answer them. Raises SessionError where it cannot."""
+    if asked.only == "times":
+        raise SessionError(NEVER_RECORDED.capitalize() + ".")
+    if asked.budget or asked.shares or asked.interpreter:
+        raise SessionError(
+            "Counts do not vary, so --budget, --alongside and --installed mean nothing on the recorder. Leave them out."
+        )
+    return replace(asked, only="counts")
+
+
+def _environment(asked: Asked, request: Request, conf: Any) -> Any:
+    if request.device == "recorder":
+        return RecorderEnvironment(conf, asked.lane, request.card)
     if asked.interpreter is None:
         return environments.ReleaseEnvironment(conf, asked.lane, {}, {})
     if asked.releases:
@@ -88,7 +127,9 @@ def _environment(asked: Asked, conf: Any) -> Any:
     return InstalledEnvironment(conf, _interpreter(asked.interpreter))
 
 
-def _releases(asked: Asked, axis: Any, results: Path, environment: Any, out: Console) -> Sequence[Release]:
+def _releases(
+    asked: Asked, request: Request, axis: Any, results: Path, environment: Any, out: Console
+) -> Sequence[Release]:
     """What is measured, oldest first; nothing where NEW was asked for and there is none."""
     if asked.interpreter is not None:
         release = environment.release(axis, asked.recorded_as)
@@ -96,16 +137,23 @@ def _releases(asked: Asked, axis: Any, results: Path, environment: Any, out: Con
         return [release]
     specs = asked.releases
     if "NEW" in specs:
-        stored = read_on_axis(results, describe()["machine"], axis)
+        stored = read_on_axis(results, describe(request)["machine"], axis)
         fresh = new_releases(axis, asked.lane, stored, environment.name)
         specs = tuple(tag for spec in specs for tag in (fresh if spec == "NEW" else [spec]))
         if not specs:
             return []
-    return chosen(axis, specs, asked.lane, lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]"))
+    return chosen(
+        axis,
+        specs,
+        asked.lane,
+        lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]"),
+        alone=request.device == "recorder",
+    )
 
 
 def _sessions(
     asked: Asked,
+    request: Request,
     own: OwnWorkload | None,
     conf: Any,
     axis: Any,
@@ -124,14 +172,14 @@ def _sessions(
             releases=tuple(release.tag for release in group),
             environment=environment.name,
             questions="|".join(questions) or r"\w+",
-            sizes=asked.sizes or _default_sizes(),
+            sizes=asked.sizes or request.sizes or _default_sizes(request),
             launches=asked.launches,
             budget=(ends - time.monotonic()) / (len(groups) - number) if ends else None,
             workload=own.digest if own else "",
             only=asked.only,
         )
         folder = own.folder / SESSIONS if own else None
-        session = Session(conf, axis, plan, environment, asked.again, folder=folder, shares=asked.shares)
+        session = Session(conf, axis, plan, environment, asked.again, folder, asked.shares, request)
         if session.finished:
             out.print(f"Session {session.id} has already measured this. Use --again to measure it again.")
         else:
@@ -144,7 +192,7 @@ def _sessions(
             out.print(f"\n[bold]{old} -> {new}[/bold]")
             click.echo(said.text(found, everything=own is not None))
         if asked.removes and group is not groups[-1]:
-            environments.prune(Path(conf.env_dir), plan.releases[:-1].__contains__)
+            environments.prune(environment.root, plan.releases[:-1].__contains__)
     return session, ran
 
 
@@ -166,8 +214,8 @@ def calibrate(
     return not calibration.missed
 
 
-def _default_sizes() -> tuple[str, ...]:
-    return ("paper",) if describe()["device"] == "cuda" else ("small",)
+def _default_sizes(request: Request) -> tuple[str, ...]:
+    return ("paper",) if request.device == "cuda" else ("small",)
 
 
 def _seconds(text: str) -> float:

@@ -66,6 +66,7 @@ def document(check: bool) -> None:
     from ..analysis import compare as said
     from ..analysis.verdicts import history
     from ..reports import calibration as calibrations
+    from ..reports import recorded as recordings
     from ..reports import repeats
     from ..reports.coverage import coverage
     from ..reports.pythons import pythons
@@ -80,8 +81,15 @@ def document(check: bool) -> None:
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
     costs = said.tell(steps.costliest(steps.of_history(found, suite.axis)), found, results, machine)
     findings = [claims.findings(found, suite.axis), "", "What rose most from one release to the next, by question:", ""]
+    findings += [f"- {said.escape(line)}" for line in costs]
+    for recorded in (name for name in launches if recordings.is_recorded(results, name)):
+        of_lane = history(launch for launch in launches[recorded] if launch.environment == lane)
+        if lines := recordings.findings(of_lane, suite.axis):
+            findings += ["", f"On CUDA, recorded; no kernel ran for these (`results/{recorded}`):", ""]
+            findings += [said.escape(line) for line in lines]
     files = {
-        "README.md": _with_findings("\n".join([*findings, *[f"- {said.escape(line)}" for line in costs]])),
+        "README.md": _with_findings("\n".join(findings)),
+        "docs/generated/recorded.md": recordings.document(results, launches, suite.axis),
         "docs/generated/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
         "docs/generated/answers.md": claims.document(
             launches, suite.axis, lambda steps, of, machine: said.tell(steps, of, results, machine)
@@ -200,7 +208,7 @@ def compare_stored(
 )
 @click.option("--limit", default=40, show_default=True, help="Number of sentences to print. 0 prints all.")
 def regressions(machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int) -> None:
-    """List steps, spikes and drifts over all releases, newest release first."""
+    """List steps, excursions and drifts over all releases, newest release first."""
     from ..analysis import compare as said
     from ..analysis import steps
     from ..analysis.verdicts import history

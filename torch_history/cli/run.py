@@ -17,6 +17,8 @@ DEFAULT_LAUNCHES = 3
 @click.argument("releases", nargs=-1)
 @click.option("--releases", "ranges", multiple=True, help="The same as RELEASES. Repeatable.")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
+@click.option("--device", help="cpu, cuda or recorder [default: TORCH_HISTORY_DEVICE, else a GPU if there is one].")
+@click.option("--card", help="The GPU that the recorder pretends. See docs/recorder.md. [default: turing]")
 @click.option(
     "--workload", type=click.Path(path_type=Path), help="Measure a file of your own. See docs/own-workload.md."
 )
@@ -60,6 +62,8 @@ def run(
     releases: tuple[str, ...],
     ranges: tuple[str, ...],
     lane: str,
+    device: str | None,
+    card: str | None,
     workload: Path | None,
     questions: tuple[str, ...],
     sizes: tuple[str, ...],
@@ -101,6 +105,8 @@ def run(
             shares=shares,
             interpreter=interpreter if installed else None,
             recorded_as=recorded_as,
+            device=device or "",
+            card=card or "",
         )
     )
     if not ran:

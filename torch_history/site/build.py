@@ -103,7 +103,7 @@ PAGES = (
 DOCUMENTS = {
     "measurement": "How each number is made",
     "verdicts": "How a verdict is made",
-    "steps": "How steps, spikes and drifts are found",
+    "steps": "How steps, excursions and drifts are found",
     "calibration": "How often the verdicts are right",
     "results": "What is stored",
     "site": "The data behind these pages",
@@ -335,6 +335,12 @@ def _width(text: str) -> int:
 def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
     """A sentence that says what of the site was measured on a GPU."""
     measured = {tag for lane in found if lane.device == "cuda" for tag in lane.releases}
+    counted = {tag for lane in found if lane.device == "recorder" for tag in lane.releases}
+    if not measured and counted:
+        return (
+            f"Nothing here was measured on a GPU yet. What {len(counted)} releases ask of one was recorded; no kernel ran "
+            "for those numbers."
+        )
     if not measured:
         return "Nothing here was measured on a GPU."
     missing = len(axis.releases) - len(measured)

@@ -143,12 +143,12 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Writes `text` so that a reader, or whoever finds the file after a crash, sees all of it or none."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Writes `content`, text as UTF-8, so that a reader, or whoever finds the file after a crash, sees all of it or none."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with naming(path), scratch.open("w", encoding="utf-8") as stream:
-            stream.write(text)
+        with naming(path), scratch.open("wb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
         scratch.replace(path)

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from contract.metrics import METRICS
+from contract.metrics import METRICS, RECORDED, metrics_of
 
 from .files import warn
 
@@ -31,7 +31,7 @@ def versions(root: Path) -> dict[str, str]:
     for path in sorted((root / "benchmarks").glob("*.py")):
         for question, workload in _questions(path):
             of = root / "workloads" / f"{workload}.py"
-            for metric in ast.literal_eval(_assigned(of)["METRICS"]):
+            for metric in (*metrics_of(ast.literal_eval(_assigned(of)["METRICS"])), *RECORDED):
                 parts = [*sorted({of, *_used(of)}), root / "measure" / f"{METRICS[metric].source}.py"]
                 found[f"{path.stem}.{question}.track_{metric}"] = _digest(seed, parts)
     return found

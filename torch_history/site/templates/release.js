@@ -79,9 +79,9 @@
 
     const begun = (lane, tag) => {
         const steps = lane.steps.filter((step) => (step.kind === "drift" ? step.old : step.new) === tag);
-        return section("begun", "Steps, spikes and drifts that begin here",
+        return section("begun", "Steps, excursions and drifts that begin here",
             steps.length ? folded(steps.map((step) => told(lane, step.series, step.sentence, tag)))
-                : el("p", {}, "None begins at this release."));
+                : el("p", {}, "No step, excursion or drift begins at this release."));
     };
 
     // --- its environment

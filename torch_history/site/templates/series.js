@@ -197,7 +197,7 @@
     const stepList = (steps) => {
         const said = steps.map(({sentence}) => sentence);
         if (!said.length) {
-            return el("p", {}, "No step, spike or drift was detected in these variants.");
+            return el("p", {}, "No step, excursion or drift was detected in these variants.");
         }
         return [
             el("p", {}, "What happened, newest first; the chart has the numbers at its top:"),
