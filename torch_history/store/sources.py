@@ -31,9 +31,12 @@ def versions(root: Path) -> dict[str, str]:
     for path in sorted((root / "benchmarks").glob("*.py")):
         for question, workload in _questions(path):
             of = root / "workloads" / f"{workload}.py"
-            for metric in (*metrics_of(ast.literal_eval(_assigned(of)["METRICS"])), *RECORDED):
-                parts = [*sorted({of, *_used(of)}), root / "measure" / f"{METRICS[metric].source}.py"]
-                found[f"{path.stem}.{question}.track_{metric}"] = _digest(seed, parts)
+            metrics = (*metrics_of(ast.literal_eval(_assigned(of)["METRICS"])), *RECORDED)
+            workloads = sorted({of, *_used(of)})
+            for source in {METRICS[metric].source for metric in metrics}:
+                version = _digest(seed, [*workloads, root / "measure" / f"{source}.py"])
+                of_source = [metric for metric in metrics if METRICS[metric].source == source]
+                found |= {f"{path.stem}.{question}.track_{metric}": version for metric in of_source}
     return found
 
 
