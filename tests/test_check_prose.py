@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.check_prose import BANNED, MEDIAN, ROOT, TAIL, Page, report, said, sentences
+from tools.check_prose import BANNED, MEDIAN, ROOT, TAIL, Page, banned, report, said, sentences
 
 
 def page(text: str) -> Page:
@@ -28,6 +28,11 @@ def test_sentences_end_at_full_stops_and_not_within_numbers_code_or_abbreviation
     found = [each.text.replace("\ufffc", "C") for each in sentences(text)]
     assert found == ["Use C on 2.5.1, eg here.", "It is new!", "See this. - no item", "One item.", "Another"]
     assert [each.words for each in sentences(text)] == [6, 3, 4, 2, 1]
+
+
+def test_what_is_quoted_counts_as_a_word() -> None:
+    (sentence,) = sentences("The release said “measured anew! " + "word " * 40 + "” and ended.")
+    assert (sentence.words, banned(sentence.text)) == (6, [])
 
 
 def test_tables_headings_code_and_what_programs_wrote_are_no_prose() -> None:

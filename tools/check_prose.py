@@ -2,7 +2,7 @@
 
 Prose is what stands in paragraphs and list items. Headings, tables, code, images and HTML are left out, and so is what a
 program wrote between `<!-- what follows is written by ... -->` or `<!-- findings: ... -->` and its end mark. Code within a
-sentence counts as a word.
+sentence counts as a word, and so does what is quoted between “ and ”: somebody else said it.
 
 What the program says are the string literals of `torch_history`, without docstrings, but with those of commands, which are
 their help. A value that is put into a sentence counts as a word. Exit code 1 where a page or a module fails.
@@ -79,6 +79,7 @@ BANNED = {
 """Words and phrases that were coined here or translated, in lower case -> what to write instead."""
 
 _WRITTEN = re.compile(r"<!-- (?:what follows is written by|findings:).*?-->.*?<!-- end(?: of findings)? -->", re.DOTALL)
+_QUOTED = re.compile(r"“[^”]*”")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|vs|etc|approx)\.")
 _CODE = "\ufffc"
 
@@ -161,7 +162,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
     """Sentences of a Markdown page. A colon or semicolon does not end one."""
     found = []
     for line, paragraph in prose(text):
-        whole = _ABBREVIATION.sub(lambda match: match.group().replace(".", ""), paragraph)
+        whole = _ABBREVIATION.sub(lambda match: match.group().replace(".", ""), _QUOTED.sub(_CODE, paragraph))
         parts = re.split(rf"""(?<=[.!?])["')\]]*\s+(?=["'(\[]*(?:[A-Z0-9{_CODE}]|v\d))""", whole)
         found += [Sentence(line, part.strip()) for part in parts if any(letter.isalnum() for letter in part)]
     return tuple(found)

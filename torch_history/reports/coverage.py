@@ -96,7 +96,7 @@ def _table(rows: dict[str, dict[str, _Cell]], axis: Axis) -> str:
     for variant, cells in rows.items():
         words = [_words(cells[release], reasons) if release in cells else "" for release in releases]
         lines.append(f"| `{variant}` | " + " | ".join(words) + " |")
-    notes = "".join(f"{number}. {reason}\n" for reason, number in reasons.items())
+    notes = "".join(f"{number}. “{reason}”\n" for reason, number in reasons.items())
     return "\n".join(lines) + "\n" + (f"\n{notes}" if notes else "")
 
 

@@ -27,7 +27,7 @@ def versions(root: Path) -> dict[str, str]:
     if not common.is_file():
         return {}
     seed = ast.literal_eval(_assigned(common)["SEED"])
-    found = {}
+    found: dict[str, str] = {}
     for path in sorted((root / "benchmarks").glob("*.py")):
         for question, workload in _questions(path):
             of = root / "workloads" / f"{workload}.py"
