@@ -28,10 +28,8 @@ def test_scripting_holds_where_the_peak_is_the_result_alone(scripted: float | No
         values["peak_memory", "scripted", "small"] = scripted
     answer = claims.intersection(of_one_session(values))
     assert answer.word == word
-    assert (
-        scripted is None
-        or f"Scripted peaks at {scripted:.0f} B, eager at 240 B; the result alone is 60 B" in answer.sentence
-    )
+    said = f"The scripted variant peaks at {scripted or 0:.0f} B, the eager one at 240 B. The result alone takes 60 B."
+    assert answer.sentence == (said if scripted else "No number was measured for the scripted variant.")
 
 
 @pytest.mark.parametrize("differs", [None, "peak_memory", "retained", "gradients"])
@@ -48,7 +46,7 @@ def test_disabling_hooks_holds_where_any_byte_or_gradient_differs(differs: str |
         values["time", "plain", size], values["time", "hooks_disabled", size] = 1.0, disabled
     answer = claims.saved_tensors(of_one_session(values))
     assert answer.word == (HOLDS if differs else FAILS)
-    assert ("8.0 and 7.0" if differs else "in all 2 scripts; times are 0.99 to 1.03 of plain's") in answer.sentence
+    assert ("is 8.0 and 7.0" if differs else "in all 2 scripts. The time is 0.99 to 1.03 times") in answer.sentence
     assert claims.saved_tensors(of_one_session({})).word == UNKNOWN
 
 
@@ -97,7 +95,10 @@ def test_selection_is_decided_by_a_hundred_uses_and_shows_the_others() -> None:
         values["time", "index_reused", f"vector 1 % x {uses}"] = 1.0
     answer = claims.selection(of_one_session(values))
     assert answer.word == HOLDS
-    assert "12.0 (vector 1 % x 100), 1.0 (vector 1 % x 1), 5.0 (vector 1 % x 10)" in answer.sentence
+    assert answer.sentence == (
+        "A mask takes 12.0 (vector 1 % x 100) times as long as an index that is reused. "
+        "In other sizes it takes 1.0 (vector 1 % x 1) to 5.0 (vector 1 % x 10) times as long."
+    )
 
 
 def test_document_answers_release_by_release_from_the_medians_of_launches() -> None:
@@ -116,13 +117,13 @@ def test_document_answers_release_by_release_from_the_medians_of_launches() -> N
         "| [Scripting keeps intermediates out of memory](../questions/intersection.md) | holds | does not hold |"
         in text
     )
-    assert "  - v2.0.1 → v2.1.2, from *holds* to *does not hold*: m v2.1.2\n" in text
+    assert "  - v2.0.1 → v2.1.2, from *holds* to *does not hold*. m v2.1.2\n" in text
     assert "On v2.1.2\n\n- **Scripting keeps intermediates out of memory: does not hold.**" in text
     *_, row = claims.findings(history(launches), axis).splitlines()
     assert row == (
         "| [intersection](docs/questions/intersection.md) | Scripting keeps intermediates out of memory | "
         "Holds up to v2.0.1, does not hold since v2.1.2. | "
-        "Do not script it for memory: it peaks as eager does. Write it in place, or compile it. |"
+        "Do not script it to save memory: its peak equals that of eager. Use in-place operations, or compile it. |"
     )
 
 
@@ -193,7 +194,7 @@ def test_what_a_claim_depends_on_is_what_decides_it() -> None:
         assert asked.metrics - {"time"} <= set(metrics), question
 
 
-def test_a_release_without_a_number_of_a_question_cannot_be_told_there() -> None:
+def test_a_release_without_a_number_of_a_question_is_inconclusive_there() -> None:
     def launch(release: str, benchmark: str, case: Case) -> Launch:
         about = (release, release, "release-py3.11", benchmark, "1", release)
         return Launch("s", 1, *about, 1.0, {}, (case,))
@@ -208,5 +209,5 @@ def test_a_release_without_a_number_of_a_question_cannot_be_told_there() -> None
         "v2.1.0": UNKNOWN,
     }
     table = claims.findings(found, axis)
-    assert "Holds up to v2.0.1, can't tell since v2.1.0." in table
+    assert "Holds up to v2.0.1, inconclusive since v2.1.0." in table
     assert "TorchScript stalls" not in table

@@ -254,7 +254,7 @@ def test_malformed_record_is_a_sentence_and_costs_no_other_case(warned: list[str
     told = [recording.told_of(TIME, i, answer([1, 1, 1, 1])) for i in (0, 1)]
     assert [each.facts for each in told] == [{}, {"found": {"time": [0.5]}}]
     assert len(warned) == 1
-    assert "'eager' 'small' is left out" in warned[0]
+    assert "'eager' 'small' is skipped" in warned[0]
 
 
 def test_what_a_case_prints_is_output_and_nothing_else() -> None:
@@ -502,7 +502,7 @@ def test_torn_last_line_is_left_out_and_the_next_launch_begins_a_new_one(tmp_pat
     append_launches(path, [some_launch("aa"), some_launch("bb")])
     path.write_bytes(path.read_bytes()[:-40])
     assert [launch.launch for launch in stored(tmp_path)] == ["aa"]
-    assert [f"{path}, line 2 is left out" in sentence for sentence in warned] == [True]
+    assert [f"{path}, line 2 is skipped" in sentence for sentence in warned] == [True]
     append_launches(path, [some_launch("cc")])
     assert [launch.launch for launch in stored(tmp_path)] == ["aa", "cc"]
 
@@ -533,7 +533,7 @@ def test_foreign_line_is_left_out_and_named(tmp_path: Path, warned: list[str], g
     append_launches(path, [some_launch("bb")])
     assert [launch.launch for launch in stored(tmp_path)] == ["aa", "bb"]
     assert len(warned) == 1
-    assert f"{path}, line 2 is left out: " in warned[0]
+    assert f"{path}, line 2 is skipped: " in warned[0]
 
 
 def test_only_the_asked_machines_launches_are_read(tmp_path: Path) -> None:
@@ -671,4 +671,4 @@ def test_line_that_is_no_environment_is_left_out_and_named(tmp_path: Path, warne
     recorded.save(str(tmp_path))
     newest = read_environment(tmp_path, MACHINE["machine"], "v2.0.1", ENVIRONMENT)
     assert newest["torch"] == "2.0.1+cpu"
-    assert f"{path}, line 1 is left out: it is no environment." in warned
+    assert f"{path}, line 1 is skipped: it is no environment." in warned

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import pickle
 import struct
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from recorder import Refused
+from recorder import Refused, record
 from recorder.build import Built, Wheel, build, compile_bodies, find_wheel, link, redirection_source, stub_source
 from recorder.cards import DEVICES, cards, members, source
 from recorder.environments import create, packages
@@ -161,6 +162,23 @@ def test_a_result_that_is_read_is_refused_unless_it_decides_nothing(program: Pro
     body = "void *a; int back; cudaMalloc(&a, 4); launch(); cudaMemcpyAsync(&back, a, 4, 2, NULL);"
     assert "read 4 bytes back from the device after a kernel" in program(body)["refused"]
     assert "refused" not in program(body, reads_by_design="saved tensors come back")
+
+
+class OfWordsAndFrame(Exception):
+    """As torch._dynamo's BackendCompilerFailed: pickle cannot make it again."""
+
+    def __init__(self, words: str, frame: object) -> None:
+        super().__init__(words)
+
+
+@pytest.mark.parametrize("error", [ValueError("no such kernel"), OfWordsAndFrame("no such kernel", None)])
+def test_what_a_release_raises_reaches_the_process_that_asked(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "unanswered", lambda: "")
+    with pytest.raises(Exception, match="no such kernel") as raised, record.explained():
+        raise error
+    assert "no such kernel" in str(pickle.loads(pickle.dumps(raised.value)))
 
 
 @pytest.mark.parametrize("change", ["cudaMemcpyAsync(a, a, 4, 3, NULL);", "cudaMemset(a, 1, 4);"])

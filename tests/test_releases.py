@@ -243,7 +243,7 @@ def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Comm
     assert process.wait(timeout=60) == 130
     kept = stored.read_text(encoding="utf-8")
     answer = command("torch-history", *arguments)
-    assert "Going on with session" in answer.stdout
+    assert "Continuing session" in answer.stdout
     assert stored.read_text(encoding="utf-8").startswith(kept)
     for release in ("v2.0.1", "v2.15.0"):
         first = [

@@ -228,7 +228,7 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: W
     assert verdicts["'slower'"] is Verdict.SLOWER
     assert verdicts["'even'"] is Verdict.SAME
     text = said.export_text()
-    assert "times are decided" in text
+    assert "times are conclusive" in text
     assert "of the budget are left" in text
 
 
@@ -332,7 +332,7 @@ def test_before_it_asks_a_session_waits_for_a_calm_moment_for_half_of_its_budget
     world.busy_before, world.noise = {0, 10, 12}, 0.001
     make(budget=120.0).measure(said)
     assert world.waits == [(0, 60.0), (10, 20.0)]
-    assert "Waited 60 s in all" in said.export_text()
+    assert "Waited 60 s in total" in said.export_text()
 
 
 def test_where_others_came_in_beside_a_steady_time_that_release_is_asked_again(
@@ -370,7 +370,7 @@ def test_only_a_cpu_and_one_thread_are_shared(make: Make, monkeypatch: pytest.Mo
     for name, value in (("device", "cuda"), ("threads", 2)):
         with monkeypatch.context() as patched:
             patched.setitem(Machine.load(machine_name=None, interactive=False).__dict__, name, value)
-            with pytest.raises(SessionError, match="--beside is for a CPU and one thread"):
+            with pytest.raises(SessionError, match="--alongside needs a CPU and one thread"):
                 make(shares=True)
 
 

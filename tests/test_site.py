@@ -48,7 +48,7 @@ def test_a_publish_that_fails_leaves_the_site_as_it_was(site: Path, tmp_path: Pa
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     answer = publish(copy, "--results-dir", str(tmp_path / "nothing-here"))
     assert answer.returncode == 1
-    assert "holds no launches to publish" in answer.stderr
+    assert "contains no launches to publish" in answer.stderr
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".publishing")] == []
 

@@ -361,8 +361,8 @@ def test_times_of_all_sessions_are_drawn_on_the_scale_of_the_newest(changed: Cal
         assert point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
     assert max(expected["variant_0"][release["tag"]] for release in lane["releases"][:9]) < 1.05 * 1.2
     said = page.locator("figcaption").first.text_content()
-    assert "on the scale of the newest" in said
-    assert "Nothing ties 2 releases to it" in said
+    assert "are scaled to the newest one" in said
+    assert "2 releases are not connected to it" in said
     table = table_of(page)
     assert table["variant_1"]["v1.0.0"] == human(expected["variant_1"]["v1.0.0"], "seconds")
     page.get_by_label("Times").select_option("raw")
@@ -372,7 +372,7 @@ def test_times_of_all_sessions_are_drawn_on_the_scale_of_the_newest(changed: Cal
     assert {(point["variant"], point["release"]): point["value"] for point in drawn(page)} == {
         (variant, tag): value for variant, of in raw.items() for tag, value in of.items()
     }
-    assert "scale of the newest" not in page.locator("figcaption").first.text_content()
+    assert "scaled to the newest" not in page.locator("figcaption").first.text_content()
 
 
 @browser
@@ -380,7 +380,7 @@ def test_counts_have_no_scale(site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=PEAK, size="small")
     drawn(page)
     assert page.get_by_label("Times").count() == 0
-    assert "scale of the newest" not in page.locator("figcaption").first.text_content()
+    assert "scaled to the newest" not in page.locator("figcaption").first.text_content()
 
 
 @browser
@@ -758,7 +758,7 @@ def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
 def test_a_claims_picture_leads_to_its_series(site: Path, page: Any) -> None:
     show(page, site, "claims")
     picture = data_of(site)["claims"][0]["picture"]
-    page.get_by_role("link", name="Look closer: the series itself").first.click()
+    page.get_by_role("link", name="The series in detail").first.click()
     ready(page)
     assert keys_of(page.url)["benchmark"] == picture["benchmark"]
     assert {point["variant"] for point in drawn(page)} == set(picture["variants"])

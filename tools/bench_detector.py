@@ -46,13 +46,13 @@ CHOICES = (0.05, 0.03, 0.02)
 
 CONTRADICTIONS = """## Agreement with the verdicts
 
-These are the told changes of the committed results. *Contradict* counts those that a verdict on two releases measured
+These are the reported changes of the committed results. *Contradict* counts those that a verdict on two releases measured
 together denies:
 
 - a step whose pair is SAME or opposite;
 - an excursion that did not leave, or did not come back;
 - a drift that is SAME from end to end, whose pairs together point elsewhere, of which one pair carries half, or within
-  which an opposite change was decided and not told.
+  which an opposite change was decided but not reported.
 
 The last column counts verdicts on neighbours that differ from those of `compare`.
 """
@@ -61,7 +61,7 @@ FOUND = """## Quiet and planted series
 
 Every time of the committed results is put on one level, in its own rounds. Its noise is drawn from what releases and
 rounds leave of its own launches: of the same session, or of all its sessions. A step is planted at one release of each.
-It is found if it is told at exactly this release, upwards. *Alarm* counts quiet series in which anything is told.
+It is found if it is reported at exactly this release, upwards. *Alarm* counts quiet series in which anything is reported.
 Steady series are times that a process can repeat, with a margin of 4 %. Single calls have a margin of 25 %.
 """
 

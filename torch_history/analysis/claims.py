@@ -34,11 +34,11 @@ CAUSES = 3
 """Sentences at most that tell why an answer changed."""
 
 NO_CAUSE = (
-    "No step of what it depends on was found there: the numbers lie near where the answer changes, or no session ties the "
-    "two releases."
+    "No step was found in the numbers that decide it. Either they are close to the limit between two answers, or no session "
+    "measured both releases."
 )
 
-HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "can't tell"
+HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Numbers:
 
 
 def _missing(what: str) -> Answer:
-    return Answer(UNKNOWN, f"{what} has no number here.")
+    return Answer(UNKNOWN, f"No number was measured for {what}.")
 
 
 def intersection(numbers: Numbers) -> Answer:
@@ -88,8 +88,8 @@ def intersection(numbers: Numbers) -> Answer:
     scripted, eager = numbers("peak_memory", "scripted", size), numbers("peak_memory", "eager", size)
     if scripted is None or eager is None:
         return _missing("eager or scripted")
-    peaks = f"Scripted peaks at {human(scripted, 'bytes')}, eager at {human(eager, 'bytes')}"
-    said = f"{peaks}; the result alone is {human(eager / 4, 'bytes')}."
+    peaks = f"The scripted variant peaks at {human(scripted, 'bytes')}, the eager one at {human(eager, 'bytes')}"
+    said = f"{peaks}. The result alone takes {human(eager / 4, 'bytes')}."
     return Answer(HOLDS if 4 * scripted <= eager else FAILS, said)
 
 
@@ -103,13 +103,16 @@ def saved_tensors(numbers: Numbers) -> Answer:
         for metric in ("peak_memory", "retained", "gradients"):
             plain, disabled = (numbers(metric, variant, size) for variant in ("plain", "hooks_disabled"))
             if plain != disabled:
-                differing.append(f"{metric.replace('_', ' ')} of {size}: {plain} and {disabled}")
+                differing.append(f"{metric.replace('_', ' ')} of {size} is {plain} and {disabled}")
     if differing:
-        return Answer(HOLDS, f"Plain and with hooks disabled, {'; '.join(differing)}.")
+        return Answer(HOLDS, f"With hooks and without them, {'; '.join(differing)}.")
     times = [numbers.ratio("time", size, "hooks_disabled", "plain") for size in sizes]
     known = [ratio for ratio in times if ratio is not None]
-    said = f"Peak, retained bytes and gradients are those of plain, to the byte, in all {len(sizes)} scripts"
-    return Answer(FAILS, f"{said}; times are {min(known):.2f} to {max(known):.2f} of plain's." if known else f"{said}.")
+    said = (
+        f"Peak memory, retained bytes and gradients are exactly those of the plain variant in all {len(sizes)} scripts."
+    )
+    ratio = f" The time is {min(known):.2f} to {max(known):.2f} times that of the plain variant." if known else ""
+    return Answer(FAILS, f"{said}{ratio}")
 
 
 def warm_up(numbers: Numbers) -> Answer:
@@ -119,13 +122,13 @@ def warm_up(numbers: Numbers) -> Answer:
         found = [numbers("worst_over_median", variant, size) for size in numbers.sizes("worst_over_median", variant)]
         known = [ratio for ratio in found if ratio is not None]
         if not known:
-            return _missing(variant)
+            return _missing(f"the {variant} variant")
         worst[variant] = max(known)
     said = ", ".join(f"{variant} {ratio:.1f}" for variant, ratio in worst.items())
     script = max(worst["scripted"], worst["traced"])
     stalled = script > 2 * max(STALL, worst["eager"])
     word = HOLDS if stalled else FAILS if script <= STALL else UNKNOWN
-    return Answer(word, f"The slowest call after the first takes so many medians: {said}.")
+    return Answer(word, f"Slowest later call, in multiples of the median call: {said}.")
 
 
 def batching(numbers: Numbers) -> Answer:
@@ -133,7 +136,7 @@ def batching(numbers: Numbers) -> Answer:
     ratios = {
         size: numbers.ratio("time", size, "vstack_rows", "flat_buffer") for size in numbers.sizes("time", "vstack_rows")
     }
-    return _by_time(ratios, "A tensor per row takes so many times as long as one flat buffer")
+    return _by_time(ratios, "One tensor per row", "one flat buffer")
 
 
 def _selection_by_waits(numbers: Numbers) -> Answer:
@@ -162,20 +165,32 @@ def selection(numbers: Numbers) -> Answer:
         return _selection_by_waits(numbers)
     return _by_time(
         {size: ratio for size, ratio in ratios.items() if size.endswith(" x 100")},
-        "Selecting by the mask takes so many times as long as by an index that is made once",
+        "A mask",
+        "an index that is reused",
         {size: ratio for size, ratio in ratios.items() if not size.endswith(" x 100")},
     )
 
 
-def _by_time(deciding: dict[str, float | None], words: str, others: dict[str, float | None] | None = None) -> Answer:
+def _by_time(
+    deciding: dict[str, float | None], slow: str, quick: str, others: dict[str, float | None] | None = None
+) -> Answer:
+    """Whether `slow` takes longer than `quick` in the sizes that decide; the sentence names the extremes of them and, after
+    them, of the other sizes."""
     known = {size: ratio for size, ratio in deciding.items() if ratio is not None}
     if not known:
         return _missing("this comparison")
     shows = any(ratio > CLEARLY for ratio in known.values())
     refutes = any(ratio <= LEVEL for ratio in known.values())
     word = {(True, False): HOLDS, (True, True): PARTLY, (False, True): FAILS, (False, False): UNKNOWN}[shows, refutes]
-    shown = {**known, **{size: ratio for size, ratio in (others or {}).items() if ratio is not None}}
-    return Answer(word, f"{words}: {', '.join(f'{ratio:.1f} ({size})' for size, ratio in shown.items())}.")
+    said = f"{slow} takes {_extremes(known)} times as long as {quick}."
+    rest = {size: ratio for size, ratio in (others or {}).items() if ratio is not None}
+    return Answer(word, f"{said} In other sizes it takes {_extremes(rest)} times as long." if rest else said)
+
+
+def _extremes(ratios: Mapping[str, float]) -> str:
+    """`1.3 (rows 50 %) to 13.1 (vector 1 %)`: the least and the largest with their sizes."""
+    least, most = (of(ratios, key=ratios.__getitem__) for of in (min, max))
+    return " to ".join(f"{ratios[size]:.1f} ({size})" for size in dict.fromkeys((least, most)))
 
 
 @dataclass(frozen=True)
@@ -198,8 +213,8 @@ CLAIMS: dict[str, Claim] = {
         intersection,
         (("peak_memory",), ("eager", "scripted")),
         {
-            HOLDS: "Script it where memory is short; look again after an upgrade: it is the wheel's fuser that does it.",
-            FAILS: "Do not script it for memory: it peaks as eager does. Write it in place, or compile it.",
+            HOLDS: "Script it where memory is short. Check again after an upgrade, because the fuser in the wheel does it.",
+            FAILS: "Do not script it to save memory: its peak equals that of eager. Use in-place operations, or compile it.",
         },
         "peak_memory",
         ("eager", "scripted", "compiled", "in_place"),
@@ -209,9 +224,9 @@ CLAIMS: dict[str, Claim] = {
         saved_tensors,
         (("peak_memory", "retained", "gradients"), ("plain", "hooks_disabled")),
         {
-            HOLDS: "It changes what is saved here: look at which script and which number before relying on it.",
-            FAILS: "Do not use it for memory: it forbids hooks, it saves nothing. Where no gradient is wanted use no_grad "
-            "or inference_mode, else a checkpoint or save_on_cpu.",
+            HOLDS: "It changes what is saved. Check which script and which metric differ before you rely on it.",
+            FAILS: "Do not use it to save memory: it forbids hooks, but saves nothing. If no gradient is needed, use "
+            "no_grad or inference_mode. Otherwise use a checkpoint or save_on_cpu.",
         },
         "peak_memory",
         ("plain", "hooks_disabled", "no_grad", "checkpoint"),
@@ -222,8 +237,8 @@ CLAIMS: dict[str, Claim] = {
         warm_up,
         (("worst_over_median", "worst_call", "second_call"), ("scripted", "traced", "eager")),
         {
-            HOLDS: "Warm every shape up before serving, or serve eagerly: eager has no such calls.",
-            FAILS: "TorchScript need not be left for its stalls; the second call is the one to warm up.",
+            HOLDS: "Warm up every shape before serving, or serve eagerly: eager has no such calls.",
+            FAILS: "Stalls are no longer a reason to avoid TorchScript. Warm up with two calls.",
         },
         "worst_over_median",
         ("eager", "scripted", "traced", "frozen"),
@@ -235,8 +250,8 @@ CLAIMS: dict[str, Claim] = {
         (("time",), ("vstack_rows", "flat_buffer")),
         {
             HOLDS: "Gather the rows in NumPy and make one tensor.",
-            PARTLY: "Gather the rows in NumPy and make one tensor where rows are many and short.",
-            FAILS: "Write what reads best: a tensor per row costs no more.",
+            PARTLY: "Gather the rows in NumPy and make one tensor if rows are many and short.",
+            FAILS: "Write what reads best: one tensor per row costs no more.",
         },
         "time",
         ("vstack_rows", "stack_rows", "numpy_stack", "flat_buffer"),
@@ -247,9 +262,9 @@ CLAIMS: dict[str, Claim] = {
         selection,
         (("time",), ("mask", "index_reused")),
         {
-            HOLDS: "Turn a mask that is used again into an index once.",
-            PARTLY: "Turn a mask that is used again into an index once where it selects little.",
-            FAILS: "Select by the mask: an index that is made once is no faster.",
+            HOLDS: "If a mask is used more than once, convert it to an index first.",
+            PARTLY: "If a mask is used more than once and selects little, convert it to an index first.",
+            FAILS: "Select by the mask: a reused index is no faster.",
         },
         "time",
         ("mask", "masked_select", "nonzero_each_time", "index_reused"),
@@ -258,12 +273,12 @@ CLAIMS: dict[str, Claim] = {
 }
 """Question -> its claim."""
 
-UNDECIDED = "It cannot be told here: {sentence} Measure it on your own machine."
+UNDECIDED = "The results here are inconclusive. {sentence} Measure it on your own machine."
 
 
 def answers(found: History) -> dict[str, dict[str, Answer]]:
     """Question -> release -> its answer, for what one environment measured. A release without a number of a question has
-    an answer as well: that it cannot be told there."""
+    an answer as well: that it is inconclusive there."""
     values: dict[str, dict[str, dict[tuple[str, str, str], dict[str, list[float]]]]]
     values = defaultdict(lambda: defaultdict(dict))
     measured = list(dict.fromkeys(release for of in found.values() for release in of))
@@ -315,7 +330,7 @@ class Turn:
 
 def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable[tuple[Step, str]]) -> list[Turn]:
     """Where the answers of a claim, (release, word) oldest first, changed; `happened` are the lane's steps with their
-    sentences. A release that can't tell is passed over."""
+    sentences. A release without an answer is passed over."""
     position = {release: i for i, (release, _) in enumerate(answered)}
     metrics, variants = CLAIMS[question].depends_on
     moves: list[tuple[int, float, str]] = []
@@ -391,7 +406,7 @@ def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:
             size = " ".join(parameter.strip("'") for parameter in series.parameters[1:])
             numbers = [peak[-1] / 4 if peak else None for peak in peaks]
             data.append(
-                {"benchmark": series.benchmark, "size": size, "words": "the result's own bytes", "numbers": numbers}
+                {"benchmark": series.benchmark, "size": size, "words": "the bytes of the result", "numbers": numbers}
             )
     return data
 
@@ -406,7 +421,7 @@ def findings(found: History, axis: Axis) -> str:
         "| [{question}](docs/questions/{question}.md) | {words} | {summary} | {advice} |".format(**claim)
         for claim in as_data(words, found)
     ]
-    return "\n".join(["| question | the claim under test | measured | so, today |", "|---|---|---|---|", *rows])
+    return "\n".join(["| question | claim | result | advice |", "|---|---|---|---|", *rows])
 
 
 Tell = Callable[[list[Step], History, str], Sequence[str]]
@@ -416,8 +431,8 @@ Tell = Callable[[list[Step], History, str], Sequence[str]]
 def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell) -> str:
     """docs/generated/answers.md: each claim release by release, when and why it changed, and a sentence for the newest."""
     parts = [
-        "# The claims, release by release\n\nMade from the launches in `results/` by `torch-history document`; not edited "
-        "by hand. How each answer is decided stands in `torch_history/analysis/claims.py`.\n"
+        "# The claims, release by release\n\n`torch-history document` writes this page from `results/`. Each question's "
+        "page in [docs/questions](../questions) says how its answer is decided.\n"
     ]
     for machine, launches in launches_of.items():
         launches = list(launches)
@@ -451,4 +466,4 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell
 
 
 def _of_turn(turn: Turn) -> str:
-    return f"{turn.old} → {turn.new}, from *{turn.before}* to *{turn.after}*: {escape(turn.why)}"
+    return f"{turn.old} → {turn.new}, from *{turn.before}* to *{turn.after}*. {escape(turn.why)}"

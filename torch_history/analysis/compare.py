@@ -109,9 +109,9 @@ def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
     recorder counted is named. Raises CannotCompare."""
     machines = machines_in(results_dir)
     if not machines:
-        raise CannotCompare(f"{results_dir} holds no launches: measure first with `torch-history run`.")
+        raise CannotCompare(f"{results_dir} contains no launches. Measure first with `torch-history run`.")
     if asked and asked not in machines:
-        raise CannotCompare(f"There are no results of a machine '{asked}'; there are {', '.join(machines)}.")
+        raise CannotCompare(f"There are no results of a machine '{asked}'. There are results of {', '.join(machines)}.")
     if asked or here in machines:
         return asked or here
     ran = [name for name in machines if _device(results_dir, name) != "recorder"]
@@ -119,7 +119,7 @@ def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
         return (ran or machines)[0]
     if len(machines) > 1:
         raise CannotCompare(
-            f"There are no results of this machine, {here}; name one with --machine: {', '.join(machines)}."
+            f"There are no results of this machine, {here}. Name one with --machine: {', '.join(machines)}."
         )
     return machines[0]
 
@@ -135,7 +135,7 @@ def find(
 ) -> Comparison:
     """Compares two tags by what is stored. Raises CannotCompare, in a sentence that names what there is."""
     if old == new:
-        raise CannotCompare(f"{old} was named twice: name two releases.")
+        raise CannotCompare(f"{old} was named twice. Name two releases.")
     wanted = [_plain_name(name) for name in questions], [_plain_name(name) for name in metrics]
     stored = list(read_launches(results_dir, machine, environment, wanted[0]))
     theirs = [launch for launch in stored if launch.release in (old, new)]
@@ -149,8 +149,8 @@ def find(
     if not found.changes:
         had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
         raise CannotCompare(
-            f"{old} and {new} have nothing in common: of {old} there is {had[0] or 'nothing'}, of {new} "
-            f"{had[1] or 'nothing'}, and no question in both in the same size and version."
+            f"{old} and {new} have nothing in common. {old} has {had[0] or 'no question'}, and {new} has "
+            f"{had[1] or 'no question'}, but none in the same size and version."
         )
     return found
 
@@ -198,7 +198,7 @@ def _refuse_unknown(
 def _one_of(names: Iterable[str], known: set[str], what: str, where: str) -> None:
     for name in names:
         if name not in known:
-            raise CannotCompare(f"There is no {what} {name} {where}; there is {', '.join(_in_order(known)) or 'none'}.")
+            raise CannotCompare(f"There is no {what} {name} {where}. Known: {', '.join(_in_order(known)) or 'none'}.")
 
 
 def _in_order(names: set[str]) -> list[str]:
@@ -227,11 +227,14 @@ def _place(change: Change) -> tuple[int, bool, float]:
 
 # --- sentences
 
+POSSIBLE_CAUSE = "Possible cause: "
+"""Begins the sentence that names what else differs between two environments: evidence that is weaker than `because`."""
+
 
 def sentence(change: Change, because: str = "") -> str:
     """`selection time, mask rows: SLOWER by 9 % (7 to 11 %), because the number of operators went from 1 to 9.`"""
     series, unit = change.series, change.series.unit
-    said = f"{series.words}: {change.verdict.words}"
+    said = f"{series.words}: {change.verdict.shown}"
     numbers = f"from {human(change.old, unit)} to {human(change.new, unit)}"
     if change.verdict is Verdict.FIXED:
         said += f" at {human(change.new, unit)}; before, {change.reason}"
@@ -248,7 +251,9 @@ def sentence(change: Change, because: str = "") -> str:
     else:
         said += f", {numbers}"
     said = " ".join(said.split()).rstrip(".")
-    return f"{said}{f', {because}' if because else ''}."
+    certain, is_possible, facts = because.partition("perhaps because ")
+    said += f", {certain.rstrip(': ')}" if certain else ""
+    return f"{said}. {POSSIBLE_CAUSE}{facts}." if is_possible else f"{said}."
 
 
 def _by_case(changes: Iterable[Change]) -> list[list[Change]]:
@@ -272,7 +277,7 @@ def _of_case(changes: Sequence[Change], why: Mapping[Series, str]) -> str:
     question = first.series.question.replace("_", " ")
     parameters = first.series.words.partition(", ")[2]
     reason = " ".join(first.reason.split()).rstrip(".")
-    return f"{question} {parameters}: {first.verdict.words}: {reason} ({metrics})."
+    return f"{question} {parameters}: {first.verdict.shown}: {reason} ({metrics})."
 
 
 def tell(steps: Iterable[Step], found: History, results_dir: Path, machine: str) -> list[str]:
@@ -307,7 +312,7 @@ def told(
             because = why({**beside, series: change}.values(), before, after, device).get(series, "")
         where = {
             Kind.STEP: f"{step.new}",
-            Kind.EXCURSION: " to ".join(dict.fromkeys((step.new, step.until))) + ", recovered since",
+            Kind.EXCURSION: " to ".join(dict.fromkeys((step.new, step.until))) + ", then recovered",
             Kind.DRIFT: f"slowly from {step.old} to {step.new}",
         }[step.kind]
         sentences.append(" ".join(filter(None, [f"{where}: {sentence(change, because)}", _net(step)])))
@@ -379,17 +384,17 @@ def _untold(change: Change) -> str:
     if change.reason:
         return f": {change.reason}"
     if change.detectable is None:
-        return ": one launch is no evidence of a time; measure two or more"
+        return ": a single launch is no evidence of a time; measure at least two"
     if change.detectable > UNSEEN:
         launches, spread = sum(change.launches), 100 * (change.spread or 0)
-        return f": {launches} launches that spread by {spread:.0f} % could not show even a tenfold change"
-    return f" ({_interval(change)}): a change {_by(change.detectable)} could have been seen"
+        return f": {launches} launches with a spread of {spread:.0f} % would not show even a tenfold change"
+    return f" ({_interval(change)}): a change {_by(change.detectable)} would have been detected"
 
 
 def summary(comparison: Comparison) -> list[str]:
     """The counts, what these times could have shown, and with what the verdicts were made."""
     tally = Counter(change.verdict for change in comparison.changes)
-    counted = [f"{tally[verdict]} {verdict.words}" for verdict in Verdict if tally[verdict]]
+    counted = [f"{tally[verdict]} {verdict.shown}" for verdict in Verdict if tally[verdict]]
     lines = [
         f"{comparison.old} -> {comparison.new} on {comparison.machine}, {comparison.environment}: {', '.join(counted)}."
     ]
@@ -401,21 +406,23 @@ def summary(comparison: Comparison) -> list[str]:
     single = [change for change in times if change.confidence is None and not change.reason]
     if comparison.looked_at:
         lines.append(
-            f"Times are judged at a margin of {100 * MARGIN:.0f} %, calls that are made once at one of "
-            f"{100 * CALL_MARGIN:.0f} %; of those called changed, at most "
-            f"{100 * FALSE_RATE:.0f} % are expected not to have changed at all ({comparison.looked_at} series)."
+            f"{comparison.looked_at} times were compared, with a margin of {100 * MARGIN:.0f} % "
+            f"({100 * CALL_MARGIN:.0f} % for single calls). "
+            f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
         )
     if disturbed := sum(change.disturbed for change in times):
-        lines.append(f"{disturbed} of their numbers were taken while the machine was disturbed, on all releases alike.")
+        lines.append(
+            f"{disturbed} of their launches ran while the machine was disturbed, which affects all releases alike."
+        )
     if single:
         _, is_lane, python = comparison.environment.partition("release-py")
         lane = f"--lane {python} " if is_lane else ""
         lines.append(
-            f"{len(single)} times have a single launch of one release, which is no evidence: "
-            f"`torch-history run {lane}--launches 5 {comparison.old} {comparison.new}`."
+            f"{len(single)} times have a single launch of one release, which is no evidence. "
+            f"Measure more: `torch-history run {lane}--rounds 5 {comparison.old} {comparison.new}`."
         )
     if comparison.one_sided:
-        lines.append(f"{comparison.one_sided} series were measured in one of the two only.")
+        lines.append(f"{comparison.one_sided} series were measured on only one of the two releases.")
     if comparison.moved:
         lines.append(f"The environments differ: {in_words(comparison.moved)}.")
     return lines
@@ -425,7 +432,7 @@ def text(comparison: Comparison, everything: bool, failed: Sequence[Change] = ()
     """A sentence per changed series, of all others too where `everything` is asked for, and the summary last."""
     shown = comparison.changes if everything else comparison.changed
     lines = [_of_case(changes, comparison.why) for changes in _by_case(shown)]
-    lines = lines or ["Nothing changed that could be told."]
+    lines = lines or ["No change was detected."]
     return "\n".join([*lines, "", *summary(comparison), *_failure(failed)])
 
 
@@ -442,26 +449,26 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
     parts = [f"### PyTorch {escape(comparison.old)} → {escape(comparison.new)}\n"]
     end = "  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)]) + "\n"
     command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
-    command = escape(f"{command} --environment {comparison.environment} --all")
+    command = escape(f"{command} --lane {comparison.environment} --all")
     groups: dict[Verdict, list[Change]] = defaultdict(list)
     for change in comparison.changes if everything else comparison.changed:
         groups[change.verdict].append(change)
     if not comparison.changed:
-        parts.append("Nothing changed that could be told.\n")
+        parts.append("No change was detected.\n")
     room = MOST_CHARACTERS - _ROOM_FOR_WORDS - min(len(end), _MOST_OF_THE_END) - 2 * len(command)
     left_out = 0
     for verdict, changes in groups.items():
         table, fitting = _table(comparison, changes, room)
         left_out += len(changes) - fitting
         if fitting:
-            parts.append(f"**{escape(verdict.words)}** ({len(changes)})\n\n{table}")
+            parts.append(f"**{escape(verdict.shown)}** ({len(changes)})\n\n{table}")
             room -= len(parts[-1])
     if left_out:
-        parts.append(f"{left_out} rows are left out here, so that this stays short enough to be sent: {command}\n")
+        parts.append(f"{left_out} rows are omitted to keep this short enough to send. To see them: {command}\n")
     if comparison.rest and not everything:
-        tally = Counter(change.verdict.words for change in comparison.rest)
+        tally = Counter(change.verdict.shown for change in comparison.rest)
         counted = ", ".join(f"{count} {escape(words)}" for words, count in tally.items())
-        parts.append(f"Not listed: {counted}. Each of them: {command}\n")
+        parts.append(f"Not listed: {counted}. To list them: {command}\n")
     parts.append(end if len(end) <= _MOST_OF_THE_END else f"{end[:_MOST_OF_THE_END].rpartition(' ')[0]} …\n")
     return "\n".join(parts)
 
@@ -486,7 +493,7 @@ def _row(comparison: Comparison, change: Change) -> str:
     unit = change.series.unit
     told = change.verdict is not Verdict.CANT_TELL or change.old is None
     reason = comparison.why.get(change.series, "") or (change.reason if told else _untold(change).partition(": ")[2])
-    cells = [change.series.words, change.verdict.words, ratio, human(change.old, unit), human(change.new, unit), reason]
+    cells = [change.series.words, change.verdict.shown, ratio, human(change.old, unit), human(change.new, unit), reason]
     return "| " + " | ".join(map(escape, cells)) + " |"
 
 
@@ -583,11 +590,11 @@ def parse_fail_on(asked: str) -> dict[str, float]:
     for part in asked.split(","):
         kind, colon, threshold = (word.strip() for word in part.partition(":"))
         if kind not in (*FAIL_ON, "broke"):
-            raise ValueError(f"'{kind}' is no kind to fail on; there are {', '.join([*FAIL_ON, 'broke'])}.")
+            raise ValueError(f"--fail-on does not know '{kind}'. It knows {', '.join([*FAIL_ON, 'broke'])}.")
         if kind == "broke" and colon:
-            raise ValueError("'broke' takes no threshold: a number is there or it is not.")
+            raise ValueError("'broke' takes no threshold, because a number either exists or does not.")
         if colon and not re.fullmatch(r"\d+(\.\d+)?\s*%?", threshold):
-            raise ValueError(f"'{threshold}' is no threshold: write per cent, such as {kind}:5%.")
+            raise ValueError(f"'{threshold}' is not a threshold. Write a percentage, such as {kind}:5%.")
         limits[kind] = float(threshold.rstrip("% ")) if colon else 0.0
     return limits
 

@@ -172,7 +172,7 @@ def unconnected(history: History, axis: Axis) -> list[str]:
         parts = _parts(_numbers(releases, axis)) if series.varies else []
         found.update(tuple(part) for part in parts if len(parts) > 1)
     return [
-        f"No session ties {', '.join(part)} to other releases in {count} series: times there are compared apart."
+        f"No session ties {', '.join(part)} to other releases in {count} series: times there are compared separately."
         for part, count in sorted(found.items(), key=lambda item: axis.position(item[0][0]))
     ]
 

@@ -73,7 +73,8 @@ Array = NDArray[np.float64]
 
 
 class Verdict(enum.Enum):
-    """A verdict and the word of its class: better, worse, same or can't tell."""
+    """A verdict as it is stored, and the word of its class: better, worse, same or can't tell. Both stand in JSON and in
+    addresses of the site, so neither changes; `shown` is what a person reads."""
 
     FASTER = ("FASTER", "better")
     SLOWER = ("SLOWER", "worse")
@@ -94,6 +95,14 @@ class Verdict(enum.Enum):
     @property
     def kind(self) -> str:
         return self.value[1]
+
+    @property
+    def shown(self) -> str:
+        return SHOWN.get(self.words, self.words)
+
+
+SHOWN = {"CAN'T TELL": "INCONCLUSIVE"}
+"""Stored verdict -> what a person reads in its place, here and on the site; all others are shown as they are stored."""
 
 
 WORDS = {verdict.words: verdict for verdict in Verdict}
@@ -573,7 +582,7 @@ def judge(series: Series, before: _Pairs, after: _Pairs) -> Change:
         return _exact(series, olds, news, counts)
     old, new = statistics.median(olds), statistics.median(news)
     ratio = math.exp(_mean_log(news) - _mean_log(olds))
-    said = "no round gave both a number, and no chain of rounds that share releases ties them"
+    said = "no round has a number for both, and no chain of rounds with common releases connects them"
     return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
 
 

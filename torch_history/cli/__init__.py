@@ -38,7 +38,7 @@ class _Sentences(click.Group):
 @click.group(cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="torch-history", message="%(prog)s %(version)s")
 def main() -> None:
-    """Which PyTorch release made your code slower, or hungrier?"""
+    """Which PyTorch release made your code slower, or made it use more memory?"""
     # A session in the background is asked to end by a signal, which must let it end the interpreters that it started.
     stop_on_signals()
 

@@ -49,7 +49,7 @@ def certify(release: str | None, interpreter: str) -> None:
     out.print(
         plain(
             f"{len(result.agreed)} cases agree, {len(result.differences)} numbers differ, "
-            f"{len(result.left_out)} cases are left out."
+            f"{len(result.left_out)} cases are skipped."
         )
     )
     out.print(plain(f"The certificate is {path}: commit it, whatever it says."))

@@ -85,22 +85,22 @@ def run(asked: Asked) -> bool:
     if own:
         conf.results_dir = str(own.folder / "results")
     if asked.shares and asked.removes:
-        raise SessionError("--prune removes what another lane may be measuring: leave it out, or --beside.")
+        raise SessionError("--prune removes environments that another lane may be using. Drop --prune or --alongside.")
     if request.device == "recorder":
         asked = _counting(asked)
     environment = _environment(asked, request, conf)
     releases = _releases(asked, request, found.axis, Path(conf.results_dir), environment, out)
     if not releases:
-        out.print("There is nothing new: this machine has measured the newest release of the lane.")
+        out.print("Nothing is new. This machine has measured the newest release of the lane.")
         return True
     env_dir = Path(conf.env_dir)
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
         session, ran = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
     if len(releases) == 1:
         _print_numbers(out, session)
-    out.print(f"Results lie in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
+    out.print(f"Results are in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
     if not ran:
-        out.print("Nothing ran: no case gave a number on any of these releases.")
+        out.print("Nothing ran. No case gave a number on any of these releases.")
     return ran
 
 
@@ -110,7 +110,7 @@ def _counting(asked: Asked) -> Asked:
         raise SessionError(NEVER_RECORDED.capitalize() + ".")
     if asked.budget or asked.shares or asked.interpreter:
         raise SessionError(
-            "Counts do not vary, so --budget, --beside and --installed mean nothing on the recorder: leave them out."
+            "Counts do not vary, so --budget, --alongside and --installed mean nothing on the recorder. Leave them out."
         )
     return replace(asked, only="counts")
 
@@ -121,7 +121,9 @@ def _environment(asked: Asked, request: Request, conf: Any) -> Any:
     if asked.interpreter is None:
         return environments.ReleaseEnvironment(conf, asked.lane, {}, {})
     if asked.releases:
-        raise SessionError("--installed measures the torch that is there; to record it under a release say --as.")
+        raise SessionError(
+            "--installed measures the torch that is installed, so it takes no RELEASES. Use --as to record it under one."
+        )
     return InstalledEnvironment(conf, _interpreter(asked.interpreter))
 
 
@@ -179,9 +181,9 @@ def _sessions(
         folder = own.folder / SESSIONS if own else None
         session = Session(conf, axis, plan, environment, asked.again, folder, asked.shares, request)
         if session.finished:
-            out.print(f"Session {session.id} has measured this already; measure anew with --again.")
+            out.print(f"Session {session.id} has already measured this. Use --again to measure it again.")
         else:
-            words = "Going on with" if session.resumed else "Starting"
+            words = "Continuing" if session.resumed else "Starting"
             out.print(f"{words} session {session.id} on {plain(session.machine.machine)}.")
             session.measure(out)
         ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
@@ -208,7 +210,7 @@ def calibrate(
         )
         calibration = read(path)
         click.echo(text(calibration))
-        out.print(f"What was measured lies in {plain(str(path))}.")
+        out.print(f"The measurements are in {plain(str(path))}.")
     return not calibration.missed
 
 
@@ -219,14 +221,14 @@ def _default_sizes(request: Request) -> tuple[str, ...]:
 def _seconds(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
     if match is None:
-        raise SessionError(f"'{text}' is no length of time: write 90s, 6m or 2h.")
+        raise SessionError(f"'{text}' is not a duration. Write 90s, 6m or 2h.")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def _interpreter(name: str) -> str:
     path = shutil.which(name)
     if path is None:
-        raise SessionError(f"There is no interpreter '{name}' on this machine: give its path with --python.")
+        raise SessionError(f"There is no interpreter '{name}' on this machine. Give its path with --python.")
     return path
 
 

@@ -12,9 +12,9 @@ import subprocess
 from pathlib import Path
 
 from contract.request import Request
+from recorder.cards import Card, cards
 
 from ..errors import UserError
-from .recorded import card_of
 
 
 def asked() -> Request:
@@ -59,13 +59,23 @@ def describe(request: Request | None = None) -> dict[str, str]:
         record["gpu"], record["driver"] = found[0]
     elif device == "cuda" and not named:
         raise UserError(
-            "A GPU was asked for and nvidia-smi names none that may be used, so its results would lie in the processor's "
+            "A GPU was asked for and nvidia-smi names none that may be used, so its results would be in the processor's "
             "folder. Install nvidia-smi and look at CUDA_VISIBLE_DEVICES, or name a folder with TORCH_HISTORY_MACHINE."
         )
     subject = record.get("gpu") or f"{record['cpu']} {record['num_cpu']} cores"
     words = f"{subject} {threads} threads" if threads != "1" else subject
     slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
     return {"machine": named or slug, **record}
+
+
+def card_of(key: str) -> Card:
+    """A card by its key in devices.toml, the default one where it is empty. Raises UserError where there is none."""
+    known = cards()
+    if not key:
+        return next(iter(known.values()))
+    if key not in known:
+        raise UserError(f"There is no card '{key}' to pretend; there are {', '.join(known)}. Choose one with --card.")
+    return known[key]
 
 
 def _pretended(request: Request) -> dict[str, str]:

@@ -25,7 +25,7 @@ def save_record(machine: Machine, results_dir: str) -> None:
         other, device = before.get("machine"), before.get("device")
         if other not in (machine.machine, None):
             raise util.UserError(
-                f"{path} is the record of another machine, {other}: rename that folder to {other}, or give this machine "
+                f"{path} is the record of another machine, {other}. Rename that folder to {other}, or give this machine "
                 "another name with TORCH_HISTORY_MACHINE."
             )
         ours = vars(machine).get("device")
@@ -43,7 +43,7 @@ def remember(name: str, record: dict[str, str], _path: str | None = None) -> Non
     try:
         known = read_object(path) if path.exists() else {}
     except ValueError as error:
-        log.warning(f"{path} is kept as {set_aside(path)} and begun anew: {error}.")
+        log.warning(f"{path} was damaged: {error}. It is kept as {set_aside(path)}, and a new one was started.")
         known = {}
     _write(path, {**known, name: record}, MachineCollection.api_version)
 

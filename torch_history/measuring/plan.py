@@ -63,7 +63,7 @@ def measurable(releases: list[Release], python: str) -> tuple[list[Release], lis
     """Those of `releases` with a wheel for `python`, and one sentence for each that has none."""
     able = [release for release in releases if python in release.pythons]
     skipped = [
-        f"{release.tag} is left out: it has no wheel for Python {python}, only for {', '.join(release.pythons)}."
+        f"{release.tag} is skipped: it has no wheel for Python {python}, only for {', '.join(release.pythons)}."
         for release in releases
         if release not in able
     ]
@@ -88,7 +88,7 @@ def chosen(
     able, skipped = measurable(wanted, lane)
     if not able:
         raise SessionError(
-            " ".join(skipped) + f" Nothing is left to measure in lane {lane}: choose another with --lane."
+            " ".join(skipped) + f" Nothing is left to measure in lane {lane}. Choose another one with --lane."
         )
     if not specs:
         return able[-2:]
@@ -99,7 +99,7 @@ def chosen(
         and len(able) == 1
         and (before := measurable(list(axis.releases[: axis.position(able[0].tag)]), lane)[0])
     ):
-        tell(f"{before[-1].tag} comes along, so that one session holds what is compared.")
+        tell(f"{before[-1].tag} is measured as well, so that one session contains both releases.")
         return [before[-1], *able]
     return able
 

@@ -7,10 +7,8 @@ from typing import Any
 
 from recorder import Refused
 from recorder.build import DROPPED, Built, build
-from recorder.cards import Card, cards
 from recorder.environments import create
 
-from ..errors import UserError
 from ..releases.axis import Release
 from ..releases.environments import ReleaseEnvironment
 
@@ -39,13 +37,3 @@ class RecorderEnvironment(ReleaseEnvironment):
         kept = {name: value for name, value in super().surroundings(inherited).items() if name not in DROPPED}
         built = self._built.get(self._selected or "")
         return {**kept, **built.variables(self._card)} if built else kept
-
-
-def card_of(key: str) -> Card:
-    """A card by its key in devices.toml, the default one where it is empty. Raises UserError where there is none."""
-    known = cards()
-    if not key:
-        return next(iter(known.values()))
-    if key not in known:
-        raise UserError(f"There is no card '{key}' to pretend; there are {', '.join(known)}. Choose one with --card.")
-    return known[key]

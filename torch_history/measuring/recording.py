@@ -83,7 +83,7 @@ class _Channel:
             try:
                 record = _record(line) if line else {}
             except ValueError as error:
-                log.warning(f"What a process told of {' '.join(parameters)} is left out: {error}.")
+                log.warning(f"A message of the process for {' '.join(parameters)} is skipped: {error}.")
                 continue
             if record and _is_of(record, benchmark, parameters):
                 facts.update(record["facts"])
@@ -298,7 +298,10 @@ class RecordedResults(Results):
             if path.exists():
                 load_asvs(path)
         except ValueError as error:
-            log.warning(f"{path} is kept as {set_aside(path)} and begun anew: {error}. Its launches are in the .jsonl.")
+            log.warning(
+                f"{path} was damaged: {error}. It is kept as {set_aside(path)}, and a new one was started. "
+                "Its launches are in the .jsonl."
+            )
         super().load_data(result_dir)
 
     def _circumstances(self) -> dict[str, Any]:

@@ -146,7 +146,7 @@ class Session:
             raise SessionError(NEVER_RECORDED.capitalize() + ".")
         self._on_one = self._device == "cpu" and self._threads == 1
         if shares and not self._on_one:
-            raise SessionError("--beside is for a CPU and one thread: more threads, or a GPU, are measured alone.")
+            raise SessionError("--alongside needs a CPU and one thread. More threads, or a GPU, are measured alone.")
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
         self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
 
@@ -214,14 +214,14 @@ class Session:
                 self._round(turn, self._only(turn), questions, parts, lambda: progress.advance(task))
                 if turn == 2 and parts and (slow := self._slow_at_first(questions)):
                     total = sum(len(tags) for _, cases in slow for tags in cases.values())
-                    words = "Round 1 again, where it was slower than round 2"
+                    words = "Round 1 again, for what was slower than in round 2"
                     progress.update(task, description=words, completed=0, total=total)
                     if not console.is_terminal:
                         console.print(words)
                     self._round(1, "times", questions, slow, lambda: progress.advance(task))
                 last_turn = time.monotonic() - turn_began
         if self._waited:
-            console.print(f"Waited {_minutes(self._waited)} in all for moments when others left the processor alone.")
+            console.print(f"Waited {_minutes(self._waited)} in total until other processes left the processor idle.")
         self._save_state(finished=not self._spent)
 
     def _work(self, questions: _Questions, turn: int, left: float) -> tuple[_Work, str]:
@@ -234,27 +234,27 @@ class Session:
                 for question, metrics in questions.items()
                 if self._of_turn(metrics, self._only(turn))
             }
-            return everything, f"Round {turn} of {self.plan.launches}, every case"
+            return everything, f"Round {turn} of {self.plan.launches}, all cases"
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
         found = effort(before, self.plan.pairs)
-        given_up = f", {found.hopeless} scatter too much to be told in {MOST_ROUNDS} rounds" if found.hopeless else ""
-        told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are decided{given_up}"
+        given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
+        told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are conclusive{given_up}"
         if not found.undecided:
-            return {}, f"After {turn - 1} rounds {told}."
+            return {}, f"After {turn - 1} rounds, {told}."
         chosen = found.within(left)
         if not chosen:
             self._spent = True
-            return {}, f"The budget is spent after {turn - 1} rounds: {told}, {found.undecided} are not."
+            return {}, f"The budget is spent after {turn - 1} rounds. {told}. {found.undecided} are inconclusive."
         work: _Work = defaultdict(dict)
         for (question, parameters), more in chosen.items():
             work[question][_cases(questions[question][0]).index(parameters)] = more.releases
         first = sum(more.undecided for more in chosen.values())
-        begin = f", the quickest {first} of them first" if first < found.undecided else ""
+        begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (
-            f"Round {turn}: {told}, {found.undecided} are not yet, which may take {_minutes(found.seconds)} more; "
-            f"{_minutes(left)} of the budget are left{begin}"
+            f"Round {turn}. {told}. {found.undecided} are still inconclusive, which may take {_minutes(found.seconds)}. "
+            f"{_minutes(left)} of the budget are left.{begin}"
         )
 
     def _round(
@@ -340,7 +340,7 @@ class Session:
         """Waits until the processor is calm, as long as patience lasts. Returns whether that took more than a burst."""
         left = (PATIENCE * self.plan.budget if self.plan.budget else LEAST_PATIENCE) - self._waited
         if left > 0 and not self._watch.calm():
-            self._note("waiting: others keep the processor busy")
+            self._note("waiting: other processes keep the processor busy")
             waited = self._watch.wait(left)
             self._waited += waited
             self._note("")
@@ -462,14 +462,12 @@ class Session:
         benchmarks.save()
         if not benchmarks:
             questions = {name.partition(".")[0] for name in Benchmarks.load(self.conf)}
-            raise SessionError(
-                f"There is no question '{self.plan.questions}'; there are {', '.join(sorted(questions))}."
-            )
+            raise SessionError(f"There is no question '{self.plan.questions}'. Known: {', '.join(sorted(questions))}.")
         known = {size.strip("'") for benchmark in benchmarks.values() for size in benchmark["params"][-1]}
         scales = {*SCALES, *(name.rpartition(" ")[2] for name in known)}
         unknown = [size for size in self.plan.sizes if size not in scales]
         if unknown and not self.plan.workload:
-            raise SessionError(f"Nothing is measured in size '{unknown[0]}'; there are {', '.join(sorted(known))}.")
+            raise SessionError(f"There is no size '{unknown[0]}'. Known: {', '.join(sorted(known))}.")
         return benchmarks
 
     def _try_own_workload(self) -> None:
@@ -478,7 +476,7 @@ class Session:
         try:
             self.environment.run(["-c", code], dots=False, display_error=False)
         except util.ProcessError as error:
-            last = (error.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
             raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
 
     def _of_turn(self, metrics: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:
@@ -499,7 +497,7 @@ class Session:
             if state and not is_text(state.get("id")):
                 raise ValueError("it names no session")
         except ValueError as error:
-            log.warning(f"{self.state}: {error}, so a new session begins; what the last one measured is kept.")
+            log.warning(f"{self.state}: {error}, so a new session begins. The measurements of the last one are kept.")
             return {}
         return state
 

@@ -87,7 +87,7 @@ class InstalledEnvironment(ExistingEnvironment):
         try:
             answer = util.check_output([self._executable, "-c", code], dots=False, display_error=False)
         except util.ProcessError as error:
-            last = (error.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
             raise SessionError(
                 f"{self._executable} cannot be measured: {last}. Name an interpreter that has torch and numpy with --python."
             ) from error

@@ -88,7 +88,7 @@ _EDITS = (
         "error.html",
         "Make sure you have an active internet connection and enable 3rd-party scripts\n"
         "      in your browser the first time you load airspeed velocity.",
-        "They lie in the folder vendor beside this page: copy that folder along with it,\n"
+        "They are in the folder vendor next to this page. Copy that folder with the page,\n"
         "      or publish the site again.",
     ),
     _Edit(
@@ -292,7 +292,7 @@ def link_readable(conf: Config, axis: Axis, folder: Path) -> None:
         # A file of another shape may make asv raise anything.
         raise UserError(
             f"{listed} is missing or damaged, so asv's dashboard cannot be built: "
-            "`torch-history run` or `asv run --bench just-discover` writes it anew."
+            "`torch-history run` or `asv run --bench just-discover` writes it again."
         ) from error
     (folder / listed.name).symlink_to(listed)
     for machine in sorted({path.parent for path in results.glob("*/*.json") if not unfit(path.parent)}):
@@ -334,7 +334,7 @@ def _apply(edit: _Edit, html_dir: Path) -> None:
     if text.count(edit.old) != edit.times:
         raise UserError(
             f"asv's {edit.file} is not the one torch-history changes: in this one there is no place for "
-            f"{edit.purpose}. Install asv {ASV_VERSION}, or mend that edit in {Path(__file__).name}."
+            f"{edit.purpose}. Install asv {ASV_VERSION}, or fix that edit in {Path(__file__).name}."
         )
     path.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
 

@@ -290,7 +290,7 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
     for environment, names in sorted(files.of_environments().items()):
         others = sorted(tag for tag in names if tag not in axis)
         if others:
-            warn(f"{folder}: launches of {', '.join(others)} are left out: there is no such release on the axis.")
+            warn(f"{folder}: launches of {', '.join(others)} are skipped: there is no such release on the axis.")
         tags = sorted((tag for tag in names if tag in axis), key=axis.position)
         if not tags:
             continue

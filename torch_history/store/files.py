@@ -123,14 +123,14 @@ def read_lines(path: Path, read: Callable[[bytes], T], asked: Callable[[bytes], 
     try:
         for number, _, found in each_line(path, read, asked):
             if isinstance(found, ValueError):
-                first = first or f"{path}, line {number} is left out: {found}."
+                first = first or f"{path}, line {number} is skipped: {found}."
                 wrong += 1
             else:
                 yield found
     except ValueError as error:
-        warn(f"{path} is left out: {error}.")
+        warn(f"{path} is skipped: {error}.")
     if wrong:
-        warn(first if wrong == 1 else f"{first} {wrong - 1} more of its lines are none either.")
+        warn(first if wrong == 1 else f"{first} {wrong - 1} more of its lines are skipped as well.")
 
 
 @contextlib.contextmanager

@@ -133,7 +133,7 @@ def machines_in(results_dir: Path) -> list[str]:
     folders = {path.parent for path in results_dir.glob("*/*.jsonl")}
     for folder in sorted(folders):
         if why := unfit(folder):
-            warn(f"{str(folder)!r} is left out: {why}.")
+            warn(f"{str(folder)!r} is skipped: {why}.")
     return sorted(folder.name for folder in folders if not unfit(folder))
 
 
@@ -174,7 +174,7 @@ def read_on_axis(
             others.add(launch.release)
     if others:
         folder = Path(results_dir, machine)
-        warn(f"{folder}: launches of {', '.join(sorted(others))} are left out: there is no such release on the axis.")
+        warn(f"{folder}: launches of {', '.join(sorted(others))} are skipped: there is no such release on the axis.")
 
 
 def append_environment(path: Path, environment: dict[str, Any]) -> None:
