@@ -150,7 +150,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     surroundings = {**os.environ, "HOME": str(suite), "PYTHONPATH": str(suite)}
     surroundings["CUDA_VISIBLE_DEVICES"] = "-1"
     code = "from torch_history.cli import main; main()"
-    asked = ["run", "2.0.1", "--device", "recorder", "--launches", "2", "--question", "intersection"]
+    asked = ["run", "2.0.1", "--device", "recorder", "--rounds", "2", "--question", "intersection"]
     asked += ["--question", "selection"]
     ended = subprocess.run(
         [sys.executable, "-c", code, *asked], cwd=suite, env=surroundings, capture_output=True, text=True

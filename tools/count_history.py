@@ -36,7 +36,7 @@ def lanes_of(axis: Axis) -> list[tuple[str, Release]]:
 def count(release: Release, lane: str, card: str, questions: tuple[str, ...], sizes: tuple[str, ...]) -> int:
     """Counts some questions on one release in two launches, and says how the command ended."""
     command = [str(Path(sys.executable).with_name("torch-history")), "run", release.tag]
-    command += ["--lane", lane, "--device", "recorder", "--launches", "2", *(["--card", card] if card else [])]
+    command += ["--lane", lane, "--device", "recorder", "--rounds", "2", *(["--card", card] if card else [])]
     command += [f"--question={question}" for question in questions] + [f"--size={size}" for size in sizes]
     print(f"{release.tag} {' '.join(questions)} {' '.join(sizes)}", flush=True)
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL).returncode
