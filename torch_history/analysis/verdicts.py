@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
-from scipy import sparse, special
+from scipy import special
 
 from contract.metrics import COUNTS, MARGIN, Metric, metric_of
 
@@ -70,6 +70,7 @@ NOT_MEASURED = "it was not measured"
 
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 class Verdict(enum.Enum):
@@ -382,17 +383,32 @@ def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate:
         """What is left when the mean of each round is taken off."""
         return values - (np.bincount(block, values) / np.bincount(block))[block]
 
-    few = len(tags) <= FEW
-    diagonal, solve = (np.diag, np.linalg.solve) if few else (sparse.diags_array, sparse.linalg.spsolve)
-    share = sparse.coo_array((np.bincount(block)[block] ** -0.5, (block, release))).tocsr()
-    share = share.toarray() if few else share
-    laplacian = diagonal(np.bincount(release).astype(float)) - share.T @ share
     sums = np.bincount(release, apart(logarithms))
     # Levels are relative to the old release's; the second column gives the variance of the new one's.
-    levels, variances = solve(laplacian[1:, 1:], np.column_stack([sums, np.arange(len(tags)) == 1])[1:]).T
+    right = np.column_stack([sums, np.arange(len(tags)) == 1])[1:]
+    solve = _solve_dense if len(tags) <= FEW else _solve_sparse
+    levels, variances = solve(release, block, np.bincount(block)[block] ** -0.5, right).T
     left = apart(logarithms - np.append(0.0, levels)[release])
     freedom = len(seen) - len(blocks) - len(levels)
     return Estimate(float(levels[0]), float(variances[0]), float(left @ left) / max(freedom, 1), float(freedom))
+
+
+def _solve_dense(release: Indices, block: Indices, weight: Array, right: Array) -> Array:
+    """What the Laplacian of `estimate`, without its first release, makes `right`. Of each launch there are its release, its
+    round, and one over the square root of the round's launches."""
+    share = np.zeros((block.max() + 1, release.max() + 1))
+    np.add.at(share, (block, release), weight)
+    laplacian = np.diag(np.bincount(release).astype(float)) - share.T @ share
+    return np.linalg.solve(laplacian[1:, 1:], right)
+
+
+def _solve_sparse(release: Indices, block: Indices, weight: Array, right: Array) -> Array:
+    """`_solve_dense` where there are many releases, of which few meet in a round."""
+    from scipy import sparse  # here, because comparing a pair takes no longer than importing it
+
+    share = sparse.coo_array((weight, (block, release))).tocsr()
+    laplacian = sparse.diags_array(np.bincount(release).astype(float)) - share.T @ share
+    return np.asarray(sparse.linalg.spsolve(laplacian[1:, 1:], right))
 
 
 def _paired(differences: Array) -> Estimate:
