@@ -78,7 +78,7 @@ class Page:
     @property
     def scripts(self) -> list[str]:
         drawing = ["vega.js", "charts.js", "history.js"] if self.draws_charts else []
-        return ["app.js", "data/index.js", "verdicts.js", *drawing, f"{self.name}.js"]
+        return ["app.js", "common.js", "data/index.js", "special.js", "verdicts.js", *drawing, f"{self.name}.js"]
 
 
 PAGES = (
@@ -361,8 +361,9 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
         )
         (folder / page.file).write_text(text, encoding="utf-8")
         shutil.copy(here / f"{page.name}.js", folder)
-    for name in ("style.css", "app.js", "verdicts.js", "history.js"):
+    for name in ("style.css", "app.js", "common.js", "verdicts.js", "history.js"):
         shutil.copy(here / name, folder)
+    shutil.copy(here.with_name("vendor") / "special.min.js", folder / "special.js")
     documents = [(name, words, _rendered(name, calibration)) for name, words in DOCUMENTS.items()]
     method = templates.get_template("method.html").render(
         **common,

@@ -10,76 +10,22 @@
 
     // --- what Python brings along
 
-    const sum = (values) => values.reduce((total, value) => total + value, 0);
-    const mean = (values) => sum(values) / values.length;
-    const median = (values) => {
-        const sorted = new Float64Array(values).sort();
-        const half = sorted.length >> 1;
-        return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-    };
-    const clip = (value, limit) => Math.min(Math.max(value, -limit), limit);
-    const counted = (values) => {
-        const found = new Map();
-        values.forEach((value) => found.set(value, (found.get(value) || 0) + 1));
-        return found;
-    };
-
-    /* f"{value:.2f}": what lies in the middle of two goes to the even digit, and toFixed sends it away from zero. */
-    const fixed = (value, digits) => {
-        const isMiddle = Math.abs(value) * 2 ** (digits + 1) % 2 === 1;
-        const below = value.toFixed(digits + 1).slice(0, -1);
-        return isMiddle && /[02468]\.?$/.test(below) ? below.replace(/\.$/, "") : value.toFixed(digits);
-    };
+    const {sum, mean, median, clip, counted, fixed, digits} = TH.common;
     const thousands = (text) => text.replace(/\B(?=(\d{3})+$)/g, ",");
     const said = (value, yes = "True", no = "False") => (value === true ? yes : value === false ? no : String(value));
+    // eslint-disable-next-line no-control-regex -- Python's str.split splits at these as well
     const SPACE = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
     const inOneLine = (text) => text.split(SPACE).filter(Boolean).join(" ");
 
-    // --- what SciPy brings along
+    // --- what SciPy brings along: the special functions are stdlib's
 
-    /* Gamma(a + 1/2) / Gamma(a): the series of its logarithm, from where it is good to a double's last digits. */
-    const halfStep = (a) => {
-        let factor = 1;
-        for (; a < 16; a += 1) {
-            factor *= a / (a + 0.5);
-        }
-        const y = 1 / (a * a);
-        return factor * Math.sqrt(a) * Math.exp((-1 / 8 + y * (1 / 192 - y * (1 / 640 - y * 17 / 14336))) / a);
-    };
+    const {cdf, digamma, trigamma} = window.special;
 
-    /* The continued fraction of the incomplete beta function, by Lentz's method. */
-    const fraction = (a, b, x) => {
-        let c = 1;
-        let d = 1 / (1 - (a + b) * x / (a + 1));
-        let found = d;
-        for (let m = 1, factor = 0; m < 1e5 && Math.abs(factor - 1) > 1e-15; m += 1) {
-            const even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-            const odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-            d = 1 / (1 + even * d);
-            c = 1 + even / c;
-            found *= c * d;
-            d = 1 / (1 + odd * d);
-            c = 1 + odd / c;
-            factor = c * d;
-            found *= factor;
-        }
-        return found;
-    };
+    /* Student's two-sided test: the chance of t or more. */
+    const student = (t, freedom) => 2 * cdf(-t, freedom);
 
-    /* Student's two-sided test: the logarithm of the chance of t or more, and how fast it falls with that of t. */
-    const student = (t, freedom) => {
-        const a = freedom / 2;
-        const odds = t * t / freedom;
-        const x = 1 / (1 + odds);
-        const ends = Math.log(Math.sqrt(odds / Math.PI) * halfStep(a)) - (a + 0.5) * Math.log1p(odds);
-        const chance = x < (a + 1) / (a + 2.5)
-            ? ends + Math.log(fraction(a, 0.5, x) / a)
-            : Math.log1p(-2 * Math.exp(ends) * fraction(0.5, a, odds / (1 + odds)));
-        return [chance, 2 * Math.exp(ends - chance)];
-    };
-
-    /* Student's t that lies above this share, of one half or more: Newton's method, which cannot miss from above as the
-       logarithm is concave. Series of a comparison share their degrees of freedom, so what was found is kept. */
+    /* Student's t that lies above this share. Series of a comparison share their degrees of freedom, so what was found is
+       kept. */
     const kept = new Map();
     const quantile = (share, freedom) => {
         const key = `${share} ${freedom}`;
@@ -87,28 +33,11 @@
             if (kept.size > 10000) {
                 kept.clear();
             }
-            const aim = Math.log(2 * (1 - share));
-            let t = 1;
-            for (let turn = 0, step = 1; turn < 100 && Math.abs(step) > 1e-8; turn += 1) {
-                const [chance, slope] = student(t, freedom);
-                step = (chance - aim) / slope;
-                t *= Math.exp(step);
-            }
-            kept.set(key, t);
+            kept.set(key, window.special.quantile(share, freedom));
         }
         return kept.get(key);
     };
 
-    const digamma = (x) => {
-        const y = 1 / (x * x);
-        return x < 12 ? digamma(x + 1) - 1 / x
-            : Math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y / 132))));
-    };
-    const trigamma = (x) => {
-        const y = 1 / (x * x);
-        return x < 12 ? trigamma(x + 1) + y
-            : (1 + 0.5 / x + y * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * 5 / 66))))) / x;
-    };
     /* Where trigamma is `value`, in logarithms between 0.001 and ten million, halved until it is found. */
     const whereTrigamma = (value) => {
         let [low, high] = [Math.log(1e-3), Math.log(1e7)];
@@ -170,7 +99,7 @@
     // --- verdicts.py: what launches say of log(new / old)
 
     const bounded = (logarithm) => Math.exp(clip(logarithm, Math.log(constants().verdicts.BOUND)));
-    const chanceOf = ({shift, error, freedom}) => Math.exp(student(Math.abs(shift) / error, freedom)[0]);
+    const chanceOf = ({shift, error, freedom}) => student(Math.abs(shift) / error, freedom);
     const isBeyond = ({shift, margin}) => Math.abs(shift) > Math.log1p(margin);
     const isInside = (evidence) => {
         const [low, high] = interval(evidence, 1 - 2 * constants().verdicts.ERROR_RATE);
@@ -437,8 +366,8 @@
 
     const humanTime = (seconds) => {
         const units = constants().verdicts.TIME_UNITS;
-        const [name, unit] = units.findLast(([, least]) => seconds >= least) || units[0];
-        return seconds === 0 ? "0s" : humanFloat(seconds / unit) + name;
+        const [unit, least] = units.findLast(([, each]) => seconds >= each) || units[0];
+        return seconds === 0 ? "0s" : humanFloat(seconds / least) + unit;
     };
     const humanFloat = (value) => {
         const magnitude = Math.floor(Math.log10(value)) + 1;
@@ -486,6 +415,7 @@
     const isSaidFirst = ({kind}) => constants().compare.SAID_FIRST.includes(kind);
     const isChanged = (one) => isSaidFirst(one) && one.old !== null && one.new !== null;
 
+    /** @returns {[string, unknown[]][]} */
     const movedFacts = (lane, from, to) => {
         const {ENVIRONMENT, ON_A_GPU} = constants().why;
         const [old, now] = [factsOf(lane, from), factsOf(lane, to)];
@@ -505,8 +435,8 @@
             ofQuestion === question && variants.includes(variant) && verdict === one.verdict && size.includes(part)
             && metrics.includes(metric) && old.length && isEarlier(old, versionOf(release)) && !isEarlier(now, versionOf(release))
             && !isEarlier(old, versionOf(first)) && (!last || !isEarlier(versionOf(last), now)))
-            .forEach(([release, , , , , , words]) => since.set(words, [...(since.get(words) || []), release]));
-        return since.size ? listed([...since].map(([words, releases]) => `since ${listed(releases)}, ${words}`)) : "";
+            .forEach(([release, , , , , , found]) => since.set(found, [...(since.get(found) || []), release]));
+        return since.size ? listed([...since].map(([found, releases]) => `since ${listed(releases)}, ${found}`)) : "";
     };
     const versionOf = (text) => (text.match(/^\d+(\.\d+)*/u) || [""])[0].split(".").filter(Boolean).map(Number);
     const isEarlier = (version, other) => {
@@ -655,13 +585,6 @@
         const ends = isFactor(ratio) ? factors : [percent(low), percent(high)];
         return ends.sort((a, b) => a - b).map(digits).join(" to ") + (isFactor(ratio) ? "" : " %");
     };
-    const digits = (number) => {
-        if (Math.abs(number) >= constants().compare.BOUND / 10) {
-            return "any";
-        }
-        const text = fixed(number, Math.abs(number) >= 9.95 ? 0 : 1);
-        return Number(text) === 0 ? "0" : Math.abs(number) >= 1 ? text.replace(/\.0$/, "") : text;
-    };
     const untold = (one) => {
         if (one.reason) {
             return `: ${one.reason}`;
@@ -770,7 +693,7 @@
         }
         return [`${rows.join("\n")}\n`, changes.length];
     };
-    const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/, /[@#](?=[\p{L}\p{N}_])/,
+    const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/u, /[@#](?=[\p{L}\p{N}_])/u,
                                 /:(?=\/\/)/, /(?<=[wW]{3})\./, /(?<=mailto):|(?<=xmpp):/].map((one) => one.source).join("|"), "giu");
     const escape = (text) => inOneLine(text).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/gu, "\ufffd").replace(SPECIAL, (found) =>
         ("@#:.".includes(found) ? `${found}&#8288;` : `&#${found.codePointAt(0)};`));
