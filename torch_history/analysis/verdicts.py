@@ -367,7 +367,7 @@ def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate:
     block = np.array([blocks.setdefault(one.block, len(blocks)) for one in seen])
     logarithms = np.log([one.number for one in seen])
     if len(tags) == 2 and len(seen) == 2 * len(blocks):
-        return _paired(np.bincount(block, np.where(release, logarithms, -logarithms)).astype(float))
+        return paired(np.bincount(block, np.where(release, logarithms, -logarithms)).astype(float))
 
     def apart(values: Array) -> Array:
         """What is left when the mean of each round is taken off."""
@@ -386,9 +386,9 @@ def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate:
     return Estimate(float(levels[0]), float(variances[0]), float(left @ left) / max(freedom, 1), float(freedom))
 
 
-def _paired(differences: Array) -> Estimate:
-    """From a difference of logarithms per round. Rounds out of line are pulled in by Huber's pseudo-values (1981, 7.8); with
-    more releases nobody could say which launch it was."""
+def paired(differences: Array) -> Estimate:
+    """Of their mean, from a difference of logarithms per round. Rounds out of line are pulled in by Huber's pseudo-values
+    (1981, 7.8); with more releases nobody could say which launch it was."""
     freedom, inside = len(differences) - 1, 1.0
     shift = float(differences.mean())
     left = differences - shift
@@ -419,12 +419,16 @@ def weigh(estimates: Mapping[Series, Estimate]) -> dict[Series, Evidence]:
     lent = {kind: common_noise(of_kind) for kind, of_kind in kinds.items()}
     found = {}
     for series, said in estimates.items():
-        common, weight = lent[series.metric]
-        freedom = weight + said.freedom
-        variance = (weight * common + said.freedom * said.variance) / freedom
-        error = math.sqrt(max(variance, LEAST_VARIANCE) * said.factor)
-        found[series] = Evidence(said.shift, error, freedom, series.margin)
+        found[series] = moderated(said, *lent[series.metric], series.margin)
     return found
+
+
+def moderated(said: Estimate, common: float, weight: float, margin: float = MARGIN) -> Evidence:
+    """An estimate with its standard error; its noise is moderated by a `common` variance of so much `weight`."""
+    freedom = weight + said.freedom
+    variance = (weight * common + said.freedom * said.variance) / freedom
+    error = math.sqrt(max(variance, LEAST_VARIANCE) * said.factor)
+    return Evidence(said.shift, error, freedom, margin)
 
 
 def common_noise(estimates: Sequence[Estimate]) -> tuple[float, float]:

@@ -11,7 +11,7 @@
         "holds": ["●", "holds"],
         "holds in part": ["◐", "in-part"],
         "does not hold": ["○", "fails"],
-        "can't tell": ["?", "unknown"],
+        "inconclusive": ["?", "unknown"],
     };
 
     const sign = (word) => {
