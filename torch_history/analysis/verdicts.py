@@ -21,7 +21,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 from scipy import sparse, special
 
-from contract.metrics import COUNTS, MARGIN, Metric, metric_of
+from contract.metrics import COUNTS, MARGIN, STEADY, Metric, metric_of
 
 from ..store.launches import Case, Launch
 from ..store.sources import that_count
@@ -64,6 +64,12 @@ BOUND = 1e6
 
 FEW = 50
 """Releases of a chain up to which a dense matrix is solved as fast as a sparse one."""
+
+BUILDS = {"batching": 1.07, "intersection": 1.07, "saved_tensors": 1.07, "selection": 1.06}
+ANY_BUILD = 1.07
+"""Question -> the ratio within which steady times of two builds of one source lie 19 times of 20, and that of questions
+that no two lanes measured. Estimated from releases with two wheels: docs/generated/replication.md holds them to the results.
+"""
 
 NOT_MEASURED = "it was not measured"
 """The reason of a series that nobody asked for in one of the two releases, such as another size."""
@@ -157,6 +163,12 @@ class Series:
         """Within which a time is called the same."""
         return self.measure.margin
 
+    @property
+    def build(self) -> float | None:
+        """The ratio within which two builds of one source lie, None of exact numbers and of calls that are made once."""
+        steady = self.varies and self.measure.measured == STEADY
+        return BUILDS.get(self.question, ANY_BUILD) if steady else None
+
 
 @dataclass(frozen=True)
 class Change:
@@ -178,6 +190,12 @@ class Change:
     confidence: float | None = None
     detectable: float | None = None
     disturbed: int = 0
+
+    @property
+    def within_builds(self) -> bool:
+        """Whether it is a changed time that two builds of one source may differ by."""
+        changed, build = self.verdict in (Verdict.SLOWER, Verdict.FASTER), self.series.build
+        return changed and build is not None and self.ratio is not None and max(self.ratio, 1 / self.ratio) <= build
 
 
 @dataclass(frozen=True)

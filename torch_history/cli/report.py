@@ -201,7 +201,8 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
     found = steps.of_history(stored, suite.axis)
     shown = (steps.largest(found) if largest else found)[: limit or None]
-    for line in said.tell(shown, stored, results, machine):
+    others = said.OtherLanes(results, machine, environment, questions)
+    for line in said.tell(shown, stored, results, machine, others):
         click.echo(line)
     for line in steps.unconnected(stored, suite.axis):
         click.echo(line)

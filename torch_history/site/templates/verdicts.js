@@ -160,6 +160,12 @@
         || {kind: "counts", varies: false, margin: 0, more_and_less: ["MORE", "FEWER"]};
     const varies = (series) => measure(series).varies;
     const marginOf = (series) => measure(series).margin;
+    const buildOf = (series) => {
+        const {BUILDS, ANY_BUILD} = constants().verdicts;
+        return varies(series) && measure(series).measured === "steady" ? BUILDS[series.question] ?? ANY_BUILD : null;
+    };
+    const isWithinBuilds = (series, {verdict, ratio}) => ["SLOWER", "FASTER"].includes(verdict)
+        && buildOf(series) !== null && ratio !== null && Math.max(ratio, 1 / ratio) <= buildOf(series);
 
     const change = (series, verdict, found = {}) => ({
         series, verdict, kind: constants().verdicts.KINDS[verdict], old: null, new: null, ratio: null, low: null,
@@ -633,6 +639,10 @@
             text += `, ${numbers}${untold(one)}`;
         } else if (varies(series)) {
             text += ` ${by(ratio)} (${intervalWords(one)})`;
+            if (isWithinBuilds(series, one)) {
+                const most = digits(100 * (buildOf(series) - 1));
+                text += `, which two builds of one source may differ by (up to ${most} %)`;
+            }
         } else {
             text += series.unit === "bytes" && ratio > 0 ? ` ${by(ratio)}, ${numbers}` : `, ${numbers}`;
         }
@@ -788,7 +798,9 @@
                     old: one.old, new: one.new, ratio: one.ratio, low: one.low, high: one.high,
                     margin: varies(series) ? marginOf(series) : null, confidence: one.confidence,
                     detectable: one.detectable, spread: one.spread, launches: one.launches, disturbed: one.disturbed,
-                    reason: one.reason, why: one.why, sentence: one.sentence, failed: false,
+                    reason: one.reason, why: one.why, build: varies(series) ? buildOf(series) : null,
+                    within_builds: isWithinBuilds(series, one), replicated: "not testable", sentence: one.sentence,
+                    failed: false,
                 };
             }),
         };
