@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from torch_history import cli
 from torch_history.analysis import verdicts
-from torch_history.analysis.compare import find, sentence
+from torch_history.analysis.compare import as_json, find, sentence, summary
 from torch_history.analysis.replication import UNTESTED, Replication, Standing, replication
 from torch_history.analysis.verdicts import ANY_BUILD, BUILDS, Change, Series, Verdict
+from torch_history.releases.axis import Axis
+from torch_history.reports.replication import both_ways, document, neighbours, within
 from torch_history.store.launches import Case, Launch, append_launches
 
 OLD, NEW = "v2.0.1", "v2.1.2"
@@ -98,15 +98,13 @@ def test_compare_says_of_each_change_what_the_other_lane_says(results: Path) -> 
     assert "build" not in said["large"]
 
 
-def test_the_command_prints_the_standing(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torch_history.cli.suite.Suite.results", results)
-    said = CliRunner().invoke(cli.main, ["compare", OLD, NEW, "--environment", HERE])
-    assert (
+def test_the_summary_and_the_json_tell_the_standing(results: Path) -> None:
+    found = find(results, "here", HERE, OLD, NEW)
+    said = (
         "Of the changed times, held against the wheels of other lanes: 1 replicated, 2 not replicated, 2 not testable."
-        in (said.output)
     )
-    document = json.loads(CliRunner().invoke(cli.main, ["compare", OLD, NEW, "--environment", HERE, "--json"]).output)
-    assert sorted(change["replicated"] for change in document["changes"]) == sorted(
+    assert said in summary(found)
+    assert sorted(change["replicated"] for change in json.loads(as_json(found))["changes"]) == sorted(
         ["replicated", *["not replicated"] * 2, *["not testable"] * 2]
     )
 
@@ -138,3 +136,30 @@ def test_what_another_lane_says_goes_before_what_builds_may_do() -> None:
     assert "two builds" not in said
     assert "replicated in release-py3.9" in said
     assert verdicts.ANY_BUILD > 1
+
+
+AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
+
+
+def test_page_counts_what_fails_and_the_spread_is_that_of_numpy(results: Path) -> None:
+    of_lane = {
+        HERE: launches(HERE, {"both": 1.3, "here": 1.3, "opposite": 1.2}, 1),
+        OTHER: launches(OTHER, {"both": 1.25, "here": 1.0, "opposite": 0.8}, 2),
+    }
+    page = document({"here": [one for of in of_lane.values() for one in of]}, AXIS)
+    assert "| all | 5 | 3 | 60.0 % |" in page
+    assert "| lane: release-py3.9 | 2 | 1 | 50.0 % |" in page
+    pairs = both_ways({lane: neighbours(verdicts.history(of), AXIS) for lane, of in of_lane.items()})
+    apart = [abs(np.log(pair.here.ratio / pair.there.ratio)) for pair in pairs if pair.here.series.environment == HERE]
+    assert len(apart) == 3
+    assert within(pairs) == pytest.approx(np.exp(np.quantile(apart + apart, 0.95)))
+
+
+def test_committed_spreads_are_those_of_the_committed_results() -> None:
+    """The number in the code lies in the interval of the estimate that the page prints beside it."""
+    page = (Path(__file__).resolve().parents[1] / "docs" / "generated" / "replication.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if " to 1." in line]
+    assert {row[0] for row in rows} == set(BUILDS)
+    for question, _, _, interval, used in rows:
+        low, high = map(float, interval.split(" to "))
+        assert low <= float(used) <= high, question

@@ -55,7 +55,7 @@ def document(check: bool) -> None:
     from ..analysis import compare as said
     from ..analysis.verdicts import history
     from ..reports import calibration as calibrations
-    from ..reports import repeats
+    from ..reports import repeats, replication
     from ..reports.coverage import coverage
     from ..reports.pythons import pythons
     from ..site.charts import draw_history
@@ -78,6 +78,7 @@ def document(check: bool) -> None:
         "docs/generated/coverage.md": coverage(launches, suite.axis),
         "docs/generated/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
         "docs/generated/repeats.md": repeats.document(launches, suite.axis),
+        "docs/generated/replication.md": replication.document(launches, suite.axis),
         "docs/generated/calibration.md": calibrations.document(results),
     }
     out = console()
