@@ -36,6 +36,10 @@ ERROR_RATE = 0.05
 POWER = 0.8
 """How often a change of the size `detectable` would have been told: four times of five, as is usual in planning."""
 
+LATE_SHARE = 0.5
+"""What all looks after the first may spend of the error rate beside what the first spends. A session that goes on with what
+is undecided looks at it again after every round, and each look is another chance of a false change."""
+
 LENDERS = 10
 """Series of a kind that must have repeated rounds before they lend each other what they know of noise; fewer say too little
 about how much it differs between series."""
@@ -200,18 +204,20 @@ class Change:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What launches say about log(new / old): an estimate, its standard error, Student's degrees of freedom, and the margin
-    of its series."""
+    """What launches say about log(new / old): an estimate, its standard error, Student's degrees of freedom, the margin of
+    its series, and how often it was looked at."""
 
     shift: float
     error: float
     freedom: float
     margin: float = MARGIN
+    looks: int = 1
 
     @property
     def p_value(self) -> float:
-        """Of the hypothesis that nothing changed: Student's two-sided test."""
-        return 2 * float(special.stdtr(self.freedom, -abs(self.shift) / self.error))
+        """Of the hypothesis that nothing changed: Student's two-sided test, corrected for how often it was looked at."""
+        chance = 2 * float(special.stdtr(self.freedom, -abs(self.shift) / self.error))
+        return min(1.0, chance * penalty(self.looks))
 
     @property
     def beyond(self) -> bool:
@@ -233,6 +239,12 @@ class Evidence:
         """The smallest ratio that is called a change at `error_rate` with a probability of POWER, beside such noise."""
         certain, often = (float(x) for x in special.stdtrit(self.freedom, [1 - error_rate / 2, POWER]))
         return _bounded(max(math.log1p(self.margin), certain * self.error) + often * self.error)
+
+
+def penalty(looks: int) -> float:
+    """By how much a look's error rate is divided. Alpha spending (Lan and DeMets 1983): the first look spends all of it, and
+    look k LATE_SHARE / (k (k - 1)) of it, so that all later ones together spend LATE_SHARE."""
+    return 1.0 if looks == 1 else looks * (looks - 1) / LATE_SHARE
 
 
 def _bounded(logarithm: float) -> float:
@@ -307,6 +319,8 @@ def compare_history(found: History, old: str, new: str) -> list[Change]:
     used = {series: comparable(of, old, new) for series, of in found.items() if series.varies}
     estimates = {series: estimate(seen, old, new) for series, seen in used.items() if seen}
     evidence = weigh({series: said for series, said in estimates.items() if said.freedom})
+    looks = looks_of({series: used[series] for series in evidence}, old, new)
+    evidence = {series: replace(said, looks=looks[series]) for series, said in evidence.items()}
     error_rate = error_rate_of_each(evidence.values())
     changes = [
         _timed(series, used[series], old, new, estimates[series].shift, evidence.get(series), error_rate)
@@ -315,6 +329,21 @@ def compare_history(found: History, old: str, new: str) -> list[Change]:
         for series, of in found.items()
     ]
     return sorted(changes, key=lambda change: RANK[change.verdict.kind])
+
+
+def looks_of(used: Mapping[Series, Sequence[Observation]], old: str, new: str) -> dict[Series, int]:
+    """How often each series was looked at: once after the rounds that all series of its question have, and again after each
+    round that it has beyond them. A session measures everything at first, and then what is undecided."""
+    rounds = {
+        series: len(
+            {one.block for one in seen if one.release == old} & {one.block for one in seen if one.release == new}
+        )
+        for series, seen in used.items()
+    }
+    least: dict[str, int] = {}
+    for series, count in rounds.items():
+        least[series.question] = min(count, least.get(series.question, count))
+    return {series: 1 + count - least[series.question] for series, count in rounds.items()}
 
 
 Block = tuple[str, int]
@@ -511,7 +540,7 @@ def _timed(
     )
     if evidence is None:
         return found
-    confidence = 1 - error_rate
+    confidence = 1 - error_rate / penalty(evidence.looks)
     low, high = evidence.interval(confidence)
     verdict = Verdict.CANT_TELL
     if evidence.beyond and evidence.p_value <= error_rate:
@@ -525,7 +554,7 @@ def _timed(
         low=low,
         high=high,
         confidence=confidence,
-        detectable=evidence.detectable(error_rate),
+        detectable=evidence.detectable(error_rate / penalty(evidence.looks)),
     )
 
 

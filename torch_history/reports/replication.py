@@ -20,7 +20,8 @@ HEADER = """\
 # Do changes replicate?
 
 Made from the launches in `results/` by `torch-history document`; not edited by hand. A release is built once for each
-Python, so two lanes hold two builds of the same sources. Below are all neighbours that two lanes measured. A change **fails** where
+Python, so two lanes hold two builds of the same sources. Below are all neighbours that two lanes measured. A
+change **fails** where
 one lane tells it and the other says SAME or the opposite. Only steady times and single calls that the other lane decides are
 counted.
 """
@@ -161,7 +162,8 @@ def _replicated(pairs: Sequence[Pair]) -> str:
     )
     lines = [
         "Every change has its standing in the sentence that tells it: replicated, or this wheel only. So none of these "
-        "fails without saying so. The last columns are for releases that one lane alone measured: what fails among changes beyond "
+        "fails without saying so. The last columns are for releases that one lane alone measured: what fails among changes "
+        "beyond "
         "the spread of two builds, estimated without the pair's own releases.\n",
         "| | told | fail | share | beyond the spread | fail | share |",
         "|---|---:|---:|---:|---:|---:|---:|",

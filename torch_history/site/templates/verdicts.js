@@ -176,7 +176,9 @@
     // --- verdicts.py: what launches say of log(new / old)
 
     const bounded = (logarithm) => Math.exp(clip(logarithm, Math.log(constants().verdicts.BOUND)));
-    const chanceOf = ({shift, error, freedom}) => Math.exp(student(Math.abs(shift) / error, freedom)[0]);
+    const penalty = (looks) => (looks === 1 ? 1 : looks * (looks - 1) / constants().verdicts.LATE_SHARE);
+    const chanceOf = ({shift, error, freedom, looks}) =>
+        Math.min(1, Math.exp(student(Math.abs(shift) / error, freedom)[0]) * penalty(looks));
     const isBeyond = ({shift, margin}) => Math.abs(shift) > Math.log1p(margin);
     const isInside = (evidence) => {
         const [low, high] = interval(evidence, 1 - 2 * constants().verdicts.ERROR_RATE);
@@ -367,6 +369,18 @@
         return chances.length ? FALSE_RATE * Math.max(1, changed) / chances.length : FALSE_RATE;
     };
 
+    /* Once after the rounds that all series of a question have, and again after each beyond them. */
+    const looksOf = (lane, all, designs) => {
+        const ofPattern = new Map(Array.from(designs).filter(([, design]) => design).map(([at, {sides}]) => {
+            const [before, after] = sides.map((side) => new Set(side.map((i) => lane.patterns[at][i][1])));
+            return [at, [...before].filter((block) => after.has(block)).length];
+        }));
+        const rounds = new Map(all.map((series) => [series, ofPattern.get(series.pattern)]));
+        const least = new Map();
+        rounds.forEach((count, {question}) => least.set(question, Math.min(count, least.get(question) ?? count)));
+        return new Map(Array.from(rounds, ([series, count]) => [series, 1 + count - least.get(series.question)]));
+    };
+
     // --- verdicts.py: verdicts
 
     const timed = (at, series, {sides}, shift, evidence, errorRate) => {
@@ -380,7 +394,8 @@
         if (!evidence) {
             return found;
         }
-        let [verdict, confidence] = ["CAN'T TELL", 1 - errorRate];
+        const ofLook = errorRate / penalty(evidence.looks);
+        let [verdict, confidence] = ["CAN'T TELL", 1 - ofLook];
         if (isBeyond(evidence) && chanceOf(evidence) <= errorRate) {
             verdict = shift > 0 ? "SLOWER" : "FASTER";
         } else if (isInside(evidence)) {
@@ -388,7 +403,7 @@
         }
         const [low, high] = interval(evidence, confidence);
         return {...found, verdict, kind: constants().verdicts.KINDS[verdict], low, high, confidence,
-                detectable: detectable(evidence, errorRate)};
+                detectable: detectable(evidence, ofLook)};
     };
 
     const variation = (values) => {
@@ -595,6 +610,8 @@
             }
         }
         const evidence = weigh(new Map([...estimates].filter(([, one]) => one.freedom)));
+        const looks = looksOf(lane, [...evidence.keys()], designs);
+        evidence.forEach((one, series) => Object.assign(one, {looks: looks.get(series)}));
         const errorRate = errorRateOfEach(evidence.values());
         const numbersOf = (series, release) => ({
             numbers: (launches[series.pattern].get(release) || []).map((i) => series.numbers[i]),
