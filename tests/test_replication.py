@@ -150,7 +150,11 @@ def test_page_counts_what_fails_and_the_spread_is_that_of_numpy(results: Path) -
     assert "| all | 5 | 3 | 60.0 % |" in page
     assert "| lane: release-py3.9 | 2 | 1 | 50.0 % |" in page
     pairs = both_ways({lane: neighbours(verdicts.history(of), AXIS) for lane, of in of_lane.items()})
-    apart = [abs(np.log(pair.here.ratio / pair.there.ratio)) for pair in pairs if pair.here.series.environment == HERE]
+    apart = [
+        abs(np.log((pair.here.ratio or 0) / (pair.there.ratio or 1)))
+        for pair in pairs
+        if pair.here.series.environment == HERE
+    ]
     assert len(apart) == 3
     assert within(pairs) == pytest.approx(np.exp(np.quantile(apart + apart, 0.95)))
 

@@ -20,10 +20,8 @@ HEADER = """\
 # Do changes replicate?
 
 Made from the launches in `results/` by `torch-history document`; not edited by hand. A release is built once for each
-Python, so two lanes hold two builds of the same sources. Below are all neighbours that two lanes measured. A
-change **fails** where
-one lane tells it and the other says SAME or the opposite. Only steady times and single calls that the other lane decides are
-counted.
+Python, so two lanes hold two builds of the same sources. Below are all neighbours that two lanes measured. A change
+**fails** where one lane tells it and the other says SAME or the opposite. Only changes that the other lane decides count.
 """
 
 WITHIN = 0.95
