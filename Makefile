@@ -8,7 +8,7 @@ QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-.PHONY: help run test test-fast lint bench bench-asv bench-clock bench-site bench-start browser lock document publish clean
+.PHONY: help run test test-fast lint bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -59,6 +59,10 @@ bench-clock: .venv/ready
 # make bench-site   what publishing costs as the history grows to 1,000 releases; takes ten minutes
 bench-site: .venv/ready
 	$(BIN)/python -m tools.bench_site
+
+# make bench-detector OTHERS=python   how often steps, excursions and drifts are right; OTHERS has apache-otava and ruptures; half an hour
+bench-detector: .venv/ready
+	$(BIN)/python -m tools.bench_detector $(if $(OTHERS),--others $(OTHERS)) --write
 
 # make bench-start   what commands take to start and to answer, as ratios; takes two minutes
 bench-start: .venv/ready

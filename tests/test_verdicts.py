@@ -504,7 +504,7 @@ def test_two_days_of_one_launch_each_know_next_to_nothing_and_say_so() -> None:
 
 # --- over other releases
 
-NO_CHAIN = "no round gave both a number, and no chain of rounds that share releases ties them"
+NO_CHAIN = "no round has a number for both, and no chain of rounds with common releases connects them"
 
 
 def chained(random: np.random.Generator, rounds: int) -> list[Launch]:

@@ -249,10 +249,10 @@ def test_what_chance_drew_holds_every_verdict_and_every_kind_of_cause() -> None:
     assert {verdict.words for verdict in Verdict} <= SEEN.keys()
     assert {"because", "although", "perhaps", "unexplained", "unexplained,"} <= SEEN.keys()
     causes = [cause for cause in why.FOUND if cause.release == "2.6.0" and cause.verdict == Verdict.SLOWER.words]
-    assert {f"because since {cause.release} {cause.words}" for cause in causes} <= SEEN.keys()
-    assert any(text.startswith("because since 2.0.0 and 2.1.0 ") for text in SEEN)
+    assert {f"because since {cause.release}, {cause.words}" for cause in causes} <= SEEN.keys()
+    assert any(text.startswith("because since 2.0.0 and 2.1.0, ") for text in SEEN)
     assert {"one launch each", "the count differs between launches"} <= SEEN.keys()
-    assert any(reason.startswith("no round gave both") for reason in SEEN)
+    assert any(reason.startswith("no round has a number for both") for reason in SEEN)
 
 
 # --- numbers

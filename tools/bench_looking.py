@@ -100,7 +100,7 @@ def table(words: str, found: Mapping[float, Told]) -> str:
     """The rows of one design."""
     lines = [
         f"\n## {words}\n",
-        "| planted | cases | told as changed | too large | CAN'T TELL |",
+        "| planted | cases | told as changed | too large | INCONCLUSIVE |",
         "|---|---:|---:|---:|---:|",
     ]
     for planted, told in found.items():

@@ -72,8 +72,8 @@ class Cause(NamedTuple):
 _INDEX = ("index_reused", "cpp_index_reused", "nonzero_each_time", "mask", "cpp_mask")
 """Variants of selection that use `x[index]`, by themselves or within `x[mask]`."""
 
-_MORE_TO_FORK = "import torch leaves a process more memory of its own, whose pages a fork goes through"
-_ELSEWHERE = "the same instructions lie at another address"
+_MORE_TO_FORK = "a process holds more memory after import torch, and fork walks its pages"
+_ELSEWHERE = "the same instructions are at a different address"
 _MOVED = (
     (("index_select_reused",), "SLOWER", "1.13.1", "1.13.0", "1.13.1"),
     (("index_select_reused",), "FASTER", "2.1.0", "2.0.0", "2.1.0"),
@@ -99,7 +99,7 @@ FOUND = (
         "",
         ("peak_memory",),
         "LEANER",
-        "a tensor that the backward computes again is let go once it was asked for",
+        "a tensor that the backward pass recomputes is released after its first use",
     ),
     Cause(
         "2.0.0",
@@ -108,7 +108,7 @@ FOUND = (
         "",
         ("time",),
         "SLOWER",
-        "every element is asked whether it is a symbolic number",
+        "every element is checked for being a symbolic number",
     ),
     Cause(
         "2.6.0",
@@ -117,7 +117,7 @@ FOUND = (
         "",
         ("time",),
         "SLOWER",
-        "Inductor has GCC leave loops as they are and does not vectorize this one itself",
+        "Inductor disables loop vectorization in GCC and does not vectorize this loop itself",
     ),
     Cause(
         "2.12.0",
@@ -126,7 +126,7 @@ FOUND = (
         "no gradient",
         ("time", "forward_time"),
         "FASTER",
-        "it keeps a step's inputs without an autograd function",
+        "it keeps the inputs of a step without an autograd function",
     ),
     Cause(
         "2.14.0",
@@ -135,14 +135,20 @@ FOUND = (
         "vector",
         ("time",),
         "SLOWER",
-        "a single index is read by a function that is called for each element, no longer within the loop",
+        "an index is read by a function call per element instead of within the loop",
     ),
     *(
         Cause(release, "selection", _INDEX, share, ("time",), verdict, words, first, last)
         for share in ("rows 50 %", "rows 99 %")
         for release, verdict, words, first, last in (
-            ("2.5.0", "SLOWER", "a row's position is read by a function that is called for each row", "2.3.1", "2.6.0"),
-            ("2.7.0", "FASTER", "a row's position is read within the loop again, without a call", "2.5.0", "2.7.1"),
+            ("2.5.0", "SLOWER", "the position of a row is read by a function call per row", "2.3.1", "2.6.0"),
+            (
+                "2.7.0",
+                "FASTER",
+                "the position of a row is read within the loop again, without a call",
+                "2.5.0",
+                "2.7.1",
+            ),
         )
     ),
     *(
@@ -215,7 +221,7 @@ def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
             and (not cause.last or now <= _version(cause.last))
         ):
             since[cause.words].append(cause.release)
-    clauses = [f"since {_listed(releases)} {words}" for words, releases in since.items()]
+    clauses = [f"since {_listed(releases)}, {words}" for words, releases in since.items()]
     return _listed(clauses) if clauses else ""
 
 
@@ -245,7 +251,7 @@ def _of_time(
         return f"because {_listed([_went(number) for number in causes])}"
     although = f"although {_listed([_went(number) for number in own])}: " if own else ""
     if not old or not new:
-        return f"{although}unexplained, and the environments are not on record"
+        return f"{although}unexplained, and the environments are not recorded"
     facts = {name: values for name, values in moved(old, new, device).items() if _concerns(name, change.series)}
     if not facts:
         return f"{although}unexplained"

@@ -38,8 +38,8 @@ CAUSES = 3
 """Sentences at most that tell why an answer changed."""
 
 NO_CAUSE = (
-    "No step of what it depends on was found there: the numbers lie near where the answer changes, or no session ties the "
-    "two releases."
+    "No step was found in the numbers that decide it. Either they are close to the limit between two answers, or no session "
+    "measured both releases."
 )
 
 HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "inconclusive"
@@ -65,12 +65,11 @@ class Interval:
     high: float | None
     rounds: int
 
-    @property
-    def words(self) -> str:
-        """`3.2 (3.1 to 3.3)`, or of one round the ratio alone."""
+    def of(self, what: str) -> str:
+        """`3.20 (rows 50 %, 3.10 to 3.30)`, or of one round the ratio alone."""
         if self.low is None or self.high is None:
-            return f"{_short(self.ratio)} (one round)"
-        return f"{_short(self.ratio)} ({_short(self.low)} to {_short(self.high)})"
+            return f"{_short(self.ratio)} ({what}, one round)"
+        return f"{_short(self.ratio)} ({what}, {_short(self.low)} to {_short(self.high)})"
 
     def against(self, border: float) -> str:
         """HOLDS where all of it lies above `border`, FAILS where all of it lies below, else UNKNOWN."""
@@ -115,7 +114,7 @@ class Numbers:
         above = self._values.get((metric, of, size), {})
         below = self._values.get((metric, to, size), {}) if to else dict.fromkeys(above, 1.0)
         both = [block for block in above if below.get(block) and above[block]]
-        return paired(np.array([math.log(above[block] / below[block]) for block in both])) if both else None
+        return paired(np.array([[math.log(above[block] / below[block]) for block in both]]))[0] if both else None
 
     def interval(self, metric: str, size: str, of: str, to: str = "") -> Interval | None:
         """`estimate` as a ratio, with the interval of two one-sided tests at ERROR_RATE each, as that of a SAME. An answer
@@ -134,7 +133,7 @@ class Numbers:
 
 
 def _missing(what: str) -> Answer:
-    return Answer(UNKNOWN, f"{what} has no number here.")
+    return Answer(UNKNOWN, f"No number was measured for {what}.")
 
 
 def _together(parts: Mapping[str, str], sentence: str) -> Answer:
@@ -155,17 +154,16 @@ def intersection(numbers: Numbers) -> Answer:
     known = {size: peak for size, peak in peaks.items() if peak is not None and size in RESULT_BYTES}
     if not known:
         return _missing("the scripted variant")
-    parts, said = {}, []
+    parts: dict[str, str] = {}
+    said: list[str] = []
     for size, peak in known.items():
         result = RESULT_BYTES[size]
         parts[size] = HOLDS if peak < 2 * result else FAILS
         eager = numbers("peak_memory", "eager", size)
-        beside = f", eager at {human(eager, 'bytes')}" if eager is not None else ""
-        said.append(
-            f"scripted peaks at {human(peak, 'bytes')}{beside}, and the result alone is {human(result, 'bytes')}"
-        )
-    sentence = "; ".join(f"in size {size}, {words}" for size, words in zip(known, said, strict=True))
-    return _together(parts, f"{sentence[0].upper()}{sentence[1:]}.")
+        beside = f", the eager one at {human(eager, 'bytes')}" if eager is not None else ""
+        peaked = f"In size {size} the scripted variant peaks at {human(peak, 'bytes')}{beside}"
+        said.append(f"{peaked}. The result alone takes {human(result, 'bytes')}.")
+    return _together(parts, " ".join(said))
 
 
 def saved_tensors(numbers: Numbers) -> Answer:
@@ -179,19 +177,19 @@ def saved_tensors(numbers: Numbers) -> Answer:
             plain, disabled = (numbers(metric, variant, size) for variant in ("plain", "hooks_disabled"))
             if plain != disabled:
                 parts[size] = HOLDS
-                differing.append(f"{metric.replace('_', ' ')} of {size}: {plain} and {disabled}")
+                differing.append(f"{metric.replace('_', ' ')} of {size} is {plain} and {disabled}")
     if differing:
-        return _together(parts, f"Plain and with hooks disabled, {'; '.join(differing)}.")
+        return _together(parts, f"With hooks and without them, {'; '.join(differing)}.")
     times = [numbers.interval("time", size, "hooks_disabled", "plain") for size in sizes]
     known = [found for found in times if found is not None]
-    said = f"Peak, retained bytes and gradients are those of plain, to the byte, in all {len(sizes)} scripts"
+    said = (
+        f"Peak memory, retained bytes and gradients are exactly those of the plain variant in all {len(sizes)} scripts."
+    )
     if known:
-        least, most = (
-            min(found.low or found.ratio for found in known),
-            max(found.high or found.ratio for found in known),
-        )
-        said += f"; the intervals of their times lie between {least:.2f} and {most:.2f} of plain's"
-    return Answer(FAILS, f"{said}.")
+        least = min(found.low or found.ratio for found in known)
+        most = max(found.high or found.ratio for found in known)
+        said += f" The intervals of the time lie between {least:.2f} and {most:.2f} times that of the plain variant."
+    return Answer(FAILS, said)
 
 
 def warm_up(numbers: Numbers) -> Answer:
@@ -202,16 +200,18 @@ def warm_up(numbers: Numbers) -> Answer:
     known = {case: interval for case, interval in found.items() if interval is not None}
     for variant in variants:
         if not any(of == variant for of, _ in known):
-            return _missing(variant)
+            return _missing(f"the {variant} variant")
     words = {case: interval.against(STALL) for case, interval in known.items()}
     parts = {
         f"{variant} {size}": _beside_eager(word, words.get(("eager", size), UNKNOWN))
         for (variant, size), word in words.items()
         if variant != "eager"
     }
-    said = ", ".join(f"{interval.words} ({variant} {size})" for (variant, size), interval in known.items())
+    said = ", ".join(interval.of(f"{variant} {size}") for (variant, size), interval in known.items())
     return _together(
-        parts, f"A stall takes more than {STALL:.0f} medians. The slowest call after the first takes {said}."
+        parts,
+        f"A stall takes more than {STALL:.0f} times the median call. "
+        f"Slowest later call, in multiples of the median call: {said}.",
     )
 
 
@@ -226,31 +226,63 @@ def batching(numbers: Numbers) -> Answer:
     """A tensor per row joined by vstack is slow; one flat buffer is not."""
     sizes = numbers.sizes("time", "vstack_rows")
     ratios = {size: numbers.interval("time", size, "vstack_rows", "flat_buffer") for size in sizes}
-    return _by_time(ratios, "A tensor per row takes so many times as long as one flat buffer")
+    return _by_time(ratios, "One tensor per row", "one flat buffer")
+
+
+def _selection_by_waits(numbers: Numbers) -> Answer:
+    """What is left of the claim where nothing ran, so that there is no time: how often the host waits for the GPU."""
+    waits = {
+        size: (numbers("host_waits", "mask", size), numbers("host_waits", "index_reused", size))
+        for size in numbers.sizes("host_waits", "mask")
+    }
+    known = {size: (mask, index) for size, (mask, index) in waits.items() if mask is not None and index is not None}
+    repeated = {size: of for size, of in known.items() if not size.endswith(" x 1")}
+    if not repeated:
+        return _missing("selecting by a mask")
+    least, most = min(repeated.values()), max(repeated.values())
+    said = (
+        f"By waits of the host alone, for no kernel ran and there is no time: a mask that is used again waits "
+        f"{least[0]:g} to {most[0]:g} times, an index that is made once {least[1]:g} to {most[1]:g}."
+    )
+    fewer = [index < mask for mask, index in repeated.values()]
+    return Answer(HOLDS if all(fewer) else PARTLY if any(fewer) else FAILS, said)
 
 
 def selection(numbers: Numbers) -> Answer:
     """Turning the mask into an index once and reusing that saves time; decided at 100 uses, of every share and layout."""
     sizes = numbers.sizes("time", "mask")
-    deciding = [size for size in sizes if size.endswith(" x 100")]
+    if not sizes and numbers.sizes("host_waits", "mask"):
+        return _selection_by_waits(numbers)
     ratios = {size: numbers.interval("time", size, "mask", "index_reused") for size in sizes}
     return _by_time(
-        {size: ratios[size] for size in deciding},
-        "Selecting by the mask takes so many times as long as by an index that is made once",
-        {size: ratio for size, ratio in ratios.items() if size not in deciding},
+        {size: ratio for size, ratio in ratios.items() if size.endswith(" x 100")},
+        "A mask",
+        "an index that is reused",
+        {size: ratio for size, ratio in ratios.items() if not size.endswith(" x 100")},
     )
 
 
 def _by_time(
-    deciding: Mapping[str, Interval | None], words: str, others: Mapping[str, Interval | None] | None = None
+    deciding: Mapping[str, Interval | None],
+    slow: str,
+    quick: str,
+    others: Mapping[str, Interval | None] | None = None,
 ) -> Answer:
-    """The answer that the ratios of `deciding` sizes give; those of `others` are only shown."""
+    """Whether `slow` takes longer than `quick` in the sizes that decide; the sentence names the extremes of them and, after
+    them, of the other sizes."""
     known = {size: ratio for size, ratio in deciding.items() if ratio is not None}
     if not known:
         return _missing("this comparison")
-    shown = {**known, **{size: ratio for size, ratio in (others or {}).items() if ratio is not None}}
-    said = ", ".join(f"{ratio.words} ({size})" for size, ratio in shown.items())
-    return _together({size: ratio.against(BORDER) for size, ratio in known.items()}, f"{words}: {said}.")
+    said = f"{slow} takes {_extremes(known)} times as long as {quick}."
+    rest = {size: ratio for size, ratio in (others or {}).items() if ratio is not None}
+    said += f" In other sizes it takes {_extremes(rest)} times as long." if rest else ""
+    return _together({size: ratio.against(BORDER) for size, ratio in known.items()}, said)
+
+
+def _extremes(ratios: Mapping[str, Interval]) -> str:
+    """`1.30 (rows 50 %, 1.27 to 1.33) to 13.1 (vector 1 %, 12.9 to 13.4)`: the least and the largest with their sizes."""
+    least, most = (of(ratios, key=lambda size: ratios[size].ratio) for of in (min, max))
+    return " to ".join(ratios[size].of(size) for size in dict.fromkeys((least, most)))
 
 
 @dataclass(frozen=True)
@@ -263,6 +295,8 @@ class Setting:
     @property
     def words(self) -> str:
         """`on a CPU with one thread`."""
+        if self.device == "recorder":
+            return "recorded without a GPU"
         if self.device != "cpu":
             return f"on {self.device.upper()}"
         return f"on a CPU with {'one thread' if self.threads == 1 else f'{self.threads} threads'}"
@@ -296,7 +330,9 @@ class Claim:
 
     def advice_on(self, setting: Setting, answer: Answer) -> str:
         """What to do, with what that rests on; of a device for which nobody has written any, the numbers alone."""
-        told = self.advice.get(answer.word) if setting.device == "cpu" else None
+        if setting.device != "cpu":
+            return NO_ADVICE.format(sentence=answer.sentence)
+        told = self.advice.get(answer.word)
         if told is None:
             return UNDECIDED.format(sentence=answer.sentence)
         where = f" Measured {setting.words}"
@@ -309,9 +345,9 @@ CLAIMS: dict[str, Claim] = {
         intersection,
         (("peak_memory",), ("scripted",)),
         {
-            HOLDS: "Script it where memory is short; look again after an upgrade: it is the wheel's fuser that does it.",
-            PARTLY: "Script it in the sizes where it holds; look again after an upgrade.",
-            FAILS: "Do not script it for memory: it peaks as eager does. Write it in place, or compile it.",
+            HOLDS: "Script it where memory is short. Check again after an upgrade, because the fuser in the wheel does it.",
+            PARTLY: "Script it in the sizes where it holds. Check again after an upgrade.",
+            FAILS: "Do not script it to save memory: its peak equals that of eager. Use in-place operations, or compile it.",
         },
         "peak_memory",
         ("eager", "scripted", "compiled", "in_place"),
@@ -321,10 +357,10 @@ CLAIMS: dict[str, Claim] = {
         saved_tensors,
         (("peak_memory", "retained", "gradients"), ("plain", "hooks_disabled")),
         {
-            HOLDS: "It changes what is saved here: look at which script and which number before relying on it.",
-            PARTLY: "It changes what is saved in some scripts: look at which number before relying on it.",
-            FAILS: "Do not use it for memory: it forbids hooks, it saves nothing. Where no gradient is wanted use no_grad "
-            "or inference_mode, else a checkpoint or save_on_cpu.",
+            HOLDS: "It changes what is saved. Check which script and which metric differ before you rely on it.",
+            PARTLY: "It changes what is saved in some scripts. Check which metric differs before you rely on it.",
+            FAILS: "Do not use it to save memory: it forbids hooks, but saves nothing. If no gradient is needed, use "
+            "no_grad or inference_mode. Otherwise use a checkpoint or save_on_cpu.",
         },
         "peak_memory",
         ("plain", "hooks_disabled", "no_grad", "checkpoint"),
@@ -336,9 +372,9 @@ CLAIMS: dict[str, Claim] = {
         warm_up,
         (("worst_over_median", "worst_call", "second_call"), ("scripted", "traced", "eager")),
         {
-            HOLDS: "Warm every shape up before serving, or serve eagerly: eager has no such calls.",
-            PARTLY: "Warm every shape up before serving where it holds, or serve eagerly: eager has no such calls.",
-            FAILS: "TorchScript need not be left for its stalls; the second call is the one to warm up.",
+            HOLDS: "Warm up every shape before serving, or serve eagerly: eager has no such calls.",
+            PARTLY: "Warm up every shape before serving where it holds, or serve eagerly: eager has no such calls.",
+            FAILS: "Stalls are no longer a reason to avoid TorchScript. Warm up with two calls.",
         },
         "worst_over_median",
         ("eager", "scripted", "traced", "frozen"),
@@ -352,7 +388,7 @@ CLAIMS: dict[str, Claim] = {
         {
             HOLDS: "Gather the rows in NumPy and make one tensor.",
             PARTLY: "Gather the rows in NumPy and make one tensor in the sizes where it holds.",
-            FAILS: "Write what reads best: a tensor per row costs no more.",
+            FAILS: "Write what reads best: one tensor per row costs no more.",
         },
         "time",
         ("vstack_rows", "stack_rows", "numpy_stack", "flat_buffer"),
@@ -364,9 +400,9 @@ CLAIMS: dict[str, Claim] = {
         selection,
         (("time",), ("mask", "index_reused")),
         {
-            HOLDS: "Turn a mask that is used again into an index once.",
-            PARTLY: "Turn a mask that is used again into an index once where it holds.",
-            FAILS: "Select by the mask: an index that is made once is no faster.",
+            HOLDS: "If a mask is used more than once, convert it to an index first.",
+            PARTLY: "If a mask is used more than once, convert it to an index first where that holds.",
+            FAILS: "Select by the mask: a reused index is no faster.",
         },
         "time",
         ("mask", "masked_select", "nonzero_each_time", "index_reused"),
@@ -376,7 +412,8 @@ CLAIMS: dict[str, Claim] = {
 }
 """Question -> its claim."""
 
-UNDECIDED = "It cannot be told here: {sentence} Measure it on your own machine."
+NO_ADVICE = "The advice is written for a CPU and may not hold here. {sentence} Measure it on your own machine."
+UNDECIDED = "The results here are inconclusive. {sentence} Measure it on your own machine."
 
 
 def answers(found: History) -> dict[str, dict[str, Answer]]:
@@ -466,7 +503,7 @@ class Turn:
 
 def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable[tuple[Step, str]]) -> list[Turn]:
     """Where the answers of a claim, (release, word) oldest first, changed; `happened` are the lane's steps with their
-    sentences. A release that can't tell is passed over."""
+    sentences. A release without an answer is passed over."""
     position = {release: i for i, (release, _) in enumerate(answered)}
     metrics, variants = CLAIMS[question].depends_on
     moves: list[tuple[int, float, str]] = []
@@ -476,7 +513,7 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
         if of_claim and series.parameters and series.parameters[0].strip("'") in variants:
             size = abs(math.log(step.ratio)) if step.ratio else math.inf
             moves.append((position[step.new], size, sentence))
-            if step.kind is Kind.SPIKE:
+            if step.kind is Kind.EXCURSION:
                 moves.append((position.get(step.until, position[step.new]) + 1, size, sentence))
     told = [(release, word) for release, word in answered if word != UNKNOWN]
     found = []
@@ -543,7 +580,7 @@ def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:
                 for tag in releases
             ]
             data.append(
-                {"benchmark": series.benchmark, "size": size, "words": "the result's own bytes", "numbers": numbers}
+                {"benchmark": series.benchmark, "size": size, "words": "the bytes of the result", "numbers": numbers}
             )
     return data
 
@@ -558,7 +595,7 @@ def findings(found: History, axis: Axis) -> str:
         "| [{question}](docs/questions/{question}.md) | {words} | {summary} | {advice} |".format(**claim)
         for claim in as_data(words, found)
     ]
-    return "\n".join(["| question | the claim under test | measured | so, today |", "|---|---|---|---|", *rows])
+    return "\n".join(["| question | claim | result | advice |", "|---|---|---|---|", *rows])
 
 
 Tell = Callable[[list[Step], History, str], Sequence[str]]
@@ -568,8 +605,8 @@ Tell = Callable[[list[Step], History, str], Sequence[str]]
 def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell) -> str:
     """docs/generated/answers.md: each claim release by release, when and why it changed, and a sentence for the newest."""
     parts = [
-        "# The claims, release by release\n\nMade from the launches in `results/` by `torch-history document`; not edited "
-        "by hand. How each answer is decided stands in `torch_history/analysis/claims.py`.\n"
+        "# The claims, release by release\n\n`torch-history document` writes this page from `results/`. Each question's "
+        "page in [docs/questions](../questions) says how its answer is decided.\n"
     ]
     for machine, launches in launches_of.items():
         launches = list(launches)
@@ -605,4 +642,4 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell
 
 
 def _of_turn(turn: Turn) -> str:
-    return f"{turn.old} → {turn.new}, from *{turn.before}* to *{turn.after}*: {escape(turn.why)}"
+    return f"{turn.old} → {turn.new}, from *{turn.before}* to *{turn.after}*. {escape(turn.why)}"

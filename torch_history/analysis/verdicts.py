@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
-from scipy import sparse, special
+from scipy import special
 
 from contract.metrics import COUNTS, MARGIN, STEADY, Metric, metric_of
 
@@ -80,10 +80,12 @@ NOT_MEASURED = "it was not measured"
 
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 class Verdict(enum.Enum):
-    """A verdict and the word of its class: better, worse, same or can't tell."""
+    """A verdict as it is stored, and the word of its class: better, worse, same or can't tell. Both stand in JSON and in
+    addresses of the site, so neither changes; `shown` is what a person reads."""
 
     FASTER = ("FASTER", "better")
     SLOWER = ("SLOWER", "worse")
@@ -104,6 +106,14 @@ class Verdict(enum.Enum):
     @property
     def kind(self) -> str:
         return self.value[1]
+
+    @property
+    def shown(self) -> str:
+        return SHOWN.get(self.words, self.words)
+
+
+SHOWN = {"CAN'T TELL": "INCONCLUSIVE"}
+"""Stored verdict -> what a person reads in its place, here and on the site; all others are shown as they are stored."""
 
 
 WORDS = {verdict.words: verdict for verdict in Verdict}
@@ -414,44 +424,106 @@ def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate:
     block = np.array([blocks.setdefault(one.block, len(blocks)) for one in seen])
     logarithms = np.log([one.number for one in seen])
     if len(tags) == 2 and len(seen) == 2 * len(blocks):
-        return paired(np.bincount(block, np.where(release, logarithms, -logarithms)).astype(float))
+        return _paired(np.bincount(block, np.where(release, logarithms, -logarithms)).astype(float))
 
     def apart(values: Array) -> Array:
         """What is left when the mean of each round is taken off."""
         return values - (np.bincount(block, values) / np.bincount(block))[block]
 
-    few = len(tags) <= FEW
-    diagonal, solve = (np.diag, np.linalg.solve) if few else (sparse.diags_array, sparse.linalg.spsolve)
-    share = sparse.coo_array((np.bincount(block)[block] ** -0.5, (block, release))).tocsr()
-    share = share.toarray() if few else share
-    laplacian = diagonal(np.bincount(release).astype(float)) - share.T @ share
     sums = np.bincount(release, apart(logarithms))
     # Levels are relative to the old release's; the second column gives the variance of the new one's.
-    levels, variances = solve(laplacian[1:, 1:], np.column_stack([sums, np.arange(len(tags)) == 1])[1:]).T
+    right = np.column_stack([sums, np.arange(len(tags)) == 1])[1:]
+    solve = _solve_dense if len(tags) <= FEW else _solve_sparse
+    levels, variances = solve(release, block, np.bincount(block)[block] ** -0.5, right).T
     left = apart(logarithms - np.append(0.0, levels)[release])
     freedom = len(seen) - len(blocks) - len(levels)
     return Estimate(float(levels[0]), float(variances[0]), float(left @ left) / max(freedom, 1), float(freedom))
 
 
-def paired(differences: Array) -> Estimate:
-    """Of their mean, from a difference of logarithms per round. Rounds out of line are pulled in by Huber's pseudo-values
-    (1981, 7.8); with more releases nobody could say which launch it was."""
-    freedom, inside = len(differences) - 1, 1.0
-    shift = float(differences.mean())
-    left = differences - shift
+def _solve_dense(release: Indices, block: Indices, weight: Array, right: Array) -> Array:
+    """What the Laplacian of `estimate`, without its first release, makes `right`. Of each launch there are its release, its
+    round, and one over the square root of the round's launches."""
+    share = np.zeros((block.max() + 1, release.max() + 1))
+    np.add.at(share, (block, release), weight)
+    laplacian = np.diag(np.bincount(release).astype(float)) - share.T @ share
+    return np.linalg.solve(laplacian[1:, 1:], right)
+
+
+def _solve_sparse(release: Indices, block: Indices, weight: Array, right: Array) -> Array:
+    """`_solve_dense` where there are many releases, of which few meet in a round."""
+    from scipy import sparse  # here, because comparing a pair takes no longer than importing it
+
+    share = sparse.coo_array((weight, (block, release))).tocsr()
+    laplacian = sparse.diags_array(np.bincount(release).astype(float)) - share.T @ share
+    return np.asarray(sparse.linalg.spsolve(laplacian[1:, 1:], right))
+
+
+def _paired(differences: Array) -> Estimate:
+    """From a difference of logarithms per round."""
+    return paired(differences[None])[0]
+
+
+def paired(differences: Array) -> list[Estimate]:
+    """From a difference of logarithms per round, a row for each series that has as many. Rounds out of line are pulled in by
+    Huber's pseudo-values (1981, 7.8); with more releases nobody could say which launch it was."""
+    freedom = differences.shape[1] - 1
+    inside = np.ones(len(differences))
+    shift = differences.mean(axis=1)
+    left = differences - shift[:, None]
     if freedom >= ROBUST_FROM:
         for turn in range(2 * TURNS):
             # First the farther half, which leads to the middle of most: what is usual is seen there, and pulls in the rest.
             if turn < TURNS:
-                usual = max(float(np.median(np.abs(left))), 2 * math.sqrt(LEAST_VARIANCE))
+                usual = np.maximum(np.median(np.abs(left), axis=1), 2 * math.sqrt(LEAST_VARIANCE))[:, None]
             limit = usual if turn < TURNS else PULLED_IN * 1.4826 * usual
-            shift += float(left.clip(-limit, limit).mean())
-            left = differences - shift
-        inside = float((np.abs(left) <= limit).mean())
+            shift = shift + left.clip(-limit, limit).mean(axis=1)
+            left = differences - shift[:, None]
+        inside = (np.abs(left) <= limit).mean(axis=1)
         left = left.clip(-limit, limit)
     # Each launch of a pair is half of the difference away from their mean.
-    variance = float(left @ left) / 2 / max(freedom, 1) / inside**2
-    return Estimate(shift, 2 / len(differences), variance, freedom * inside)
+    variance = (left**2).sum(axis=1) / 2 / max(freedom, 1) / inside**2
+    return [
+        Estimate(float(moved), 2 / differences.shape[1], float(noise), float(freedom * share))
+        for moved, noise, share in zip(shift, variance, inside, strict=True)
+    ]
+
+
+def crossed(cells: Array) -> list[Estimate]:
+    """`estimate` where each round holds the same releases: cells are series x rounds x releases, the old one first, the new
+    one second, logarithms."""
+    rounds, releases = cells.shape[1:]
+    left = cells - cells.mean(axis=1, keepdims=True) - cells.mean(axis=2, keepdims=True)
+    left += cells.mean(axis=(1, 2), keepdims=True)
+    freedom = (rounds - 1) * (releases - 1)
+    shifts = (cells[:, :, 1] - cells[:, :, 0]).mean(axis=1)
+    variances = (left**2).sum(axis=(1, 2)) / max(freedom, 1)
+    return [
+        Estimate(float(shift), 2 / rounds, float(variance), float(freedom))
+        for shift, variance in zip(shifts, variances, strict=True)
+    ]
+
+
+def unbalanced(logarithms: Array) -> list[Estimate]:
+    """`estimate` where rounds lack some releases: series x rounds x releases, NaN where all series lack one; the old release
+    first, the new one second."""
+    seen = ~np.isnan(logarithms[0])
+    block, release = np.nonzero(seen)
+    blocks, tags = seen.shape
+    of_block, of_release = np.eye(blocks)[block], np.eye(tags)[release]
+    share = of_block.T @ of_release / np.sqrt(seen.sum(axis=1))[:, None]
+    laplacian = np.diag(seen.sum(axis=0).astype(float)) - share.T @ share
+    values = logarithms[:, block, release].T
+    apart = values - of_block @ ((of_block.T @ values) / seen.sum(axis=1)[:, None])
+    inverse = np.linalg.inv(laplacian[1:, 1:])
+    levels = inverse @ (of_release.T @ apart)[1:]
+    fitted = of_release[:, 1:] @ levels
+    left = apart - fitted + of_block @ ((of_block.T @ fitted) / seen.sum(axis=1)[:, None])
+    freedom = len(block) - blocks - (tags - 1)
+    variances = (left**2).sum(axis=0) / max(freedom, 1)
+    return [
+        Estimate(float(shift), float(inverse[0, 0]), float(variance), float(freedom))
+        for shift, variance in zip(levels[0], variances, strict=True)
+    ]
 
 
 def weigh(estimates: Mapping[Series, Estimate]) -> dict[Series, Evidence]:
@@ -577,7 +649,7 @@ def judge(series: Series, before: _Pairs, after: _Pairs) -> Change:
         return _exact(series, olds, news, counts)
     old, new = statistics.median(olds), statistics.median(news)
     ratio = math.exp(_mean_log(news) - _mean_log(olds))
-    said = "no round gave both a number, and no chain of rounds that share releases ties them"
+    said = "no round has a number for both, and no chain of rounds with common releases connects them"
     return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
 
 

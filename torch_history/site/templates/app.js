@@ -38,8 +38,9 @@
     TH.kind = (verdict) => TH.contents.constants.verdicts.KINDS[verdict];
     TH.sign = (verdict) => OWN_SIGNS[verdict] || SIGNS[TH.kind(verdict)];
     TH.classOf = (verdict) => TH.kind(verdict).replace("'", "").replace(" ", "-");
+    TH.shown = (verdict) => TH.verdicts.shown(verdict);
     TH.mark = (verdict) => el("span", {class: `verdict ${TH.classOf(verdict)}`},
-                              el("span", {"aria-hidden": "true"}, `${TH.sign(verdict)} `), verdict);
+                              el("span", {"aria-hidden": "true"}, `${TH.sign(verdict)} `), TH.shown(verdict));
 
     TH.laneWords = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
     TH.measure = (lane, ...tags) => {
@@ -199,7 +200,7 @@
         } catch {
             const area = el("textarea", {class: "to-copy", readonly: true, rows: 8, "aria-label": "Text to copy"});
             area.value = text;
-            said.textContent = "This browser copies nothing by itself: the text is selected, copy it with Ctrl+C.";
+            said.textContent = "This browser cannot copy by itself. The text is selected. Copy it with Ctrl+C.";
             said.after(area);
             area.focus();
             area.select();

@@ -197,7 +197,7 @@
     const stepList = (steps) => {
         const said = steps.map(({sentence}) => sentence);
         if (!said.length) {
-            return el("p", {}, "Nothing happened to these variants that could be told: no step, no spike, no drift.");
+            return el("p", {}, "No step, excursion or drift was detected in these variants.");
         }
         return [
             el("p", {}, "What happened, newest first; the chart has the numbers at its top:"),
@@ -246,7 +246,7 @@
         const label = `${name} by release, ${many} ${span}, ${where}. The same numbers are in the table below.`;
         const everyColumn = `all ${measured.length} releases, not the newest ${MOST_COLUMNS} alone`;
         const older = measured.length > MOST_COLUMNS && (isOther
-            ? hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are left out.`)
+            ? hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are not shown.`)
             : TH.toggle(everyColumn, "columns", address.columns));
         return [
             H.figure(lane, all, shown, {...view, steps: marks(steps), chosen, label}),

@@ -424,7 +424,7 @@
         const ratio = Math.exp(mean(news.map(Math.log)) - mean(olds.map(Math.log)));
         return change(at, "CAN'T TELL", {
             old, new: now, ratio, launches: [olds.length, news.length],
-            reason: "no round gave both a number, and no chain of rounds that share releases ties them",
+            reason: "no round has a number for both, and no chain of rounds with common releases connects them",
         });
     };
 
@@ -527,7 +527,7 @@
             && metrics.includes(metric) && old.length && isEarlier(old, versionOf(release)) && !isEarlier(now, versionOf(release))
             && !isEarlier(old, versionOf(first)) && (!last || !isEarlier(versionOf(last), now)))
             .forEach(([release, , , , , , words]) => since.set(words, [...(since.get(words) || []), release]));
-        return since.size ? listed([...since].map(([words, releases]) => `since ${listed(releases)} ${words}`)) : "";
+        return since.size ? listed([...since].map(([words, releases]) => `since ${listed(releases)}, ${words}`)) : "";
     };
     const versionOf = (text) => (text.match(/^\d+(\.\d+)*/u) || [""])[0].split(".").filter(Boolean).map(Number);
     const isEarlier = (version, other) => {
@@ -547,7 +547,7 @@
         }
         const although = own.length ? `although ${wents(own)}: ` : "";
         if ([from, to].some((tag) => !Object.keys(factsOf(lane, tag)).length)) {
-            return `${although}unexplained, and the environments are not on record`;
+            return `${although}unexplained, and the environments are not recorded`;
         }
         const facts = movedFacts(lane, from, to).filter(([fact]) => concerns(fact, lane.series[time.series]));
         return facts.length ? `${although}perhaps because ${listed(facts.map(factWords))}` : `${although}unexplained`;
@@ -642,10 +642,11 @@
         return [constants().verdicts.RANK[kind], Number(old !== null && now !== null), -far];
     };
 
+    const shown = (verdict) => constants().verdicts.SHOWN[verdict] || verdict;
     const sentence = (series, one) => {
         const {verdict, old, new: now, ratio, reason, why} = one;
         const numbers = `from ${human(old, series.unit)} to ${human(now, series.unit)}`;
-        let text = `${name(series)}: ${verdict}`;
+        let text = `${name(series)}: ${shown(verdict)}`;
         if (verdict === "FIXED") {
             text += ` at ${human(now, series.unit)}; before, ${reason}`;
         } else if (old === null || now === null) {
@@ -663,7 +664,9 @@
         } else {
             text += series.unit === "bytes" && ratio > 0 ? ` ${by(ratio)}, ${numbers}` : `, ${numbers}`;
         }
-        return `${inOneLine(text).replace(/\.+$/, "")}${why ? `, ${why}` : ""}.`;
+        const [certain, facts] = why.split("perhaps because ");
+        const known = `${inOneLine(text).replace(/\.+$/, "")}${certain ? `, ${certain.replace(/[: ]+$/, "")}` : ""}.`;
+        return facts ? `${known} ${constants().compare.POSSIBLE_CAUSE}${facts}.` : known;
     };
 
     const isFactor = (ratio) => !(1 / constants().compare.FOLD < ratio && ratio < constants().compare.FOLD);
@@ -691,13 +694,13 @@
             return `: ${one.reason}`;
         }
         if (one.detectable === null) {
-            return ": one launch is no evidence of a time; measure two or more";
+            return ": a single launch is no evidence of a time; measure at least two";
         }
         if (one.detectable > constants().compare.UNSEEN) {
             const [launches, spread] = [sum(one.launches), fixed(100 * (one.spread || 0), 0)];
-            return `: ${launches} launches that spread by ${spread} % could not show even a tenfold change`;
+            return `: ${launches} launches with a spread of ${spread} % would not show even a tenfold change`;
         }
-        return ` (${intervalWords(one)}): a change ${by(one.detectable)} could have been seen`;
+        return ` (${intervalWords(one)}): a change ${by(one.detectable)} would have been detected`;
     };
 
     const lookedAt = (changes) => changes.filter((one) => one.confidence !== null).length;
@@ -712,7 +715,7 @@
         const {CALL_MARGIN} = constants().compare;
         const tally = tallied(changes);
         const told = Object.keys(KINDS).filter((verdict) => tally.has(verdict));
-        const counts = told.map((verdict) => `${tally.get(verdict)} ${verdict}`).join(", ");
+        const counts = told.map((verdict) => `${tally.get(verdict)} ${shown(verdict)}`).join(", ");
         const lines = [`${from} -> ${to} on ${lane.machine.machine}, ${lane.environment}: ${counts}.`];
         const times = changes.filter((one) => varies(lane.series[one.series]) && one.old !== null && one.new !== null);
         const single = times.filter((one) => one.confidence === null && !one.reason).length;
@@ -720,21 +723,21 @@
         const facts = movedFacts(lane, from, to);
         if (lookedAt(changes)) {
             const [margin, ofCalls, rate] = [MARGIN, CALL_MARGIN, FALSE_RATE].map((share) => fixed(100 * share, 0));
-            lines.push(`Times are judged at a margin of ${margin} %, calls that are made once at one of ${ofCalls} %; `
-                + `of those called changed, at most ${rate} % are expected not to have changed at all `
-                + `(${lookedAt(changes)} series).`);
+            lines.push(`${lookedAt(changes)} times were compared, with a margin of ${margin} % `
+                + `(${ofCalls} % for single calls). `
+                + `At most ${rate} % of the changes reported in them are expected to be false.`);
         }
         if (disturbed) {
-            lines.push(`${disturbed} of their numbers were taken while the machine was disturbed, `
-                + "on all releases alike.");
+            lines.push(`${disturbed} of their launches ran while the machine was disturbed, `
+                + "which affects all releases alike.");
         }
         if (single) {
             const [, python] = lane.environment.split("release-py");
-            lines.push(`${single} times have a single launch of one release, which is no evidence: `
-                + `\`torch-history run ${python ? `--lane ${python} ` : ""}--launches 5 ${from} ${to}\`.`);
+            lines.push(`${single} times have a single launch of one release, which is no evidence. `
+                + `Measure more: \`torch-history run ${python ? `--lane ${python} ` : ""}--rounds 5 ${from} ${to}\`.`);
         }
         if (oneSided(lane, from, to)) {
-            lines.push(`${oneSided(lane, from, to)} series were measured in one of the two only.`);
+            lines.push(`${oneSided(lane, from, to)} series were measured on only one of the two releases.`);
         }
         if (facts.length) {
             lines.push(`The environments differ: ${listed(facts.map(factWords))}.`);
@@ -749,9 +752,9 @@
         const parts = [`### PyTorch ${escape(from)} → ${escape(to)}\n`];
         const end = `${summary(lane, from, to, changes).map(escape).join("  \n")}\n`;
         const command = escape(`torch-history compare ${from} ${to} --machine ${lane.machine.machine} ` +
-                               `--environment ${lane.environment} --all`);
+                               `--lane ${lane.environment} --all`);
         if (!changed.length) {
-            parts.push("Nothing changed that could be told.\n");
+            parts.push("No change was detected.\n");
         }
         let room = MOST_CHARACTERS - _ROOM_FOR_WORDS - Math.min(end.length, _MOST_OF_THE_END) - 2 * command.length;
         let leftOut = 0;
@@ -760,16 +763,16 @@
             const [rows, fitting] = table(lane, group, room);
             leftOut += group.length - fitting;
             if (fitting) {
-                parts.push(`**${escape(verdict)}** (${group.length})\n\n${rows}`);
+                parts.push(`**${escape(shown(verdict))}** (${group.length})\n\n${rows}`);
                 room -= parts.at(-1).length;
             }
         }
         if (leftOut) {
-            parts.push(`${leftOut} rows are left out here, so that this stays short enough to be sent: ${command}\n`);
+            parts.push(`${leftOut} rows are omitted to keep this short enough to send. To see them: ${command}\n`);
         }
         if (rest.length) {
-            const told = Array.from(tallied(rest), ([verdict, count]) => `${count} ${escape(verdict)}`).join(", ");
-            parts.push(`Not listed: ${told}. Each of them: ${command}\n`);
+            const told = Array.from(tallied(rest), ([verdict, count]) => `${count} ${escape(shown(verdict))}`).join(", ");
+            parts.push(`Not listed: ${told}. To list them: ${command}\n`);
         }
         const short = end.slice(0, _MOST_OF_THE_END);
         parts.push(end === short ? end : `${short.slice(0, short.lastIndexOf(" "))} …\n`);
@@ -782,7 +785,7 @@
             const series = lane.series[one.series];
             const ends = varies(series) && one.low !== null ? ` (${fixed(one.low, 3)} to ${fixed(one.high, 3)})` : "";
             const isTold = one.verdict !== "CAN'T TELL" || one.old === null;
-            const cells = [name(series), one.verdict, one.ratio === null ? "" : fixed(one.ratio, 3) + ends,
+            const cells = [name(series), shown(one.verdict), one.ratio === null ? "" : fixed(one.ratio, 3) + ends,
                            human(one.old, series.unit), human(one.new, series.unit),
                            one.why || (isTold ? one.reason : untold(one).split(": ").slice(1).join(": "))];
             const row = `| ${cells.map(escape).join(" | ")} |`;
@@ -847,6 +850,6 @@
         [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
          values.map((value) => said(value, "yes", "no"))]));
 
-    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies,
+    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies, shown,
                    numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
 })();
