@@ -89,6 +89,12 @@
         || {kind: "counts", varies: false, margin: 0, more_and_less: ["MORE", "FEWER"]};
     const varies = (series) => measure(series).varies;
     const marginOf = (series) => measure(series).margin;
+    const buildOf = (series) => {
+        const {BUILDS, ANY_BUILD} = constants().verdicts;
+        return varies(series) && measure(series).measured === "steady" ? BUILDS[series.question] ?? ANY_BUILD : null;
+    };
+    const isWithinBuilds = (series, {verdict, ratio}) => ["SLOWER", "FASTER"].includes(verdict)
+        && buildOf(series) !== null && ratio !== null && Math.max(ratio, 1 / ratio) <= buildOf(series);
 
     const change = (series, verdict, found = {}) => ({
         series, verdict, kind: constants().verdicts.KINDS[verdict], old: null, new: null, ratio: null, low: null,
@@ -99,7 +105,9 @@
     // --- verdicts.py: what launches say of log(new / old)
 
     const bounded = (logarithm) => Math.exp(clip(logarithm, Math.log(constants().verdicts.BOUND)));
-    const chanceOf = ({shift, error, freedom}) => student(Math.abs(shift) / error, freedom);
+    const penalty = (looks) => (looks === 1 ? 1 : looks * (looks - 1) / constants().verdicts.LATE_SHARE);
+    const chanceOf = ({shift, error, freedom, looks}) =>
+        Math.min(1, student(Math.abs(shift) / error, freedom) * penalty(looks));
     const isBeyond = ({shift, margin}) => Math.abs(shift) > Math.log1p(margin);
     const isInside = (evidence) => {
         const [low, high] = interval(evidence, 1 - 2 * constants().verdicts.ERROR_RATE);
@@ -290,6 +298,18 @@
         return chances.length ? FALSE_RATE * Math.max(1, changed) / chances.length : FALSE_RATE;
     };
 
+    /* Once after the rounds that all series of a question have, and again after each beyond them. */
+    const looksOf = (lane, all, designs) => {
+        const ofPattern = new Map(Array.from(designs).filter(([, design]) => design).map(([at, {sides}]) => {
+            const [before, after] = sides.map((side) => new Set(side.map((i) => lane.patterns[at][i][1])));
+            return [at, [...before].filter((block) => after.has(block)).length];
+        }));
+        const rounds = new Map(all.map((series) => [series, ofPattern.get(series.pattern)]));
+        const least = new Map();
+        rounds.forEach((count, {question}) => least.set(question, Math.min(count, least.get(question) ?? count)));
+        return new Map(Array.from(rounds, ([series, count]) => [series, 1 + count - least.get(series.question)]));
+    };
+
     // --- verdicts.py: verdicts
 
     const timed = (at, series, {sides}, shift, evidence, errorRate) => {
@@ -303,7 +323,8 @@
         if (!evidence) {
             return found;
         }
-        let [verdict, confidence] = ["CAN'T TELL", 1 - errorRate];
+        const ofLook = errorRate / penalty(evidence.looks);
+        let [verdict, confidence] = ["CAN'T TELL", 1 - ofLook];
         if (isBeyond(evidence) && chanceOf(evidence) <= errorRate) {
             verdict = shift > 0 ? "SLOWER" : "FASTER";
         } else if (isInside(evidence)) {
@@ -311,7 +332,7 @@
         }
         const [low, high] = interval(evidence, confidence);
         return {...found, verdict, kind: constants().verdicts.KINDS[verdict], low, high, confidence,
-                detectable: detectable(evidence, errorRate)};
+                detectable: detectable(evidence, ofLook)};
     };
 
     const variation = (values) => {
@@ -519,6 +540,8 @@
             }
         }
         const evidence = weigh(new Map([...estimates].filter(([, one]) => one.freedom)));
+        const looks = looksOf(lane, [...evidence.keys()], designs);
+        evidence.forEach((one, series) => Object.assign(one, {looks: looks.get(series)}));
         const errorRate = errorRateOfEach(evidence.values());
         const numbersOf = (series, release) => ({
             numbers: (launches[series.pattern].get(release) || []).map((i) => series.numbers[i]),
@@ -564,6 +587,10 @@
             text += `, ${numbers}${untold(one)}`;
         } else if (varies(series)) {
             text += ` ${by(ratio)} (${intervalWords(one)})`;
+            if (isWithinBuilds(series, one)) {
+                const most = digits(100 * (buildOf(series) - 1));
+                text += `, which two builds of one source may differ by (up to ${most} %)`;
+            }
         } else {
             text += series.unit === "bytes" && ratio > 0 ? ` ${by(ratio)}, ${numbers}` : `, ${numbers}`;
         }
@@ -714,7 +741,9 @@
                     old: one.old, new: one.new, ratio: one.ratio, low: one.low, high: one.high,
                     margin: varies(series) ? marginOf(series) : null, confidence: one.confidence,
                     detectable: one.detectable, spread: one.spread, launches: one.launches, disturbed: one.disturbed,
-                    reason: one.reason, why: one.why, sentence: one.sentence, failed: false,
+                    reason: one.reason, why: one.why, build: varies(series) ? buildOf(series) : null,
+                    within_builds: isWithinBuilds(series, one), replicated: "not testable", sentence: one.sentence,
+                    failed: false,
                 };
             }),
         };
