@@ -8,7 +8,7 @@ QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-.PHONY: help run test test-fast lint bench bench-asv bench-clock bench-site bench-start browser lock document publish clean
+.PHONY: help run test test-fast lint lint-scripts bundle-scripts npm bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -32,13 +32,30 @@ test: lint
 test-fast: .venv/ready
 	$(BIN)/python -m pytest -m "not releases"
 
-# make lint   ruff, mypy, shellcheck, and a check of the documents' prose
+# make lint   ruff, mypy, shellcheck, a check of the documents' prose, and lint-scripts where there is npm
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/shellcheck .ci/*
 	$(BIN)/python -m tools.check_prose
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory lint-scripts; \
+	else echo "The site's scripts were not checked, because npm is not on this machine: 'make npm' installs it."; fi
+
+# make lint-scripts   ESLint and the TypeScript compiler on the site's scripts; needs npm
+lint-scripts: tools/js/node_modules/.package-lock.json
+	@cd tools/js && npm run --silent lint && npm run --silent is-bundled
+
+# make bundle-scripts   the special functions of the site's verdicts, bundled from stdlib's
+bundle-scripts: tools/js/node_modules/.package-lock.json
+	cd tools/js && npm run --silent bundle
+
+tools/js/node_modules/.package-lock.json: tools/js/package-lock.json
+	cd tools/js && npm ci --silent --no-audit --no-fund
+
+# make npm   installs Debian's npm, which lint-scripts needs
+npm:
+	@command -v npm >/dev/null || { apt-get update --quiet && apt-get install --yes --quiet --no-install-recommends npm; }
 
 # make browser   installs Debian's Chromium, which the browser tests open the site in
 browser:
@@ -59,6 +76,10 @@ bench-clock: .venv/ready
 # make bench-site   what publishing costs as the history grows to 1,000 releases; takes ten minutes
 bench-site: .venv/ready
 	$(BIN)/python -m tools.bench_site
+
+# make bench-detector OTHERS=python   how often steps, excursions and drifts are right; OTHERS has apache-otava and ruptures; half an hour
+bench-detector: .venv/ready
+	$(BIN)/python -m tools.bench_detector $(if $(OTHERS),--others $(OTHERS)) --write
 
 # make bench-start   what commands take to start and to answer, as ratios; takes two minutes
 bench-start: .venv/ready

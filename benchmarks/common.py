@@ -27,11 +27,12 @@ from typing import Any, NoReturn
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from contract.metrics import METRICS, SEQUENCE, STEADY, Metric
-from measure import THREADS, clock, constants, device, facts, planted, profile, sequence
+from contract.metrics import METRICS, NEVER_RECORDED, RECORDED, SEQUENCE, STEADY, TIMES, Metric, metrics_of
+from contract.request import CHANNEL, Request
+from measure import THREADS, clock, constants, counted, device, facts, planted, profile, sequence
 from workloads import Unavailable
 
-_CHANNEL = os.environ.pop("TORCH_HISTORY_CHANNEL", "")
+_CHANNEL = os.environ.pop(CHANNEL, "")
 _TOLD = os.open(_CHANNEL, os.O_WRONLY | os.O_APPEND) if _CHANNEL else None
 """Where facts go: a file of the program that started this process, gone from the surroundings before a workload is imported,
 so that what a workload prints is never taken for a fact. None where nobody asked for facts."""
@@ -57,10 +58,12 @@ class CaseFailed(Exception):
 
 def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     """Metrics of a call that is made again and again: a number each, or a list of samples."""
+    if on == "recorder":
+        return _counted(workload, variant, size)
     arguments = workload.inputs(size, on, SEED)
     call = workload.variants[variant](arguments)
     result = clock.warm_up(call, on, getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
-    workload.check(arguments, result)
+    _check(workload, arguments, result, on)
     del result
     call = planted.into(call, f"{variant} {size}", on)
     forward = getattr(call, "forward", None)
@@ -77,6 +80,9 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     found.update(counts._asdict())
     if on != "cuda":
         del found["kernels"], found["host_syncs"]
+    elif not profile._record(lambda: torch.ones(1, device=on), on).launched:
+        blind = {"unavailable": f"the profiler of torch {torch.__version__} shows nothing of this GPU"}
+        found["kernels"] = found["host_syncs"] = blind
     if forward and "retained" in workload.METRICS:
         found["retained"] = profile.profile(forward, on).retained
     if "fusion_groups" in workload.METRICS:
@@ -86,6 +92,24 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     if "gradients" in workload.METRICS:
         found["gradients"] = call.gradients
     return found
+
+
+def _check(workload: ModuleType, arguments: Any, result: Any, on: str) -> None:
+    """Raises what the workload's check does. A check may fetch its inputs from the GPU, and where no kernel runs it compares
+    zeros with zeros: so on a GPU kernels must run. Raises DeviceUnavailable where they do not."""
+    if on == "cuda":
+        device.require_kernels()
+    workload.check(arguments, result)
+
+
+def _counted(workload: ModuleType, variant: str, size: str) -> dict:
+    """Metrics of a warm call on the recorder, where no kernel runs. Raises Unavailable where it cannot tell them."""
+    try:
+        found = counted.counts(workload, variant, size, SEED)
+    except counted.Refused as refused:
+        raise Unavailable(str(refused)) from None
+    _say(recorded=counted.details(found))
+    return counted.numbers(found)
 
 
 def _sequence(workload: ModuleType, variant: str, size: str, on: str) -> dict:
@@ -107,7 +131,14 @@ def _sequence(workload: ModuleType, variant: str, size: str, on: str) -> dict:
 
 
 _MEASURED_BY = {STEADY: _steady, SEQUENCE: _sequence}
-_SOURCES = {"clock": clock, "profile": profile, "sequence": sequence}
+
+
+def _measured_by(metric: Metric, on: str) -> Callable:
+    """What measures a case of that metric; the recorder counts every question in one way."""
+    return _steady if on == "recorder" else _MEASURED_BY[metric.measured]
+
+
+_SOURCES = {"clock": clock, "profile": profile, "sequence": sequence, "counted": counted}
 """Modules whose edit changes what is measured, by the name that a metric gives."""
 
 
@@ -125,7 +156,7 @@ class _Question:
                 f"the metrics of {workload.__name__} are of steady calls and of sequences: make two workloads"
             )
         cls.params = [list(workload.variants), list(workload.sizes)]
-        for name in workload.METRICS:
+        for name in (*metrics_of(workload.METRICS), *RECORDED):
             setattr(cls, f"track_{name}", _benchmark(cls.__name__, workload, name, METRICS[name]))
 
 
@@ -152,6 +183,11 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
 
     Skips what nobody asked for; raises CaseFailed where it went wrong before.
     """
+    on = Request.of(os.environ).device
+    if metric.source == "counted" and on != "recorder":
+        _skip("not_asked", metric.missing)
+    if metric.kind == TIMES and on == "recorder":
+        _skip("unavailable", NEVER_RECORDED)
     if not device.wanted(metric.kind):
         _skip("not_asked", f"{metric.kind} were not asked for: TORCH_HISTORY_ONLY names something else")
     scale = size.rpartition(" ")[2]
@@ -159,21 +195,41 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
         _skip("not_asked", f"size {size} was not asked for: set TORCH_HISTORY_SIZES={scale}")
     _say(torch=torch.__version__, python=sys.version.split()[0], threads=THREADS)
     if _LAUNCH.first("environment"):
-        _say(environment=facts.environment())
+        # The recorder keeps what a process ever asked of CUDA, so this question is one of another process.
+        _say(environment=counted.in_process(facts.environment) if on == "recorder" else facts.environment())
 
     def measured() -> dict:
         reason = ""
         try:
-            numbers = _MEASURED_BY[metric.measured](workload, variant, size, _ready())
+            numbers = _measured_by(metric, on)(workload, variant, size, _ready())
         except (Unavailable, device.DeviceUnavailable) as error:
             numbers, reason = {}, str(error)
-        found = {of: numbers.get(of, {"unavailable": reason or METRICS[of].missing}) for of in workload.METRICS}
+        named = metrics_of(workload.METRICS)
+        asked = (*named, *RECORDED) if on == "recorder" else named
+        found = {of: numbers.get(of, {"unavailable": reason or _missing(of, on)}) for of in asked}
         _say(found=found)
         return found
 
     with contextlib.suppress(device.DeviceUnavailable):
         _say(device=device.name())
+        if on == "recorder":
+            _say(card=counted.card())
     return _LAUNCH.answer(f"{workload.__name__} {variant} {size} {metric.measured}", name, measured)
+
+
+def _missing(metric: str, on: str) -> str:
+    """Why a case that ran on that device has no such number."""
+    if on == "recorder" and on in METRICS[metric].devices:
+        return SIZED_BY_VALUES if metric not in OF_TORCHSCRIPT else METRICS[metric].missing
+    if on == "recorder":
+        return NEVER_RECORDED if METRICS[metric].kind == TIMES else "the recorder does not count this"
+    return METRICS[metric].missing
+
+
+SIZED_BY_VALUES = (
+    "the host reads back from the device how much is selected, and no kernel ran: of this case only the waits are known"
+)
+OF_TORCHSCRIPT = ("fusion_groups",)
 
 
 def _ready() -> str:

@@ -51,7 +51,7 @@ def _workload(name: str) -> ModuleType:
         return importlib.import_module(f"workloads.{name}")
     from .own import load
 
-    return load(Path(name))
+    return load(Path(name), Path(name))
 
 
 def _in_another_process(workload: ModuleType, request: dict, step: dict, places: list) -> dict:

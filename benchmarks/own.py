@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from contract.metrics import metrics_of
+from contract.request import Request
 from workloads import WrongResult
 
-from .common import _Question
-
-VARIABLE = "TORCH_HISTORY_WORKLOAD"
 METRICS = ("time", "peak_memory", "operators", "allocations", "kernels")
 
 TOLERANCE = 1e-4
@@ -36,13 +35,15 @@ class WorkloadUnreadable(Exception):
     """The file cannot be used; the text is a sentence that says why."""
 
 
-def load(path: Path) -> ModuleType:
-    """The module of the file at `path`, with all that a workload has. Raises WorkloadUnreadable."""
+def load(path: Path, text: Path) -> ModuleType:
+    """The module of the file at `path`, with all that a workload has; its source is read from `text`, which is that file or
+    a copy. Raises WorkloadUnreadable."""
     name = re.sub(r"\W", "_", path.stem)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.exists():
-        raise WorkloadUnreadable(f"there is no Python file {path}")
+    spec = importlib.util.spec_from_file_location(name, text)
+    if spec is None or spec.loader is None or not text.exists():
+        raise WorkloadUnreadable(f"there is no Python file {text}")
     module = importlib.util.module_from_spec(spec)
+    module.__file__ = str(path)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -68,6 +69,7 @@ def complete(module: ModuleType) -> ModuleType:
         raise WorkloadUnreadable(f"{name} has no function `inputs` that returns what its functions are called with")
     of_file.METRICS = tuple(getattr(of_file, "METRICS", METRICS))
     of_file.sizes = dict(getattr(of_file, "sizes", {"": {}}))
+    of_file.takes = inspect.signature(of_file.inputs).parameters
     of_file.inputs = functools.partial(_inputs, of_file.inputs)
     if not hasattr(of_file, "check"):
         of_file.check = functools.partial(_check, of_file)
@@ -78,11 +80,12 @@ def _bound(function: Callable, arguments: tuple) -> Callable[[], object]:
     return functools.partial(function, *arguments)
 
 
-def _inputs(function: Callable, size: str, device: str, seed: int) -> tuple:
-    """What `function` returns, as a tuple with tensors on `device`; it is given what it asks for of size, device, seed."""
+def _inputs(function: Callable, size: str, device: str, seed: int, batch: Any = None) -> tuple:
+    """What `function` returns, as a tuple with tensors on `device`; it is given what it asks for of size, device, seed, and
+    batch where there is one."""
     torch.manual_seed(seed)
     np.random.seed(seed)
-    offered = {"size": size, "device": device, "seed": seed}
+    offered = {"size": size, "device": device, "seed": seed, **({} if batch is None else {"batch": batch})}
     asked = inspect.signature(function).parameters
     arguments = function(**{name: value for name, value in offered.items() if name in asked})
     arguments = arguments if isinstance(arguments, tuple) else (arguments,)
@@ -121,11 +124,16 @@ def _numbers(value: object) -> list:
     return [np.asarray(value, dtype=np.float64)]
 
 
-if os.environ.get(VARIABLE):
-    _workload = load(Path(os.environ[VARIABLE]))
+_ASKED = Request.of(os.environ)
+
+if _ASKED.workload:
+    # Only here: who wants nothing but `load` needs no asv, and what common.py imports may ask for a GPU.
+    from .common import _Question
+
+    _workload = load(Path(_ASKED.workload), Path(_ASKED.text or _ASKED.workload))
 
     class Own(_Question, workload=_workload):
         """The functions of an own file x its sizes."""
 
-    for _metric in _workload.METRICS:
+    for _metric in metrics_of(_workload.METRICS):
         getattr(Own, f"track_{_metric}").benchmark_name = f"{_workload.__name__}.Own.track_{_metric}"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 
-THREADS = int(os.environ.get("TORCH_HISTORY_THREADS", "1"))
+from contract.request import Request
+
+THREADS = Request.of(os.environ).threads
 """CPU threads of every measurement. With more threads than free cores, threads spin at a barrier while the scheduler has
 one of them away, and a product of microseconds takes milliseconds in one process and not in the next."""
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -29,15 +31,35 @@ READS_BY_DESIGN = {
 """Variants that read back from the device by design -> why the values decide nothing."""
 
 
+WAITS_ALONE = (
+    "mask",
+    "masked_select",
+    "nonzero_each_time",
+    "index_reused",
+    "index_select_reused",
+    "take_reused",
+    "cpp_mask",
+    "cpp_index_reused",
+)
+"""Variants that read from the device how many elements a mask selects. That number is wrong here, and with it every size
+behind it; that the host waited for it is not."""
+
+
 def counts(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
     """The counts of a case by metric, as in `measurement.md`; bytes are those that were asked for.
 
     Beside them `peak_allocated` and `peak_reserved` (bytes), `kernel_names`, `library_calls`, `copied` (bytes of each copy
     by direction), `assumptions` and `form`: dtype and shape of each tensor of the result; no more of it can be checked.
-    Raises Refused where a GPU would show something else, and what the workload raises where a release cannot run it.
+    Of WAITS_ALONE there are `host_syncs` and nothing else. Raises Refused where a GPU would show something else, and what
+    the workload raises where a release cannot run it.
     """
-    with_cache = _in_process(lambda: _launched(workload, variant, size, seed), caching=True)
-    without = _in_process(lambda: _requested(workload, variant, size, seed), caching=False)
+    if variant in WAITS_ALONE:
+        return in_process(lambda: _waits(workload, variant, size, seed))
+    # Both at a time: neither is timed, and neither knows of the other.
+    cached = _started(lambda: _launched(workload, variant, size, seed), caching=True)
+    uncached = _started(lambda: _requested(workload, variant, size, seed), caching=False)
+    answers = [_answer(*cached), _answer(*uncached)]
+    with_cache, without = (_returned(answer) for answer in answers)
     for name in ("kernel_names", "form"):
         if with_cache[name] != without[name]:
             raise Refused(
@@ -45,6 +67,56 @@ def counts(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
                 "and its kernels do not belong together. Leave this case out."
             )
     return {**without, **with_cache}
+
+
+def numbers(found: dict) -> dict:
+    """What of `counts` is a number, by metric; copies as how many there are and the bytes in each direction."""
+    if "copied" not in found:
+        return {"host_syncs": found["host_syncs"], "host_waits": found["host_syncs"]}
+    copied = {way: sum(bytes_of) for way, bytes_of in found["copied"].items()}
+    return {
+        **{name: number for name, number in found.items() if name not in DETAILS},
+        "host_waits": found["host_syncs"],
+        "library_calls": len(found["library_calls"]),
+        "copies": sum(len(bytes_of) for bytes_of in found["copied"].values()),
+        "copied_to_device": copied.get("host to device", 0),
+        "copied_to_host": copied.get("device to host", 0),
+        "copied_on_device": copied.get("device to device", 0),
+    }
+
+
+DETAILS = ("kernel_names", "library_calls", "copied", "form")
+"""What of `counts` is no number."""
+
+
+def details(found: dict) -> dict:
+    """What of `counts` is no number: how often each kernel and each library call, copies by direction as [how many, bytes],
+    and the form of the result."""
+    if "copied" not in found:
+        return {"kernels": {}, "waits_alone": True}
+    return {
+        "kernels": dict(Counter(found["kernel_names"])),
+        "library_calls": dict(Counter(found["library_calls"])),
+        "copied": {way: [len(bytes_of), sum(bytes_of)] for way, bytes_of in found["copied"].items()},
+        "form": found["form"],
+    }
+
+
+FUSED = re.compile(r"^(CudaCodeGen::)?(kernel\d*|fused_\w+|triton_\w+|tensorexpr_\w*)(\(.*)?$")
+"""Names that fusers give to what they compile: nvFuser, the older fuser, Triton and NNC. The wheel's own have namespaces."""
+
+
+def compiled(kernels: Iterable[str]) -> list:
+    """Those of `kernels` that a fuser compiled while the release ran."""
+    return [name for name in kernels if FUSED.match(name)]
+
+
+def card() -> str:
+    """The pretended card's key in devices.toml. Raises device.DeviceUnavailable where this process is on no recorder."""
+    try:
+        return record.card()
+    except Refused as refused:
+        raise device.DeviceUnavailable(str(refused)) from None
 
 
 def _launched(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
@@ -66,8 +138,18 @@ def _launched(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
     if "fusion_groups" in workload.METRICS:
         groups = fusion_groups(call)
         if groups is not None:
-            told["fusion_groups"] = groups
+            # A group whose guard failed runs operator by operator, and launches no kernel that a fuser compiled.
+            told["fusion_groups"] = min(groups, len(compiled(found.kernels)))
     return told
+
+
+def _waits(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
+    call, _ = _warm(workload, variant, size, seed)
+    with explained(), record.recording() as recorded:
+        call()
+    if record.unanswered():
+        raise Refused(record.unanswered())
+    return {"host_syncs": sum(recorded.waits.values())}
 
 
 def _requested(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
@@ -91,11 +173,32 @@ def _warm(workload: ModuleType, variant: str, size: str, seed: int) -> tuple:
     Raises device.DeviceUnavailable where the wheel holds no code for the card.
     """
     device.require_code_for(record.capability())
+    if variant == "compiled":
+        _choose_without_timing()
     with explained():
-        call = workload.variants[variant](workload.inputs(size, "cuda", seed))
+        call = _bound(workload, variant, workload.inputs(size, "cuda", seed))
         for _ in range(getattr(workload, "WARM_UP_CALLS", WARM_UP_CALLS)):
             result = call()
     return call, form(result)
+
+
+def _choose_without_timing() -> None:
+    """Has torch.compile take the first of the block sizes that it would try, where it would take the quickest: on the
+    recorder no try takes time. Which kernels there are, and what they read and write, does not depend on it."""
+    if not hasattr(torch, "compile"):
+        return
+    from torch._inductor import config  # here, because importing it takes a second
+
+    if hasattr(config.triton, "autotune_pointwise"):
+        config.triton.autotune_pointwise = False
+
+
+def _bound(workload: ModuleType, variant: str, arguments: Any) -> Callable[[], object]:
+    """The variant as a call without arguments; of a question of first calls, a call with the first of its pictures."""
+    call = workload.variants[variant](arguments)
+    if not hasattr(arguments, "pictures"):
+        return call
+    return lambda: call(arguments.pictures[0])
 
 
 def form(result: Any) -> list:
@@ -107,8 +210,13 @@ def form(result: Any) -> list:
     return []
 
 
-def _in_process(work: Callable[[], dict], caching: bool) -> dict:
+def in_process(work: Callable[[], dict], caching: bool = True) -> dict:
     """What `work` returns in a process of its own, with or without the caching allocator; raises what it raises."""
+    return _returned(_answer(*_started(work, caching)))
+
+
+def _started(work: Callable[[], dict], caching: bool) -> tuple:
+    """A process that does `work`, and where its answer can be read."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -127,12 +235,20 @@ def _in_process(work: Callable[[], dict], caching: bool) -> dict:
         finally:
             os._exit(code)
     os.close(writer)
+    return child, reader
+
+
+def _answer(child: int, reader: int) -> Any:
+    """What a process that was started returned, or the exception that it raised."""
     with os.fdopen(reader, "rb") as stream:
         data = stream.read()
     status = os.waitpid(child, 0)[1]
     if status:
-        raise RuntimeError(f"the process that counted this case ended with status {status} and no answer")
-    told = pickle.loads(data)
-    if isinstance(told, Exception):
-        raise told
-    return told
+        return RuntimeError(f"the process that counted this case ended with status {status} and no answer")
+    return pickle.loads(data)
+
+
+def _returned(answer: Any) -> dict:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

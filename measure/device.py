@@ -11,6 +11,8 @@ from pathlib import Path
 
 import torch
 
+from contract.request import Request
+
 from . import THREADS
 
 DEFAULT_SIZES = {"cpu": "small", "cuda": "paper", "recorder": "small"}
@@ -23,14 +25,10 @@ class DeviceUnavailable(Exception):
 
 def name() -> str:
     """`cuda`, `cpu` or `recorder`. Raises DeviceUnavailable where TORCH_HISTORY_DEVICE names another."""
-    asked = os.environ.get("TORCH_HISTORY_DEVICE", "")
-    if asked in DEFAULT_SIZES:
-        return asked
-    if asked:
-        raise DeviceUnavailable(
-            f"TORCH_HISTORY_DEVICE is '{asked}', and a measurement runs on 'cpu' or 'cuda', or on the 'recorder'"
-        )
-    return "cuda" if gpu_present() else "cpu"
+    request = Request.of(os.environ)
+    if request.problem:
+        raise DeviceUnavailable(request.problem)
+    return request.device or ("cuda" if gpu_present() else "cpu")
 
 
 def gpu_present() -> bool:
@@ -40,13 +38,12 @@ def gpu_present() -> bool:
 
 def asked_sizes() -> list:
     """The sizes to measure: TORCH_HISTORY_SIZES (comma-separated), else the device's default."""
-    asked = os.environ.get("TORCH_HISTORY_SIZES", "")
-    return [size.strip() for size in asked.split(",") if size.strip()] or [DEFAULT_SIZES[name()]]
+    return list(Request.of(os.environ).sizes) or [DEFAULT_SIZES[name()]]
 
 
 def wanted(what: str) -> bool:
     """Whether `times` or `counts` are measured: both, unless TORCH_HISTORY_ONLY names one of them."""
-    return os.environ.get("TORCH_HISTORY_ONLY", "") in ("", what)
+    return Request.of(os.environ).only in ("", what)
 
 
 def ready(device: str) -> None:
@@ -62,6 +59,12 @@ def ready(device: str) -> None:
         raise DeviceUnavailable(f"torch {torch.__version__} sees no usable GPU")
     require_code_for("sm_{}{}".format(*torch.cuda.get_device_capability()))
     torch.cuda.init()
+
+
+def require_kernels() -> None:
+    """Raises DeviceUnavailable where kernels are launched on the GPU and do not run: a sum that is read back is wrong."""
+    if float(torch.full((1000,), 3.0, device="cuda").sum()) != 3000.0:
+        raise DeviceUnavailable("kernels do not run on this GPU: a sum of 1,000 threes that was read back is no 3,000")
 
 
 def require_code_for(capability: str) -> None:

@@ -40,7 +40,8 @@ def environment() -> dict:
         "fuses_on_cpu": _fuses_on_cpu(),
         "architectures": torch._C._cuda_getArchFlags().split() if hasattr(torch._C, "_cuda_getArchFlags") else [],
         "threads": THREADS,
-        "allocator": {name: os.environ[name] for name in ALLOCATOR_VARIABLES if name in os.environ},
+        # Of a path the file's name: where it lies is this machine's matter.
+        "allocator": {name: os.path.basename(os.environ[name]) for name in ALLOCATOR_VARIABLES if name in os.environ},
         "python": platform.python_version(),
         "libc": " ".join(platform.libc_ver()),
         "numpy": numpy.__version__,

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from contract.request import Request
+
 from . import device
 
 TURNS = 5
@@ -51,7 +53,7 @@ def into(call: Callable[[], object], case: str, on: str) -> Any:
     4 KiB more at its `peak`, or a `failure`. `case` is variant and size.
 
     Raises ValueError where it names something else, PlantedFailure for a failure."""
-    what = os.environ.get("TORCH_HISTORY_PLANTED", "")
+    what = Request.of(os.environ).planted
     if what == "failure":
         raise PlantedFailure("this failure was planted")
     if what == "operator":
@@ -68,7 +70,7 @@ def into(call: Callable[[], object], case: str, on: str) -> Any:
 
 def into_each(call: Callable[[object], object], case: str) -> Callable[[object], object]:
     """As `into`, for a call whose every turn takes another time: each becomes longer by IN_CALLS times the share."""
-    what = os.environ.get("TORCH_HISTORY_PLANTED", "")
+    what = Request.of(os.environ).planted
     if what == "failure":
         raise PlantedFailure("this failure was planted")
     if what != "time":

@@ -51,6 +51,8 @@ TEXT = re.compile(r"\w+Get(Error|Status|LastError)(String|Name)?")
 """Entries that return a text about an error, which is printed: theirs must be one."""
 
 DROPPED = (
+    "RECORDER_MEMORY",
+    "RECORDER_OCCUPIED",
     "CUDA_VISIBLE_DEVICES",
     "CUBLAS_WORKSPACE_CONFIG",
     "CUBLASLT_WORKSPACE_SIZE",
@@ -63,7 +65,7 @@ DROPPED = (
     "PYTORCH_ALLOC_CONF",
     NO_CACHING,
 )
-"""Variables that change what is allocated, which a process on the recorder does not inherit."""
+"""Variables that change what is allocated, or the card, which a process on the recorder does not inherit."""
 
 
 class Wheel(NamedTuple):
@@ -95,18 +97,21 @@ class Built(NamedTuple):
 
         Without `caching` every tensor is an allocation of its own, and the recorder's bytes are those that were asked for.
         """
-        environment = {name: value for name, value in os.environ.items() if name not in DROPPED}
+        environment = {name: value for name, value in os.environ.items() if name not in (*DROPPED, "RECORDER_CARD")}
+        return {**environment, **self.variables(card, caching)}
+
+    def variables(self, card: str = "", caching: bool = True) -> dict[str, str]:
+        """Of `surroundings` those that are set."""
         paths = [str(self.folder / "lib"), *(str(path) for path in _nvrtc_folders(self.wheel))]
-        environment.update(
-            LD_PRELOAD=str(self.folder / "librecorder.so"),
-            LD_LIBRARY_PATH=":".join(paths),
-            TRITON_LIBCUDA_PATH=str(self.folder / "lib"),
+        environment = {
+            "LD_PRELOAD": str(self.folder / "librecorder.so"),
+            "LD_LIBRARY_PATH": ":".join(paths),
+            "TRITON_LIBCUDA_PATH": str(self.folder / "lib"),
             # A fuser that fails says so instead of running unfused.
-            PYTORCH_NVFUSER_DISABLE="fallback",
-            PYTORCH_NVFUSER_DISABLE_FALLBACK="1",
-            PYTORCH_TENSOREXPR_FALLBACK="0",
-        )
-        environment.pop("RECORDER_CARD", None)
+            "PYTORCH_NVFUSER_DISABLE": "fallback",
+            "PYTORCH_NVFUSER_DISABLE_FALLBACK": "1",
+            "PYTORCH_TENSOREXPR_FALLBACK": "0",
+        }
         if card:
             environment["RECORDER_CARD"] = card
         if not caching:

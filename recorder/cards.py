@@ -39,11 +39,24 @@ class Member(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A card: its name in devices.toml, the name it reports, and for each member of cudaDeviceProp its elements."""
+    """A card: its name in devices.toml, the name it reports, for each member of cudaDeviceProp its elements, its
+    memory as it is sold in GB, 0 where that is not given, and other names of it."""
 
     key: str
     title: str
     values: dict[str, list[int]]
+    sold_with: int = 0
+    called: tuple[str, ...] = ()
+
+    @property
+    def memory(self) -> int:
+        """Bytes of device memory that CUDA says it has."""
+        return self.values["totalGlobalMem"][0]
+
+    @property
+    def capability(self) -> str:
+        """As `sm_75`."""
+        return f"sm_{self.values['major'][0]}{self.values['minor'][0]}"
 
 
 def members(path: Path = HERE / "properties.txt") -> list[Member]:
@@ -82,7 +95,7 @@ def _card(key: str, every: dict[str, Any], own: dict[str, Any]) -> Card:
         for member in members()
         if member.name not in OPAQUE
     }
-    return Card(key, own["name"], values)
+    return Card(key, own["name"], values, own.get("sold_with", 0), tuple(own.get("called", ())))
 
 
 def _elements(key: str, member: Member, given: Any, none: bool) -> list[int]:
@@ -121,7 +134,8 @@ def source(all_cards: dict[str, Card], cuda_major: int) -> str:
         lines.append(
             f'    {{"{key}", "{card.title}", {numbers}, '
             f"{key}_attributes, sizeof {key}_attributes / sizeof *{key}_attributes, "
-            f"(const unsigned char *)&{key}_properties, sizeof {key}_properties}},"
+            f"(const unsigned char *)&{key}_properties, sizeof {key}_properties, "
+            "offsetof(struct properties, totalGlobalMem)},"
         )
     lines.append("    {0},\n};\n")
     return "\n".join(lines)

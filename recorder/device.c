@@ -18,6 +18,21 @@ const struct card *card(void) {
     return chosen = each;
 }
 
+static size_t bytes_named(const char *variable, size_t otherwise) {
+    const char *text = getenv(variable);
+    char *end = NULL;
+    if (!text) return otherwise;
+    unsigned long long bytes = strtoull(text, &end, 10);
+    if (!*text || *end) {
+        fprintf(stderr, "recorder: %s is '%s', which is no number of bytes\n", variable, text);
+        abort();
+    }
+    return (size_t)bytes;
+}
+
+size_t card_memory(void) { return bytes_named("RECORDER_MEMORY", card()->memory); }
+size_t card_occupied(void) { return bytes_named("RECORDER_OCCUPIED", 0); }
+
 /* For record.py: which card is pretended, and its compute capability as one number. */
 const char *recorder_card(void) { return card()->name; }
 int recorder_capability(void) { return 10 * card()->major + card()->minor; }
@@ -39,7 +54,9 @@ int cuDeviceGetAttribute(int *value, int number, int device) { return attribute(
 
 static int properties(void *into, int device) {
     if (device != 0) return failed(INVALID_DEVICE);
+    size_t memory = card_memory();
     memcpy(into, card()->properties, card()->properties_size);
+    memcpy((char *)into + card()->memory_offset, &memory, sizeof memory);
     return SUCCESS;
 }
 
@@ -84,7 +101,7 @@ int cuDeviceGetName(char *into, int size) {
 }
 
 int cuDeviceTotalMem_v2(size_t *into) {
-    *into = card()->memory;
+    *into = card_memory();
     return SUCCESS;
 }
 

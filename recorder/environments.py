@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from torch_history.releases.axis import Axis, Release
-from torch_history.releases.environments import find_python, is_ready
+from torch_history.releases.environments import cache, cache_options, digests, find_python, is_ready
 from torch_history.releases.pins import locked_packages
 from torch_history.releases.uv import run_uv
 from torch_history.store.files import write_atomically
@@ -28,7 +28,7 @@ MARK = "torch-history.json"
 BEGUN = "torch-history.begun"
 """Written first into an environment: who finds it may remove the folder, which nobody else made."""
 
-LEFT_OUT = re.compile(r"nvidia-(?!cuda-nvrtc).*|cuda-.*|cmake|lit|wheel|packaging|asv-runner")
+LEFT_OUT = re.compile(r"nvidia-(?!cuda-nvrtc).*|cuda-.*|cmake|lit|wheel|packaging")
 """Packages of a release that the recorder stands in for, or that only building needs."""
 
 OLD_SETUPTOOLS = "setuptools==69.5.1"
@@ -51,6 +51,14 @@ def packages(release: Release, python: str) -> list[str]:
     return sorted(OLD_SETUPTOOLS if old and package.startswith("setuptools==") else package for package in kept)
 
 
+def python_for(release: Release) -> str:
+    """The newest Python that `releases.lock` has an environment of the release for. Raises Refused where it has none."""
+    for python in reversed(release.pythons):
+        if locked_packages(release, python):
+            return python
+    raise Refused(f"releases.lock says of no Python what {release.tag} needs: add it with `torch-history lock`.")
+
+
 def create(release: Release, python: str, folder: Path) -> Path:
     """An environment of `release` in `folder`, made where it is not there whole already; returns `folder`.
 
@@ -60,14 +68,33 @@ def create(release: Release, python: str, folder: Path) -> Path:
     if is_ready(folder, wanted):
         return folder
     _clear(folder)
+    place = folder.parent
     executable = str(folder / "bin" / "python")
     try:
         run_uv(["venv", "--allow-existing", "--python", find_python(python), str(folder)])
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
             listed.write("\n".join(wanted))
             listed.flush()
-            run_uv(["pip", "install", "--python", executable, "--no-deps", "--requirement", listed.name])
-        write_atomically(folder / MARK, json.dumps({"requirements": wanted, "packages": wanted}, indent=1))
+            run_uv(
+                [
+                    "pip",
+                    "install",
+                    "--python",
+                    executable,
+                    "--no-deps",
+                    "--requirement",
+                    listed.name,
+                    *cache_options(place),
+                ]
+            )
+        mark = {
+            "requirements": wanted,
+            "packages": wanted,
+            "origin": "releases.lock, without what the recorder stands in for",
+            "digests": digests(folder),
+            "cache": str(cache(place)),
+        }
+        write_atomically(folder / MARK, json.dumps(mark, indent=1))
     except subprocess.CalledProcessError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise Refused(

@@ -14,6 +14,7 @@ struct dim3 {
 struct kernel {
     const void *address;
     const char *name;
+    const void *binary; /* the images that it is one of */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -37,27 +38,31 @@ static void grow(void) {
     room = size;
 }
 
-static const char *name_of(const void *address) {
+static struct kernel found(const void *address) {
     pthread_mutex_lock(&lock);
-    const char *name = room ? place(kernels, room, address)->name : NULL;
+    struct kernel kernel = room ? *place(kernels, room, address) : (struct kernel){0};
     pthread_mutex_unlock(&lock);
-    return name;
+    return kernel;
 }
 
+static const char *name_of(const void *address) { return found(address).name; }
+
+/* The handle holds the address of the images; it is never given back, as no library is ever unloaded. */
 void **__cudaRegisterFatBinary(void *binary) {
-    static void *handle;
+    void **handle = malloc(sizeof *handle);
+    if (!handle) abort();
     redirect_static_runtime();
-    handle = binary;
-    return &handle;
+    *handle = binary;
+    return handle;
 }
 
 void __cudaRegisterFunction(void **binary, const void *address, char *device_name, const char *name) {
-    (void)binary, (void)device_name;
+    (void)device_name;
     pthread_mutex_lock(&lock);
     if (2 * used >= room) grow();
     struct kernel *kernel = place(kernels, room, address);
     used += !kernel->address;
-    *kernel = (struct kernel){address, name};
+    *kernel = (struct kernel){address, name, *binary};
     pthread_mutex_unlock(&lock);
 }
 
@@ -211,11 +216,12 @@ struct function_attributes {
 static const int THREADS_PER_BLOCK = 1024, REGISTERS_ASSUMED = 32;
 
 int cudaFuncGetAttributes(struct function_attributes *into, const void *kernel) {
-    if (!name_of(kernel)) return refuse(__func__);
-    int version = 10 * card()->major + card()->minor;
+    struct code code;
+    if (!name_of(kernel) || !code_for_card(found(kernel).binary, &code)) return refuse(__func__);
+    if (!code.ptx) return failed(INVALID_FUNCTION);
     *into = (struct function_attributes){
-        .threads = THREADS_PER_BLOCK, .registers = REGISTERS_ASSUMED, .ptx_version = version, .binary_version = version,
-        .dynamic_shared = card()->shared};
+        .threads = THREADS_PER_BLOCK, .registers = REGISTERS_ASSUMED, .ptx_version = code.ptx,
+        .binary_version = code.machine, .dynamic_shared = card()->shared};
     record(ASSUMPTION, __func__, 0, HOST_TO_HOST);
     return SUCCESS;
 }

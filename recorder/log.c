@@ -60,6 +60,7 @@ static const char *sentence(int error) {
     case SUCCESS: return "no error";
     case INVALID_VALUE: return "invalid argument";
     case OUT_OF_MEMORY: return "out of memory";
+    case INVALID_FUNCTION: return "invalid device function";
     case INVALID_DEVICE: return "invalid device ordinal";
     case NOT_SUPPORTED: return "refused by the recorder: what was asked cannot be told without a GPU";
     case NO_BODY: return "an entry that the recorder does not stand in for was called";

@@ -56,12 +56,18 @@ static int64_t removed(struct block **list, const void *address) {
     return (int64_t)bytes;
 }
 
+/* Bytes of device memory that can still be taken. */
+static size_t left(void) {
+    size_t gone = card_occupied() + taken, all = card_memory();
+    return gone < all ? all - gone : 0;
+}
+
 static int allocate(void **address, size_t bytes, const char *name) {
     int error = SUCCESS;
     *address = NULL;
     if (!bytes) return SUCCESS;
     pthread_mutex_lock(&lock);
-    if (bytes > card()->memory - taken) {
+    if (bytes > left()) {
         error = OUT_OF_MEMORY;
     } else {
         *address = mmap(NULL, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -97,8 +103,8 @@ int cudaFreeAsync(void *address) { return release(address, __func__); }
 int cuMemFree_v2(void *address) { return release(address, __func__); }
 
 int cudaMemGetInfo(size_t *free, size_t *total) {
-    *total = card()->memory;
-    *free = card()->memory - taken;
+    *total = card_memory();
+    *free = left();
     return SUCCESS;
 }
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
+import pickle
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -170,8 +172,8 @@ def unanswered() -> str:
     missing = Counter(_all_of("missing"))
     if missing:
         return (
-            f"{_list(missing)} of CUDA was called in this process and the recorder has no body for it, so what "
-            "followed may not be what a GPU would show: give it one in recorder/, or leave this case out."
+            f"{_list(missing)} of CUDA was called in this process, and the recorder has no body for it. What "
+            "followed may not be what a GPU would show. Give it one in recorder/, or leave this case out."
         )
     refused = Counter(_all_of("refusal"))
     if refused:
@@ -184,7 +186,8 @@ def unanswered() -> str:
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Turns an exception inside the block into Refused where something could not be answered, which is its likely cause."""
+    """Turns an exception inside the block into Refused where something could not be answered, which is its likely cause.
+    One that another process could not read becomes a RuntimeError of the same words."""
     try:
         yield
     except Refused:
@@ -193,7 +196,18 @@ def explained() -> Iterator[None]:
         reason = unanswered()
         if reason:
             raise Refused(reason) from error
+        if not _travels(error):
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
         raise
+
+
+def _travels(error: Exception) -> bool:
+    """Whether another process can read it: torch._dynamo's BackendCompilerFailed, for one, cannot be made from its words."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return False
+    return True
 
 
 def _list(names: Counter[str]) -> str:
@@ -281,6 +295,7 @@ def _all_of(kind: str) -> list[str]:
     return names
 
 
+@functools.cache
 def demangled(name: str) -> str:
     """A C++ name as its source has it; any other name as it is. `name` is taken for C++'s where it begins with _Z."""
     if not name.startswith("_Z"):

@@ -39,6 +39,7 @@ enum {
     SUCCESS = 0,
     INVALID_VALUE = 1,
     OUT_OF_MEMORY = 2,
+    INVALID_FUNCTION = 98,
     INVALID_DEVICE = 101,
     INVALID_CONTEXT = 201,
     NOT_FOUND = 500,
@@ -58,7 +59,7 @@ struct card {
     const struct attribute *attributes;
     size_t attribute_count;
     const unsigned char *properties;
-    size_t properties_size;
+    size_t properties_size, memory_offset; /* where in the image its memory stands */
 };
 
 /* A static copy of a runtime entry inside `library`, which is overwritten with a jump to `target`. */
@@ -82,6 +83,14 @@ int recorder_missing(const char *name);              /* records a missing entry 
 
 /* device.c */
 HIDDEN const struct card *card(void);
+HIDDEN size_t card_memory(void); /* bytes in all: the card's, or those that RECORDER_MEMORY names */
+HIDDEN size_t card_occupied(void); /* bytes that something else holds, as RECORDER_OCCUPIED says */
+
+/* fatbin.c */
+struct code {
+    int ptx, machine; /* compute capabilities that a kernel was written for and is run as; `ptx` is 0 where there is none */
+};
+HIDDEN int code_for_card(const void *binary, struct code *code); /* 0 where the layout is not known */
 
 /* launch.c */
 HIDDEN void *named(const char *name); /* a handle of a kernel or a module that is launched or asked by name */

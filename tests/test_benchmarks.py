@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from contract.metrics import RECORDED
+
 for _name in ("torch", "numpy", "asv_runner"):
     if importlib.util.find_spec(_name) is None:
         pytest.skip(f"needs torch, NumPy and asv_runner, and there is no {_name}", allow_module_level=True)
@@ -102,7 +104,7 @@ def test_asv_discovers_one_benchmark_for_each_metric_and_nothing_else(suites: di
     promised = {
         f"{name.rpartition('.')[0]}.track_{metric}"
         for name, benchmark in suites["in place"].items()
-        for metric in benchmark["metrics"]
+        for metric in (*benchmark["metrics"], *RECORDED)
     }
     assert set(suites["in place"]) == promised
     assert {f"intersection.Intersection.{metric}" for metric in ("track_time", "track_peak_memory")} <= promised
@@ -347,7 +349,8 @@ def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(c
         (
             "no such device",
             "unavailable",
-            "TORCH_HISTORY_DEVICE is 'tpu', and a measurement runs on 'cpu' or 'cuda', or on the 'recorder'",
+            "'tpu' is no device, and a measurement runs on 'cpu' or 'cuda', or on the 'recorder': "
+            "choose one with --device or TORCH_HISTORY_DEVICE",
         ),
         ("kernels on a CPU", "unavailable", "kernels and waits of the host exist on a GPU only"),
     ],

@@ -115,7 +115,7 @@ def test_a_file_without_both_parts_is_refused(keep: Keep) -> None:
     path.write_text(
         "".join(line for line in path.read_text().splitlines(True) if json.loads(line)["benchmark"][-4:] == "time")
     )
-    with pytest.raises(SessionError, match="holds no calibration"):
+    with pytest.raises(SessionError, match="contains no calibration"):
         calibration.read(path)
 
 
@@ -125,7 +125,7 @@ def test_the_page_has_every_machine(keep: Keep, tmp_path: Path) -> None:
     assert "## here" in page
     assert "| +10% time: steady calls | " in page
     assert "| +100% time: single calls of a sequence | 0 | 0 | " in page
-    assert "No machine is calibrated yet." in report.document(tmp_path / "nowhere")
+    assert "No machine has been calibrated yet." in report.document(tmp_path / "nowhere")
 
 
 def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.check_prose import BANNED, MEDIAN, ROOT, TAIL, Page, report, sentences
+from tools.check_prose import BANNED, MEDIAN, ROOT, TAIL, Page, banned, report, said, sentences
 
 
 def page(text: str) -> Page:
@@ -28,6 +28,11 @@ def test_sentences_end_at_full_stops_and_not_within_numbers_code_or_abbreviation
     found = [each.text.replace("\ufffc", "C") for each in sentences(text)]
     assert found == ["Use C on 2.5.1, eg here.", "It is new!", "See this. - no item", "One item.", "Another"]
     assert [each.words for each in sentences(text)] == [6, 3, 4, 2, 1]
+
+
+def test_what_is_quoted_counts_as_a_word() -> None:
+    (sentence,) = sentences("The release said “measured anew! " + "word " * 40 + "” and ended.")
+    assert (sentence.words, banned(sentence.text)) == (6, [])
 
 
 def test_tables_headings_code_and_what_programs_wrote_are_no_prose() -> None:
@@ -70,16 +75,44 @@ def test_words_that_only_contain_a_coined_one_are_fine() -> None:
     assert page("The silent excellent talent is besides the point.").faults() == []
 
 
-def test_a_bad_page_fails_and_a_bad_generated_page_is_only_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("name", ["docs/x.md", "docs/generated/x.md"])
+def test_a_bad_page_fails_whoever_wrote_it(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     root = checkout(tmp_path, "Good.\n")
-    (root / "docs" / "generated" / "x.md").write_text("Bad, because it is asked again.\n")
     assert report(root)
-    assert "(generated) docs/generated/x.md: 1 sentences" in capsys.readouterr().out
-    (root / "docs" / "x.md").write_text("Bad, because it is asked again.\n")
+    (root / name).write_text("Bad, because it is asked again.\n")
     assert not report(root)
-    assert 'docs/x.md: 1 sentences, median 6, 95th percentile 6\n  line 1: "asked again"' in capsys.readouterr().out
+    assert f'{name}: 1 sentences, median 6, 95th percentile 6\n  line 1: "asked again"' in capsys.readouterr().out
+
+
+MODULE = '''"""It is asked again."""
+
+def command():
+    """It is asked anew."""
+    say(f"No {1 + 1} times. It is {'lent'} here.", "word", "Two \\
+words are pulled in.")
+'''
+
+
+def test_the_program_says_its_string_literals_but_not_its_docstrings() -> None:
+    assert [(each.line, each.text.replace("\ufffc", "1")) for each in said(MODULE)] == [
+        (5, "No 1 times."),
+        (5, "It is 1 here."),
+        (5, "Two words are pulled in."),
+    ]
+    assert Page("module", said(MODULE)).faults()[0].startswith('line 5: "pulled in"')
+
+
+def test_docstrings_of_commands_are_help() -> None:
+    module = '@click.command()\ndef command():\n    """It is asked anew."""\n'
+    assert said(module) == ()
+    assert [each.text for each in said(module, says_docstrings=True)] == ["It is asked anew."]
+
+
+def test_a_module_that_says_something_bad_fails(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "Good.\n")
+    (root / "torch_history").mkdir()
+    (root / "torch_history" / "x.py").write_text("print('It is asked again.')")
+    assert not report(root)
 
 
 def test_committed_pages_read_well(capsys: pytest.CaptureFixture[str]) -> None:

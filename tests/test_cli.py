@@ -21,6 +21,8 @@ from torch_history.releases.axis import Axis
 from torch_history.reports.coverage import coverage
 from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
 
+from .lab import MACHINE
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -73,7 +75,7 @@ def test_environments_of_two_releases_are_compared(results: Path) -> None:
 def test_environment_that_is_not_known_is_refused_in_a_sentence(results: Path) -> None:
     answer = command("environment", "2.0.1", "--machine", "a-machine")
     assert answer.exit_code == 1
-    assert "Nothing is known of v2.0.1" in answer.stderr
+    assert "v2.0.1 was not measured in" in answer.stderr
 
 
 # --- what is measured together
@@ -88,7 +90,7 @@ def test_one_release_brings_the_one_before_it_along(capsys: pytest.CaptureFixtur
     assert chosen() == [release.tag for release in axis.releases[-2:]]
     assert chosen("2.15.0")[-1] == "v2.15.0"
     assert len(chosen("2.15.0")) == 2
-    assert f"{chosen('2.15.0')[0]} comes along" in capsys.readouterr().out
+    assert f"{chosen('2.15.0')[0]} is measured as well" in capsys.readouterr().out
     assert chosen("2.0.1", "2.15.0") == ["v2.0.1", "v2.15.0"]
     assert chosen("1.8.0", lane="3.9") == ["v1.8.0"]
 
@@ -110,7 +112,7 @@ def test_new_is_what_follows_the_newest_that_this_machine_measured(results: Path
     assert new(late) == (tags[-3], patch.tag)
     answer = command("run", "NEW")
     assert answer.exit_code == 0, answer.output
-    assert "There is nothing new" in answer.output
+    assert "Nothing is new." in answer.output
 
 
 def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +149,7 @@ def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.S
     process.send_signal(asked)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 128 + asked
-    assert "the same command goes on from here" in said
+    assert "The same command continues from here" in said
 
 
 # --- documents
@@ -173,7 +175,7 @@ def test_table_says_what_ran_in_part_or_not_and_why() -> None:
     assert "| variant | 1.13.1 | 2.0.1 | 2.1.2 | 2.5.1 |" in text
     assert "| `f` | (1) | ran | ran (2) |  |" in text
     assert "| `g` |  |  |  | ran |" in text
-    assert f"1. {why}\n2. MemoryError: no\n" in text
+    assert f"1. “{why}”\n2. “MemoryError: no”\n" in text
 
 
 def test_how_much_was_measured_is_said_pair_by_pair() -> None:
@@ -189,7 +191,8 @@ def test_how_much_was_measured_is_said_pair_by_pair() -> None:
         cases = (Case(("'f'", "'small'"), value=peak), Case(("'g'", "'small'"), unavailable="needs a GPU"))
         launches.append(launch(tag, *cases, benchmark="q.Q.track_peak_memory"))
     text = coverage({"m": launches}, axis)
-    assert "### m, release-py3.11: 4 releases, 2 times of neighbours, 50.0% CAN'T TELL (aim: at most a third)\n" in text
+    said = "2 times compared with the release before, 50.0% inconclusive (aim: at most a third)"
+    assert f"### m, release-py3.11: 4 releases, {said}\n" in text
     assert "| v2.0.0 → v2.0.1 | 3 | 1 | 0% | 1 | 0 |\n" in text
     assert "| v2.0.1 → v2.1.0 | 3 | 1 | 100% | 1 | 1 |\n" in text
     assert "| v2.1.0 → v2.1.1 |  |  |  | 1 | 0 |\n" in text
@@ -205,21 +208,61 @@ def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.Mo
         report._with_findings("new")
 
 
+@pytest.mark.committed
 def test_committed_documents_are_up_to_date() -> None:
     answer = command("document", "--check")
     assert answer.exit_code == 0, answer.output
 
 
-def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last() -> None:
+def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last(
+    lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lab)
     answer = command("regressions", "--question", "intersection", "--limit", "0")
     assert answer.exit_code == 0, answer.output
     *lines, summary = answer.output.splitlines()
     lost = [line for line in lines if "peak memory, scripted small" in line]
     assert lost == [
         "v2.1.0: intersection peak memory, scripted small: HUNGRIER by a factor of 4, from 60,000,000 B to 240,000,000 B, "
-        "because it is no longer fused."
+        "because it is no longer fused. 4.00 times since v1.13.0 (60,000,000 B to 240,000,000 B), all of it at v2.1.0."
     ]
-    assert summary.startswith("On amd-epyc-family-26-model-2-2-cores in release-py3.11: ")
+    assert summary.startswith(f"On {MACHINE} in release-py3.11: ")
     largest = command("regressions", "--question", "intersection", "--largest", "--limit", "1").output.splitlines()
-    assert largest[0].startswith("v2.1.0: intersection allocations, scripted small: MORE, from 1 to 9")
-    assert largest[-1].endswith(" are not shown: --limit 0.")
+    assert largest[0].startswith("v2.1.0: intersection time, scripted small: SLOWER by a factor of 7")
+    assert largest[-1].endswith(" are not shown. --limit 0 shows all.")
+
+
+@pytest.mark.parametrize(
+    ("name", "former", "parameter", "value"),
+    [
+        ("run", "--launches", "launches", ["7"]),
+        ("run", "--beside", "shares", []),
+        ("calibrate", "--launches", "launches", ["7"]),
+        ("compare", "--environment", "environment", ["release-py3.9"]),
+        ("regressions", "--environment", "environment", ["installed-py3.12"]),
+        ("environment", "--environment", "environment", ["release-py3.9"]),
+    ],
+)
+def test_former_names_of_options_work_and_are_not_shown(
+    name: str, former: str, parameter: str, value: list[str]
+) -> None:
+    command = main.commands[name]
+    option = next(option for option in command.params if option.name == parameter)
+    releases = [] if name in ("run", "calibrate", "regressions") else ["2.0.1", "2.1.2"]
+    now, then = (
+        command.make_context(name, [used, *value, *releases]).params[parameter] for used in (option.opts[0], former)
+    )
+    assert str(now) == str(then) == (value or ["True"])[0]
+    shown = CliRunner().invoke(main, [name, "--help"]).output
+    assert option.opts[0] in shown
+    assert former not in shown
+
+
+def test_a_lane_is_named_by_its_python_version_or_as_results_name_it() -> None:
+    chosen = {
+        asked: main.commands["compare"].make_context("compare", ["a", "b", "--lane", asked]).params["environment"]
+        for asked in ("3.9", "release-py3.9", "installed-py3.12")
+    }
+    assert list(chosen.values()) == ["release-py3.9", "release-py3.9", "installed-py3.12"]
+    default = main.commands["compare"].make_context("compare", ["a", "b"]).params["environment"]
+    assert default == "release-py3.11"

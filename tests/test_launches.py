@@ -24,7 +24,15 @@ from asv.runner import BenchmarkResult, fail_benchmark
 from torch_history.measuring import recording
 from torch_history.measuring.recording import RecordedResults, Told, of_sibling
 from torch_history.releases import environments, repository
-from torch_history.store.launches import Case, Launch, append_launches, new_session, read_environment, read_launches
+from torch_history.store.launches import (
+    Case,
+    Launch,
+    append_launches,
+    new_session,
+    read_environment,
+    read_file,
+    read_launches,
+)
 
 MACHINE = {"machine": "a-machine", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
 ENVIRONMENT = "release-py3.11"
@@ -254,7 +262,7 @@ def test_malformed_record_is_a_sentence_and_costs_no_other_case(warned: list[str
     told = [recording.told_of(TIME, i, answer([1, 1, 1, 1])) for i in (0, 1)]
     assert [each.facts for each in told] == [{}, {"found": {"time": [0.5]}}]
     assert len(warned) == 1
-    assert "'eager' 'small' is left out" in warned[0]
+    assert "'eager' 'small' is skipped" in warned[0]
 
 
 def test_what_a_case_prints_is_output_and_nothing_else() -> None:
@@ -502,7 +510,7 @@ def test_torn_last_line_is_left_out_and_the_next_launch_begins_a_new_one(tmp_pat
     append_launches(path, [some_launch("aa"), some_launch("bb")])
     path.write_bytes(path.read_bytes()[:-40])
     assert [launch.launch for launch in stored(tmp_path)] == ["aa"]
-    assert [f"{path}, line 2 is left out" in sentence for sentence in warned] == [True]
+    assert [f"{path}, line 2 is skipped" in sentence for sentence in warned] == [True]
     append_launches(path, [some_launch("cc")])
     assert [launch.launch for launch in stored(tmp_path)] == ["aa", "cc"]
 
@@ -533,7 +541,7 @@ def test_foreign_line_is_left_out_and_named(tmp_path: Path, warned: list[str], g
     append_launches(path, [some_launch("bb")])
     assert [launch.launch for launch in stored(tmp_path)] == ["aa", "bb"]
     assert len(warned) == 1
-    assert f"{path}, line 2 is left out: " in warned[0]
+    assert f"{path}, line 2 is skipped: " in warned[0]
 
 
 def test_only_the_asked_machines_launches_are_read(tmp_path: Path) -> None:
@@ -671,4 +679,16 @@ def test_line_that_is_no_environment_is_left_out_and_named(tmp_path: Path, warne
     recorded.save(str(tmp_path))
     newest = read_environment(tmp_path, MACHINE["machine"], "v2.0.1", ENVIRONMENT)
     assert newest["torch"] == "2.0.1+cpu"
-    assert f"{path}, line 1 is left out: it is no environment." in warned
+    assert f"{path}, line 1 is skipped: it is no environment." in warned
+
+
+def test_question_is_found_however_a_line_is_spaced(tmp_path: Path) -> None:
+    recorded = results()
+    add(recorded, TIME, answer(SAMPLES, dict.fromkeys(range(4), FACTS)))
+    recorded.save(str(tmp_path))
+    path = file_of(tmp_path)
+    spaced = json.dumps({**json.loads(path.read_text()), "launch": "spaced"})
+    path.write_text(path.read_text() + spaced + "\n")
+    question = TIME["name"].partition(".")[0]
+    assert [launch.launch == "spaced" for launch in read_file(path, [question])] == [False, True]
+    assert list(read_file(path, [question + "s"])) == []

@@ -109,11 +109,41 @@ def test_cpu_measured_on_a_machine_with_a_gpu_is_recorded_as_the_cpu(box: Box, m
     assert machine.describe() == CPU_RECORD
 
 
-def test_gpu_asked_for_where_there_is_none_is_recorded_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cuda")
+    with pytest.raises(UserError, match=r"nvidia-smi names none .* name a folder with TORCH_HISTORY_MACHINE"):
+        machine.describe()
+    monkeypatch.setenv("TORCH_HISTORY_MACHINE", "unnamed")
     record = machine.describe()
-    assert record["device"] == "cuda"
+    assert (record["machine"], record["device"]) == ("unnamed", "cuda")
     assert "gpu" not in record
+
+
+@pytest.mark.parametrize(("visible", "name"), [("1", "Tesla T4"), ("1,0", "Tesla T4"), ("GPU-0", "NVIDIA H200")])
+def test_gpu_that_is_recorded_is_the_first_that_may_be_used(
+    box: Box, monkeypatch: pytest.MonkeyPatch, visible: str, name: str
+) -> None:
+    box.nvidia_smi(f'case "$*" in *--id=1*) echo "Tesla T4, 570.86.15";; *--id=GPU-0*) {H200};; esac')
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert machine.describe()["gpu"] == name
+
+
+@pytest.mark.parametrize("visible", ["", "-1"])
+def test_gpus_that_may_not_be_used_are_none(box: Box, monkeypatch: pytest.MonkeyPatch, visible: str) -> None:
+    box.nvidia_smi(f'case "$*" in *--id*) exit 6;; *) {H200};; esac')
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert machine.describe()["device"] == "cpu"
+
+
+def test_folder_keeps_its_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_MACHINE", "here")
+    machine_records.setup()
+    Machine.load(interactive=False).save(str(tmp_path / "results"))
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cuda")
+    machine_records.setup()
+    with pytest.raises(util.UserError, match="results on 'cpu', and 'cuda' was to be measured"):
+        Machine.load(interactive=False).save(str(tmp_path / "results"))
+    assert json.loads((tmp_path / "results" / "here" / "machine.json").read_text())["device"] == "cpu"
 
 
 def test_more_threads_are_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +191,7 @@ def test_system_without_cpuinfo_is_asked_through_python(box: Box, monkeypatch: p
 
 def test_a_device_that_is_none_is_refused_in_a_sentence(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", "banana")
-    with pytest.raises(UserError, match="TORCH_HISTORY_DEVICE is 'banana', and a session measures on cpu or cuda"):
+    with pytest.raises(UserError, match="'banana' is no device, and a measurement runs on 'cpu' or 'cuda'"):
         machine.describe()
     with pytest.raises(util.UserError, match="banana"):
         machine_records.setup()

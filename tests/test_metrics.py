@@ -7,22 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from contract.metrics import COUNTS, METRICS, SEQUENCE, STEADY, TIMES, metric_of
+from contract.metrics import COUNTS, METRICS, SEQUENCE, STEADY, TIMES, metric_of, metrics_of
 from torch_history.analysis.verdicts import Series, Verdict
+from torch_history.store.sources import versions
 
 ROOT = Path(__file__).resolve().parents[1]
-KNOWN = [
-    benchmark
-    for benchmark in json.loads((ROOT / "results" / "benchmarks.json").read_text()).values()
-    if isinstance(benchmark, dict)
-]
 
 
-@pytest.mark.parametrize("benchmark", KNOWN, ids=lambda benchmark: str(benchmark["name"]))
-def test_every_benchmark_of_the_suite_has_a_row_with_its_unit(benchmark: dict[str, str]) -> None:
-    metric = metric_of(benchmark["name"])
+@pytest.mark.parametrize("benchmark", sorted(versions(ROOT)))
+def test_every_benchmark_of_the_suite_has_a_row(benchmark: str) -> None:
+    metric = metric_of(benchmark)
     assert metric is METRICS[metric.name]
-    assert metric.unit == benchmark["unit"]
+    assert benchmark.endswith(f".track_{metric.name}")
+
+
+@pytest.mark.committed
+def test_the_committed_benchmarks_have_the_units_of_their_rows() -> None:
+    listed = json.loads((ROOT / "results" / "benchmarks.json").read_text())
+    units = {name: of["unit"] for name, of in listed.items() if isinstance(of, dict)}
+    assert units == {name: metric_of(name).unit for name in units}
 
 
 def test_every_row_is_consistent() -> None:
@@ -51,3 +54,11 @@ def test_direction_is_in_the_words_of_the_metric() -> None:
     assert series("peak_memory").direction(rose=False) is Verdict.LEANER
     assert series("stalls").direction(rose=True) is Verdict.MORE
     assert not series("stalls").is_counted
+
+
+def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METRICS, "pages", METRICS["operators"]._replace(name="pages", everywhere=True))
+    assert metrics_of(["time", "operators"]) == ("time", "operators", "pages")
+    assert metrics_of(["pages", "time"]) == ("pages", "time")
+    assert metrics_of(["stalls"]) == ("stalls",)
+    assert "everywhere" not in METRICS["pages"].as_data()

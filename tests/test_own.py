@@ -40,7 +40,7 @@ functions = {"scaled": scaled, "summed": lambda x, factor: x + x, "wrong": lambd
 def written(folder: Path, text: str) -> Any:
     path = folder / "my-file.py"
     path.write_text(text)
-    return own.load(path)
+    return own.load(path, path)
 
 
 def test_functions_of_the_inputs_become_variants(tmp_path: Path) -> None:
@@ -54,6 +54,14 @@ def test_functions_of_the_inputs_become_variants(tmp_path: Path) -> None:
         workload.check(arguments, result)
     assert "time" in workload.METRICS
     assert list(workload.sizes) == [""]
+
+
+def test_file_that_is_gone_is_measured_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "kept.py").write_text(FILE + "\nHERE = __file__\n")
+    workload = own.load(tmp_path / "my-file.py", tmp_path / "kept.py")
+    assert str(tmp_path / "my-file.py") == workload.HERE
+    assert workload.__name__ == "my_file"
+    assert "scaled" in workload.variants
 
 
 def test_result_that_differs_from_the_first_variants_is_refused(tmp_path: Path) -> None:
@@ -118,4 +126,4 @@ def test_file_that_cannot_be_used_is_refused_in_a_sentence(tmp_path: Path, text:
 
 def test_file_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(own.WorkloadUnreadable, match="there is no Python file"):
-        own.load(tmp_path / "nothing.py")
+        own.load(tmp_path / "nothing.py", tmp_path / "nothing.py")

@@ -43,8 +43,8 @@ def test_counts_of_both_pythons_are_held_together_release_by_release() -> None:
         "| v2.0.1 | release-py3.9, release-py3.11 | 2 | 1 |\n"
         "| v2.8.0 | release-py3.9, release-py3.11 | 2 | 2 |\n"
         "\n"
-        "On v2.0.1 differ:\n\n"
+        "These numbers of v2.0.1 differ:\n\n"
         "- q peak memory, variant_1 small: 2,500 B in release-py3.9, 2,000 B in release-py3.11\n\n"
-        "Of the packages numpy==1.24.4, numpy==1.26.4 stand in one of them only.\n"
-        "\n## there\n\nNo release was measured under two Pythons.\n"
+        "Packages in only one of the environments: numpy==1.24.4, numpy==1.26.4.\n"
+        "\n## there\n\nNo release was measured in two Python versions.\n"
     )

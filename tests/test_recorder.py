@@ -6,7 +6,10 @@ marked `releases` ask two real wheels.
 
 from __future__ import annotations
 
+import ctypes
 import json
+import pickle
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from recorder import Refused
+from recorder import Refused, record
 from recorder.build import Built, Wheel, build, compile_bodies, find_wheel, link, redirection_source, stub_source
 from recorder.cards import DEVICES, cards, members, source
 from recorder.environments import create, packages
@@ -30,7 +33,8 @@ DECLARATIONS = """
 typedef struct { unsigned x, y, z; } dim3;
 int cudaMalloc(void **, size_t); int cudaFree(void *);
 int cudaMemcpyAsync(void *, const void *, size_t, int, void *); int cudaMemset(void *, int, size_t);
-int cudaStreamSynchronize(void *); int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
+int cudaMemGetInfo(size_t *, size_t *); int cudaStreamSynchronize(void *);
+ int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
 int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *); int cudaDeviceGetAttribute(int *, int, int);
 void **__cudaRegisterFatBinary(void *); int cublasSgemm_v2(void *); int cudnnConvolutionForward(void *);
 void __cudaRegisterFunction(void **, const void *, char *, const char *, int, void *, void *, void *, void *, int *);
@@ -128,6 +132,12 @@ def test_memory_that_the_card_does_not_have_is_out_of_memory(program: Program) -
     assert program(body, RECORDER_CARD="hopper")["returned"] == 0
 
 
+def test_part_of_the_cards_memory_may_be_another_program_s(program: Program) -> None:
+    body = "void *a; size_t free, all; cudaMemGetInfo(&free, &all); return cudaMalloc(&a, 3000) * 10 + (all - free == 1000);"
+    assert program(body, RECORDER_MEMORY="4000", RECORDER_OCCUPIED="1000")["returned"] == 1
+    assert program(body, RECORDER_MEMORY="3999", RECORDER_OCCUPIED="1000")["returned"] == 21
+
+
 def test_nothing_asked_for_is_nothing_allocated(program: Program) -> None:
     assert program("void *a = (void *)1; cudaMalloc(&a, 0); return a != NULL;")["allocations"] == []
 
@@ -152,6 +162,23 @@ def test_a_result_that_is_read_is_refused_unless_it_decides_nothing(program: Pro
     body = "void *a; int back; cudaMalloc(&a, 4); launch(); cudaMemcpyAsync(&back, a, 4, 2, NULL);"
     assert "read 4 bytes back from the device after a kernel" in program(body)["refused"]
     assert "refused" not in program(body, reads_by_design="saved tensors come back")
+
+
+class OfWordsAndFrame(Exception):
+    """As torch._dynamo's BackendCompilerFailed: pickle cannot make it again."""
+
+    def __init__(self, words: str, frame: object) -> None:
+        super().__init__(words)
+
+
+@pytest.mark.parametrize("error", [ValueError("no such kernel"), OfWordsAndFrame("no such kernel", None)])
+def test_what_a_release_raises_reaches_the_process_that_asked(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "unanswered", lambda: "")
+    with pytest.raises(Exception, match="no such kernel") as raised, record.explained():
+        raise error
+    assert "no such kernel" in str(pickle.loads(pickle.dumps(raised.value)))
 
 
 @pytest.mark.parametrize("change", ["cudaMemcpyAsync(a, a, 4, 3, NULL);", "cudaMemset(a, 1, 4);"])
@@ -201,6 +228,9 @@ def test_the_default_card_runs_every_wheel_and_the_others_are_there() -> None:
         ("ampere", 8, 0),
         ("hopper", 9, 0),
         ("ada", 8, 9),
+        ("rtx3090", 8, 6),
+        ("rtx2080ti", 7, 5),
+        ("a100_80gb", 8, 0),
     ]
 
 
@@ -300,6 +330,50 @@ def run(built: Built, script: str, **how: Any) -> str:
     return ended.stdout
 
 
+PRETENDED = """
+#include "recorder.h"
+static struct card pretended;
+const struct card *card(void) { return &pretended; }
+int chosen(int major, int minor, const void *binary) {
+    struct code code;
+    pretended = (struct card){.major = major, .minor = minor};
+    if (!code_for_card(binary, &code)) return -1;
+    return 1000 * code.ptx + code.machine;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("capability", "images", "chosen"),
+    [
+        (89, [(2, 75), (2, 80), (2, 86), (2, 90), (2, 120)], 86_086),
+        (90, [(2, 75), (2, 80), (2, 86), (2, 90), (2, 120)], 90_090),
+        (75, [(2, 37), (2, 60), (2, 70)], 70_070),
+        (86, [(2, 70), (1, 70)], 70_086),
+        (86, [(1, 70), (1, 75), (1, 90)], 75_086),
+        (75, [(2, 80), (2, 90)], 75),
+    ],
+)
+def test_kernel_has_the_code_that_the_driver_would_take(
+    tmp_path: Path, capability: int, images: list[tuple[int, int]], chosen: int
+) -> None:
+    """By CUDA's rules: machine code of the same major capability and no later minor, the newest; else the newest PTX,
+    which is compiled for the card; else none, whose PTX is 0."""
+    (tmp_path / "pretended.c").write_text(PRETENDED)
+    library = tmp_path / "pretended.so"
+    sources = [str(ROOT / "recorder" / "fatbin.c"), str(tmp_path / "pretended.c")]
+    subprocess.run(["gcc", "-shared", "-fPIC", f"-I{ROOT / 'recorder'}", *sources, "-o", str(library)], check=True)
+    body = b"".join(
+        struct.pack("<HHIQIIHHI", kind, 0x101, 64, 24, 0, 0, 0, 0, arch).ljust(64, b"\0") + bytes(24)
+        for kind, arch in images
+    )
+    container = ctypes.create_string_buffer(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body)
+    wrapper = ctypes.create_string_buffer(struct.pack("<IIQQ", 0x466243B1, 1, ctypes.addressof(container), 0))
+    ask = ctypes.CDLL(str(library)).chosen
+    assert ask(*divmod(capability, 10), wrapper) == chosen
+    assert ask(*divmod(capability, 10), container) == -1
+
+
 @pytest.mark.releases
 def test_cublas_workspace_stays_allocated_from_2_0_on(built: Built) -> None:
     """pytorch #95668: measured by its reporters on a real GPU, 8,519,680 bytes on 2.0 and none on 1.13."""
@@ -322,17 +396,24 @@ def test_eager_intersection_takes_its_analytic_bytes(built: Built) -> None:
 
 
 CASE = """
-import json, os, sys
+import json, os, sys, types
 sys.path.insert(0, sys.argv[1])
 os.environ["TORCH_HISTORY_DEVICE"] = "recorder"
+import torch
 from measure import counted, device
 from recorder import Refused
 from workloads import intersection, saved_tensors, selection
 device.ready(device.name())
 print(json.dumps(counted.counts(saved_tensors, "save_on_cpu", "product small", 0)))
 print(json.dumps([counted.counts(intersection, "scripted", "small", 0) for _ in range(2)]))
+print(json.dumps(counted.counts(selection, "mask", "vector 50 % x 1", 0)))
+reads = types.SimpleNamespace(
+    METRICS=("peak_memory",),
+    inputs=lambda size, device, seed: torch.ones(1, device=device),
+    variants={"reads": lambda x: lambda: x * x.item()},
+)
 try:
-    counted.counts(selection, "mask", "vector 50 % x 1", 0)
+    counted.counts(reads, "reads", "", 0)
 except Refused as refused:
     print(refused)
 """
@@ -340,7 +421,7 @@ except Refused as refused:
 
 @pytest.mark.releases
 def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built: Built) -> None:
-    saved, scripted, refused = run(built, CASE).splitlines()
+    saved, scripted, mask, refused = run(built, CASE).splitlines()
     square = 2_000 * 2_000 * 4
     found = json.loads(saved)
     assert found["copied"] == {"device to host": [square] * 2, "host to device": [square] * 2}
@@ -349,6 +430,7 @@ def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built:
     once, again = json.loads(scripted)
     assert once == again
     assert (once["peak_memory"], once["kernels"], once["fusion_groups"]) == (60_000_000, 1, 1)
+    assert json.loads(mask) == {"host_syncs": 1}
     assert refused.startswith("The host read 4 bytes back")
 
 

@@ -155,7 +155,7 @@ def test_launch_that_cannot_be_is_left_out_and_named(here: Path, warned: list[st
     with path.open("a") as stream:
         stream.write(json.dumps({**json.loads(some_launch().to_json()), **changed}) + "\n")
     assert len(list(read_launches(here.parent, "here"))) == 4
-    assert [sentence.startswith(f"{path}, line 3 is left out: ") for sentence in warned] == [True]
+    assert [sentence.startswith(f"{path}, line 3 is skipped: ") for sentence in warned] == [True]
 
 
 @pytest.mark.parametrize("key", ["session", "launch", "release", "facts", "cases", "version"])
@@ -168,7 +168,7 @@ def test_launch_of_a_version_that_lacks_a_key_is_left_out_with_that_key(
     path.parent.mkdir()
     path.write_text(json.dumps(line))
     assert list(read_launches(tmp_path, "here")) == []
-    assert warned == [f"{path}, line 1 is left out: Object missing required field `{key}`."]
+    assert warned == [f"{path}, line 1 is skipped: Object missing required field `{key}`."]
 
 
 def test_keys_of_a_newer_version_are_passed_over() -> None:
@@ -183,7 +183,7 @@ def test_thousand_bad_lines_are_one_sentence(here: Path, warned: list[str]) -> N
     for _ in range(3):
         assert len(list(read_launches(here.parent, "here"))) == 4
     assert warned == [
-        f"{path}, line 1 is left out: Object missing required field `session`. 999 more of its lines are none either."
+        f"{path}, line 1 is skipped: Object missing required field `session`. 999 more of its lines are skipped as well."
     ]
 
 
@@ -207,14 +207,14 @@ def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here: Path, warned:
 def test_releases_that_are_not_on_the_axis_are_named_once(here: Path, warned: list[str]) -> None:
     append_launches(here / "mine.jsonl", [some_launch(release="v99.0.0"), some_launch(release="nightly")])
     assert command("regressions", "--machine", "here").exit_code == 0
-    said = f"{here}: launches of nightly, v99.0.0 are left out: there is no such release on the axis."
+    said = f"{here}: launches of nightly, v99.0.0 are skipped: there is no such release on the axis."
     assert warned == [said]
 
 
 def test_file_that_cannot_be_read_or_written_is_named(here: Path, warned: list[str]) -> None:
     (here / "folder.jsonl").mkdir()
     assert command("compare", *RELEASES, "--machine", "here").exit_code == 0
-    assert warned == [f"{here / 'folder.jsonl'} is left out: it cannot be read (Is a directory)."]
+    assert warned == [f"{here / 'folder.jsonl'} is skipped: it cannot be read (Is a directory)."]
     file = here.parents[1] / "file"
     file.touch()
     answered = command("publish", "--html-dir", str(file / "html"), "--results-dir", str(here.parent))
@@ -234,7 +234,7 @@ def test_damaged_file_of_asvs_is_kept_and_begun_anew(here: Path, warned: list[st
         save(here.parent, RELEASES[0])
         assert path.with_name(f"{path.name}.damaged-{number}").read_bytes() == broken
         assert load_asvs(path).get_result_samples(TIME["name"], TIME["params"]) == SAMPLES
-        assert f"{path} is kept as {path.name}.damaged-{number} and begun anew: " in warned[-1]
+        assert f"It is kept as {path.name}.damaged-{number}, and a new one was started." in warned[-1]
     assert len(list(read_launches(here.parent, "here"))) == 8
     assert len(warned) == 2
 
@@ -308,7 +308,7 @@ def test_site_and_documents_are_made_without_what_cannot_be_read(
     (lane,) = json.loads((tmp_path / "html" / "data" / "index.json").read_text())["lanes"]
     assert (lane["machine"], lane["environment"]) == ("here", ENVIRONMENT)
     monkeypatch.setattr(report, "PICTURE", ("here", ENVIRONMENT, BYTES["name"], "small"))
-    assert "differ from what results/ holds" in command("document", "--check").stderr
+    assert "These files are out of date" in command("document", "--check").stderr
 
 
 @pytest.mark.parametrize("damage", [damage for damage in DAMAGE if damage != "half a character"])
@@ -345,7 +345,7 @@ def test_results_of_another_machine_are_not_mixed_with_this_ones(here: Path) -> 
     this.__dict__.update(RECORD)
     machine_records.save_record(this, str(here.parent))
     (here / "machine.json").write_text(json.dumps({**RECORD, "machine": "elsewhere", "version": 1}))
-    with pytest.raises(util.UserError, match="is the record of another machine, elsewhere: rename that folder"):
+    with pytest.raises(util.UserError, match=r"is the record of another machine, elsewhere\. Rename that folder"):
         machine_records.save_record(this, str(here.parent))
     (here / "machine.json").write_text("{ half")
     machine_records.save_record(this, str(here.parent))
@@ -409,7 +409,7 @@ def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
 ) -> None:
     found = suite.load()
     conf, axis = found.config(), found.axis
-    state = tmp_path / f"{PLAN.digest}.json"
+    state = Session(conf, axis, PLAN, Here(), folder=tmp_path).state
     whole = {"id": "an-interrupted-one", "finished": False}
     append_launches(file_of(here, "jsonl"), [some_launch(session=whole["id"])])
     state.write_text(json.dumps(whole))
@@ -428,7 +428,7 @@ def test_session_whose_state_is_damaged_begins_anew_in_a_sentence(
 def test_session_whose_results_are_gone_is_not_called_finished(results: Path, tmp_path: Path) -> None:
     found = suite.load()
     conf, axis = found.config(), found.axis
-    state = tmp_path / f"{PLAN.digest}.json"
+    state = Session(conf, axis, PLAN, Here(), folder=tmp_path).state
     state.write_text(json.dumps({"id": "a-session", "finished": True}))
     assert not Session(conf, axis, PLAN, Here(), folder=tmp_path).finished
 
@@ -459,7 +459,7 @@ def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(
         for arguments in (("run", *RELEASES, "--size", "small"), ("prune",)):
             answered = command(*arguments)
             assert answered.exit_code == 1
-            assert f"Another torch-history, process {holder.pid}, is at work in {env}: " in answered.stderr
+            assert f"Another torch-history, process {holder.pid}, is working in {env}. " in answered.stderr
         holder.kill()
     with alone(env):
         assert (env / "running").read_text() == str(os.getpid())
@@ -480,10 +480,13 @@ def test_lanes_are_measured_beside_each_other_each_on_its_own_processor(tmp_path
             taken |= os.sched_getaffinity(0)
             os.sched_setaffinity(0, allowed)
         assert taken == allowed
-        for another, words in ((f"lane-{len(allowed)}", f"taken all {len(allowed)} processors"), ("lane-0", "at work")):
+        for another, words in (
+            (f"lane-{len(allowed)}", f"use all {len(allowed)} processors"),
+            ("lane-0", "is working in"),
+        ):
             with pytest.raises(SessionError, match=words), beside(tmp_path, another):
                 pass
-        with pytest.raises(SessionError, match="--beside"), alone(tmp_path):
+        with pytest.raises(SessionError, match="--alongside"), alone(tmp_path):
             pass
     assert os.sched_getaffinity(0) == allowed
     with alone(tmp_path), pytest.raises(SessionError, match=f"process {os.getpid()}"), beside(tmp_path, "lane-0"):

@@ -96,7 +96,7 @@ class World:
         record = {"metric": metric, "parameters": list(CASES[index]), "facts": said}
         with open(recording.channel().path, "a") as stream:
             stream.write(json.dumps(record) + "\n")
-        recording.note_end(benchmark, index, "", 0)
+        recording.note_end(benchmark, index, "", 0, value, samples)
         return BenchmarkResult(**columns, errcode=0, stderr="", profile=None)
 
 
@@ -105,7 +105,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World()
 
     def spawner(environment: Any, *_: Any, **__: Any) -> Any:
-        world.started.append((world.selected, os.environ["TORCH_HISTORY_ONLY"], os.environ["TORCH_HISTORY_PLANTED"]))
+        world.started.append((world.selected, environment.request.only, environment.request.planted))
         return SimpleNamespace(
             release=world.selected, preimport=lambda: (True, ""), interrupt=lambda: None, close=lambda: None
         )
@@ -228,7 +228,7 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: W
     assert verdicts["'slower'"] is Verdict.SLOWER
     assert verdicts["'even'"] is Verdict.SAME
     text = said.export_text()
-    assert "times are decided" in text
+    assert "times are conclusive" in text
     assert "of the budget are left" in text
 
 
@@ -332,7 +332,7 @@ def test_before_it_asks_a_session_waits_for_a_calm_moment_for_half_of_its_budget
     world.busy_before, world.noise = {0, 10, 12}, 0.001
     make(budget=120.0).measure(said)
     assert world.waits == [(0, 60.0), (10, 20.0)]
-    assert "Waited 60 s in all" in said.export_text()
+    assert "Waited 60 s in total" in said.export_text()
 
 
 def test_where_others_came_in_beside_a_steady_time_that_release_is_asked_again(
@@ -370,7 +370,7 @@ def test_only_a_cpu_and_one_thread_are_shared(make: Make, monkeypatch: pytest.Mo
     for name, value in (("device", "cuda"), ("threads", 2)):
         with monkeypatch.context() as patched:
             patched.setitem(Machine.load(machine_name=None, interactive=False).__dict__, name, value)
-            with pytest.raises(SessionError, match="--beside is for a CPU and one thread"):
+            with pytest.raises(SessionError, match="--alongside needs a CPU and one thread"):
                 make(shares=True)
 
 
@@ -503,3 +503,25 @@ def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(
         (OLD, "even"), (NEW, "even"), (NEW, "noisy"), (OLD, "noisy"),
         (OLD, "slower"), (NEW, "slower"), (NEW, "absent"), (OLD, "absent"),
     ]  # fmt: skip
+
+
+def test_session_on_another_device_is_another_session(
+    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make().measure(said)
+    assert make().finished
+    monkeypatch.setitem(Machine.load(machine_name=None, interactive=False).__dict__, "device", "cuda")
+    assert not make().finished
+
+
+def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(
+    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_SIZES", "paper")
+    monkeypatch.setenv("TORCH_HISTORY_ONLY", "times")
+    session = make()
+    session.measure(said)
+    variables = session.environment.request.variables()
+    assert variables["TORCH_HISTORY_SIZES"] == "small"
+    assert variables["TORCH_HISTORY_ONLY"] == "times"
+    assert os.environ["TORCH_HISTORY_SIZES"] == "paper"

@@ -1,4 +1,5 @@
-"""Does the site open with no network, whole and for everybody? Every page, from the results in the repository."""
+"""Does the site open with no network, whole and for everybody? Every page, from results that are made here, and once from
+the committed ones."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def test_a_publish_that_fails_leaves_the_site_as_it_was(site: Path, tmp_path: Pa
     before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     answer = publish(copy, "--results-dir", str(tmp_path / "nothing-here"))
     assert answer.returncode == 1
-    assert "holds no launches to publish" in answer.stderr
+    assert "contains no launches to publish" in answer.stderr
     assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".publishing")] == []
 
@@ -197,13 +198,13 @@ def test_pages_join_the_parts_of_a_lane_to_what_was_stored(
         assert row["disturbed"] == uneasy
 
 
-def test_data_are_the_stored_numbers(site: Path) -> None:
+def test_data_are_the_stored_numbers(lab: Path, site: Path) -> None:
     index = json.loads((site / "data" / "index.json").read_text())
     assert index["schema"] == 1
     lane = read_lane(site / "data", index["lanes"][0]["id"])
     stored = history(
         launch
-        for launch in read_launches(ROOT / "results", lane["machine"]["machine"])
+        for launch in read_launches(lab / "results", lane["machine"]["machine"])
         if launch.environment == lane["environment"]
     )
     assert len(lane["series"]) == len(stored)
@@ -238,7 +239,8 @@ def test_documented_keys_are_those_of_the_data(site: Path) -> None:
         assert named == set(keys)
 
 
-def test_newest_of_a_lane_is_what_the_command_prints(site: Path) -> None:
+def test_newest_of_a_lane_is_what_the_command_prints(lab: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lab)
     index = json.loads((site / "data" / "index.json").read_text())
     said = json.loads((site / "data" / f"{index['lanes'][0]['id']}-newest.json").read_text())
     lane = index["lanes"][0]
@@ -268,7 +270,7 @@ def test_what_was_not_measured_on_a_gpu_is_said_on_every_page(tmp_path: Path) ->
         pages = [(publish_site(conf, axis, tmp_path / "html").parent / file).read_text() for file in FILES]
         return {sentence in page for page in pages}
 
-    sentence = "Nothing here was measured on a GPU yet."
+    sentence = "Nothing here was measured on a GPU."
     assert said() == {True}
     machine = tmp_path / "results" / "machine-1"
     record = json.loads((machine / "machine.json").read_text())
@@ -334,6 +336,15 @@ def test_names_from_data_are_shown_as_text(hostile: Path, page: Any, file: str) 
 
 
 # --- every page
+
+
+@pytest.mark.browser
+@pytest.mark.committed
+@pytest.mark.parametrize("file", FILES)
+def test_page_opens_with_the_committed_results(committed_site: Path, page: Any, file: str) -> None:
+    ready(page, (committed_site / file).as_uri())
+    assert page.locator("h1").inner_text()
+    assert page.locator("[role=alert]").count() == 0
 
 
 @pytest.mark.browser

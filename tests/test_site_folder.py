@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from torch_history.releases import repository  # noqa: F401  asv finds the axis 
 from torch_history.releases.axis import Axis
 from torch_history.scratch import MARK, MARK_TEXT, mark
 from torch_history.site import folder as folders
+from torch_history.site.asv_dashboard import POLICY
 from torch_history.site.build import publish_site
 from torch_history.site.folder import SCRATCH, require_replaceable, scratch_beside
 
@@ -126,7 +128,7 @@ def test_the_command_refuses_in_a_sentence(
 # --- asv's own publish
 
 
-def test_asvs_own_publish_deletes_nothing_of_others_and_leaves_a_mark(
+def test_asvs_own_publish_deletes_nothing_of_others_leaves_a_mark_and_gives_its_pages_the_policy(
     checkout: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(AsvPublish, "run", AsvPublish.run)
@@ -142,6 +144,12 @@ def test_asvs_own_publish_deletes_nothing_of_others_and_leaves_a_mark(
         AsvPublish.run(checkout)
         assert folders.is_own(Path("html/asv"))
         assert (Path("html/asv") / "index.json").is_file()
+    pages = list(Path("html/asv").glob("*.html"))
+    assert pages
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert f'content="{POLICY}"' in text, page
+        assert not re.search(r'(src|href)="(https?:)?//[^"]*\.(js|css)"', text), page
 
 
 def test_asv_on_the_command_line_refuses_too(tmp_path: Path) -> None:

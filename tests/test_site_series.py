@@ -1,8 +1,8 @@
 """Does a reader see how a benchmark moved, which claims hold and what a release changed? The pages on series, claims and
 releases, used as readers do.
 
-The site is published from the committed results; what those do not hold (many releases, zeros, names that look like HTML,
-a lane without claims) is written into a copy's data.
+The site is published from the results of tests/lab.py; what those do not hold (many releases, zeros, names that look like
+HTML, a lane without claims) is written into a copy's data.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from torch_history.analysis.compare import find
 from torch_history.analysis.verdicts import human
 from torch_history.site import charts
 
+from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
 from .site_data import read_lane, write_lane
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,8 +38,6 @@ HANGS = 10.0
 SOLVED = 1e-4
 """How closely a page solves for the scale of sessions."""
 
-LANE = "amd-epyc-family-26-model-2-2-cores-release-py3-11"
-OTHER_LANE = "amd-epyc-family-26-model-2-2-cores-release-py3-9"
 TIME = "intersection.Intersection.track_time"
 PEAK = "intersection.Intersection.track_peak_memory"
 SIZES = pytest.mark.parametrize("page", [(1200, 900), (360, 740)], indirect=True)
@@ -362,8 +361,8 @@ def test_times_of_all_sessions_are_drawn_on_the_scale_of_the_newest(changed: Cal
         assert point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
     assert max(expected["variant_0"][release["tag"]] for release in lane["releases"][:9]) < 1.05 * 1.2
     said = page.locator("figcaption").first.text_content()
-    assert "on the scale of the newest" in said
-    assert "Nothing ties 2 releases to it" in said
+    assert "are scaled to the newest one" in said
+    assert "2 releases are not connected to it" in said
     table = table_of(page)
     assert table["variant_1"]["v1.0.0"] == human(expected["variant_1"]["v1.0.0"], "seconds")
     page.get_by_label("Times").select_option("raw")
@@ -373,7 +372,7 @@ def test_times_of_all_sessions_are_drawn_on_the_scale_of_the_newest(changed: Cal
     assert {(point["variant"], point["release"]): point["value"] for point in drawn(page)} == {
         (variant, tag): value for variant, of in raw.items() for tag, value in of.items()
     }
-    assert "scale of the newest" not in page.locator("figcaption").first.text_content()
+    assert "scaled to the newest" not in page.locator("figcaption").first.text_content()
 
 
 @browser
@@ -381,7 +380,7 @@ def test_counts_have_no_scale(site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=PEAK, size="small")
     drawn(page)
     assert page.get_by_label("Times").count() == 0
-    assert "scale of the newest" not in page.locator("figcaption").first.text_content()
+    assert "scaled to the newest" not in page.locator("figcaption").first.text_content()
 
 
 @browser
@@ -452,20 +451,20 @@ def test_numbers_relative_to_the_fastest_and_to_the_limit(site: Path, page: Any)
             fastest = min(of[release] for of in times.values() if release in of)
             assert float(text.rstrip("×")) == pytest.approx(times[variant][release] / fastest, rel=0.01)
     show(page, site, "series", benchmark=PEAK, size="small")
-    page.get_by_label("Relative to").select_option(label="the result's own bytes")
+    page.get_by_label("Relative to").select_option(label="the bytes of the result")
     ready(page)
     assert table_of(page)["eager"]["v2.15.0"] == "4.00×"
     assert {point["value"] for point in drawn(page) if point["variant"] == "eager"} == {4}
-    assert "the result's own bytes" in page.locator("figure .axis").first.inner_text()
+    assert "the bytes of the result" in page.locator("figure .axis").first.inner_text()
 
 
 @browser
-def test_the_chosen_release_is_marked_and_said_against_the_one_before(site: Path, page: Any) -> None:
+def test_the_chosen_release_is_marked_and_said_against_the_one_before(lab: Path, site: Path, page: Any) -> None:
     measured = list(medians(data_of(site), TIME, "small")["scripted"])
     before, old, new = measured[-3:]
     show(page, site, "series", benchmark=TIME, size="small", variant="scripted", release=new)
     told = page.locator(".told li").first.inner_text()
-    comparison = find(ROOT / "results", "amd-epyc-family-26-model-2-2-cores", "release-py3.11", old, new)
+    comparison = find(lab / "results", MACHINE, ENVIRONMENT, old, new)
     from torch_history.analysis.compare import sentence
 
     (change,) = (
@@ -759,7 +758,7 @@ def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
 def test_a_claims_picture_leads_to_its_series(site: Path, page: Any) -> None:
     show(page, site, "claims")
     picture = data_of(site)["claims"][0]["picture"]
-    page.get_by_role("link", name="Look closer: the series itself").first.click()
+    page.get_by_role("link", name="The series in detail").first.click()
     ready(page)
     assert keys_of(page.url)["benchmark"] == picture["benchmark"]
     assert {point["variant"] for point in drawn(page)} == set(picture["variants"])
@@ -784,9 +783,9 @@ def test_a_claim_that_nothing_answers_says_so(site: Path, changed: Callable[...,
 
 @browser
 @SIZES
-def test_a_release_says_what_it_changed_and_what_it_could_not_run(site: Path, page: Any) -> None:
+def test_a_release_says_what_it_changed_and_what_it_could_not_run(lab: Path, site: Path, page: Any) -> None:
     show(page, site, "release", release="v2.1.0")
-    comparison = find(ROOT / "results", "amd-epyc-family-26-model-2-2-cores", "release-py3.11", "v2.0.1", "v2.1.0")
+    comparison = find(lab / "results", MACHINE, ENVIRONMENT, "v2.0.1", "v2.1.0")
     for kind, title in (("worse", "Worse"), ("better", "Better"), ("changed", "Changed")):
         many = sum(change.verdict.kind == kind for change in comparison.changes)
         heading = f"{title}: {many:,} series"
@@ -811,7 +810,7 @@ def test_a_release_says_what_it_changed_and_what_it_could_not_run(site: Path, pa
         r"numbers of [\d,]+ series in \d+ rounds? of \d+ sessions? (on|from) 20\d\d-\d\d-\d\d",
         page.locator("#content").inner_text(),
     )
-    begins = {"drift": "old", "step": "new", "spike": "new"}
+    begins = {"drift": "old", "step": "new", "excursion": "new"}
     steps = [step["sentence"] for step in data_of(site)["steps"] if step[begins[step["kind"]]] == "v2.1.0"]
     begun = page.locator("section[aria-labelledby=begun] li").all_text_contents()
     assert [text.removesuffix(" history").replace("`", "") for text in begun] == [
@@ -844,7 +843,7 @@ def test_releases_are_walked_through_and_picked(site: Path, page: Any) -> None:
 
 
 @browser
-def test_without_a_release_the_newest_stands_above_all_others(site: Path, page: Any) -> None:
+def test_without_a_release_the_newest_stands_above_all_others(lab: Path, site: Path, page: Any) -> None:
     show(page, site, "release")
     tags = [release["tag"] for release in data_of(site)["releases"]]
     assert page.locator(".release-name").inner_text() == tags[-1]
@@ -853,7 +852,7 @@ def test_without_a_release_the_newest_stands_above_all_others(site: Path, page: 
     for row in rows.all():
         row.scroll_into_view_if_needed()
     page.wait_for_function("![...document.querySelectorAll('.lazy')].some((node) => node.textContent === '…')")
-    comparison = find(ROOT / "results", "amd-epyc-family-26-model-2-2-cores", "release-py3.11", *tags[-2:])
+    comparison = find(lab / "results", MACHINE, ENVIRONMENT, *tags[-2:])
     said = rows.first.inner_text()
     for verdict in ("HUNGRIER", "MORE", "FEWER"):
         many = sum(change.verdict.words == verdict for change in comparison.changes)

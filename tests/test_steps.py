@@ -10,25 +10,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from scipy import stats
 
 from tests.test_verdicts import BYTES, COUNT, EAGER, TIME, counted, launch, timed
+from tools.bench_detector import contradictions, ordered
 from torch_history.analysis.steps import (
-    ALIKE,
+    EXCURSION,
     HISTORY_ERROR,
     NEWEST_ERROR,
     Kind,
+    Lane,
     Step,
-    _Cells,
-    all_shapes,
     costliest,
     largest,
+    of_history,
     regressions,
     unconnected,
 )
-from torch_history.analysis.verdicts import Series, Verdict, history
+from torch_history.analysis.verdicts import Series, Verdict, compare_history, history
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import Case, Launch
+from torch_history.store.launches import Case, Launch, machines_in, read_on_axis
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 TAGS = [release.tag for release in AXIS.releases]
@@ -94,50 +96,15 @@ def test_step_is_told_where_it_lies_and_its_interval_holds_it(
     assert step.before == pytest.approx(0.3, rel=0.05)
 
 
-def test_evidence_for_a_step_at_the_newest_of_two_releases_is_students_t_test() -> None:
-    # none of these ten lies far out
-    launches = measured(lambda i: 1.0 if i else 0.8, [TAGS[:2]], noise=0.02, seed=1)
-    logs = [[math.log(x.cases[0].number or 0) for x in launches if x.release == tag] for tag in TAGS[:2]]
-    expected = stats.ttest_ind(logs[1], logs[0]).confidence_interval(0.95)
-    (step,) = told(launches)
-    assert step.ratio == pytest.approx(math.exp(np.mean(logs[1]) - np.mean(logs[0])))
-    assert (step.low, step.high) == pytest.approx((math.exp(expected.low), math.exp(expected.high)), rel=1e-4)
-
-
 def test_what_a_session_adds_is_no_step() -> None:
     # the last session is a tenth slower, anchor included; the medians of its other releases are a tenth higher
     tags = TAGS[:9]
     slow = measured(lambda i: 1.1, [tags[5:]], seed=2)
-    launches = measured(lambda i: 1.0, in_sessions(tags[:6], 6)) + [
-        launch(x.release, TIME, x.cases[0], session="slow") for x in slow
-    ]
+    launches = measured(lambda i: 1.0, in_sessions(tags[:6], 6)) + [structs.replace(x, session="slow") for x in slow]
     assert told(launches) == []
     assert where(told([x for x in launches if (x.release, x.session) != (tags[5], "slow")])) == []
-    one_session = [launch(x.release, TIME, x.cases[0], session="s") for x in launches if x.release != tags[5]]
+    one_session = [structs.replace(x, session="s") for x in launches if x.release != tags[5]]
     assert where(told(one_session)) == [(Kind.STEP, tags[6], tags[6])]
-
-
-@pytest.mark.parametrize("length", [1, 2])
-def test_spike_that_recovered_is_told_as_one(length: int) -> None:
-    tags = TAGS[:25]
-    steps = told(measured(lambda i: 1.1 if 12 <= i < 12 + length else 1.0, in_sessions(tags, 5), 0.01, 0.01))
-    assert where(steps) == [(Kind.SPIKE, tags[12], tags[11 + length])]
-    assert steps[0].old == tags[11]
-
-
-def test_what_lasts_longer_than_a_spike_is_a_step_and_its_end_another_newest_first() -> None:
-    tags = TAGS[:25]
-    steps = told(measured(lambda i: 1.1 if 8 <= i < 14 else 1.0, in_sessions(tags, 5), 0.01, 0.01))
-    assert where(steps) == [(Kind.STEP, tags[14], tags[14]), (Kind.STEP, tags[8], tags[8])]
-    assert [step.verdict for step in steps] == [Verdict.FASTER, Verdict.SLOWER]
-
-
-@pytest.mark.parametrize("levels", [(1.0, 1.0, 1.6, 1.6, 1.75), (1.05, 1.0, 1.6, 1.6, 1.75), (1.0, 1.6, 1.6, 1.2, 1.2)])
-def test_two_steps_in_a_row_are_no_spike_although_one_would_explain_as_much(levels: tuple[float, ...]) -> None:
-    steps = told(measured(lambda i: levels[i], [TAGS[:5]], 0.002, launches=2))
-    changes = [i for i in range(4, 0, -1) if levels[i] != levels[i - 1]]
-    assert where(steps) == [(Kind.STEP, TAGS[i], TAGS[i]) for i in changes]
-    assert [step.ratio for step in steps] == pytest.approx([levels[i] / levels[i - 1] for i in changes], rel=0.01)
 
 
 def test_slow_drift_is_told_as_one_with_its_total() -> None:
@@ -147,20 +114,6 @@ def test_slow_drift_is_told_as_one_with_its_total() -> None:
     assert drift.ratio == pytest.approx(1.1, abs=0.025)
     assert TAGS.index(drift.old) == pytest.approx(5, abs=4)
     assert TAGS.index(drift.until) == pytest.approx(25, abs=4)
-
-
-def test_a_rise_that_slows_down_is_not_told_as_two_drifts_that_undo_each_other() -> None:
-    """Such a pair would say 25 times as slow where it is three times."""
-    tags = TAGS[:26]
-    launches = measured(
-        lambda i: 1.17 ** min(i, 4) * 1.03 ** max(i - 4, 0), in_sessions(tags, 4), 0.08, 0.05, 3, seed=1
-    )
-    steps = told(launches)
-    total = 1.17**4 * 1.03**21
-    assert steps
-    assert all(1 < (step.ratio or 0) < 1.2 * total for step in steps)
-    spans = [(TAGS.index(step.old), TAGS.index(step.until)) for step in steps if step.kind is Kind.DRIFT]
-    assert all(one[1] <= other[0] for one, other in itertools.pairwise(sorted(spans)))
 
 
 @pytest.mark.parametrize("level", [lambda i: 1.012 if i >= 10 else 1.0, lambda i: 1.015 ** (i / 20)])
@@ -180,18 +133,6 @@ def test_false_alarms_are_no_more_than_the_stated_rate(sessions: list[Sequence[s
     assert quiet.count(False) <= allowed
 
 
-@pytest.mark.parametrize("releases", [25, 40])
-def test_drifts_that_are_tried_err_together_no_more_often_than_they_may(releases: int) -> None:
-    series = 200
-    drifts = [shape for shape in all_shapes(releases) if shape.kind is Kind.DRIFT]
-    random = np.random.default_rng(20261121)
-    found = 0
-    for _ in range(series):
-        cells = [{f"s{i // 4}": np.exp(random.normal(0, 0.03, 5)).tolist()} for i in range(releases)]
-        found += bool(_Cells.of(cells).fit([], drifts).chance.min() <= ALIKE * HISTORY_ERROR / 4 / len(drifts))
-    assert found <= stats.binom.ppf(0.999, series, HISTORY_ERROR / 4)
-
-
 def test_second_of_two_values_that_every_fifth_launch_has_is_no_outlier() -> None:
     series = 60
     random = np.random.default_rng(20261121)
@@ -202,19 +143,7 @@ def test_second_of_two_values_that_every_fifth_launch_has_is_no_outlier() -> Non
     assert series - quiet <= stats.binom.ppf(0.999, series, HISTORY_ERROR + NEWEST_ERROR)
 
 
-@pytest.mark.parametrize("drift", [0.0, 0.03])
-def test_launches_far_out_hide_no_step_at_the_newest_and_make_none(drift: float) -> None:
-    tags, series = TAGS[:30], 20
-    random = np.random.default_rng(20261121)
-    found = []
-    for seed in range(series):
-        launches = measured(lambda i: 1.04 if i == 29 else 1.0, in_sessions(tags, 5), 0.01, drift, seed=seed)
-        found += told([slowed(x) if random.random() < 0.05 else x for x in launches])
-    assert where(found).count((Kind.STEP, tags[29], tags[29])) >= 0.8 * series
-    assert len(found) <= 1.1 * series
-
-
-def test_two_disturbed_launches_of_one_release_are_no_spike() -> None:
+def test_two_disturbed_launches_of_one_release_are_no_excursion() -> None:
     launches = measured(lambda i: 1.0, in_sessions(TAGS[:20], 5))
     disturbed = [x for x in launches if x.release == TAGS[10]][:2]
     assert told([x for x in launches if x not in disturbed] + [slowed(x) for x in disturbed]) == []
@@ -225,38 +154,10 @@ def test_launches_that_agree_to_the_last_digit_are_judged_beside_those_that_do_n
     assert told([*agreeing, *timed(TAGS[12], [1.0, 1.0, 1.0, 1.1, 1.1])]) == []
 
 
-def test_one_disturbed_launch_does_not_hide_the_step_at_the_newest() -> None:
-    tags = TAGS[:20]
-    launches = measured(lambda i: 1.04 if i == 19 else 1.0, in_sessions(tags, 5))
-    disturbed = next(x for x in launches if x.release == tags[10])
-    slow = launch(disturbed.release, TIME, Case(EAGER, samples=(2.0,)), session=disturbed.session)
-    assert where(told([x for x in launches if x is not disturbed] + [slow])) == [(Kind.STEP, tags[19], tags[19])]
-
-
-@pytest.mark.parametrize(("place", "expected"), [(4, [(Kind.STEP, TAGS[4], TAGS[4])]), (2, [])])
-def test_newest_release_is_asked_once_and_needs_less_evidence_than_one_of_many_places(
-    place: int, expected: list[tuple[Kind, str, str]]
-) -> None:
-    # 2.4 % with a standard error of 0.74 %: t = 3.2 on 23 degrees of freedom, so p = 0.004
-    apart = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
-    launches = [
-        each for i, tag in enumerate(TAGS[:5]) for each in timed(tag, np.exp(apart + (0.0237 if i == place else 0.0)))
-    ]
-    assert where(told(launches)) == expected
-
-
 def test_releases_of_one_launch_each_that_all_differ_are_not_explained_one_by_one() -> None:
     # whatever is noise here and what is not, seven numbers cannot tell
     seconds = [1.0, 0.8, 0.9, 0.7, 0.75, 0.95, 0.6]
     assert told([each for tag, x in zip(TAGS, seconds, strict=False) for each in timed(tag, [x])]) == []
-
-
-def test_a_launch_each_tells_a_large_step_and_nothing_from_two_releases() -> None:
-    tags = TAGS[:12]
-    assert where(told(measured(lambda i: 1.5 if i >= 6 else 1.0, [tags], launches=1))) == [
-        (Kind.STEP, tags[6], tags[6])
-    ]
-    assert told(measured(lambda i: 1.5 if i else 1.0, [tags[:2]], launches=1)) == []
 
 
 def test_return_after_a_gap_is_compared_with_the_last_before_it() -> None:
@@ -277,7 +178,114 @@ def test_parts_that_no_session_ties_together_are_judged_apart_and_named() -> Non
     assert unconnected(history(measured(lambda i: 1.0, in_sessions(TAGS[:10], 5))), AXIS) == []
 
 
+@pytest.mark.parametrize("length", [1, 2, 3, EXCURSION])
+def test_excursion_is_told_once_with_its_first_and_last_release(length: int) -> None:
+    tags = TAGS[:25]
+    steps = told(measured(lambda i: 1.1 if 12 <= i < 12 + length else 1.0, in_sessions(tags, 5), 0.005, 0.01))
+    assert where(steps) == [(Kind.EXCURSION, tags[12], tags[11 + length])]
+    assert steps[0].old == tags[11]
+
+
+def test_what_lasts_longer_than_an_excursion_is_a_step_and_its_end_another_newest_first() -> None:
+    tags = TAGS[:25]
+    back = 8 + EXCURSION + 1
+    steps = told(measured(lambda i: 1.1 if 8 <= i < back else 1.0, in_sessions(tags, 5), 0.01, 0.01))
+    assert where(steps) == [(Kind.STEP, tags[back], tags[back]), (Kind.STEP, tags[8], tags[8])]
+    assert [step.verdict for step in steps] == [Verdict.FASTER, Verdict.SLOWER]
+
+
+def test_step_that_half_comes_back_is_two_steps() -> None:
+    levels = (1.0, 1.6, 1.6, 1.2, 1.2)
+    steps = told(measured(lambda i: levels[i], [TAGS[:5]], 0.002, launches=3))
+    assert where(steps) == [(Kind.STEP, TAGS[3], TAGS[3]), (Kind.STEP, TAGS[1], TAGS[1])]
+    assert [step.ratio for step in steps] == pytest.approx([1.2 / 1.6, 1.6], rel=0.01)
+
+
+def test_what_is_told_of_neighbours_is_what_their_verdict_says() -> None:
+    tags = TAGS[:12]
+    launches = measured(lambda i: 1.06 if i >= 6 else 1.0, in_sessions(tags, 4), 0.02, 0.02, launches=3)
+    found = history(launches)
+    lane = Lane.of(found, AXIS)
+    for old, new in itertools.pairwise(tags):
+        (change,) = compare_history(found, old, new)
+        assert lane.verdict(change.series, old, new) is change.verdict
+    for step in told(launches):
+        (change,) = compare_history(found, step.old, step.new)
+        assert change.verdict in (step.verdict, Verdict.CANT_TELL)
+
+
+def test_rounds_that_lack_releases_are_judged_as_a_verdict_judges_them() -> None:
+    launches = measured(lambda i: 1.0, [TAGS[:4]], 0.02, launches=4)
+    found = history([x for x in launches if (x.release, x.round) not in {(TAGS[2], 2), (TAGS[3], 4)}])
+    (series,) = found
+    (change,) = compare_history(found, TAGS[0], TAGS[1])
+    said = Lane.of(found, AXIS).evidence(TAGS[0], TAGS[1])[0][series]
+    assert math.exp(said.shift) == pytest.approx(change.ratio)
+    assert said.interval(change.confidence or 0) == pytest.approx((change.low, change.high))
+
+
+def test_one_pair_that_carries_half_of_a_change_makes_a_step_and_no_drift() -> None:
+    tags = TAGS[:25]
+    steps = told(measured(lambda i: 1.004**i * (1.2 if i >= 12 else 1.0), in_sessions(tags, 5), 0.01, 0.0))
+    assert (Kind.STEP, tags[12], tags[12]) in where(steps)
+    for drift in (step for step in steps if step.kind is Kind.DRIFT):
+        assert drift.ratio
+        assert drift.ratio < 1.15
+
+
+def test_told_change_names_the_levels_over_the_whole_axis_and_each_step() -> None:
+    tags = TAGS[:20]
+    steps = told(
+        measured(lambda i: 1.0 * (1.3 if i >= 5 else 1) * (1.2 if i >= 12 else 1), in_sessions(tags, 5), 0.002)
+    )
+    net = steps[0].net
+    assert net
+    assert (net.first, net.last) == (tags[0], tags[-1])
+    assert net.ratio == pytest.approx(1.56, rel=0.02)
+    assert net.after / net.before == pytest.approx(net.ratio)
+    assert [tag for tag, _ in net.parts] == [tags[5], tags[12]]
+    assert [ratio for _, ratio in net.parts] == pytest.approx([1.3, 1.2], rel=0.02)
+
+
+def test_launches_far_out_make_no_step() -> None:
+    random = np.random.default_rng(20261121)
+    found = []
+    for seed in range(20):
+        launches = measured(lambda i: 1.0, in_sessions(TAGS[:30], 5), 0.01, 0.0, seed=seed)
+        found += told([slowed(x) if random.random() < 0.05 else x for x in launches])
+    assert len(found) <= 2
+
+
+def test_a_launch_each_tells_nothing() -> None:
+    assert told(measured(lambda i: 1.5 if i >= 6 else 1.0, [TAGS[:12]], launches=1)) == []
+
+
+def test_nothing_told_of_the_committed_results_contradicts_a_verdict() -> None:
+    lane = "release-py3.9"
+    results = Path(__file__).resolve().parents[1] / "results"
+    found = ordered(history(read_on_axis(results, machines_in(results)[0], AXIS, lane)), AXIS)
+    told = of_history(found, AXIS)
+    assert len(told) > 1000
+    assert list(contradictions(Lane.of(found, AXIS), told)) == []
+
+
 # --- counts and bytes
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([4, 9, 4, 4], [(Kind.EXCURSION, 1, 1)]),
+        ([4, 9, 9, 9, 4], [(Kind.EXCURSION, 1, 3)]),
+        ([4, 9, 8, 4], [(Kind.STEP, 3, 3), (Kind.STEP, 2, 2), (Kind.STEP, 1, 1)]),
+        ([4, *[9] * (EXCURSION + 1), 4], [(Kind.STEP, EXCURSION + 2, EXCURSION + 2), (Kind.STEP, 1, 1)]),
+        ([4, 9, 4, 9, 9, 9], [(Kind.STEP, 3, 3), (Kind.EXCURSION, 1, 1)]),
+        ([4, 4, 9], [(Kind.STEP, 2, 2)]),
+        ([4], []),
+    ],
+)
+def test_count_that_came_back_was_an_excursion(values: list[float], expected: list[tuple[Kind, int, int]]) -> None:
+    assert where(told(exact(values, COUNT))) == [(kind, TAGS[new], TAGS[until]) for kind, new, until in expected]
 
 
 def exact(values: Sequence[float], benchmark: str = BYTES) -> list[Launch]:
@@ -293,23 +301,6 @@ def test_every_change_of_bytes_is_told_to_the_byte() -> None:
         (101, 99, Verdict.LEANER),
         (100, 101, Verdict.HUNGRIER),
     ]
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([4, 9, 4, 4], [(Kind.SPIKE, 1, 1)]),
-        ([4, 9, 8, 4], [(Kind.SPIKE, 1, 2)]),
-        ([4, 9, 9, 9, 4], [(Kind.STEP, 4, 4), (Kind.STEP, 1, 1)]),
-        ([4, 9, 4, 9, 9, 9], [(Kind.STEP, 3, 3), (Kind.SPIKE, 1, 1)]),
-        ([4, 4, 9], [(Kind.STEP, 2, 2)]),
-        ([4], []),
-    ],
-)
-def test_count_that_came_back_within_two_releases_was_a_spike(
-    values: list[float], expected: list[tuple[Kind, int, int]]
-) -> None:
-    assert where(told(exact(values, COUNT))) == [(kind, TAGS[new], TAGS[until]) for kind, new, until in expected]
 
 
 def test_change_from_zero_has_no_ratio_and_is_more() -> None:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from torch_history.analysis.verdicts import history
 from torch_history.releases.axis import Axis
 from torch_history.reports.check import check
-from torch_history.site.data import Lane, file_name
+from torch_history.site import data
+from torch_history.site.data import Lane, file_name, lanes
 from torch_history.store import files as stored
 from torch_history.store import sources
 from torch_history.store.launches import (
@@ -51,6 +52,7 @@ def lane(machine: str, environment: str) -> Lane:
     return Lane({"machine": machine}, environment, [], [], [], {}, None)  # type: ignore[arg-type]
 
 
+@pytest.mark.committed
 def test_versions_told_from_the_files_are_those_that_asv_was_told() -> None:
     listed = json.loads((ROOT / "results" / "benchmarks.json").read_text())
     assert sources.versions(ROOT) == {name: of["version"] for name, of in listed.items() if isinstance(of, dict)}
@@ -93,6 +95,57 @@ def test_ids_of_lanes_differ_and_todays_stays() -> None:
     assert ids[0] == "amd-epyc-family-26-model-2-2-cores-release-py3-11"
     assert len({*ids}) == len(ids)
     assert len({file_name(name) for name in ("a.b", "a-b", file_name("a.b"))}) == 3
+
+
+def two_machines(folder: Path) -> Path:
+    """Results of two machines that differ in their name only."""
+    for machine in ("mine", "strangers"):
+        append_launches(folder / machine / f"{launch().release}-{launch().environment}.jsonl", [launch()])
+    return folder
+
+
+def test_second_lane_of_one_id_is_refused_and_the_first_stays(
+    tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = two_machines(tmp_path / "results")
+    monkeypatch.setattr(Lane, "id", property(lambda lane: "the-same"))
+    (found,) = lanes(results, Axis.load(ROOT / "releases.toml"), tmp_path / "memory")
+    assert found.name == "mine"
+    assert any("strangers" in said and "is that of another lane of mine" in said for said in warned)
+
+
+def test_lane_that_raises_is_skipped_and_the_others_are_read(
+    tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = two_machines(tmp_path / "results")
+    read = data.read_environment
+
+    def raising(folder: Path, machine: str, *more: str) -> dict[str, Any]:
+        if machine == "strangers":
+            raise TypeError("a number where a text belongs")
+        return read(folder, machine, *more)
+
+    monkeypatch.setattr(data, "read_environment", raising)
+    (found,) = lanes(results, Axis.load(ROOT / "releases.toml"), tmp_path / "memory")
+    assert found.name == "mine"
+    assert any("strangers" in said and "a number where a text belongs" in said for said in warned)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b'{"series": []}', None])
+def test_what_publish_remembers_is_made_anew_where_it_is_damaged(tmp_path: Path, damage: bytes | None) -> None:
+    # `None` flips one bit.
+    results, memory = two_machines(tmp_path / "results"), tmp_path / "memory"
+    axis = Axis.load(ROOT / "releases.toml")
+    parts = [part.file for lane in lanes(results, axis, memory) for part in lane.parts]
+    whole = {path: path.read_bytes() for path in parts}
+    assert len(whole) == 2
+    for path in [*whole, *memory.glob(f"*/{data.INDEX}")]:
+        kept = path.read_bytes()
+        middle = len(kept) // 2
+        flipped = kept[:middle] + bytes([kept[middle] ^ 1]) + kept[middle + 1 :]
+        path.write_bytes(flipped if damage is None else damage)
+        again = [part.file for lane in lanes(results, axis, memory) for part in lane.parts]
+        assert {path: path.read_bytes() for path in again} == whole
 
 
 def test_version_of_the_sources_here_counts_and_not_the_clock(warned: list[str]) -> None:

@@ -30,7 +30,7 @@ def received() -> int:
 def say_stopped() -> int:
     """Says on standard error that the program was stopped, and returns the exit code. Standard error may be closed."""
     with contextlib.suppress(OSError):
-        os.write(2, b"\nStopped. What was finished is kept; the same command goes on from here.\n")
+        os.write(2, b"\nStopped. What was finished is kept. The same command continues from here.\n")
     return 128 + (_received or signal.SIGINT)
 
 

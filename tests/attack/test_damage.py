@@ -126,10 +126,10 @@ def test_environments(results: Path, warned: list[str], both: dict[str, Attacks]
 
 
 def test_old_lines_have_no_checksum_and_are_read_as_before(
-    root: Path, tmp_path: Path, warned: list[str], both: dict
+    lab: Path, tmp_path: Path, warned: list[str], both: dict
 ) -> None:
     """Lines of before checksums: a flipped bit may change a number there, and stops nothing."""
-    source = next(path for path in sorted((root / "results").glob("*/*.jsonl")) if path.stat().st_size > 5000)
+    source = next(path for path in sorted((lab / "results").glob("*/*.jsonl")) if path.stat().st_size > 5000)
     path = tmp_path / "here" / source.name
     path.parent.mkdir()
     path.write_bytes(b"".join(source.read_bytes().splitlines(keepends=True)[:4]))
@@ -203,9 +203,9 @@ def test_state_of_a_session(results: Path, tmp_path: Path, warned: list[str], bo
     conf, axis = found.config(), found.axis
     plan = Plan(releases=RELEASES, environment=ENVIRONMENT, questions=r"\w+", sizes=("small",), launches=6)
     (first, *_) = read_launches(results, "here")
-    state = tmp_path / f"{plan.digest}.json"
-    state.write_text(json.dumps({"id": first.session, "finished": False}))
     environment = type("Here", (), {"name": ENVIRONMENT})()
+    state = Session(conf, axis, plan, environment, folder=tmp_path).state
+    state.write_text(json.dumps({"id": first.session, "finished": False}))
     assert Session(conf, axis, plan, environment, folder=tmp_path).resumed
 
     def read(damage: Damage) -> None:

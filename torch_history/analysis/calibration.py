@@ -86,10 +86,10 @@ class Calibration:
             if of.series and of.aim and not of.share >= of.aim
         ]
         if self.false_share > MOST_FALSE:
-            missed.append(f"{per_cent(self.false_share)} of unchanged times called changed")
+            missed.append(f"{per_cent(self.false_share)} of unchanged times reported as changed")
         if self.untold > MOST_UNTOLD:
-            missed.append(f"{per_cent(self.untold)} of unchanged times CAN'T TELL")
-        return missed + [f"an unchanged count called changed: {words}" for words in self.false_counts]
+            missed.append(f"{per_cent(self.untold)} of unchanged times are inconclusive")
+        return missed + [f"an unchanged count reported as changed: {words}" for words in self.false_counts]
 
     @property
     def _planted(self) -> list[Planted]:
@@ -97,7 +97,7 @@ class Calibration:
 
     @property
     def untold(self) -> float:
-        """Share of CAN'T TELL among the times of the release against itself."""
+        """Share of inconclusive verdicts among the times of the release against itself."""
         return sum(change.verdict is Verdict.CANT_TELL for change in self.same) / max(1, len(self.same))
 
 
@@ -107,7 +107,7 @@ def read(path: Path) -> Calibration:
     counts = [launch for launch in launches if only_counts(launch)]
     times = [launch for launch in launches if not only_counts(launch)]
     if not counts or not times:
-        raise SessionError(f"{path} holds no calibration: run `torch-history calibrate`.")
+        raise SessionError(f"{path} contains no calibration. Run `torch-history calibrate`.")
     tag, _, environment = path.stem.partition("-")
     against_itself = _times(compare(times, FIRST, SECOND))
     longer = _times(compare(times, FIRST, LONGER))

@@ -5,13 +5,14 @@ Every series that changed has one whole sentence, the worst first; docs/verdicts
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from ..store.launches import Launch, machines_in, read_environment, read_launche
 from ..store.machines import record_of
 from . import verdicts
 from .causes import Known, evidence, in_words, moved, why
-from .steps import Kind, Step
+from .replication import LANES, UNTESTED, Replication, Standing, replications
+from .steps import Kind, Net, Step
 from .verdicts import (
     BOUND,
     ERROR_RATE,
@@ -44,6 +46,9 @@ SCHEMA = 2
 
 FOLD = 2.0
 """From this ratio on a change is said as a factor: `by a factor of 6.1`, not `by 510 %`."""
+
+NAMED = 3
+"""Steps that a sentence on the whole axis names, the largest."""
 
 UNSEEN = 10.0
 """A smallest change beyond this ratio is said as `not even a tenfold one`."""
@@ -75,7 +80,8 @@ class CannotCompare(UserError):
 class Comparison:
     """Two releases on one machine in one environment: what was asked for, worst first, and the end of each sentence.
 
-    `moved` are the facts of the two environments that differ; `one_sided` counts the series that only one release has.
+    `moved` are the facts of the two environments that differ; `one_sided` counts the series that only one release has;
+    `replicated` says of each changed time what the wheels of another lane say.
     """
 
     machine: str
@@ -86,6 +92,12 @@ class Comparison:
     why: dict[Series, str]
     moved: dict[str, tuple[Any, Any]]
     one_sided: int
+    replicated: Mapping[Series, Replication] = field(default_factory=dict)
+
+    def sentence(self, change: Change) -> str:
+        """The sentence of one of its changes, with what other wheels say of it and its cause."""
+        elsewhere = self.replicated.get(change.series, UNTESTED).words
+        return sentence(change, self.why.get(change.series, ""), elsewhere)
 
     @property
     def changed(self) -> list[Change]:
@@ -102,17 +114,21 @@ class Comparison:
 
 
 def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
-    """The machine asked for, else this one where results are there, else the only one. Raises CannotCompare."""
+    """The machine asked for, else this one where results are there, else the only one on which something ran: what the
+    recorder counted is named. Raises CannotCompare."""
     machines = machines_in(results_dir)
     if not machines:
-        raise CannotCompare(f"{results_dir} holds no launches: measure first with `torch-history run`.")
+        raise CannotCompare(f"{results_dir} contains no launches. Measure first with `torch-history run`.")
     if asked and asked not in machines:
-        raise CannotCompare(f"There are no results of a machine '{asked}'; there are {', '.join(machines)}.")
+        raise CannotCompare(f"There are no results of a machine '{asked}'. There are results of {', '.join(machines)}.")
     if asked or here in machines:
         return asked or here
+    ran = [name for name in machines if _device(results_dir, name) != "recorder"]
+    if len(ran) == 1 or len(machines) == 1:
+        return (ran or machines)[0]
     if len(machines) > 1:
         raise CannotCompare(
-            f"There are no results of this machine, {here}; name one with --machine: {', '.join(machines)}."
+            f"There are no results of this machine, {here}. Name one with --machine: {', '.join(machines)}."
         )
     return machines[0]
 
@@ -128,7 +144,7 @@ def find(
 ) -> Comparison:
     """Compares two tags by what is stored. Raises CannotCompare, in a sentence that names what there is."""
     if old == new:
-        raise CannotCompare(f"{old} was named twice: name two releases.")
+        raise CannotCompare(f"{old} was named twice. Name two releases.")
     wanted = [_plain_name(name) for name in questions], [_plain_name(name) for name in metrics]
     stored = list(read_launches(results_dir, machine, environment, wanted[0]))
     theirs = [launch for launch in stored if launch.release in (old, new)]
@@ -143,10 +159,46 @@ def find(
     if not found.changes:
         had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
         raise CannotCompare(
-            f"{old} and {new} have nothing in common: of {old} there is {had[0] or 'nothing'}, of {new} "
-            f"{had[1] or 'nothing'}, and no question in both in the same size and version."
+            f"{old} and {new} have nothing in common. {old} has {had[0] or 'no question'}, and {new} has "
+            f"{had[1] or 'no question'}, but none in the same size and version."
         )
-    return found
+    others = OtherLanes(results_dir, machine, environment, tuple(wanted[0]), tuple(wanted[1]))
+    return replace(found, replicated=replications(found.changes, others.changes(old, new)))
+
+
+@dataclass(frozen=True)
+class OtherLanes:
+    """What the lanes beside `environment` measured, which have wheels of their own; read when it is asked for."""
+
+    results_dir: Path
+    machine: str
+    environment: str
+    questions: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+
+    def changes(self, old: str, new: str) -> dict[str, list[Change]]:
+        """Lane -> its changes from one release to another, of the lanes that measured both."""
+        return {lane: self._changes(lane, old, new) for lane in self._lanes(old, new)}
+
+    def words(self, change: Change, old: str, new: str) -> str:
+        """What they say of one change, for its sentence."""
+        return replications([change], self.changes(old, new)).get(change.series, UNTESTED).words
+
+    def _lanes(self, old: str, new: str) -> list[str]:
+        if not self.environment.startswith(LANES):
+            return []
+        files = [(Path(self.results_dir, self.machine).glob(f"{tag}-{LANES}*.jsonl"), tag) for tag in (old, new)]
+        of_tag = [{path.stem.removeprefix(f"{tag}-") for path in paths} for paths, tag in files]
+        return sorted(set.intersection(*of_tag) - {self.environment})
+
+    @functools.cache  # noqa: B019 - one is made for a command and goes with it
+    def _changes(self, lane: str, old: str, new: str) -> list[Change]:
+        return verdicts.compare_history(self._history(lane), old, new)
+
+    @functools.cache  # noqa: B019
+    def _history(self, lane: str) -> History:
+        stored = read_launches(self.results_dir, self.machine, lane, self.questions)
+        return history(one for one in stored if not self.metrics or _metric(one) in self.metrics)
 
 
 def compared(
@@ -193,7 +245,7 @@ def _refuse_unknown(
 def _one_of(names: Iterable[str], known: set[str], what: str, where: str) -> None:
     for name in names:
         if name not in known:
-            raise CannotCompare(f"There is no {what} {name} {where}; there is {', '.join(_in_order(known)) or 'none'}.")
+            raise CannotCompare(f"There is no {what} {name} {where}. Known: {', '.join(_in_order(known)) or 'none'}.")
 
 
 def _in_order(names: set[str]) -> list[str]:
@@ -222,11 +274,15 @@ def _place(change: Change) -> tuple[int, bool, float]:
 
 # --- sentences
 
+POSSIBLE_CAUSE = "Possible cause: "
+"""Begins the sentence that names what else differs between two environments: evidence that is weaker than `because`."""
 
-def sentence(change: Change, because: str = "") -> str:
-    """`selection time, mask rows: SLOWER by 9 % (7 to 11 %), because the number of operators went from 1 to 9.`"""
+
+def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
+    """`selection time, mask rows: SLOWER by 9 % (7 to 11 %), because the number of operators went from 1 to 9.` What is
+    known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much."""
     series, unit = change.series, change.series.unit
-    said = f"{series.words}: {change.verdict.words}"
+    said = f"{series.words}: {change.verdict.shown}"
     numbers = f"from {human(change.old, unit)} to {human(change.new, unit)}"
     if change.verdict is Verdict.FIXED:
         said += f" at {human(change.new, unit)}; before, {change.reason}"
@@ -238,12 +294,20 @@ def sentence(change: Change, because: str = "") -> str:
         said += f", {numbers}{_untold(change)}"
     elif series.varies:
         said += f" {_by(change.ratio)} ({_interval(change)})"
+        if elsewhere or change.within_builds:
+            said += f", {elsewhere or _of_builds(change)}"
     elif unit == "bytes" and change.ratio and change.ratio > 0:
         said += f" {_by(change.ratio)}, {numbers}"
     else:
         said += f", {numbers}"
     said = " ".join(said.split()).rstrip(".")
-    return f"{said}{f', {because}' if because else ''}."
+    certain, is_possible, facts = because.partition("perhaps because ")
+    said += f", {certain.rstrip(': ')}" if certain else ""
+    return f"{said}. {POSSIBLE_CAUSE}{facts}." if is_possible else f"{said}."
+
+
+def _of_builds(change: Change) -> str:
+    return f"which two builds of one source may differ by (up to {_digits(100 * ((change.series.build or 1) - 1))} %)"
 
 
 def _by_case(changes: Iterable[Change]) -> list[list[Change]]:
@@ -257,30 +321,37 @@ def _by_case(changes: Iterable[Change]) -> list[list[Change]]:
     return list(found.values())
 
 
-def _of_case(changes: Sequence[Change], why: Mapping[Series, str]) -> str:
+def _of_case(changes: Sequence[Change], comparison: Comparison) -> str:
     """The sentence of one change, or of all metrics that a case lacks."""
     first = changes[0]
-    said = sentence(first, why.get(first.series, ""))
+    said = comparison.sentence(first)
     if len(changes) == 1:
         return said
     metrics = ", ".join(change.series.metric.replace("_", " ") for change in changes)
     question = first.series.question.replace("_", " ")
     parameters = first.series.words.partition(", ")[2]
     reason = " ".join(first.reason.split()).rstrip(".")
-    return f"{question} {parameters}: {first.verdict.words}: {reason} ({metrics})."
+    return f"{question} {parameters}: {first.verdict.shown}: {reason} ({metrics})."
 
 
-def tell(steps: Iterable[Step], found: History, results_dir: Path, machine: str) -> list[str]:
-    """A sentence per step, spike or drift of `found`, with its releases first and its cause last."""
+def tell(
+    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherLanes | None = None
+) -> list[str]:
+    """A sentence per step, excursion or drift of `found`, with its releases first and its cause last. With `others`
+    each step says whether their wheels tell it, too."""
 
     def facts(tag: str, environment: str) -> dict[str, Any]:
         return read_environment(results_dir, machine, tag, environment)
 
-    return told(steps, found, facts, evidence(results_dir, machine))
+    return told(steps, found, facts, evidence(results_dir, machine), others)
 
 
 def told(
-    steps: Iterable[Step], found: History, facts: Callable[[str, str], Mapping[str, Any]], known: Sequence[Known] = ()
+    steps: Iterable[Step],
+    found: History,
+    facts: Callable[[str, str], Mapping[str, Any]],
+    known: Sequence[Known] = (),
+    others: OtherLanes | None = None,
 ) -> list[str]:
     """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane, `known` is the
     machine's evidence."""
@@ -291,20 +362,54 @@ def told(
     sentences = []
     for step in steps:
         series = step.series
-        beside = {
-            other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
-            for other in exact[series.environment, series.question, series.parameters]
-        }
         change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
-        before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
-        because = why({**beside, series: change}.values(), before, after, known).get(series, "")
+        because = ""
+        # What changed at one release made a step there; a slow change has no such cause.
+        if step.kind is not Kind.DRIFT:
+            beside = {
+                other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
+                for other in exact[series.environment, series.question, series.parameters]
+            }
+            before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
+            because = why({**beside, series: change}.values(), before, after, known).get(series, "")
         where = {
             Kind.STEP: f"{step.new}",
-            Kind.SPIKE: " to ".join(dict.fromkeys((step.new, step.until))) + ", recovered since",
+            Kind.EXCURSION: " to ".join(dict.fromkeys((step.new, step.until))) + ", then recovered",
             Kind.DRIFT: f"slowly from {step.old} to {step.new}",
         }[step.kind]
-        sentences.append(f"{where}: {sentence(change, because)}")
+        elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
+        said = f"{where}: {sentence(change, because, elsewhere)}"
+        sentences.append(" ".join(filter(None, [said, _net(step)])))
     return sentences
+
+
+def _net(step: Step) -> str:
+    """`2.40 times since v1.13.1 (12ms to 29ms), of which 1.30 at v2.0.0 and 1.19 at v2.1.0, the rest slowly.`"""
+    net, unit = step.net, step.series.unit
+    if net is None:
+        return ""
+    numbers = f"{human(net.before, unit)} to {human(net.after, unit)}"
+    if not net.ratio:
+        return f"Since {net.first}: {numbers}."
+    said = f"{net.ratio:.2g}" if net.ratio >= 10 else f"{net.ratio:.2f}"
+    return f"{said} times since {net.first} ({numbers}){_shares(net)}."
+
+
+def _shares(net: Net) -> str:
+    """What each step made of the whole axis, the largest named, and how the rest came about."""
+    parts = [(tag, ratio) for tag, ratio in net.parts if ratio]
+    named = sorted(parts, key=lambda part: -abs(math.log(part[1])))[:NAMED]
+    rest = (net.ratio or 1) / math.prod(ratio for _, ratio in parts)
+    nothing_left = abs(math.log(rest)) <= math.log1p(MARGIN)
+    if len(parts) == 1 and nothing_left and not net.slowly:
+        return f", all of it at {parts[0][0]}"
+    said = f", of which {' and '.join(f'{ratio:.2f} at {tag}' for tag, ratio in parts if (tag, ratio) in named)}"
+    said = said if parts else ""
+    if len(parts) > len(named):
+        return f"{said}, the largest of {len(parts)} steps"
+    if net.slowly:
+        return f"{said}, {'the rest' if parts else 'all of it'} slowly"
+    return said if nothing_left else f"{said}, {'the rest' if parts else 'all of it'} in changes too small to tell"
 
 
 def _device(results_dir: Path, machine: str) -> str:
@@ -343,17 +448,17 @@ def _untold(change: Change) -> str:
     if change.reason:
         return f": {change.reason}"
     if change.detectable is None:
-        return ": one launch is no evidence of a time; measure two or more"
+        return ": a single launch is no evidence of a time; measure at least two"
     if change.detectable > UNSEEN:
         launches, spread = sum(change.launches), 100 * (change.spread or 0)
-        return f": {launches} launches that spread by {spread:.0f} % could not show even a tenfold change"
-    return f" ({_interval(change)}): a change {_by(change.detectable)} could have been seen"
+        return f": {launches} launches with a spread of {spread:.0f} % would not show even a tenfold change"
+    return f" ({_interval(change)}): a change {_by(change.detectable)} would have been detected"
 
 
 def summary(comparison: Comparison) -> list[str]:
     """The counts, what these times could have shown, and with what the verdicts were made."""
     tally = Counter(change.verdict for change in comparison.changes)
-    counted = [f"{tally[verdict]} {verdict.words}" for verdict in Verdict if tally[verdict]]
+    counted = [f"{tally[verdict]} {verdict.shown}" for verdict in Verdict if tally[verdict]]
     lines = [
         f"{comparison.old} -> {comparison.new} on {comparison.machine}, {comparison.environment}: {', '.join(counted)}."
     ]
@@ -365,21 +470,27 @@ def summary(comparison: Comparison) -> list[str]:
     single = [change for change in times if change.confidence is None and not change.reason]
     if comparison.looked_at:
         lines.append(
-            f"Times are judged at a margin of {100 * MARGIN:.0f} %, calls that are made once at one of "
-            f"{100 * CALL_MARGIN:.0f} %; of those called changed, at most "
-            f"{100 * FALSE_RATE:.0f} % are expected not to have changed at all ({comparison.looked_at} series)."
+            f"{comparison.looked_at} times were compared, with a margin of {100 * MARGIN:.0f} % "
+            f"({100 * CALL_MARGIN:.0f} % for single calls). "
+            f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
         )
     if disturbed := sum(change.disturbed for change in times):
-        lines.append(f"{disturbed} of their numbers were taken while the machine was disturbed, on all releases alike.")
+        lines.append(
+            f"{disturbed} of their launches ran while the machine was disturbed, which affects all releases alike."
+        )
     if single:
         _, is_lane, python = comparison.environment.partition("release-py")
         lane = f"--lane {python} " if is_lane else ""
         lines.append(
-            f"{len(single)} times have a single launch of one release, which is no evidence: "
-            f"`torch-history run {lane}--launches 5 {comparison.old} {comparison.new}`."
+            f"{len(single)} times have a single launch of one release, which is no evidence. "
+            f"Measure more: `torch-history run {lane}--rounds 5 {comparison.old} {comparison.new}`."
         )
+    if comparison.replicated:
+        tally_of = Counter(found.standing for found in comparison.replicated.values())
+        said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
+        lines.append(f"Of the changed times, held against the wheels of other lanes: {said}.")
     if comparison.one_sided:
-        lines.append(f"{comparison.one_sided} series were measured in one of the two only.")
+        lines.append(f"{comparison.one_sided} series were measured on only one of the two releases.")
     if comparison.moved:
         lines.append(f"The environments differ: {in_words(comparison.moved)}.")
     return lines
@@ -388,8 +499,8 @@ def summary(comparison: Comparison) -> list[str]:
 def text(comparison: Comparison, everything: bool, failed: Sequence[Change] = ()) -> str:
     """A sentence per changed series, of all others too where `everything` is asked for, and the summary last."""
     shown = comparison.changes if everything else comparison.changed
-    lines = [_of_case(changes, comparison.why) for changes in _by_case(shown)]
-    lines = lines or ["Nothing changed that could be told."]
+    lines = [_of_case(changes, comparison) for changes in _by_case(shown)]
+    lines = lines or ["No change was detected."]
     return "\n".join([*lines, "", *summary(comparison), *_failure(failed)])
 
 
@@ -406,26 +517,26 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
     parts = [f"### PyTorch {escape(comparison.old)} → {escape(comparison.new)}\n"]
     end = "  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)]) + "\n"
     command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
-    command = escape(f"{command} --environment {comparison.environment} --all")
+    command = escape(f"{command} --lane {comparison.environment} --all")
     groups: dict[Verdict, list[Change]] = defaultdict(list)
     for change in comparison.changes if everything else comparison.changed:
         groups[change.verdict].append(change)
     if not comparison.changed:
-        parts.append("Nothing changed that could be told.\n")
+        parts.append("No change was detected.\n")
     room = MOST_CHARACTERS - _ROOM_FOR_WORDS - min(len(end), _MOST_OF_THE_END) - 2 * len(command)
     left_out = 0
     for verdict, changes in groups.items():
         table, fitting = _table(comparison, changes, room)
         left_out += len(changes) - fitting
         if fitting:
-            parts.append(f"**{escape(verdict.words)}** ({len(changes)})\n\n{table}")
+            parts.append(f"**{escape(verdict.shown)}** ({len(changes)})\n\n{table}")
             room -= len(parts[-1])
     if left_out:
-        parts.append(f"{left_out} rows are left out here, so that this stays short enough to be sent: {command}\n")
+        parts.append(f"{left_out} rows are omitted to keep this short enough to send. To see them: {command}\n")
     if comparison.rest and not everything:
-        tally = Counter(change.verdict.words for change in comparison.rest)
+        tally = Counter(change.verdict.shown for change in comparison.rest)
         counted = ", ".join(f"{count} {escape(words)}" for words, count in tally.items())
-        parts.append(f"Not listed: {counted}. Each of them: {command}\n")
+        parts.append(f"Not listed: {counted}. To list them: {command}\n")
     parts.append(end if len(end) <= _MOST_OF_THE_END else f"{end[:_MOST_OF_THE_END].rpartition(' ')[0]} …\n")
     return "\n".join(parts)
 
@@ -450,7 +561,9 @@ def _row(comparison: Comparison, change: Change) -> str:
     unit = change.series.unit
     told = change.verdict is not Verdict.CANT_TELL or change.old is None
     reason = comparison.why.get(change.series, "") or (change.reason if told else _untold(change).partition(": ")[2])
-    cells = [change.series.words, change.verdict.words, ratio, human(change.old, unit), human(change.new, unit), reason]
+    elsewhere = comparison.replicated.get(change.series, UNTESTED).words
+    verdict = f"{change.verdict.shown}, {elsewhere}" if elsewhere else change.verdict.shown
+    cells = [change.series.words, verdict, ratio, human(change.old, unit), human(change.new, unit), reason]
     return "| " + " | ".join(map(escape, cells)) + " |"
 
 
@@ -513,7 +626,10 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "disturbed": change.disturbed,
             "reason": change.reason,
             "why": comparison.why.get(change.series, ""),
-            "sentence": sentence(change, comparison.why.get(change.series, "")),
+            "build": change.series.build,
+            "within_builds": change.within_builds,
+            "replicated": comparison.replicated.get(change.series, UNTESTED).standing.value,
+            "sentence": comparison.sentence(change),
             "failed": change in failed,
         }
         for change in comparison.changes
@@ -547,11 +663,11 @@ def parse_fail_on(asked: str) -> dict[str, float]:
     for part in asked.split(","):
         kind, colon, threshold = (word.strip() for word in part.partition(":"))
         if kind not in (*FAIL_ON, "broke"):
-            raise ValueError(f"'{kind}' is no kind to fail on; there are {', '.join([*FAIL_ON, 'broke'])}.")
+            raise ValueError(f"--fail-on does not know '{kind}'. It knows {', '.join([*FAIL_ON, 'broke'])}.")
         if kind == "broke" and colon:
-            raise ValueError("'broke' takes no threshold: a number is there or it is not.")
+            raise ValueError("'broke' takes no threshold, because a number either exists or does not.")
         if colon and not re.fullmatch(r"\d+(\.\d+)?\s*%?", threshold):
-            raise ValueError(f"'{threshold}' is no threshold: write per cent, such as {kind}:5%.")
+            raise ValueError(f"'{threshold}' is not a threshold. Write a percentage, such as {kind}:5%.")
         limits[kind] = float(threshold.rstrip("% ")) if colon else 0.0
     return limits
 

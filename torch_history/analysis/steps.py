@@ -1,18 +1,17 @@
-"""What happened to a series over the whole axis? Steps that last, spikes that recovered, slow drifts; newest first.
+"""What happened to a series over the whole axis? Steps that last, excursions that came back, slow drifts; newest first.
 
-A logarithm of a launch's number is the level of its release, plus what its session adds, plus noise. The level is a sum of
-shapes (a step, a spike, a drift), found one by one; how the method was chosen and how often it errs: docs/steps.md.
+Each pair of neighbours has a ratio with a standard error, the same that a verdict on the pair rests on. One function that is
+constant between jumps is fitted to all of them at once. Why so, and how often it errs: docs/steps.md.
 """
 
 from __future__ import annotations
 
 import enum
-import functools
+import itertools
 import math
-import statistics
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,21 +20,40 @@ from threadpoolctl import threadpool_limits
 
 from ..releases.axis import Axis
 from ..store.launches import Case, Launch
-from .verdicts import ERROR_RATE, RANK, History, Series, Verdict, history
+from .verdicts import (
+    ERROR_RATE,
+    LEAST_VARIANCE,
+    RANK,
+    ROBUST_FROM,
+    Estimate,
+    Evidence,
+    History,
+    Series,
+    Verdict,
+    comparable,
+    crossed,
+    error_rate_of_each,
+    estimate,
+    history,
+    paired,
+    unbalanced,
+    weigh,
+)
 
 NEWEST_ERROR = 0.01
-"""Chance that a series without any change shows a step at its newest release: asked once for each release that comes out."""
+"""Chance that a series without any change shows a jump at its newest release: asked once for each release that comes out."""
 
-HISTORY_ERROR = 0.05
-"""The same for all the rest of the axis. Half of it goes to steps, which are asked for most, a quarter each to spikes and
-drifts; Bonferroni's correction divides each by the number of places that are tried, of drifts by that number / ALIKE."""
+HISTORY_ERROR = 0.03
+"""The same for all the rest of the axis. Jumps and drifts each get half, divided by the number of places that are tried."""
 
 SMALLEST = 0.02
-"""A change below 2 % is not shown: two builds of the same source differ by that much. It is the same for every kind: a step
-that noise makes look like a drift must not be hidden for it."""
+"""A change below 2 % is not told: two builds of the same source differ by that much."""
 
-SPIKE = 2
-"""Releases that a spike lasts at most: a minor release and its patch; what lasts longer was a step, and its end another."""
+EXCURSION = 8
+"""Releases that an excursion lasts at most, about a year of PyTorch; what lasts longer was a step, and its end another."""
+
+BACK = 0.5
+"""An excursion has come back where what is left of it is less than half of it, and chance explains that."""
 
 DRIFT = 8
 """Releases that a drift takes at least, about a year of PyTorch; what is faster is told as steps."""
@@ -43,58 +61,50 @@ DRIFT = 8
 DRIFT_GRID = 4
 """Drifts are tried from and to every fourth release: where a slow change begins cannot be told to the release."""
 
-ALIKE = 2
-"""Drifts that count as one place: they overlap so much that 15 of them err as seldom as 6 independent ones at most, and 44
-as 13. Not three, since sessions that differ as much as launches do make drifts out of little."""
+CARRIED = 0.5
+"""A drift of which one pair of neighbours carries this share or more is none."""
 
 WINDOW = 64
-"""Releases of a time that are looked at, the newest: all of PyTorch's and a decade more. The shapes that are tried grow with
-the square of their number, and what lies farther back was told when it was new. Counts are followed over the whole axis."""
+"""Releases of a time that are looked at, the newest: all of PyTorch's and a decade more. What lies farther back was told
+when it was new. Counts are followed over the whole axis."""
 
-OUTLYING = 0.1
-"""Share of launches that are moved closer to the median of their release and session where some lie far out. With a larger
-share the second of two values, where every fifth launch has it, would be an outlier."""
+UNEQUAL = 0.01
+"""Chance at most at which rounds of a pair that differ more than its session's others do are judged by themselves."""
 
-FAR = 2.0
-"""Some lie far out where moving them makes the variance of a release's level this many times smaller. Of normal noise it
-makes it larger by a twentieth, and that of only ten launches this much smaller in 2 series of 100."""
-
-SCATTERED = 2.0
-"""A release whose launches in a session scatter more than twice as much as usual even without the farthest of them was
-disturbed more than once, and none of them says which are right: it counts for as much less as its own variance is larger."""
-
-TIE = 1e-6
-"""Logarithms of likelihoods that differ by less are of shapes that explain the same beside those already found: of two steps
-in a row the first is as well a spike that ends where the second begins. Steps come first in `all_shapes`, and are told."""
-
-EXACT = 1e-12
-"""Least variance of a launch's logarithm: seven digits are stored."""
-
-SINGLE = 1 / 3
-"""Degrees of freedom that a further release of a session adds where no launch is repeated: noise is then only seen as what
-the shapes leave, which were chosen to leave little. Repeated launches, which no shape explains, count in full."""
-
-SESSION_TO_LAUNCH = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""Spread between sessions in spreads between launches of one session. What the data say of each weighs the answer it gives;
-0 says that sessions do not matter, 16 that only launches of the same session can be compared."""
+NOTHING_KNOWN = 1e6
+"""Variance of a pair whose launches say nothing of it."""
 
 CONFIDENCE = 1 - ERROR_RATE
-"""Of the interval of a step's ratio."""
+"""Of the interval of a change's ratio."""
 
 Array = NDArray[np.float64]
 
 
 class Kind(enum.Enum):
     STEP = "step"
-    SPIKE = "spike"
+    EXCURSION = "excursion"
     DRIFT = "drift"
 
 
 @dataclass(frozen=True)
+class Net:
+    """What a series did over the whole axis: its levels at the `first` and the `last` release, their `ratio`, and of that
+    the share of each step and drift that is told: (its releases in words, its ratio)."""
+
+    first: str
+    last: str
+    before: float
+    after: float
+    ratio: float | None
+    parts: tuple[tuple[str, float], ...] = ()
+    slowly: bool = False
+
+
+@dataclass(frozen=True)
 class Step:
-    """What happened to a series: a step between the neighbours `old` and `new`, a spike from `new` to `until`, or a drift
-    from `old` to `new`. `before` and `after` are the levels at `old` and `new` in the series' unit; `ratio` is after /
-    before without what else happened there, None from zero, with its interval at `CONFIDENCE`."""
+    """What happened to a series: a step between the neighbours `old` and `new`, an excursion from `new` to `until`, or a
+    drift from `old` to `new`. `before` and `after` are the levels at `old` and `new` in the series' unit; `ratio` is what
+    this change alone made of the level, None from zero, with its interval at `CONFIDENCE`."""
 
     series: Series
     kind: Kind
@@ -106,6 +116,7 @@ class Step:
     ratio: float | None
     low: float | None
     high: float | None
+    net: Net | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -117,18 +128,18 @@ def regressions(launches: Iterable[Launch], axis: Axis, environment: str) -> lis
     """Everything that happened to any series of `environment` (`release-py3.11`), newest first, then what costs, most first.
 
     Releases without a number are passed over: what follows is compared with the last one that has any."""
-    found = history(launches)
-    return of_history({series: of for series, of in found.items() if series.environment == environment}, axis)
+    return of_history(history(launch for launch in launches if launch.environment == environment), axis)
 
 
 def of_history(history: History, axis: Axis) -> list[Step]:
     """`regressions` on what `verdicts.history` gives, of one environment."""
     found = []
+    for series, releases in history.items():
+        if not series.varies:
+            found += _exact(series, _numbers(releases, axis))
     # These matrices are so small that threads of a library wait for each other longer than they compute.
     with threadpool_limits(1):
-        for series, releases in history.items():
-            numbers = _numbers(releases, axis)
-            found += find_steps(series, numbers) if series.varies else _exact(series, numbers)
+        found += _timed(Lane.of(history, axis))
     return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
 
 
@@ -161,7 +172,7 @@ def unconnected(history: History, axis: Axis) -> list[str]:
         parts = _parts(_numbers(releases, axis)) if series.varies else []
         found.update(tuple(part) for part in parts if len(parts) > 1)
     return [
-        f"No session ties {', '.join(part)} to other releases in {count} series: times there are compared apart."
+        f"No session ties {', '.join(part)} to other releases in {count} series: times there are compared separately."
         for part, count in sorted(found.items(), key=lambda item: axis.position(item[0][0]))
     ]
 
@@ -187,37 +198,42 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
         values = [value for of_session in sessions.values() for value in of_session]
         if len(set(values)) == 1 and len(values) >= least:
             known.append((release, values[0]))
-    found = []
-    i = 1
-    while i < len(known):
-        (old, before), (new, after) = known[i - 1], known[i]
-        if after != before:
-            back = [k for k in range(i + 1, min(i + 1 + SPIKE, len(known))) if known[k][1] == before]
-            kind, until = (Kind.SPIKE, known[back[0] - 1][0]) if back else (Kind.STEP, new)
-            ratio = after / before if before else None
-            found.append(Step(series, kind, old, new, until, before, after, ratio, ratio, ratio))
-            i = back[0] if back else i
-        i += 1
-    return found
-
-
-def find_steps(series: Series, numbers: Numbers) -> list[Step]:
-    """Steps, spikes and drifts of a time, part by part where sessions do not tie all releases together."""
-    found = []
-    for part in _parts(dict(list(numbers.items())[-WINDOW:])):
-        cells = _Cells.of([numbers[release] for release in part])
-        shapes = find_shapes(cells)
-        level = cells.levels(shapes)
-        for shape in shapes:
-            fit = cells.fit([other for other in shapes if other != shape], [shape])
-            effect, half = float(fit.effect[0]), float(fit.half[0])
-            if abs(effect) < math.log1p(SMALLEST):
-                continue
-            old, new, until = (part[i] for i in shape.ends)
-            before, after = (math.exp(level[i]) for i in shape.ends[:2])
-            ratio, low, high = (math.exp(x) for x in (effect, effect - half, effect + half))
-            found.append(Step(series, shape.kind, old, new, until, before, after, ratio, low, high))
-    return found
+    moves = [i for i in range(1, len(known)) if known[i][1] != known[i - 1][1]]
+    shapes = []
+    while moves:
+        i = moves.pop(0)
+        until = i
+        if moves and known[moves[0]][1] == known[i - 1][1] and moves[0] - i <= EXCURSION:
+            until = moves.pop(0) - 1
+            shapes.append((Kind.EXCURSION, i, until))
+        else:
+            shapes.append((Kind.STEP, i, i))
+    if not shapes:
+        return []
+    ratio = [known[i][1] / known[i - 1][1] if known[i - 1][1] else None for _, i, _ in shapes]
+    parts = tuple(
+        (known[i][0], factor)
+        for (kind, i, _), factor in zip(shapes, ratio, strict=True)
+        if kind is Kind.STEP and factor is not None
+    )
+    (first, before), (last, after) = known[0], known[-1]
+    net = Net(first, last, before, after, after / before if before else None, parts)
+    return [
+        Step(
+            series,
+            kind,
+            known[i - 1][0],
+            known[i][0],
+            known[until][0],
+            known[i - 1][1],
+            known[i][1],
+            factor,
+            factor,
+            factor,
+            net,
+        )
+        for (kind, i, until), factor in zip(shapes, ratio, strict=True)
+    ]
 
 
 def _parts(numbers: Numbers) -> list[list[str]]:
@@ -231,204 +247,490 @@ def _parts(numbers: Numbers) -> list[list[str]]:
     return sorted(found, key=lambda part: list(numbers).index(part[0]))
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A change of level by one unit: from position `first` on, or until `last` is back, or evenly from `first` to `last`."""
-
-    kind: Kind
-    first: int
-    last: int
-
-    def column(self, releases: int) -> Array:
-        position = np.arange(releases)
-        if self.kind is Kind.DRIFT:
-            return np.clip((position - self.first) / (self.last - self.first), 0.0, 1.0)
-        return ((position >= self.first) & (position < self.last)).astype(float)
-
-    @property
-    def ends(self) -> tuple[int, int, int]:
-        """Positions of the releases before it, of the first it changed (a drift: its end), and of its last one."""
-        if self.kind is Kind.DRIFT:
-            return self.first, self.last, self.last
-        return self.first - 1, self.first, self.first if self.kind is Kind.STEP else self.last - 1
+# --- pairs
 
 
-def all_shapes(releases: int) -> list[Shape]:
-    """Every shape that is tried on so many releases; the step at the newest is the first."""
-    steps = [Shape(Kind.STEP, i, releases) for i in range(releases - 1, 0, -1)]
-    spikes = [Shape(Kind.SPIKE, i, i + n) for n in range(1, SPIKE + 1) for i in range(1, releases - n)]
-    grid = sorted({*range(releases - 1, -1, -DRIFT_GRID), 0})
-    drifts = [Shape(Kind.DRIFT, i, k) for i in grid for k in grid if k - i >= DRIFT]
-    return steps + spikes + drifts
+_Round = tuple[str, int]
+"""A session and the round in it."""
 
 
 @dataclass(frozen=True)
-class _Fit:
-    """Of each candidate: its effect on the logarithm, half of its interval, chance of such an effect without it, and the
-    logarithm of the likelihood with it."""
+class _Rounds:
+    """Series that were measured in the same rounds: logarithms as series x rounds x releases, NaN where one is missing."""
 
-    effect: Array
-    half: Array
-    chance: Array
-    likelihood: Array
-
-
-@dataclass(frozen=True)
-class _Design:
-    """Where and how often a series was measured, the same for many: the release of each cell, all shapes as values there,
-    and for each of SESSION_TO_LAUNCH the matrix that makes the cells' means independent with the variance of one launch, the
-    logarithm of the determinant of their covariance, and the shapes' values multiplied by that matrix."""
-
-    release: NDArray[np.int_]
-    columns: dict[Shape, Array]
-    spread: tuple[tuple[Array, float, Array], ...]
+    series: list[Series]
+    logarithms: Array
+    seen: NDArray[np.bool_]
+    column: dict[str, int]
 
 
-@functools.lru_cache(maxsize=16)
-def _design(releases: int, cells: tuple[tuple[int, str], ...], worth: tuple[float, ...]) -> _Design:
-    """`cells` are release and session of each, `worth` the launches that each counts for."""
-    release = np.array([i for i, _ in cells])
-    columns = {shape: shape.column(releases)[release] for shape in all_shapes(releases)}
-    every = np.stack(list(columns.values()), axis=1) if columns else np.empty((len(cells), 0))
-    same = np.equal.outer([session for _, session in cells], [session for _, session in cells])
-    spread = []
-    for ratio in SESSION_TO_LAUNCH:
-        triangle = np.linalg.cholesky(np.diag([1 / launches for launches in worth]) + ratio**2 * same)
-        independent = np.linalg.inv(triangle)
-        spread.append((independent, 2 * float(np.log(np.diag(triangle)).sum()), independent @ every))
-    return _Design(release, columns, tuple(spread))
+@dataclass
+class Lane:
+    """The times of one environment: of each series its releases in the axis' order, and the evidence of pairs of them, the
+    same as `verdicts.compare_history` judges by."""
 
-
-@dataclass(frozen=True)
-class _Cells:
-    """A series as the mean logarithm of each release and session, with the number of its launches; `within` is the sum of
-    squares around these means, `freedom` the degrees of freedom of what they say of noise."""
-
-    releases: int
-    mean: Array
-    launches: int
-    within: float
-    freedom: float
-    design: _Design
+    history: dict[Series, dict[str, list[tuple[Launch, Case]]]]
+    tags: dict[Series, list[str]]
+    alike: list[_Rounds]
+    alone: list[Series]
+    rounds: dict[Series, dict[str, dict[_Round, float]]]
+    known: dict[tuple[str, str], tuple[dict[Series, Evidence], float]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, releases: Sequence[Mapping[str, Sequence[float]]]) -> _Cells:
-        """`releases` in their order, each session -> seconds of its launches; all positive."""
-        keys = [(i, session) for i, sessions in enumerate(releases) for session in sessions]
-        logs, worth = _robust([np.log(releases[i][session]) for i, session in keys])
-        mean = np.array([values.mean() for values in logs])
-        within = sum(n * float(values.var()) for values, n in zip(logs, worth, strict=True))
-        launches = sum(len(values) for values in logs)
-        sessions = len({session for _, session in keys})
-        freedom = max(launches - len(releases) - sessions + 1, SINGLE * (len(keys) - sessions), 1e-9)
-        design = _design(len(releases), tuple(keys), tuple(worth))
-        return cls(len(releases), mean, launches, within, freedom, design)
+    def of(cls, history: History, axis: Axis) -> Lane:
+        """Raises nothing; what does not vary is left out."""
+        kept: dict[Series, dict[str, list[tuple[Launch, Case]]]] = {}
+        rounds: dict[Series, dict[str, dict[_Round, float]]] = {}
+        groups: dict[object, list[tuple[Series, list[float]]]] = defaultdict(list)
+        alone = []
+        for series, releases in history.items():
+            if not series.varies:
+                continue
+            having = {
+                tag: [(launch, case, number) for launch, case in releases[tag] if (number := case.number)]
+                for tag in sorted((tag for tag in releases if tag in axis), key=axis.position)
+            }
+            tags = [tag for tag, pairs in having.items() if pairs][-WINDOW:]
+            kept[series] = {tag: list(releases[tag]) for tag in tags}
+            rounds[series] = {
+                tag: {(launch.session, launch.round): number for launch, _, number in having[tag]} for tag in tags
+            }
+            if any(len(rounds[series][tag]) < len(having[tag]) for tag in tags):
+                alone.append(series)
+            else:
+                cells = {(tag, *each): number for tag in tags for each, number in rounds[series][tag].items()}
+                places = sorted(cells)
+                groups[tuple(places)].append((series, [cells[place] for place in places]))
+        tags_of = {series: list(releases) for series, releases in kept.items()}
+        alike = [_rounds(places, of) for places, of in groups.items()]  # type: ignore[arg-type]
+        return cls(kept, tags_of, alike, alone, rounds)
 
-    def fit(self, shapes: Sequence[Shape], candidates: Sequence[Shape] | None = None) -> _Fit:
-        """Each of `candidates`, by default of all shapes, added to `shapes`: generalised least squares with a random effect
-        of the session, averaged over SESSION_TO_LAUNCH with the weights that restricted likelihood gives (Patterson and
-        Thompson 1971)."""
-        columns = self.design.columns
-        known = np.column_stack([np.ones(len(self.mean)), *(columns[shape] for shape in shapes)])
-        tried = None if candidates is None else np.stack([columns[shape] for shape in candidates], axis=1)
-        free = self.launches - known.shape[1] - 1
-        if free < 1:
-            none = np.zeros(len(columns if candidates is None else candidates))
-            return _Fit(none, none + math.inf, none + 1, none)
-        effects, errors, full, restricted = [], [], [], []
-        for independent, determinant, every in self.design.spread:
-            basis, triangle = np.linalg.qr(independent @ known)
-            added = every if tried is None else independent @ tried
-            rest, added = (x - basis @ (basis.T @ x) for x in (independent @ self.mean, added))
-            length = np.maximum((added**2).sum(axis=0), 1e-9)
-            effect = added.T @ rest / length
-            squares = np.maximum(rest @ rest - effect**2 * length, 0.0) + self.within + EXACT * self.launches
-            effects.append(effect)
-            errors.append(np.sqrt(squares / free / length))
-            full.append(-(self.launches * np.log(squares) + determinant) / 2)
-            seen = 2 * np.log(np.abs(np.diag(triangle))).sum() + np.log(length)
-            restricted.append(-(free * np.log(squares) + determinant + seen) / 2)
-        weights = special.softmax(restricted, axis=0)
-        chance = (weights * 2 * special.stdtr(self.freedom, -np.abs(effects) / errors)).sum(axis=0)
-        effect = (weights * effects).sum(axis=0)
-        error = np.sqrt((weights * (np.square(errors) + np.square(effects))).sum(axis=0) - effect**2)
-        half = special.stdtrit(self.freedom, (1 + CONFIDENCE) / 2) * error
-        return _Fit(effect, half, chance, special.logsumexp(full, axis=0))
+    def evidence(self, old: str, new: str) -> tuple[dict[Series, Evidence], float]:
+        """Of every series that has both, with the error rate of each."""
+        if (old, new) not in self.known:
+            found = self._estimates(old, new)
+            evidence = weigh({series: said for series, said in found.items() if said.freedom})
+            self.known[old, new] = evidence, error_rate_of_each(evidence.values())
+        return self.known[old, new]
 
-    def levels(self, shapes: Sequence[Shape]) -> Array:
-        """The logarithm of each release's level, in a typical session."""
-        change = np.zeros(self.releases)
-        for shape in shapes:
-            effect = self.fit([other for other in shapes if other != shape], [shape]).effect[0]
-            change += effect * shape.column(self.releases)
-        return change + statistics.fmean(self.mean - change[self.design.release])
+    def verdict(self, series: Series, old: str, new: str) -> Verdict:
+        """Of a time, as `verdicts.compare_history` gives it."""
+        evidence, error_rate = self.evidence(old, new)
+        said = evidence.get(series)
+        if said is None:
+            return Verdict.CANT_TELL
+        if said.beyond and said.p_value <= error_rate:
+            return Verdict.SLOWER if said.shift > 0 else Verdict.FASTER
+        return Verdict.SAME if said.inside else Verdict.CANT_TELL
 
+    def together(self, series: Series, old: str, new: str) -> bool:
+        """Whether a round measured both."""
+        return bool(self.rounds[series][old].keys() & self.rounds[series][new].keys())
 
-def _robust(cells: Sequence[Array]) -> tuple[list[Array], list[float]]:
-    """`cells` with OUTLYING launches moved closer where some lie far out, and how many launches each is worth.
-
-    The moved are pseudo-observations (Bickel 1976): their mean is Huber's estimate, in one step from the median, and their
-    variance says how much it varies. A cell that was disturbed more than once stays as it is, with its own variance."""
-    medians = [np.median(values) for values in cells]
-    far = [values - median for values, median in zip(cells, medians, strict=True)]
-    limit = np.quantile(np.abs(np.concatenate(far)), 1 - OUTLYING)
-    moved = [median + np.clip(each, -limit, limit) / (1 - OUTLYING) for median, each in zip(medians, far, strict=True)]
-    if not 0 < FAR * _variance(moved) <= _variance(cells):
-        moved = list(cells)
-    nearest = [
-        values[np.argsort(np.abs(each))[: max(2, len(each) - 1)]] for values, each in zip(cells, far, strict=True)
-    ]
-    most = SCATTERED**2 * _variance(moved)
-    scattered = [_variance([values]) > most for values in nearest]
-    usual = max(_variance([values for values, disturbed in zip(moved, scattered, strict=True) if not disturbed]), EXACT)
-    worth = [float(len(values)) for values in cells]
-    for i, values in enumerate(cells):
-        if scattered[i]:
-            moved[i], worth[i] = values, len(values) * usual / _variance([values])
-    return moved, worth
+    def _estimates(self, old: str, new: str) -> dict[Series, Estimate]:
+        together: dict[object, list[tuple[list[Series], Array]]] = defaultdict(list)
+        alone = [series for series in self.alone if old in self.tags[series] and new in self.tags[series]]
+        for group in self.alike:
+            if old not in group.column or new not in group.column:
+                continue
+            i, k = group.column[old], group.column[new]
+            both = group.seen[:, i] & group.seen[:, k]
+            beside = np.array(group.seen[both].any(axis=0))
+            if both.sum() > ROBUST_FROM:
+                beside[:] = False
+            beside[[i, k]] = False
+            columns = [i, k, *np.flatnonzero(beside)]
+            cells = group.logarithms[:, both][:, :, columns]
+            if both.any():
+                whole = bool(group.seen[both][:, columns].all())
+                pattern = group.seen[both][:, columns].tobytes()
+                together[cells.shape[1:] if whole else (cells.shape[1:], pattern)].append((group.series, cells))
+            else:
+                alone += group.series
+        found: dict[Series, Estimate] = {}
+        for of in together.values():
+            cells = np.concatenate([each for _, each in of])
+            names = [series for each, _ in of for series in each]
+            if cells.shape[2] == 2:
+                said = paired(cells[:, :, 1] - cells[:, :, 0])
+            else:
+                said = unbalanced(cells) if np.isnan(cells).any() else crossed(cells)
+            found.update(zip(names, said, strict=True))
+        for series in alone:
+            if seen := comparable(self.history[series], old, new):
+                found[series] = estimate(seen, old, new)
+        return {series: found[series] for series in self.tags if series in found}
 
 
-def _variance(cells: Sequence[Array]) -> float:
-    """Of launches around the mean of their cell."""
-    freedom = sum(len(values) - 1 for values in cells)
-    return sum(float(((values - values.mean()) ** 2).sum()) for values in cells) / max(freedom, 1)
+def _rounds(places: Sequence[tuple[str, str, int]], of: Sequence[tuple[Series, list[float]]]) -> _Rounds:
+    column = {tag: i for i, tag in enumerate(dict.fromkeys(tag for tag, *_ in places))}
+    row = {
+        block: i for i, block in enumerate(dict.fromkeys(block for _, *block_ in places for block in [tuple(block_)]))
+    }
+    at = [row[session, turn] for _, session, turn in places], [column[tag] for tag, *_ in places]
+    logarithms = np.full((len(of), len(row), len(column)), math.nan)
+    logarithms[:, at[0], at[1]] = np.log([numbers for _, numbers in of])
+    return _Rounds([series for series, _ in of], logarithms, ~np.isnan(logarithms[0]), column)
 
 
-def _drift_over(shape: Shape, other: Shape) -> bool:
-    """Whether both are drifts over some of the same releases: two that undo each other in part would each be told as more
-    than what happened."""
-    return (
-        shape != other
-        and shape.kind is other.kind is Kind.DRIFT
-        and shape.first < other.last
-        and other.first < shape.last
+# --- the fit
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Neighbours' ratios of several series, each a row: the logarithm, its variance, Student's degrees of freedom, and its
+    covariance with the next one, since both share a release. `changed` and `same` are verdicts, `apart` pairs that no
+    chain of rounds ties; rows are filled up with pairs that say nothing and may not jump."""
+
+    shift: Array
+    variance: Array
+    freedom: Array
+    covariance: Array
+    changed: NDArray[np.bool_]
+    same: NDArray[np.bool_]
+    apart: NDArray[np.bool_]
+    pairs: NDArray[np.int_]
+
+    def rows(self, rows: object) -> Ratios:
+        return Ratios(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+
+
+def normal(t: Array, freedom: Array) -> Array:
+    """The square of the normal deviate that is as unlikely as Student's `t`."""
+    return np.asarray(special.ndtri(np.maximum(special.stdtr(freedom, -np.abs(t)), 1e-300)) ** 2)
+
+
+def runs(ratios: Ratios) -> Array:
+    """Series x first x last: how far the pairs from first to last are from all being 1, as a chi-square. The pairs'
+    covariance is a band of three, so each is judged by what the one before it left (Cholesky's decomposition)."""
+    series, pairs = ratios.shift.shape
+    costs = np.zeros((series, pairs, pairs))
+    cost, left, variance = np.zeros((3, series, pairs))
+    variance += 1
+    for last in range(pairs):
+        shared = np.zeros((series, pairs))
+        if last:
+            shared[:, :last] = ratios.covariance[:, last - 1, None]
+        gain = shared / variance
+        left = ratios.shift[:, last, None] - gain * left
+        variance = np.maximum(ratios.variance[:, last, None] - gain * shared, LEAST_VARIANCE)
+        upto = slice(0, last + 1)
+        cost[:, upto] += normal((left / np.sqrt(variance))[:, upto], ratios.freedom[:, last, None])
+        costs[:, upto, last] = cost[:, upto]
+    return costs
+
+
+def _held(ratios: Ratios) -> Ratios:
+    """`changed` only where it holds at the error rate of the whole axis, too: a verdict looks at one pair of it."""
+    asked = prices(replace(ratios, changed=np.zeros_like(ratios.changed)))
+    return replace(
+        ratios, changed=ratios.changed & (normal(ratios.shift / np.sqrt(ratios.variance), ratios.freedom) >= asked)
     )
 
 
-def find_shapes(cells: _Cells) -> list[Shape]:
-    """The shapes that explain a series: the likeliest of those that chance does not explain is added, those already found
-    are judged again beside it, until none is left to add."""
-    candidates = all_shapes(cells.releases)
-    if not candidates:
+def prices(ratios: Ratios) -> Array:
+    """What a jump at each pair must explain to be one. It costs nothing where a verdict says it and `_held` confirms it."""
+    series, pairs = ratios.shift.shape
+    chance = np.broadcast_to(HISTORY_ERROR / 2 / np.maximum(ratios.pairs, 1)[:, None], (series, pairs)).copy()
+    chance[np.arange(series), np.maximum(ratios.pairs - 1, 0)] = NEWEST_ERROR
+    price = special.ndtri(chance / 2) ** 2
+    price[ratios.same | (np.arange(pairs) >= ratios.pairs[:, None])] = math.inf
+    price[ratios.changed | ratios.apart] = 0.0
+    return np.asarray(price)
+
+
+def partition(ratios: Ratios, price: Array) -> tuple[NDArray[np.bool_], Array]:
+    """Where each series jumps, and what that costs: optimal partitioning (Jackson and others 2005). Where a pair may jump
+    its ratio is free, so what lies before and after it is judged apart, and a dynamic program is exact."""
+    series, pairs = ratios.shift.shape
+    costs = runs(ratios)
+    held = ratios.changed | ratios.apart
+    # upto[:, k]: least cost of all before pair k where k jumps; pair -1 stands before the first, `pairs` after the last.
+    upto = np.full((series, pairs + 1), math.inf)
+    came = np.zeros((series, pairs + 1), int)
+    fixed = np.concatenate([np.zeros((series, 1), int), np.cumsum(held, axis=1)], axis=1)
+    for k in range(pairs + 1):
+        starts = np.zeros((series, k + 1))
+        starts[:, 1:] = upto[:, :k] + price[:, :k]
+        if k:
+            starts[:, :k] += costs[:, :k, k - 1]
+        starts[fixed[:, : k + 1] < fixed[:, k, None]] = math.inf
+        came[:, k] = starts.argmin(axis=1)
+        upto[:, k] = starts.min(axis=1)
+    jumps = np.zeros((series, pairs), bool)
+    at = np.full(series, pairs)
+    for _ in range(pairs):
+        at = np.where(at > 0, came[np.arange(series), at] - 1, -1)
+        here = at >= 0
+        jumps[np.flatnonzero(here), at[here]] = True
+        at = np.where(here, at, 0)
+    return jumps, upto[:, pairs]
+
+
+def sizes(ratios: Ratios, row: int, jumps: Sequence[int]) -> tuple[Array, Array]:
+    """Logarithm and variance of each jump of a series, from its own pair and what the runs beside it say of the releases
+    that they share with it; covariances of jumps are left out."""
+    shift, variance, shared = ratios.shift[row], ratios.variance[row], ratios.covariance[row]
+    effect, error = shift[list(jumps)].copy(), variance[list(jumps)].copy()
+    for number, jump in enumerate(jumps):
+        before = range(jumps[number - 1] + 1 if number else 0, jump)
+        after = range(jumps[number + 1] - 1 if number + 1 < len(jumps) else int(ratios.pairs[row]) - 1, jump, -1)
+        for run, step in ((before, 1), (after, -1)):
+            left, of = 0.0, math.inf
+            for pair in run:
+                common = shared[min(pair, pair - step)] if of < math.inf else 0.0
+                gain = common / of
+                left = shift[pair] - gain * left
+                of = max(variance[pair] - gain * common, LEAST_VARIANCE)
+            if len(run):
+                common = shared[min(jump, run[-1])]
+                effect[number] -= common / of * left
+                error[number] = max(error[number] - common**2 / of, LEAST_VARIANCE)
+    return effect, error
+
+
+@dataclass
+class Fit:
+    """Of one series: its jumps (place of the pair -> logarithm, half of its interval) and its drift: first release, last
+    one, the total's logarithm and half of its interval."""
+
+    jumps: dict[int, tuple[float, float]]
+    drift: tuple[int, int, float, float] | None = None
+
+
+def fit(ratios: Ratios, smallest: float = SMALLEST) -> list[Fit]:
+    """The jumps and the drift of each series. A jump that its own test does not confirm may not be one, and the rest is
+    fitted again."""
+    decided, ratios = ratios.changed, _held(ratios)
+    price = prices(ratios)
+    drifts = _drifts(ratios, price, decided & ~ratios.changed)
+    level = ratios.shift.copy()
+    for row, (first, last, total, _) in drifts.items():
+        level[row, first:last] -= total / (last - first)
+    ratios = replace(ratios, shift=level)
+    fits = [Fit({}, drifts.get(row)) for row in range(len(level))]
+    again = np.arange(len(level))
+    while len(again):
+        jumps, _ = partition(ratios.rows(again), price[again])
+        failed = []
+        for row, of in zip(again.tolist(), jumps, strict=True):
+            places = np.flatnonzero(of).tolist()
+            found, bad = _confirmed(ratios, price, int(row), places, smallest)
+            fits[row].jumps = found
+            price[row, bad] = math.inf
+            failed += [row] if bad else []
+        again = np.array(failed, dtype=np.int_)
+    return fits
+
+
+def _confirmed(
+    ratios: Ratios, price: Array, row: int, places: list[int], smallest: float
+) -> tuple[dict[int, tuple[float, float]], list[int]]:
+    """The jumps of a series, and those that are too small or that chance explains."""
+    effect, error = sizes(ratios, row, places)
+    found, bad = {}, []
+    for place, moved, variance in zip(places, effect, error, strict=True):
+        if ratios.apart[row, place]:
+            continue
+        freedom, told = ratios.freedom[row, place], bool(ratios.changed[row, place])
+        if told and moved * ratios.shift[row, place] <= 0:
+            moved, variance = ratios.shift[row, place], ratios.variance[row, place]
+        explained = float(normal(np.array(moved / math.sqrt(variance)), freedom))
+        if not told and (explained < price[row, place] or abs(moved) < math.log1p(smallest)):
+            bad.append(place)
+        else:
+            half = float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt(variance)
+            found[place] = (float(moved), half)
+    return found, bad
+
+
+def _drifts(ratios: Ratios, price: Array, untold: NDArray[np.bool_]) -> dict[int, tuple[int, int, float, float]]:
+    """Row -> first release, last one, total and half of its interval, where a slow change explains a series better than
+    jumps, no pair of neighbours carries CARRIED of it, and it does not run against what the pairs say together, nor against
+    a verdict within it that is `untold`: decided, and no jump of its own."""
+    series, pairs = ratios.shift.shape
+    grid = sorted({*range(pairs, -1, -DRIFT_GRID), 0})
+    windows = [(first, last) for first in grid for last in grid if last - first >= DRIFT]
+    if not windows or not series:
+        return {}
+    cover = np.array([[first <= pair < last for pair in range(pairs)] for first, last in windows], float)
+    free = ratios.changed | ratios.apart
+    variance = np.where(free, NOTHING_KNOWN, ratios.variance)
+    covariance = np.where(free[:, :-1] | free[:, 1:], 0.0, ratios.covariance)
+    matrix = np.zeros((series, pairs, pairs))
+    each = np.arange(pairs)
+    matrix[:, each, each] = variance
+    matrix[:, each[:-1], each[1:]] = matrix[:, each[1:], each[:-1]] = covariance
+    inverse = np.linalg.inv(matrix)
+    slope = cover / np.array([[last - first] for first, last in windows])
+    weighed = np.einsum("wp,spq->swq", slope, inverse)
+    information = np.einsum("swq,wq->sw", weighed, slope)
+    total = np.einsum("swq,sq->sw", weighed, np.where(free, 0.0, ratios.shift)) / information
+    error = 1 / np.sqrt(information)
+    freedom = np.einsum("sq,wq->sw", ratios.freedom, cover) / cover.sum(axis=1)
+    asked = special.ndtri(HISTORY_ERROR / 4 / len(windows)) ** 2
+    explained = normal(total / error, freedom)
+    largest = np.zeros((series, len(windows)))
+    for number, (first, last) in enumerate(windows):
+        inside = np.where(free, 0.0, np.abs(ratios.shift))[:, first:last]
+        largest[:, number] = inside.max(axis=1)
+    together = ratios.shift @ cover.T
+    allowed = (explained >= asked) & (np.abs(total) >= math.log1p(SMALLEST)) & (largest < CARRIED * np.abs(total))
+    most = np.einsum("sp,wp->swp", np.where(ratios.changed, np.abs(ratios.shift), 0.0), cover).max(axis=2)
+    tied = (ratios.variance >= NOTHING_KNOWN).astype(float) @ cover.T == 0
+    allowed &= (together * total > 0) & tied & (most < CARRIED * np.abs(total))
+    allowed &= np.array([last for _, last in windows]) <= ratios.pairs[:, None]
+    rose, fell = (np.where(untold, sign * ratios.shift > 0, False).astype(float) @ cover.T > 0 for sign in (1, -1))
+    allowed &= ~np.where(total > 0, fell, rose)
+    rows = np.flatnonzero(allowed.any(axis=1))
+    if not len(rows):
+        return {}
+    _, plain = partition(ratios.rows(rows), price[rows])
+    best: dict[int, tuple[float, tuple[int, int, float, float] | None]] = {
+        int(row): (float(cost), None) for row, cost in zip(rows, plain, strict=True)
+    }
+    for number, (first, last) in enumerate(windows):
+        of = rows[allowed[rows, number]]
+        if len(of):
+            tried = ratios.rows(of)
+            level = tried.shift - total[of, number, None] * slope[number]
+            _, costs = partition(replace(tried, shift=level), price[of])
+            for row, cost in zip(of.tolist(), costs, strict=True):
+                if cost + asked < best[row][0]:
+                    half = float(special.stdtrit(freedom[row, number], (1 + CONFIDENCE) / 2)) * error[row, number]
+                    best[row] = (cost + asked, (first, last, float(total[row, number]), float(half)))
+    return {row: drift for row, (_, drift) in best.items() if drift}
+
+
+# --- in words
+
+
+def _ratios(lane: Lane) -> tuple[list[Series], Ratios]:
+    names = [series for series, tags in lane.tags.items() if len(tags) > 1]
+    pairs = max((len(lane.tags[series]) - 1 for series in names), default=0)
+    shape = (len(names), pairs)
+    shift, covariance = np.zeros((2, *shape))
+    variance, freedom = np.full(shape, NOTHING_KNOWN), np.full(shape, 1.0)
+    own, alone = np.zeros((2, *shape))
+    changed, same, apart = np.zeros((3, *shape), bool)
+    counts = np.array([len(lane.tags[series]) - 1 for series in names], int)
+    for row, series in enumerate(names):
+        rounds = list(lane.rounds[series].values())
+        both = [one.keys() & other.keys() for one, other in itertools.pairwise(rounds)]
+        for pair, (old, new) in enumerate(itertools.pairwise(lane.tags[series])):
+            said = lane.evidence(old, new)[0].get(series)
+            if said is None:
+                apart[row, pair] = not both[pair] and not comparable(lane.history[series], old, new)
+                continue
+            shift[row, pair], variance[row, pair], freedom[row, pair] = said.shift, said.error**2, said.freedom
+            own[row, pair], alone[row, pair] = _own(rounds[pair], rounds[pair + 1], both[pair])
+            verdict = lane.verdict(series, old, new)
+            same[row, pair] = verdict is Verdict.SAME
+            changed[row, pair] = verdict in (Verdict.SLOWER, Verdict.FASTER)
+            if pair and both[pair] and both[pair - 1] and variance[row, pair - 1] < NOTHING_KNOWN:
+                share = len(both[pair] & both[pair - 1]) / math.sqrt(len(both[pair]) * len(both[pair - 1]))
+                covariance[row, pair - 1] = -0.5 * share * math.sqrt(variance[row, pair] * variance[row, pair - 1])
+    unequal = (alone > 0) & (special.fdtrc(np.maximum(alone, 1), freedom, own / variance) < UNEQUAL)
+    variance, freedom = np.where(unequal, own, variance), np.where(unequal, alone, freedom)
+    return names, Ratios(shift, variance, freedom, covariance[:, : max(pairs - 1, 0)], changed, same, apart, counts)
+
+
+def _own(old: Mapping[_Round, float], new: Mapping[_Round, float], both: Collection[_Round]) -> tuple[float, float]:
+    """Variance of a pair's mean ratio from its own rounds alone, and its degrees of freedom; zero where too few."""
+    if len(both) < 2:
+        return 0.0, 0.0
+    differences = [math.log(new[each] / old[each]) for each in both]
+    freedom, mean = len(both) - 1.0, sum(differences) / len(both)
+    return sum((each - mean) ** 2 for each in differences) / freedom / len(both), freedom
+
+
+def _timed(lane: Lane) -> list[Step]:
+    """Steps, excursions and drifts of all times of a lane."""
+    names, ratios = _ratios(lane)
+    if not names or not ratios.shift.size:
         return []
-    kinds = [shape.kind for shape in candidates]
-    share = {Kind.STEP: 0.5, Kind.SPIKE: 0.25, Kind.DRIFT: 0.25 * ALIKE}
-    allowed = np.array([HISTORY_ERROR * share[kind] / kinds.count(kind) for kind in kinds])
-    allowed[0] = NEWEST_ERROR
+    found = []
+    for row, (series, of) in enumerate(zip(names, fit(ratios), strict=True)):
+        if of.jumps or of.drift:
+            found += _told(lane, series, ratios, row, of)
+    return found
 
-    def likeliest(beside: list[Shape]) -> list[Shape]:
-        fit = cells.fit(beside)
-        free = np.array([not any(_drift_over(shape, other) for other in beside) for shape in candidates])
-        likelihood = np.where((fit.chance <= allowed) & free, fit.likelihood, -math.inf)
-        best = int(np.argmax(likelihood >= likelihood.max() - TIE))
-        return [candidates[best]] if likelihood[best] > -math.inf and candidates[best] not in beside else []
 
-    shapes: list[Shape] = []
-    for _ in range(cells.releases):
-        if not (added := likeliest(shapes)):
-            break
-        shapes += added
-        for shape in list(shapes):
-            others = [other for other in shapes if other != shape]
-            shapes = others + likeliest(others)
-    return shapes
+def _told(lane: Lane, series: Series, ratios: Ratios, row: int, of: Fit) -> list[Step]:
+    tags = lane.tags[series]
+    level = np.zeros(len(tags))
+    for pair, (moved, _) in of.jumps.items():
+        level[pair + 1 :] += moved
+    if of.drift:
+        first, last, total, _ = of.drift
+        level += total * np.clip((np.arange(len(tags)) - first) / (last - first), 0, 1)
+    seen = [math.log(number) - level[i] for i, tag in enumerate(tags) for number in lane.rounds[series][tag].values()]
+    level = np.exp(level + np.mean(seen))
+    found = _shapes(lane, series, of)
+    total = float(ratios.shift[row].sum()) if not ratios.apart[row].any() else float(np.log(level[-1] / level[0]))
+    net = _net(tags, float(level[0]), total, found)
+    return [
+        Step(
+            series,
+            kind,
+            tags[old],
+            tags[new],
+            tags[until],
+            float(level[old]),
+            float(level[new]),
+            math.exp(moved),
+            math.exp(moved - half),
+            math.exp(moved + half),
+            net,
+        )
+        for kind, (old, new, until), moved, half in found
+    ]
+
+
+_Shape = tuple[Kind, tuple[int, int, int], float, float]
+"""Kind, places of `Step`'s old, new and until, logarithm of the ratio and half of its interval."""
+
+
+def _shapes(lane: Lane, series: Series, of: Fit) -> list[_Shape]:
+    """A fit as it is told: two jumps of which the second takes back the first are one excursion."""
+    found: list[_Shape] = []
+    places = sorted(of.jumps)
+    while places:
+        pair = places.pop(0)
+        moved, half = of.jumps[pair]
+        if places and _came_back(lane, series, of, pair, places[0]):
+            found.append((Kind.EXCURSION, (pair, pair + 1, places.pop(0)), moved, half))
+        else:
+            found.append((Kind.STEP, (pair, pair + 1, pair + 1), moved, half))
+    if of.drift:
+        first, last, total, half = of.drift
+        found.append((Kind.DRIFT, (first, last, last), total, half))
+    return found
+
+
+def _came_back(lane: Lane, series: Series, of: Fit, pair: int, back: int) -> bool:
+    """Whether the jump at `back` takes that at `pair` back, and no verdict on two releases that were measured together says
+    otherwise: the releases between must differ from those around them, and those around must not differ."""
+    (there, half), (again, other) = of.jumps[pair], of.jumps[back]
+    left = abs(there + again)
+    if there * again >= 0 or back - pair > EXCURSION or left >= BACK * min(abs(there), abs(again)):
+        return False
+    if left > max(math.hypot(half, other), math.log1p(series.margin)):
+        return False
+    tags = lane.tags[series]
+    old, during, new = tags[pair], tags[pair + 1 : back + 1], tags[back + 1]
+    rise, fall = (Verdict.SLOWER, Verdict.FASTER) if there > 0 else (Verdict.FASTER, Verdict.SLOWER)
+    asked = [(old, new, (Verdict.SAME, Verdict.CANT_TELL))]
+    for tag in during:
+        asked += [(old, tag, (rise, Verdict.CANT_TELL)), (tag, new, (fall, Verdict.CANT_TELL))]
+    return all(
+        not lane.together(series, one, two) or lane.verdict(series, one, two) in agreeing
+        for one, two, agreeing in asked
+    )
+
+
+def _net(tags: Sequence[str], before: float, total: float, found: Iterable[_Shape]) -> Net:
+    """The whole axis, of a time: excursions left nothing of themselves."""
+    parts = tuple((tags[places[1]], math.exp(moved)) for kind, places, moved, _ in found if kind is Kind.STEP)
+    slowly = any(kind is Kind.DRIFT for kind, *_ in found)
+    return Net(tags[0], tags[-1], before, before * math.exp(total), math.exp(total), parts, slowly)

@@ -8,7 +8,7 @@ import click
 
 from ..errors import UserError
 from ..signals import say_stopped, stop_on_signals
-from . import explain, maintain, report, run
+from . import certify, explain, fit, maintain, report, run
 from .output import refuse
 
 SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
@@ -36,11 +36,13 @@ class _Sentences(click.Group):
 
 
 @click.group(cls=_Sentences, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="torch-history", message="%(prog)s %(version)s")
 def main() -> None:
-    """Which PyTorch release made your code slower, or hungrier?"""
+    """Which PyTorch release made your code slower, or made it use more memory?"""
     # A session in the background is asked to end by a signal, which must let it end the interpreters that it started.
     stop_on_signals()
 
 
-for command in (*run.COMMANDS, *report.COMMANDS, *explain.COMMANDS, *maintain.COMMANDS):
+COMMANDS = (*run.COMMANDS, *explain.COMMANDS, *fit.COMMANDS, *certify.COMMANDS, *report.COMMANDS, *maintain.COMMANDS)
+for command in COMMANDS:
     main.add_command(command)

@@ -28,7 +28,7 @@ MINUTES = 4
     "--most", default=3, show_default=True, help="Series to explain where none is named: the largest changes."
 )
 @click.option("--budget", default="200s", show_default=True, help="Time for the levers of one series.")
-@click.option("--again", is_flag=True, help="Explain anew what is explained already.")
+@click.option("--again", is_flag=True, help="Explain again what is explained already.")
 @click.option("--issue", is_flag=True, help="Print the text of an issue for PyTorch's maintainers. Nothing is sent.")
 def explain(
     old: str,
@@ -56,7 +56,7 @@ def explain(
     found = suites.load()
     for evidence, path in explaining.explained(asked, found):
         click.echo(explaining.issue(evidence) if issue else explaining.report(evidence))
-        out.print(f"The evidence lies in {plain(str(path))}.\n", highlight=False)
+        out.print(f"The evidence is in {plain(str(path))}.\n", highlight=False)
     out.print(f"That took {(time.monotonic() - began) / 60:.1f} minutes.")
 
 

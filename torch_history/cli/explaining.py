@@ -90,7 +90,7 @@ def _one(
         and (evidence.old, evidence.new) == (sides[0].tag, sides[1].tag)
     ]
     if known and not again:
-        out.print("It is explained already; explain anew with --again.")
+        out.print("It is explained already. Use --again to explain it again.")
         return known[0], results / machine / causes.FOLDER / known[0].file
     with tempfile.TemporaryDirectory() as folder:
         subject = finding.subject(suite.root, series, workload)

@@ -14,9 +14,9 @@ from .suite import DEFAULT_LANE
 
 @click.command()
 @click.argument("releases", nargs=-1)
-@click.option("--keep", multiple=True, help="A release whose environments stay; may be given again.")
+@click.option("--keep", multiple=True, help="Keep the environments of this release. Repeatable.")
 def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
-    """Remove the environments of RELEASES, by default of all, and say how much disk that freed."""
+    """Remove the environments of RELEASES (default: all), and say how much disk space that freed. Results are kept."""
     from ..measuring.locks import alone
     from ..releases import environments
 
@@ -32,10 +32,10 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.option("--write", is_flag=True, help="Change releases.toml; without it the difference is only shown.")
-@click.option("--index", "address", help="A package index [default: as uv is configured, else as pip is].")
+@click.option("--write", is_flag=True, help="Change releases.toml. Without this option, only the difference is shown.")
+@click.option("--index", "address", help="Address of a package index [default: that of uv, else that of pip].")
 def sync(write: bool, address: str | None) -> None:
-    """Add the releases that the package index has and the axis has not, each where it belongs."""
+    """Add the releases that are in the package index and not yet on the axis."""
     from ..releases import sync as index
 
     suite = suites.load()
@@ -48,20 +48,29 @@ def sync(write: bool, address: str | None) -> None:
         out.print(plain(sentence))
     names = ", ".join(release.tag for release in found.new)
     if not found.new:
-        out.print("The axis has every release that the index has.")
+        out.print("The axis has every release of the index.")
     elif write:
         index.write(path, text)
-        out.print(f"Added {names}. Pin what they need with `torch-history lock`, measure them with `asv run NEW`.")
+        out.print(
+            f"Added {names}. Pin their packages with `torch-history lock`, and measure them with `torch-history run NEW`."
+        )
     else:
-        out.print(f"New: {names}. Nothing was written: `torch-history sync --write`.")
+        out.print(f"New: {names}. Nothing was written. `torch-history sync --write` adds them.")
 
 
 @click.command()
 @click.argument("releases", nargs=-1)
-@click.option("--lane", "lanes", multiple=True, default=(DEFAULT_LANE, "3.9"), show_default=True)
+@click.option(
+    "--lane",
+    "lanes",
+    multiple=True,
+    default=(DEFAULT_LANE, "3.9"),
+    show_default=True,
+    help="Python version of a lane. Repeatable.",
+)
 def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
-    """Pin what RELEASES need and `releases.lock` does not list yet: versions and the sha256 of the files. What stands there
-    is never changed."""
+    """Pin the packages of RELEASES (default: all) in releases.lock, with version and sha256. Existing entries are never
+    changed."""
     from ..releases import environments, pins
 
     suite = suites.load()
@@ -75,10 +84,10 @@ def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
                 out.print(f"Pinned {release.tag} on Python {lane}: {added}.")
 
 
-@click.command(epilog="Exit code: 0, 1 where something is wrong, 2 wrong usage.")
+@click.command(epilog="Exit codes: 0 success, 1 something is wrong, 2 wrong usage.")
 @click.argument("results", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 def check(results: Path | None) -> None:
-    """Name each file and line of RESULTS, by default the suite's, that is damaged, out of bounds or of unknown sources."""
+    """List every file and line of RESULTS (default: the suite's) that is damaged, out of bounds or of unknown sources."""
     from ..reports import check as checks
 
     results = results and results.resolve()

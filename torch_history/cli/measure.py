@@ -8,22 +8,28 @@ import shutil
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from contract.metrics import NEVER_RECORDED
+from contract.request import Request
+
 from ..analysis import compare as said
 from ..analysis.calibration import read
 from ..analysis.verdicts import history, human
-from ..errors import SessionError
+from ..errors import SessionError, UserError
 from ..explaining.finding import EXPLAINABLE
 from ..measuring import calibrate as calibrations
 from ..measuring.locks import alone, beside
+from ..measuring.machine import asked as surroundings
 from ..measuring.machine import describe
+from ..measuring.machine_records import use
 from ..measuring.plan import Plan, chosen, measurable, neighbours, new_releases
+from ..measuring.recorded import RecorderEnvironment
 from ..measuring.session import SESSIONS, Session
 from ..measuring.subjects import InstalledEnvironment, OwnWorkload
 from ..releases import environments
@@ -54,6 +60,22 @@ class Asked:
     shares: bool
     interpreter: str | None
     recorded_as: str | None
+    device: str = ""
+    card: str = ""
+
+    def request(self, own: OwnWorkload | None) -> Request:
+        """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
+        request = surroundings()
+        request = replace(
+            request,
+            device=self.device or request.device,
+            card=self.card or request.card,
+            workload=str(own.path) if own else "",
+            text=str(own.text) if own else "",
+        )
+        if self.card and request.device != "recorder":
+            raise UserError("--card names what the recorder pretends: add --device recorder.")
+        return replace(request, device=describe(request)["device"])
 
 
 def run(asked: Asked) -> bool:
@@ -62,35 +84,56 @@ def run(asked: Asked) -> bool:
     own = OwnWorkload.of(asked.workload) if asked.workload else None
     found = suites.load()
     conf, out = found.config(), console()
+    request = asked.request(own)
+    use(describe(request))
     if own:
         conf.results_dir = str(own.folder / "results")
     if asked.shares and asked.removes:
-        raise SessionError("--prune removes what another lane may be measuring: leave it out, or --beside.")
-    environment = _environment(asked, conf)
-    releases = _releases(asked, found.axis, Path(conf.results_dir), environment, out)
+        raise SessionError("--prune removes environments that another lane may be using. Drop --prune or --alongside.")
+    if request.device == "recorder":
+        asked = _counting(asked)
+    environment = _environment(asked, request, conf)
+    releases = _releases(asked, request, found.axis, Path(conf.results_dir), environment, out)
     if not releases:
-        out.print("There is nothing new: this machine has measured the newest release of the lane.")
+        out.print("Nothing is new. This machine has measured the newest release of the lane.")
         return True
     env_dir = Path(conf.env_dir)
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
-        session, ran = _sessions(asked, own, conf, found.axis, environment, releases, out)
+        session, ran = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
     if len(releases) == 1:
         _print_numbers(out, session)
-    out.print(f"Results lie in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
+    out.print(f"Results are in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
     if not ran:
-        out.print("Nothing ran: no case gave a number on any of these releases.")
+        out.print("Nothing ran. No case gave a number on any of these releases.")
     return ran
 
 
-def _environment(asked: Asked, conf: Any) -> Any:
+def _counting(asked: Asked) -> Asked:
+    """The options as the recorder can answer them. Raises SessionError where it cannot."""
+    if asked.only == "times":
+        raise SessionError(NEVER_RECORDED.capitalize() + ".")
+    if asked.budget or asked.shares or asked.interpreter:
+        raise SessionError(
+            "Counts do not vary, so --budget, --alongside and --installed mean nothing on the recorder. Leave them out."
+        )
+    return replace(asked, only="counts")
+
+
+def _environment(asked: Asked, request: Request, conf: Any) -> Any:
+    if request.device == "recorder":
+        return RecorderEnvironment(conf, asked.lane, request.card)
     if asked.interpreter is None:
         return environments.ReleaseEnvironment(conf, asked.lane, {}, {})
     if asked.releases:
-        raise SessionError("--installed measures the torch that is there; to record it under a release say --as.")
+        raise SessionError(
+            "--installed measures the torch that is installed, so it takes no RELEASES. Use --as to record it under one."
+        )
     return InstalledEnvironment(conf, _interpreter(asked.interpreter))
 
 
-def _releases(asked: Asked, axis: Any, results: Path, environment: Any, out: Console) -> Sequence[Release]:
+def _releases(
+    asked: Asked, request: Request, axis: Any, results: Path, environment: Any, out: Console
+) -> Sequence[Release]:
     """What is measured, oldest first; nothing where NEW was asked for and there is none."""
     if asked.interpreter is not None:
         release = environment.release(axis, asked.recorded_as)
@@ -98,16 +141,23 @@ def _releases(asked: Asked, axis: Any, results: Path, environment: Any, out: Con
         return [release]
     specs = asked.releases
     if "NEW" in specs:
-        stored = read_on_axis(results, describe()["machine"], axis)
+        stored = read_on_axis(results, describe(request)["machine"], axis)
         fresh = new_releases(axis, asked.lane, stored, environment.name)
         specs = tuple(tag for spec in specs for tag in (fresh if spec == "NEW" else [spec]))
         if not specs:
             return []
-    return chosen(axis, specs, asked.lane, lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]"))
+    return chosen(
+        axis,
+        specs,
+        asked.lane,
+        lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]"),
+        alone=request.device == "recorder",
+    )
 
 
 def _sessions(
     asked: Asked,
+    request: Request,
     own: OwnWorkload | None,
     conf: Any,
     axis: Any,
@@ -126,18 +176,18 @@ def _sessions(
             releases=tuple(release.tag for release in group),
             environment=environment.name,
             questions="|".join(questions) or r"\w+",
-            sizes=asked.sizes or _default_sizes(),
+            sizes=asked.sizes or request.sizes or _default_sizes(request),
             launches=asked.launches,
             budget=(ends - time.monotonic()) / (len(groups) - number) if ends else None,
             workload=own.digest if own else "",
             only=asked.only,
         )
         folder = own.folder / SESSIONS if own else None
-        session = Session(conf, axis, plan, environment, asked.again, folder=folder, shares=asked.shares)
+        session = Session(conf, axis, plan, environment, asked.again, folder, asked.shares, request)
         if session.finished:
-            out.print(f"Session {session.id} has measured this already; measure anew with --again.")
+            out.print(f"Session {session.id} has already measured this. Use --again to measure it again.")
         else:
-            words = "Going on with" if session.resumed else "Starting"
+            words = "Continuing" if session.resumed else "Starting"
             out.print(f"{words} session {session.id} on {plain(session.machine.machine)}.")
             session.measure(out)
         ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
@@ -148,7 +198,7 @@ def _sessions(
             if hint := explainable(found, asked):
                 click.echo(hint)
         if asked.removes and group is not groups[-1]:
-            environments.prune(Path(conf.env_dir), plan.releases[:-1].__contains__)
+            environments.prune(environment.root, plan.releases[:-1].__contains__)
     return session, ran
 
 
@@ -185,26 +235,26 @@ def calibrate(
         )
         calibration = read(path)
         click.echo(text(calibration))
-        out.print(f"What was measured lies in {plain(str(path))}.")
+        out.print(f"The measurements are in {plain(str(path))}.")
     return not calibration.missed
 
 
-def _default_sizes() -> tuple[str, ...]:
-    return ("paper",) if describe()["device"] == "cuda" else ("small",)
+def _default_sizes(request: Request) -> tuple[str, ...]:
+    return ("paper",) if request.device == "cuda" else ("small",)
 
 
 def seconds_of(text: str) -> float:
     """Seconds of `90s`, `6m` or `2h`. Raises SessionError for what is no length of time."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
     if match is None:
-        raise SessionError(f"'{text}' is no length of time: write 90s, 6m or 2h.")
+        raise SessionError(f"'{text}' is not a duration. Write 90s, 6m or 2h.")
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 def _interpreter(name: str) -> str:
     path = shutil.which(name)
     if path is None:
-        raise SessionError(f"There is no interpreter '{name}' on this machine: give its path with --python.")
+        raise SessionError(f"There is no interpreter '{name}' on this machine. Give its path with --python.")
     return path
 
 

@@ -12,8 +12,9 @@ import click
 
 from ..errors import UserError
 from . import suite as suites
+from .options import LANE_HELP, Renamed, lane
 from .output import console, listed, plain
-from .suite import DEFAULT_ENVIRONMENT
+from .suite import DEFAULT_LANE
 
 PICTURE = (
     "amd-epyc-family-26-model-2-2-cores",
@@ -23,17 +24,27 @@ PICTURE = (
 )
 """Machine, environment, benchmark and size of the README's picture; its findings are of the same machine and environment."""
 
+_in_lane = click.option(
+    "--lane",
+    "--environment",
+    "environment",
+    cls=Renamed,
+    callback=lane,
+    default=DEFAULT_LANE,
+    show_default=True,
+    help=LANE_HELP,
+)
+"""Former name of the option: --environment."""
+
 BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"
 
 
 @click.command()
-@click.option("--html-dir", type=click.Path(path_type=Path), help="Where to [default: html].")
-@click.option("--results-dir", type=click.Path(path_type=Path), help="What to publish [default: results].")
-@click.option(
-    "--url", default="", help="Where the site will be read, for the links in its feeds [default: relative ones]."
-)
+@click.option("--html-dir", type=click.Path(path_type=Path), help="Folder to write the site to [default: html].")
+@click.option("--results-dir", type=click.Path(path_type=Path), help="Results to publish [default: results].")
+@click.option("--url", default="", help="Address of the site, for the links in its feeds [default: relative links].")
 def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
-    """Build the site from results/: its own pages, and asv's dashboard inside."""
+    """Build the site from results/, including asv's dashboard."""
     from ..site.build import publish_site
     from ..store.files import naming
 
@@ -44,18 +55,19 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     target = html_dir or suite.root / "html"
     with naming(target):
         index = publish_site(conf, suite.axis, target, url)
-    console().print(f"The site lies in {plain(str(index))}: open that file in a browser.")
+    console().print(f"The site is in {plain(str(index))}. Open that file in a browser.")
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a file is out of date.")
+@click.option("--check", is_flag=True, help="Write nothing. Exit code 1 means that a file is out of date.")
 def document(check: bool) -> None:
-    """Write what the docs take from results/: the README's picture and findings, the claims answered, what ran where."""
+    """Update the generated pages from results/: the README's picture and findings, and docs/generated/."""
     from ..analysis import claims, steps
     from ..analysis import compare as said
     from ..analysis.verdicts import history
     from ..reports import calibration as calibrations
-    from ..reports import repeats
+    from ..reports import recorded as recordings
+    from ..reports import repeats, replication
     from ..reports.coverage import coverage
     from ..reports.pythons import pythons
     from ..site.charts import draw_history
@@ -69,8 +81,15 @@ def document(check: bool) -> None:
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
     costs = said.tell(steps.costliest(steps.of_history(found, suite.axis)), found, results, machine)
     findings = [claims.findings(found, suite.axis), "", "What rose most from one release to the next, by question:", ""]
+    findings += [f"- {said.escape(line)}" for line in costs]
+    for recorded in (name for name in launches if recordings.is_recorded(results, name)):
+        of_lane = history(launch for launch in launches[recorded] if launch.environment == lane)
+        if lines := recordings.findings(of_lane, suite.axis):
+            findings += ["", f"On CUDA, recorded; no kernel ran for these (`results/{recorded}`):", ""]
+            findings += [said.escape(line) for line in lines]
     files = {
-        "README.md": _with_findings("\n".join([*findings, *[f"- {said.escape(line)}" for line in costs]])),
+        "README.md": _with_findings("\n".join(findings)),
+        "docs/generated/recorded.md": recordings.document(results, launches, suite.axis),
         "docs/generated/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
         "docs/generated/answers.md": claims.document(
             launches, suite.axis, lambda steps, of, machine: said.tell(steps, of, results, machine)
@@ -78,12 +97,13 @@ def document(check: bool) -> None:
         "docs/generated/coverage.md": coverage(launches, suite.axis),
         "docs/generated/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
         "docs/generated/repeats.md": repeats.document(launches, suite.axis),
+        "docs/generated/replication.md": replication.document(launches, suite.axis),
         "docs/generated/calibration.md": calibrations.document(results),
     }
     out = console()
     stale = [name for name, text in files.items() if not _holds(Path(name), text)]
     if check and stale:
-        raise UserError(f"{' and '.join(stale)} differ from what results/ holds: run `torch-history document`.")
+        raise UserError(f"These files are out of date: {', '.join(stale)}. Run `torch-history document`.")
     for name in stale:
         write_atomically(Path(name), files[name])
     out.print(f"Written: {', '.join(stale)}." if stale else "Everything is up to date.")
@@ -91,10 +111,10 @@ def document(check: bool) -> None:
 
 @click.command()
 @click.argument("releases", nargs=-1, required=True)
-@click.option("--machine", help="A folder of results/ [default: this machine's].")
-@click.option("--environment", default=DEFAULT_ENVIRONMENT, show_default=True, help="Lane, as in results/.")
+@click.option("--machine", help="A folder of results/ [default: this machine].")
+@_in_lane
 def environment(releases: tuple[str, ...], machine: str | None, environment: str) -> None:
-    """Say what was measured for a release, or what differs between the environments of two."""
+    """Show the environment of a release, or how the environments of two releases differ."""
     from ..measuring.machine import describe
     from ..store.launches import read_environment
 
@@ -102,13 +122,13 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     out = console()
     tags = [release.tag for spec in releases for release in suite.axis.select(spec)]
     if len(tags) > 2:
-        raise UserError(f"One release is shown or two are compared, and {len(tags)} were named.")
+        raise UserError(f"{len(tags)} releases were named. Name one to show it, or two to compare them.")
     machine = machine or describe()["machine"]
     found = [read_environment(suite.results, machine, tag, environment) for tag in tags]
     for tag, facts in zip(tags, found, strict=True):
         if not facts:
             raise UserError(
-                f"Nothing is known of {tag} in {environment} on {machine}: measure it with `torch-history run {tag}`."
+                f"{tag} was not measured in {environment} on {machine}. Measure it with `torch-history run {tag}`."
             )
     if len(found) == 1:
         for name, value in found[0].items():
@@ -124,24 +144,24 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
         if versions[0] != versions[1]:
             out.print(f"  {name:<30} {versions[0]} -> {versions[1]}", highlight=False)
     same = sum(old.get(name) == new.get(name) for name in old)
-    out.print(f"{same} of {len(old)} facts are the same in {tags[0]} and {tags[1]}.")
+    out.print(f"{same} of {len(old)} facts are equal in {tags[0]} and {tags[1]}.")
 
 
-@click.command("compare", epilog="Exit code: 0, 1 refused, 2 wrong usage, 3 a series failed by --fail-on.")
+@click.command("compare", epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a series failed --fail-on.")
 @click.argument("old")
 @click.argument("new")
-@click.option("--machine", help="A folder of results/ [default: this machine's, else the only one].")
-@click.option("--environment", default=DEFAULT_ENVIRONMENT, show_default=True, help="Lane, as in results/.")
-@click.option("--question", "questions", multiple=True, help="Only this question; may be given again.")
-@click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time; may be given again.")
-@click.option("--json", "as_json", is_flag=True, help="Everything as JSON; docs/verdicts.md lists the keys.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="A table for a pull request or an issue.")
-@click.option("--all", "everything", is_flag=True, help="List what did not change or could not be told, too.")
+@click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
+@_in_lane
+@click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
+@click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/verdicts.md lists the keys.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print a table for a pull request or an issue.")
+@click.option("--all", "everything", is_flag=True, help="Also list series that did not change or are inconclusive.")
 @click.option(
     "--fail-on",
     metavar="KIND:PER CENT,...",
-    help="Exit code 3 where a series is beyond: slower, faster, hungrier, more, with per cent, or broke without; "
-    "such as slower:5%,hungrier:1%,broke.",
+    help="Exit with code 3 if a series is beyond a threshold, such as `slower:5%,hungrier:1%,broke`. The kinds are "
+    "`slower`, `faster`, `hungrier` (more bytes) and `more` (a higher count), with a percentage, and `broke` without one.",
 )
 def compare_stored(
     old: str,
@@ -155,12 +175,12 @@ def compare_stored(
     everything: bool,
     fail_on: str | None,
 ) -> None:
-    """Say what an upgrade from OLD to NEW costs, and why, from results/ alone."""
+    """Say what an upgrade from OLD to NEW costs, and why. Reads results/ only."""
     from ..analysis import compare as said
     from ..measuring.machine import describe
 
     if as_json and as_markdown:
-        raise click.UsageError("--json and --markdown are two ways to print: choose one.")
+        raise click.UsageError("--json and --markdown exclude each other. Choose one.")
     try:
         limits = said.parse_fail_on(fail_on) if fail_on is not None else {}
     except ValueError as error:
@@ -181,13 +201,15 @@ def compare_stored(
 
 
 @click.command()
-@click.option("--machine", help="A folder of results/ [default: this machine's, else the only one].")
-@click.option("--environment", default=DEFAULT_ENVIRONMENT, show_default=True, help="Lane, as in results/.")
-@click.option("--question", "questions", multiple=True, help="Only this question; may be given again.")
-@click.option("--largest", is_flag=True, help="The largest of each question at each release instead, largest first.")
-@click.option("--limit", default=40, show_default=True, help="Sentences to print; 0 for all.")
+@click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
+@_in_lane
+@click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
+@click.option(
+    "--largest", is_flag=True, help="List the largest change of each question at each release, largest first."
+)
+@click.option("--limit", default=40, show_default=True, help="Number of sentences to print. 0 prints all.")
 def regressions(machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int) -> None:
-    """Say what happened on the whole axis: steps, spikes that recovered and slow drifts, newest release first."""
+    """List steps, excursions and drifts over all releases, newest release first."""
     from ..analysis import compare as said
     from ..analysis import steps
     from ..analysis.verdicts import history
@@ -201,13 +223,14 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
     found = steps.of_history(stored, suite.axis)
     shown = (steps.largest(found) if largest else found)[: limit or None]
-    for line in said.tell(shown, stored, results, machine):
+    others = said.OtherLanes(results, machine, environment, questions)
+    for line in said.tell(shown, stored, results, machine, others):
         click.echo(line)
     for line in steps.unconnected(stored, suite.axis):
         click.echo(line)
-    tally = Counter(step.verdict.words for step in found)
+    tally = Counter(step.verdict.shown for step in found)
     words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
-    hidden = f" {len(found) - len(shown)} are not shown: --limit 0." if len(shown) < len(found) else ""
+    hidden = f" {len(found) - len(shown)} are not shown. --limit 0 shows all." if len(shown) < len(found) else ""
     click.echo(f"On {machine} in {environment}: {words}.{hidden}")
 
 
@@ -217,7 +240,7 @@ def _with_findings(text: str) -> str:
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise UserError(f"README.md has no place for findings: the lines {BEGIN} and {END} are missing.")
+        raise UserError(f"README.md has no place for findings. Restore the lines {BEGIN} and {END}.")
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 

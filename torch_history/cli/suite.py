@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 CONFIGURATION = "asv.conf.json"
 DEFAULT_LANE = "3.11"
-DEFAULT_ENVIRONMENT = f"release-py{DEFAULT_LANE}"
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def find_root(start: Path) -> Path:
         if (folder / CONFIGURATION).is_file() and (folder / "releases.toml").is_file():
             return folder
     raise UserError(
-        f"There is no torch-history suite here: neither {start} nor a folder above it holds {CONFIGURATION} and "
+        f"There is no torch-history suite here. Neither {start} nor a folder above it contains {CONFIGURATION} and "
         "releases.toml. Go to a clone of torch-history and run the command there."
     )
 
@@ -58,7 +57,7 @@ def load() -> Suite:
     try:
         configured = json.loads(Path(CONFIGURATION).read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UserError(f"{CONFIGURATION} is not valid JSON: {error}. Mend that line.") from error
+        raise UserError(f"{CONFIGURATION} is not valid JSON: {error}. Fix that line.") from error
     return Suite(
         root,
         Axis.load(configured["repo"]),

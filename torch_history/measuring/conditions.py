@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .machine import of_visible
+
 SLOW_CONTROL = 1.3
 """A control that takes 1.3 times as long as usual says that the machine was not itself: on shared cores the speed of an
 interpreter wanders by 10 to 15 % all day."""
@@ -233,9 +235,9 @@ def _texts(folder: str, pattern: str) -> list[str]:
 
 
 def gpu_state() -> dict[str, Any]:
-    """Clocks (MHz), temperature (degrees Celsius) and power (W) of the first GPU, and `throttled`, the driver's bits of why
-    it is slower than it could be; empty where its driver's tool does not answer."""
-    command = ["nvidia-smi", f"--query-gpu={','.join(GPU_QUESTIONS)}", "--format=csv,noheader,nounits"]
+    """Clocks (MHz), temperature (degrees Celsius) and power (W) of the measured GPU, and `throttled`, the driver's bits of
+    why it is slower than it could be; empty where its driver's tool does not answer."""
+    command = ["nvidia-smi", *of_visible(), f"--query-gpu={','.join(GPU_QUESTIONS)}", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError):

@@ -28,7 +28,9 @@ def beside(env_dir: Path, lane: str) -> Iterator[None]:
     no other one has taken like this. Raises SessionError where none is free, where the lane is being measured, or where
     another process wants to be alone."""
     if not hasattr(os, "sched_setaffinity"):
-        raise SessionError("This system keeps no process on one processor, so sessions cannot run beside each other.")
+        raise SessionError(
+            "This system cannot keep a process on one processor, so sessions cannot run alongside each other."
+        )
     allowed = os.sched_getaffinity(0)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_held(env_dir / RUNNING, fcntl.LOCK_SH))
@@ -38,7 +40,7 @@ def beside(env_dir: Path, lane: str) -> Iterator[None]:
                 stack.enter_context(_held(env_dir / f"{RUNNING}-processor-{processor}", fcntl.LOCK_EX))
                 break
         else:
-            raise SessionError(f"Other sessions have taken all {len(allowed)} processors. Wait until one ends.")
+            raise SessionError(f"Other sessions use all {len(allowed)} processors. Wait until one ends.")
         os.sched_setaffinity(0, {processor})
         stack.callback(os.sched_setaffinity, 0, allowed)
         yield
@@ -54,10 +56,9 @@ def _held(path: Path, lock: int) -> Iterator[None]:
         except BlockingIOError as error:
             stream.seek(0)
             raise SessionError(
-                f"Another torch-history, process {stream.read().strip() or 'unknown'}, is at work in "
-                f"{path.parent.resolve()}: two at once would disturb each other's times. Wait until it ends, or interrupt "
-                "it; it goes on later. Two lanes may be measured at once, each on a processor of its own, where both say "
-                "--beside."
+                f"Another torch-history, process {stream.read().strip() or 'unknown'}, is working in "
+                f"{path.parent.resolve()}. Two at once would disturb each other's times. Wait until it ends, or interrupt "
+                "it, which lets it continue later. Two lanes can be measured at the same time if both runs use --alongside."
             ) from error
         stream.truncate(0)
         stream.write(str(os.getpid()))

@@ -11,24 +11,40 @@ import re
 import subprocess
 from pathlib import Path
 
+from contract.request import Request
+from recorder.cards import Card, cards
+
 from ..errors import UserError
 
-DEVICES = ("cpu", "cuda")
+
+def asked() -> Request:
+    """What this process's surroundings ask for. Raises UserError where that cannot be measured."""
+    try:
+        request = Request.of(os.environ)
+    except ValueError as error:
+        raise UserError(f"{error}.") from error
+    return checked(request)
 
 
-def describe() -> dict[str, str]:
+def checked(request: Request) -> Request:
+    """`request` as it is. Raises UserError where it cannot be measured."""
+    if request.problem:
+        raise UserError(f"{request.problem}.")
+    return request
+
+
+def describe(request: Request | None = None) -> dict[str, str]:
     """This machine as asv records it: asv's own fields, and device, threads, and of a GPU its name and driver.
 
-    TORCH_HISTORY_MACHINE overrides the name, TORCH_HISTORY_DEVICE and TORCH_HISTORY_THREADS what is measured with. Raises
-    UserError where the device is none.
+    `request` says with what is measured; without it the surroundings do. TORCH_HISTORY_MACHINE overrides the name. Raises
+    UserError where the device is none, or is a GPU that nothing names.
     """
-    device = os.environ.get("TORCH_HISTORY_DEVICE") or ("cuda" if gpus() else "cpu")
-    if device not in DEVICES:
-        raise UserError(
-            f"TORCH_HISTORY_DEVICE is '{device}', and a session measures on {' or '.join(DEVICES)}. Counts of CUDA "
-            "without a GPU are taken by the recorder: docs/recorder.md."
-        )
-    threads = os.environ.get("TORCH_HISTORY_THREADS") or "1"
+    request = checked(request) if request else asked()
+    found = gpus() if request.device in ("", "cuda") else []
+    device = request.device or ("cuda" if found else "cpu")
+    if device == "recorder":
+        return _pretended(request)
+    threads = str(request.threads)
     record = {
         "os": platform.system(),
         "arch": platform.machine(),
@@ -38,12 +54,55 @@ def describe() -> dict[str, str]:
         "device": device,
         "threads": threads,
     }
-    if device == "cuda" and gpus():
-        record["gpu"], record["driver"] = gpus()[0]
+    named = os.environ.get("TORCH_HISTORY_MACHINE")
+    if device == "cuda" and found:
+        record["gpu"], record["driver"] = found[0]
+    elif device == "cuda" and not named:
+        raise UserError(
+            "A GPU was asked for and nvidia-smi names none that may be used, so its results would be in the processor's "
+            "folder. Install nvidia-smi and look at CUDA_VISIBLE_DEVICES, or name a folder with TORCH_HISTORY_MACHINE."
+        )
     subject = record.get("gpu") or f"{record['cpu']} {record['num_cpu']} cores"
     words = f"{subject} {threads} threads" if threads != "1" else subject
     slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
-    return {"machine": os.environ.get("TORCH_HISTORY_MACHINE") or slug, **record}
+    return {"machine": named or slug, **record}
+
+
+def card_of(key: str) -> Card:
+    """A card by its key in devices.toml, the default one where it is empty. Raises UserError where there is none."""
+    known = cards()
+    if not key:
+        return next(iter(known.values()))
+    if key not in known:
+        raise UserError(f"There is no card '{key}' to pretend; there are {', '.join(known)}. Choose one with --card.")
+    return known[key]
+
+
+def _pretended(request: Request) -> dict[str, str]:
+    """The record of what the recorder pretends: the card, and nothing of the processor, on which nothing counted depends."""
+    card = card_of(request.card)
+    major, minor = card.values["major"][0], card.values["minor"][0]
+    slug = f"recorded-{card.key}-sm{major}{minor}-no-kernel-ran"
+    return {
+        "machine": os.environ.get("TORCH_HISTORY_MACHINE") or slug,
+        "os": platform.system(),
+        "arch": platform.machine(),
+        "cpu": f"{card.title} pretended by the recorder, no kernel ran",
+        "num_cpu": "",
+        "ram": f"{card.values['totalGlobalMem'][0]} bytes",
+        "device": "recorder",
+        "threads": "1",
+        "card": card.key,
+        "capability": f"sm_{major}{minor}",
+        "multiprocessors": str(card.values["multiProcessorCount"][0]),
+    }
+
+
+def of_visible() -> list[str]:
+    """The option by which nvidia-smi tells of the first GPU that CUDA_VISIBLE_DEVICES leaves, by number or by its UUID;
+    empty where it leaves all."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [] if visible is None else [f"--id={visible.partition(',')[0].strip() or 'none'}"]
 
 
 def cpu() -> str:
@@ -62,8 +121,9 @@ def cpu() -> str:
 
 
 def gpus() -> list[tuple[str, str]]:
-    """(name, driver version) of each NVIDIA GPU, asked of the driver's own tool; none where that is absent."""
-    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    """(name, driver version) of each NVIDIA GPU that CUDA_VISIBLE_DEVICES leaves, asked of the driver's own tool; none where
+    that is absent. The first is the one that is measured."""
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader", *of_visible()]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError):

@@ -18,13 +18,20 @@ from .machine import describe
 
 
 def save_record(machine: Machine, results_dir: str) -> None:
-    """asv's `Machine.save` in one step. Raises UserError where the folder holds another machine's results."""
+    """asv's `Machine.save` in one step. Raises UserError where the folder holds results of another machine or device."""
     path = Path(results_dir) / machine.machine / RECORD
     with contextlib.suppress(ValueError):
-        other = read_object(path).get("machine")
+        before = read_object(path)
+        other, device = before.get("machine"), before.get("device")
         if other not in (machine.machine, None):
             raise util.UserError(
-                f"{path} is the record of another machine, {other}: rename that folder to {other}, or give this machine "
+                f"{path} is the record of another machine, {other}. Rename that folder to {other}, or give this machine "
+                "another name with TORCH_HISTORY_MACHINE."
+            )
+        ours = vars(machine).get("device")
+        if device and ours and device != ours:
+            raise util.UserError(
+                f"{path} is the record of results on '{device}', and '{ours}' was to be measured: give what is measured now "
                 "another name with TORCH_HISTORY_MACHINE."
             )
     _write(path, vars(machine), Machine.api_version)
@@ -36,7 +43,7 @@ def remember(name: str, record: dict[str, str], _path: str | None = None) -> Non
     try:
         known = read_object(path) if path.exists() else {}
     except ValueError as error:
-        log.warning(f"{path} is kept as {set_aside(path)} and begun anew: {error}.")
+        log.warning(f"{path} was damaged: {error}. It is kept as {set_aside(path)}, and a new one was started.")
         known = {}
     _write(path, {**known, name: record}, MachineCollection.api_version)
 
@@ -50,9 +57,13 @@ def _write(path: Path, data: dict[str, Any], version: int) -> None:
 def setup() -> None:
     """asv calls this when it loads the plugin: without `--machine`, results are recorded under this machine's record."""
     try:
-        record = describe()
+        use(describe())
     except UserError as error:
         raise util.UserError(str(error)) from error  # which asv prints as a sentence
+
+
+def use(record: dict[str, str]) -> None:
+    """Results are recorded under `record` from now on."""
     Machine.hardcoded_machine_name = record["machine"]
     Machine.save, MachineCollection.save = save_record, staticmethod(remember)
     MachineCollection.save(record["machine"], record)

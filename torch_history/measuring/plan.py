@@ -63,7 +63,7 @@ def measurable(releases: list[Release], python: str) -> tuple[list[Release], lis
     """Those of `releases` with a wheel for `python`, and one sentence for each that has none."""
     able = [release for release in releases if python in release.pythons]
     skipped = [
-        f"{release.tag} is left out: it has no wheel for Python {python}, only for {', '.join(release.pythons)}."
+        f"{release.tag} is skipped: it has no wheel for Python {python}, only for {', '.join(release.pythons)}."
         for release in releases
         if release not in able
     ]
@@ -77,22 +77,29 @@ def neighbours(releases: Sequence[Release]) -> list[Sequence[Release]]:
     return [releases[first : last + 1] for first, last in itertools.pairwise(ends)]
 
 
-def chosen(axis: Axis, specs: Sequence[str], lane: str, tell: Callable[[str], None]) -> list[Release]:
-    """The releases of `lane` that `specs` name, without any the newest two; one alone brings the one before it along.
+def chosen(
+    axis: Axis, specs: Sequence[str], lane: str, tell: Callable[[str], None], alone: bool = False
+) -> list[Release]:
+    """The releases of `lane` that `specs` name, without any the newest two; one alone brings the one before it along,
+    unless it may be measured `alone`.
     `tell` is given a sentence about each that is left out or comes along. Raises SessionError where none is left."""
     named = {release.tag for spec in specs for release in axis.select(spec)}
     wanted = [release for release in axis.releases if release.tag in named] if specs else list(axis.releases)
     able, skipped = measurable(wanted, lane)
     if not able:
         raise SessionError(
-            " ".join(skipped) + f" Nothing is left to measure in lane {lane}: choose another with --lane."
+            " ".join(skipped) + f" Nothing is left to measure in lane {lane}. Choose another one with --lane."
         )
     if not specs:
         return able[-2:]
     for sentence in skipped:
         tell(sentence)
-    if len(able) == 1 and (before := measurable(list(axis.releases[: axis.position(able[0].tag)]), lane)[0]):
-        tell(f"{before[-1].tag} comes along, so that one session holds what is compared.")
+    if (
+        not alone
+        and len(able) == 1
+        and (before := measurable(list(axis.releases[: axis.position(able[0].tag)]), lane)[0])
+    ):
+        tell(f"{before[-1].tag} is measured as well, so that one session contains both releases.")
         return [before[-1], *able]
     return able
 

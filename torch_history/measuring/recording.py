@@ -28,8 +28,12 @@ from asv.results import Results
 from asv.runner import JSON_ERROR_RETCODE, BenchmarkResult
 from packaging.version import Version
 
+from contract.request import CHANNEL
+
+from ..errors import SessionError
 from ..releases.environments import refusals
 from ..store.asv_results import load_asvs
+from ..store.details import DETAILS, add_details
 from ..store.files import is_number, set_aside, write_atomically
 from ..store.launches import (
     ENVIRONMENTS,
@@ -41,21 +45,20 @@ from ..store.launches import (
     new_session,
 )
 
-CHANNEL = "TORCH_HISTORY_CHANNEL"
-"""The variable that names the file in which measuring processes tell facts; see `_say` in benchmarks/common.py."""
-
-OF_A_CASE = ("unavailable", "not_asked", "found")
+OF_A_CASE = ("unavailable", "not_asked", "found", "recorded")
 """Facts of one case; all others are of the whole launch."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """What is known of one case beside its answer: the facts that its process told, what it printed, and its exit status,
-    negative for a signal or for one of asv's own."""
+    """What is known of one case: the facts that its process told, what it printed, its exit status, negative for a signal or
+    for one of asv's own, and its answer as asv has it: a `value` and `samples`, None for each that there is not."""
 
     facts: dict[str, Any]
     output: str
     status: int
+    value: Any = None
+    samples: list[float] | None = None
 
 
 class _Channel:
@@ -80,7 +83,7 @@ class _Channel:
             try:
                 record = _record(line) if line else {}
             except ValueError as error:
-                log.warning(f"What a process told of {' '.join(parameters)} is left out: {error}.")
+                log.warning(f"A message of the process for {' '.join(parameters)} is skipped: {error}.")
                 continue
             if record and _is_of(record, benchmark, parameters):
                 facts.update(record["facts"])
@@ -96,9 +99,11 @@ def _record(line: bytes) -> dict[str, Any]:
     if not isinstance(record, dict) or not isinstance(record.get("facts"), dict):
         raise ValueError("the line holds no facts")
     facts = record["facts"]
-    if not isinstance(facts.get("found", {}), dict) or not isinstance(facts.get("environment", {}), dict):
+    if not all(isinstance(facts.get(name, {}), dict) for name in ("found", "environment", "recorded")):
         raise ValueError("what was found, or the environment, is no table")
-    if not all(isinstance(facts.get(name, ""), str) for name in ("torch", "device", "unavailable", "not_asked")):
+    if not all(
+        isinstance(facts.get(name, ""), str) for name in ("torch", "device", "card", "unavailable", "not_asked")
+    ):
         raise ValueError("a fact that should be words is none")
     return record
 
@@ -131,17 +136,24 @@ def _remember(ask: Callable[..., BenchmarkResult]) -> Callable[..., BenchmarkRes
     @functools.wraps(ask)
     def asked(benchmark: dict[str, Any], spawner: Any, param_idx: int, *args: Any, **kwargs: Any) -> BenchmarkResult:
         answer = ask(benchmark, spawner, param_idx, *args, **kwargs)
-        note_end(benchmark, param_idx, answer.stderr or "", answer.errcode)
+        note_end(benchmark, param_idx, answer.stderr or "", answer.errcode, answer.result[0], answer.samples[0])
         return answer
 
     return asked
 
 
-def note_end(benchmark: dict[str, Any], index: int, output: str, status: int) -> None:
-    """Keeps what the process of case `index` told, printed and ended with, until its answer is recorded."""
+def note_end(
+    benchmark: dict[str, Any],
+    index: int,
+    output: str,
+    status: int,
+    value: Any = None,
+    samples: list[float] | None = None,
+) -> None:
+    """Keeps what the process of case `index` told, printed, ended with and answered, until that is recorded."""
     parameters = _cases(benchmark)[index]
     output = output.removeprefix(f"For parameters: {', '.join(parameters)}\n")
-    _ended[benchmark["name"], index] = Told(channel().facts(benchmark, parameters), output, status)
+    _ended[benchmark["name"], index] = Told(channel().facts(benchmark, parameters), output, status, value, samples)
 
 
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -165,6 +177,46 @@ class RecordedResults(Results):
         self._launch = secrets.token_hex(4)
         self._recorded: list[Launch] = []
         self._environment: dict[str, Any] | None = None
+        self._details: dict[str, dict[str, Any]] = {}
+        self._told: dict[int, Told] = {}
+        self._began = datetime.datetime.now(datetime.UTC)
+        self._seconds = 0.0
+
+    def take(self, benchmark: dict[str, Any], index: int, began: datetime.datetime) -> None:
+        """Takes over what the process of case `index`, which was asked at `began` and has ended, answered; `record` puts it
+        on disk."""
+        if not self._told:
+            self._began, self._seconds = began, 0.0
+        self._told[index] = _ended.pop((benchmark["name"], index))
+        self._seconds += (datetime.datetime.now(datetime.UTC) - began).total_seconds()
+
+    def record(
+        self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any], result_dir: str
+    ) -> dict[tuple[str, int], float]:
+        """Puts what was taken since the last record on disk: the first of `metrics` was asked, and the processes started
+        for it found the numbers of the others too. Returns the quickest sample by metric's name and case's index."""
+        quickest: dict[tuple[str, int], float] = {}
+        if not self._told:
+            return quickest
+        told, self._told = self._told, {}
+        asked, selected = metrics[0], sorted(told)
+        result = _joined(asked, told)
+        self.conditions = dict(conditions)
+        for metric in metrics:
+            found, known = (result, told) if metric is asked else of_sibling(asked, metric, result, told)
+            quickest.update({(metric["name"], i): min(found.samples[i]) for i in selected if found.samples[i]})
+            self.add_result(
+                metric,
+                found,
+                selected_idx=selected,
+                told=known,
+                started_at=self._began,
+                duration=self._seconds if metric is asked else 0.0,
+                record_samples=True,
+                append_samples=True,
+            )
+        self.save(result_dir)
+        return quickest
 
     def add_result(
         self,
@@ -178,7 +230,8 @@ class RecordedResults(Results):
         told: Mapping[int, Told] | None = None,
     ) -> None:
         """As asv's, except that a size nobody asked for counts as not selected: what is known of it stays. `told` is what is
-        known of each case, by default what asv's own loop has just found."""
+        known of each case, by default what asv's own loop has just found. Raises SessionError where a process measured on
+        another device than the machine's record names."""
         if (self._commit_hash, self._env_name) in refusals:
             return
         cases = _cases(benchmark)
@@ -186,8 +239,12 @@ class RecordedResults(Results):
         said = told or {i: told_of(benchmark, i, result) for i in chosen}
         chosen = [i for i in chosen if "not_asked" not in said[i].facts]
         facts: dict[str, Any] = {}
+        question = benchmark["name"].rpartition(".")[0]
         for i in chosen:
+            if "recorded" in said[i].facts:
+                self._details[" ".join((question, *cases[i]))] = said[i].facts["recorded"]
             facts.update({k: v for k, v in said[i].facts.items() if k not in OF_A_CASE})
+        self._refuse_another_device(facts)
         self._environment = facts.pop("environment", self._environment)
         if self._environment:
             facts["environment"] = digest_of(self._environment)
@@ -227,6 +284,9 @@ class RecordedResults(Results):
         self._recorded = []
         if self._environment:
             append_environment(path.with_suffix(ENVIRONMENTS), self._environment)
+        if self._details:
+            add_details(path.with_suffix(DETAILS), self.session, self._details)
+            self._details = {}
         with tempfile.TemporaryDirectory() as scratch:
             super().save(scratch)
             write_atomically(path, Path(scratch, self._filename).read_text(encoding="utf-8"))
@@ -238,17 +298,44 @@ class RecordedResults(Results):
             if path.exists():
                 load_asvs(path)
         except ValueError as error:
-            log.warning(f"{path} is kept as {set_aside(path)} and begun anew: {error}. Its launches are in the .jsonl.")
+            log.warning(
+                f"{path} was damaged: {error}. It is kept as {set_aside(path)}, and a new one was started. "
+                "Its launches are in the .jsonl."
+            )
         super().load_data(result_dir)
 
     def _circumstances(self) -> dict[str, Any]:
         """What plain asv lets us know of the machine is its load; sessions watch it closely."""
         return {"conditions": self.conditions} if self.conditions else {"load": round(os.getloadavg()[0], 2)}
 
+    def _refuse_another_device(self, facts: Mapping[str, Any]) -> None:
+        """Raises SessionError where a process says that it measured on something else than the machine's record does."""
+        for what in ("device", "card"):
+            said, recorded = facts.get(what), self.params.get(what)
+            if said and recorded and said != recorded:
+                raise SessionError(
+                    f"A process of {self._commit_hash} measured on the {what} '{said}', and the record of this machine says "
+                    f"'{recorded}'. Nothing of it was kept: name what to measure on with --device."
+                )
+
     def _warn_of_another_torch(self, facts: dict[str, Any]) -> None:
         installed = facts.get("torch")
         if installed and f"v{Version(installed).base_version}" != (self.tag or self._commit_hash):
             log.warning(f"torch {installed} was measured, and is recorded under {self._commit_hash} as you asked.")
+
+
+def _joined(benchmark: dict[str, Any], told: Mapping[int, Told]) -> BenchmarkResult:
+    """asv's answer for a benchmark from those of single cases; cases that nobody asked for are nan, as asv has it."""
+    cases = range(len(_cases(benchmark)))
+    samples = [told[i].samples if i in told else None for i in cases]
+    return BenchmarkResult(
+        result=[told[i].value if i in told else math.nan for i in cases],
+        samples=samples,
+        number=[None if of_case is None else 1 for of_case in samples],
+        errcode=next((said.status for said in told.values() if said.status), 0),
+        stderr="\n\n".join(said.output for said in told.values() if said.output),
+        profile=None,
+    )
 
 
 def of_sibling(
@@ -262,7 +349,7 @@ def of_sibling(
     of_each: dict[int, Told] = {}
     for i, said in told.items():
         found = said.facts.get("found")
-        facts = {name: fact for name, fact in said.facts.items() if name != "found"}
+        facts = {name: fact for name, fact in said.facts.items() if name not in ("found", "recorded")}
         value: Any = result.result[i]
         if value is not None and isinstance(found, dict) and metric in found:
             value = found[metric]

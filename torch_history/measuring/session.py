@@ -19,6 +19,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ from asv.repo import get_repo
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from contract.metrics import STEADY, TIMES, metric_of
+from contract.metrics import NEVER_RECORDED, STEADY, TIMES, metric_of
+from contract.request import Request
 
 from ..errors import SessionError
 from ..releases.axis import Axis
@@ -116,16 +118,21 @@ class Session:
         again: bool = False,
         folder: Path | None = None,
         shares: bool = False,
+        request: Request | None = None,
     ) -> None:
-        """`folder` holds what an interrupted session is gone on with, by default one in `env/`. One that `shares` lets
-        others measure on the other processors (`beside`). Raises SessionError where it would need more than one."""
+        """`request` says with what is measured; without it the surroundings do. `folder` holds what an interrupted session
+        is gone on with, by default one in `env/`. One that `shares` lets others measure on the other processors (`beside`).
+        Raises SessionError where it would need more than one."""
         self.conf = conf
         self.plan = plan
         self.machine = Machine.load(machine_name=None, interactive=False)
         self.environment = environment
+        device = str(self.machine.__dict__.get("device", ""))
+        asked = request or Request.of(os.environ)
+        self._request = replace(asked, sizes=plan.sizes, device=device, threads=self._threads)
         self._axis = axis
         self._repo = get_repo(conf)
-        self._state = (folder or Path(conf.env_dir, SESSIONS)) / f"{plan.digest}.json"
+        self.state = (folder or Path(conf.env_dir, SESSIONS)) / f"{self._key(plan)}.json"
         stored = {} if again else self._stored_state()
         self.id: str = stored.get("id") or new_session()
         begun = bool(stored and self.launches())
@@ -135,15 +142,27 @@ class Session:
         self._spent = False
         self._waited = 0.0
         self._note: Callable[[str], None] = lambda words: None
-        self._on_one = not self._on_gpu and self._threads == 1
+        if self._device == "recorder" and plan.only != "counts":
+            raise SessionError(NEVER_RECORDED.capitalize() + ".")
+        self._on_one = self._device == "cpu" and self._threads == 1
         if shares and not self._on_one:
-            raise SessionError("--beside is for a CPU and one thread: more threads, or a GPU, are measured alone.")
+            raise SessionError("--alongside needs a CPU and one thread. More threads, or a GPU, are measured alone.")
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
         self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
 
+    def _key(self, plan: Plan) -> str:
+        """The same for sessions of which one goes on with the other: a plan on a machine, with a device."""
+        known = vars(self.machine)
+        with_what = [known.get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
+        return hashlib.sha256(json.dumps([plan.digest, with_what]).encode()).hexdigest()[:16]
+
+    @property
+    def _device(self) -> str:
+        return str(vars(self.machine).get("device") or "cpu")
+
     @property
     def _on_gpu(self) -> bool:
-        return bool(self.machine.__dict__.get("device") == "cuda")
+        return self._device == "cuda"
 
     @property
     def _threads(self) -> int:
@@ -195,14 +214,14 @@ class Session:
                 self._round(turn, self._only(turn), questions, parts, lambda: progress.advance(task))
                 if turn == 2 and parts and (slow := self._slow_at_first(questions)):
                     total = sum(len(tags) for _, cases in slow for tags in cases.values())
-                    words = "Round 1 again, where it was slower than round 2"
+                    words = "Round 1 again, for what was slower than in round 2"
                     progress.update(task, description=words, completed=0, total=total)
                     if not console.is_terminal:
                         console.print(words)
                     self._round(1, "times", questions, slow, lambda: progress.advance(task))
                 last_turn = time.monotonic() - turn_began
         if self._waited:
-            console.print(f"Waited {_minutes(self._waited)} in all for moments when others left the processor alone.")
+            console.print(f"Waited {_minutes(self._waited)} in total until other processes left the processor idle.")
         self._save_state(finished=not self._spent)
 
     def _work(self, questions: _Questions, turn: int, left: float) -> tuple[_Work, str]:
@@ -215,27 +234,27 @@ class Session:
                 for question, metrics in questions.items()
                 if self._of_turn(metrics, self._only(turn))
             }
-            return everything, f"Round {turn} of {self.plan.launches}, every case"
+            return everything, f"Round {turn} of {self.plan.launches}, all cases"
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
         found = effort(before, self.plan.pairs)
-        given_up = f", {found.hopeless} scatter too much to be told in {MOST_ROUNDS} rounds" if found.hopeless else ""
-        told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are decided{given_up}"
+        given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
+        told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are conclusive{given_up}"
         if not found.undecided:
-            return {}, f"After {turn - 1} rounds {told}."
+            return {}, f"After {turn - 1} rounds, {told}."
         chosen = found.within(left)
         if not chosen:
             self._spent = True
-            return {}, f"The budget is spent after {turn - 1} rounds: {told}, {found.undecided} are not."
+            return {}, f"The budget is spent after {turn - 1} rounds. {told}. {found.undecided} are inconclusive."
         work: _Work = defaultdict(dict)
         for (question, parameters), more in chosen.items():
             work[question][_cases(questions[question][0]).index(parameters)] = more.releases
         first = sum(more.undecided for more in chosen.values())
-        begin = f", the quickest {first} of them first" if first < found.undecided else ""
+        begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (
-            f"Round {turn}: {told}, {found.undecided} are not yet, which may take {_minutes(found.seconds)} more; "
-            f"{_minutes(left)} of the budget are left{begin}"
+            f"Round {turn}. {told}. {found.undecided} are still inconclusive, which may take {_minutes(found.seconds)}. "
+            f"{_minutes(left)} of the budget are left.{begin}"
         )
 
     def _round(
@@ -305,10 +324,13 @@ class Session:
                     advance()
                     if timed and self._wait() and steady:
                         beside[index] = (*beside.get(index, ()), tag)
-                self._watch.control()
+                if self._device != "recorder":
+                    self._watch.control()
         finally:
-            conditions = self._watch.lap()
-            numbers = {tag: server.record(metrics, conditions) for tag, server in servers.items()}
+            # What is counted and never runs is the same on a busy machine.
+            conditions = self._watch.lap() if self._device != "recorder" else {}
+            folder = self.conf.results_dir
+            numbers = {tag: server.results.record(metrics, conditions, folder) for tag, server in servers.items()}
         for tag, of_tag in numbers.items():
             for (metric, index), seconds in of_tag.items():
                 self._remember(turn, (tag, metric, index), seconds)
@@ -318,7 +340,7 @@ class Session:
         """Waits until the processor is calm, as long as patience lasts. Returns whether that took more than a burst."""
         left = (PATIENCE * self.plan.budget if self.plan.budget else LEAST_PATIENCE) - self._waited
         if left > 0 and not self._watch.calm():
-            self._note("waiting: others keep the processor busy")
+            self._note("waiting: other processes keep the processor busy")
             waited = self._watch.wait(left)
             self._waited += waited
             self._note("")
@@ -380,7 +402,8 @@ class Session:
             {},
         )
         results.session, results.round, results.tag = self.id, turn, arm.tag
-        return Server(self.conf, self.environment, results, only, arm.planted)
+        results.load_data(self.conf.results_dir)
+        return Server(self.conf, self.environment, results, replace(self._request, only=only, planted=arm.planted))
 
     def _missing(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> list[_Part]:
         """What of `work` is not stored yet, in parts of AT_A_TIME cases. What a release cannot run is asked once only."""
@@ -430,7 +453,7 @@ class Session:
             raise SessionError(str(error)) from error
 
     def _discover(self) -> Benchmarks:
-        os.environ["TORCH_HISTORY_SIZES"] = ",".join(self.plan.sizes)
+        self.environment.request = self._request
         if self.plan.workload:
             self._try_own_workload()
         first = self._axis.find(self.plan.arm(self.plan.releases[-1]).tag)
@@ -439,14 +462,12 @@ class Session:
         benchmarks.save()
         if not benchmarks:
             questions = {name.partition(".")[0] for name in Benchmarks.load(self.conf)}
-            raise SessionError(
-                f"There is no question '{self.plan.questions}'; there are {', '.join(sorted(questions))}."
-            )
+            raise SessionError(f"There is no question '{self.plan.questions}'. Known: {', '.join(sorted(questions))}.")
         known = {size.strip("'") for benchmark in benchmarks.values() for size in benchmark["params"][-1]}
         scales = {*SCALES, *(name.rpartition(" ")[2] for name in known)}
         unknown = [size for size in self.plan.sizes if size not in scales]
         if unknown and not self.plan.workload:
-            raise SessionError(f"Nothing is measured in size '{unknown[0]}'; there are {', '.join(sorted(known))}.")
+            raise SessionError(f"There is no size '{unknown[0]}'. Known: {', '.join(sorted(known))}.")
         return benchmarks
 
     def _try_own_workload(self) -> None:
@@ -455,16 +476,15 @@ class Session:
         try:
             self.environment.run(["-c", code], dots=False, display_error=False)
         except util.ProcessError as error:
-            last = (error.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
             raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
 
     def _of_turn(self, metrics: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:
-        """Those of a question's metrics that are measured where `only` times or counts are: no kernels on a CPU."""
+        """Those of a question's metrics that are measured on this device where `only` times or counts are."""
         return [
             metric
             for metric in metrics
-            if only in ("", metric_of(metric["name"]).kind)
-            and (self._on_gpu or not metric_of(metric["name"]).on_gpu_only)
+            if only in ("", metric_of(metric["name"]).kind) and self._device in metric_of(metric["name"]).devices
         ]
 
     def _only(self, turn: int) -> str:
@@ -473,17 +493,17 @@ class Session:
 
     def _stored_state(self) -> dict[str, Any]:
         try:
-            state = read_object(self._state) if self._state.exists() else {}
+            state = read_object(self.state) if self.state.exists() else {}
             if state and not is_text(state.get("id")):
                 raise ValueError("it names no session")
         except ValueError as error:
-            log.warning(f"{self._state}: {error}, so a new session begins; what the last one measured is kept.")
+            log.warning(f"{self.state}: {error}, so a new session begins. The measurements of the last one are kept.")
             return {}
         return state
 
     def _save_state(self, finished: bool) -> None:
-        self._state.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._state, json.dumps({"id": self.id, "finished": finished, "suite": self._suite}))
+        self.state.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.state, json.dumps({"id": self.id, "finished": finished, "suite": self._suite}))
 
 
 def _suite(conf: Config) -> str:

@@ -16,8 +16,11 @@ from asv import util
 from asv.environment import ExistingEnvironment
 from packaging.version import Version
 
+from contract.request import Request
+
 from ..errors import SessionError
 from ..releases.axis import Axis, Release
+from ..store.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -28,10 +31,13 @@ class OwnWorkload:
     question: str
     digest: str
     folder: Path
+    path: Path
+    text: Path
+    """The file's text as it was read, which stays as it is while the file may be edited or removed."""
 
     @classmethod
     def of(cls, path: Path) -> OwnWorkload:
-        """Reads the file and names it to the measuring processes. Raises SessionError where it is no readable Python."""
+        """Reads the file, and keeps its text for what measures it. Raises SessionError where it is no readable Python."""
         path = path.resolve()
         try:
             text = path.read_bytes()
@@ -45,21 +51,23 @@ class OwnWorkload:
             raise SessionError(
                 f"The workload cannot be measured: line {error.lineno} of {path.name} is no Python: {error.msg}."
             ) from error
-        os.environ["TORCH_HISTORY_WORKLOAD"] = str(path)
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-        return cls(
-            question=re.sub(r"\W", "_", path.stem),
-            digest=hashlib.sha256(text).hexdigest(),
-            folder=caches / "torch-history" / f"{path.stem}-{place}",
-        )
+        folder, digest = caches / "torch-history" / f"{path.stem}-{place}", hashlib.sha256(text).hexdigest()
+        kept = folder / "measured" / digest[:16] / path.name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, text)
+        return cls(question=re.sub(r"\W", "_", path.stem), digest=digest, folder=folder, path=path, text=kept)
 
 
 class InstalledEnvironment(ExistingEnvironment):
     """The torch that an interpreter has already, measured as it is and without network.
 
-    The interpreter needs torch and numpy; asv_runner, which is pure Python, is lent to it where it has none.
+    The interpreter needs torch and numpy; asv_runner, which is pure Python, is lent to it where it has none. `request` is
+    what its processes are asked for; None leaves them to the surroundings.
     """
+
+    request: Request | None = None
 
     def __init__(self, conf: Any, executable: str) -> None:
         super().__init__(conf, executable, {}, {})
@@ -79,7 +87,7 @@ class InstalledEnvironment(ExistingEnvironment):
         try:
             answer = util.check_output([self._executable, "-c", code], dots=False, display_error=False)
         except util.ProcessError as error:
-            last = (error.stderr.strip().splitlines() or ["it ended without a word"])[-1]
+            last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
             raise SessionError(
                 f"{self._executable} cannot be measured: {last}. Name an interpreter that has torch and numpy with --python."
             ) from error
@@ -87,6 +95,8 @@ class InstalledEnvironment(ExistingEnvironment):
 
     def run(self, args: list[str], **kwargs: Any) -> Any:
         env = {**kwargs.pop("env", os.environ)}
+        env.update(self.request.variables() if self.request else {})
+        env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that a number means the same GPU here as to nvidia-smi
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), self._lent.name]))
         return super().run(args, env=env, **kwargs)
 

@@ -80,10 +80,10 @@ class Axis:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise AxisError(
-                f"The list of releases {path} cannot be read: {error.strerror}. Restore it, or mend 'repo' in asv.conf.json."
+                f"The list of releases {path} cannot be read: {error.strerror}. Restore it, or fix 'repo' in asv.conf.json."
             ) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise AxisError(f"The list of releases {path} is not valid TOML: {error}. Mend that line.") from error
+            raise AxisError(f"The list of releases {path} is not valid TOML: {error}. Fix that line.") from error
         unknown = sorted(table.keys() - {"release"})
         if unknown:
             raise AxisError(f"{path} has an unknown key '{unknown[0]}': only [[release]] tables belong there.")

@@ -25,6 +25,8 @@ from asv.console import log
 from asv.plugins.virtualenv import Virtualenv
 from packaging.utils import canonicalize_name
 
+from contract.request import Request
+
 from ..store.files import is_list_of, is_text, read_object, write_atomically
 from .axis import Axis, Release
 from .pins import BACKEND, LockError, backend, installation
@@ -69,8 +71,10 @@ class ReleaseEnvironment(Virtualenv):
     """The environments of one Python lane, of which one release's is selected at a time.
 
     `install_project` selects, and builds where needed. Raises InstallationError for a release that has no wheel for
-    this Python or cannot be installed.
+    this Python or cannot be installed. `request` is what its processes are asked for; None leaves them to the surroundings.
     """
+
+    request: Request | None = None
 
     tool_name = "release"
 
@@ -83,6 +87,11 @@ class ReleaseEnvironment(Virtualenv):
         # Past Virtualenv's own constructor, which would look for the interpreter by its name on PATH alone.
         super(Virtualenv, self).__init__(conf, python, requirements, tagged_env_vars)
         self._root = Path(conf.env_dir).resolve()
+
+    @property
+    def root(self) -> Path:
+        """The folder that holds them."""
+        return self._root
 
     @classmethod
     def matches(cls, python: str) -> bool:
@@ -113,8 +122,7 @@ class ReleaseEnvironment(Virtualenv):
             )
         folder = self.folder(release)
         with _locked(folder, f"Waiting for another process that installs or removes {release.tag} in {folder}") as lock:
-            if not is_ready(folder, _asked(release)):
-                self._build(release, folder, lock)
+            self._make(release, folder, lock)
         self._path = str(folder)
         self._global_env_vars["ASV_ENV_DIR"] = self._path
         self._global_env_vars["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor-cache")
@@ -123,11 +131,20 @@ class ReleaseEnvironment(Virtualenv):
         self._selected = release.tag
         refusals.pop((release.tag, self.name), None)
 
+    def _make(self, release: Release, folder: Path, lock: int) -> None:
+        """Builds what is not there whole, under `lock`."""
+        if not is_ready(folder, _asked(release)):
+            self._build(release, folder, lock)
+
+    def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
+        """The variables of a measuring process: see `MEASURING_WITHOUT`."""
+        env = {name: value for name, value in inherited.items() if name not in MEASURING_WITHOUT}
+        env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that a number means the same GPU here as to nvidia-smi
+        return {**env, **(self.request.variables() if self.request else {})}
+
     def run_executable(self, executable: str, args: list[str], **kwargs: Any) -> Any:
         """As asv's, in surroundings that are the same for every release: see `MEASURING_WITHOUT`."""
-        env = {**kwargs.pop("env", os.environ)}
-        for name in MEASURING_WITHOUT:
-            env.pop(name, None)
+        env = self.surroundings({**kwargs.pop("env", os.environ)})
         return super().run_executable(executable, args, env=env, **kwargs)
 
     def _refuse(self, release: Release, sentence: str) -> NoReturn:

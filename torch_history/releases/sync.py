@@ -123,10 +123,10 @@ def find(axis: Axis, address: str) -> Found:
             try:
                 new.append(_described(index, version, of_version))
             except (CannotSync, requests.RequestException, zipfile.BadZipFile, KeyError, ValueError) as error:
-                sentences.append(f"v{version} is left out: {_reason(error)}.")
+                sentences.append(f"v{version} is skipped: {_reason(error)}.")
         without = sorted({version for version in _versions(packages) if version >= oldest} - wheels.keys())
         sentences += [
-            f"v{version} is left out: it has no wheel for Linux on x86_64."
+            f"v{version} is skipped: it has no wheel for Linux on x86_64."
             for version in without
             if f"v{version}" not in axis
         ]

@@ -10,12 +10,15 @@ from pathlib import Path
 
 from ..releases.axis import Axis
 from ..store import causes, sources
+from ..store.details import DETAILS, read_details
 from ..store.files import each_line, has_checksum, read_object
 from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
 from ..store.machines import RECORD
 
 LISTED = "benchmarks.json"
 CALIBRATION = "calibration"
+CERTIFICATES = "certificates"
+"""The folder of what `torch-history certify` writes, which is no machine's."""
 EARLY = datetime.timedelta(days=1)
 """How far ahead of this clock a launch may be dated: clocks and time zones differ."""
 
@@ -48,6 +51,8 @@ def check(results: Path, axis: Axis) -> Found:
     for benchmark, version in sources.here().items():
         known[benchmark].add(version)
     for path in sorted(results.iterdir()):
+        if path.name == CERTIFICATES:
+            continue
         if path.is_dir():
             if why := unfit(path):
                 found.say(path, why)
@@ -55,9 +60,20 @@ def check(results: Path, axis: Axis) -> Found:
             _add_listed(path, known, found)
         elif ".damaged-" not in path.name:
             found.say(path, "it is no file of results")
-    for folder in sorted(path for path in results.iterdir() if path.is_dir() and not unfit(path)):
+    for folder in sorted(path for path in results.iterdir() if _of_machine(path)):
         _check_machine(folder, axis, known, found)
     return found
+
+
+def _check_details(path: Path, found: Found) -> None:
+    try:
+        read_details(path)
+    except ValueError as error:
+        found.say(path, error)
+
+
+def _of_machine(path: Path) -> bool:
+    return path.is_dir() and path.name != CERTIFICATES and not unfit(path)
 
 
 def _add_listed(path: Path, known: dict[str, set[str]], found: Found) -> None:
@@ -80,6 +96,8 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
             _check_object(path, found)
         elif path.name == causes.FOLDER and path.is_dir():
             _check_causes(path, axis, known, found)
+        elif path.suffix == DETAILS:
+            _check_details(path, found)
         elif path.name != CALIBRATION and ".damaged-" not in path.name:
             found.say(path, "it is no file of results")
     if not (folder / RECORD).exists():

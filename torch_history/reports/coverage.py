@@ -15,20 +15,20 @@ from ..store.launches import Launch
 HEADER = """\
 # What was measured, and what ran on which release
 
-Made from the launches in `results/` by `torch-history document`; not edited by hand.
+`torch-history document` writes this page from `results/`.
 
 ## How much
 
-Each release against the one before it in the same lane. A time has as many rounds as hold both releases; `CAN'T TELL` is
-the share of times that these rounds do not decide, of all that both releases have. Where a row has no times, no session has
-timed the two together yet.
+Each row compares a release with the one before it in the same lane. `rounds` counts the rounds that contain both releases.
+`inconclusive` is the share of the times of both releases that these rounds do not decide. If a row has no times, no session
+has timed the two releases together yet.
 """
 
 WHERE = """
 ## What ran
 
-A cell says `ran` where the newest launch of every size gave numbers, otherwise the number of a reason below the table; an
-empty cell was not measured.
+`ran` means that the newest launch gave a number in every size. A number in parentheses refers to a reason below the table.
+An empty cell was not measured.
 """
 
 
@@ -78,11 +78,11 @@ def _how_much(machine: str, found: History, axis: Axis) -> str:
             share = f"{unclear / len(timed):.0%}" if timed else ""
             rows.append(f"| {old} → {new} | {rounds} | {len(timed) or ''} | {share} | {len(exact)} | {changed} |\n")
             times, untold = times + len(timed), untold + unclear
-        said = f"{times} times of neighbours"
-        said += f", {untold / times:.1%} CAN'T TELL (aim: at most a third)" if times else ""
+        said = f"{times} times compared with the release before"
+        said += f", {untold / times:.1%} inconclusive (aim: at most a third)" if times else ""
         parts.append(
             f"\n### {machine}, {environment}: {len(tags)} releases, {said}\n\n"
-            "| releases | rounds (median) | times | CAN'T TELL | counts and bytes | of them changed |\n"
+            "| releases | rounds (median) | times | inconclusive | counts and bytes | of which changed |\n"
             "|---|---:|---:|---:|---:|---:|\n" + "".join(rows)
         )
     return "".join(parts)
@@ -96,7 +96,7 @@ def _table(rows: dict[str, dict[str, _Cell]], axis: Axis) -> str:
     for variant, cells in rows.items():
         words = [_words(cells[release], reasons) if release in cells else "" for release in releases]
         lines.append(f"| `{variant}` | " + " | ".join(words) + " |")
-    notes = "".join(f"{number}. {reason}\n" for reason, number in reasons.items())
+    notes = "".join(f"{number}. “{reason}”\n" for reason, number in reasons.items())
     return "\n".join(lines) + "\n" + (f"\n{notes}" if notes else "")
 
 

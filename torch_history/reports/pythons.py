@@ -11,11 +11,11 @@ from ..releases.axis import Axis
 from ..store.launches import Launch
 
 HEADER = """\
-# What Python did, and what PyTorch
+# Effects of the Python version
 
-Made from the launches in `results/` by `torch-history document`; not edited by hand. Releases are only ever compared within
-one Python. Where a release was measured under two, its counts and bytes show whether that matters: what is equal in both is
-PyTorch's doing. Times are not compared: no session measures both.
+`torch-history document` writes this page from `results/`. Releases are only compared within one Python version. If a release
+was measured in two, its counts and bytes show whether the version matters. Numbers that are equal in both are caused by
+PyTorch. Times are not compared, because no session measures both versions.
 """
 
 Facts = Callable[[str, str, str], Mapping[str, Any]]
@@ -38,7 +38,7 @@ def pythons(launches_of: Mapping[str, Iterable[Launch]], facts: Facts, axis: Axi
             if differing:
                 notes.append(_note(tag, differing, {name: facts(machine, tag, name) for name in environments}))
         table = ["| release | measured in | counts and bytes in both | equal |", "|---|---|---:|---:|", *rows]
-        shown = "\n".join(table) + "\n" if rows else "No release was measured under two Pythons.\n"
+        shown = "\n".join(table) + "\n" if rows else "No release was measured in two Python versions.\n"
         parts.append(f"\n## {machine}\n\n{shown}" + "".join(f"\n{note}" for note in notes))
     return "".join(parts)
 
@@ -65,7 +65,7 @@ def _by_python(environment: str) -> tuple[str, list[int]]:
 
 def _note(tag: str, differing: Mapping[Series, Mapping[str, float]], facts: Mapping[str, Mapping[str, Any]]) -> str:
     """What differs on a release, and what else the environments differ in."""
-    lines = [f"On {tag} differ:\n"]
+    lines = [f"These numbers of {tag} differ:\n"]
     for series, of in differing.items():
         numbers = ", ".join(
             f"{human(of[environment], series.unit)} in {environment}" for environment in sorted(of, key=_by_python)
@@ -73,5 +73,5 @@ def _note(tag: str, differing: Mapping[Series, Mapping[str, float]], facts: Mapp
         lines.append(f"- {series.words}: {numbers}")
     packages = [set(of.get("packages") or []) for of in facts.values()]
     apart = sorted(set.union(*packages) - set.intersection(*packages))
-    lines.append(f"\nOf the packages {', '.join(apart) or 'none'} stand in one of them only.\n")
+    lines.append(f"\nPackages in only one of the environments: {', '.join(apart) or 'none'}.\n")
     return "\n".join(lines)

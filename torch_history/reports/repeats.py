@@ -13,13 +13,15 @@ from ..store.launches import Launch
 from ..store.sources import that_count
 
 HEADER = """\
-# Measured twice
+# Repeated sessions
 
-Made from the launches in `results/` by `torch-history document`; not edited by hand. Where two sessions measured the same
-two releases, each is asked alone what changed, with the benchmarks as they are today. Counts and bytes must be the same
-numbers. Of times, those that both sessions tell: most verdicts must be the same; others may lie on either side of the margin
-with intervals that meet; next to none may **contradict**, which is when their intervals have no ratio in common (two SAME do
-not: both lie inside the margin). How often verdicts are right is [measured apart from this](calibration.md).
+`torch-history document` writes this page from `results/`. If two sessions measured the same two releases, each session is
+compared by itself, with the current version of the benchmarks. Counts and bytes must be equal.
+
+Times are compared if both sessions are conclusive. Most verdicts must be equal. The others may be on different sides of the
+margin if their intervals overlap. Hardly any may **contradict**, which means that their intervals do not overlap. Two
+verdicts of SAME never contradict, because both are within the margin. [Calibration](calibration.md) measures how often
+verdicts are right.
 """
 
 FIRST = 20
@@ -51,7 +53,7 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
             found = agreements(measured, axis)
             if found:
                 parts.append(f"\n## {machine}, {environment}\n\n{_table(found)}")
-    return "".join(parts) if len(parts) > 1 else f"{HEADER}\nNo two releases were measured in two sessions.\n"
+    return "".join(parts) if len(parts) > 1 else f"{HEADER}\nNo two releases were measured in more than one session.\n"
 
 
 def agreements(launches: Iterable[Launch], axis: Axis) -> list[Agreement]:
@@ -109,7 +111,7 @@ def _meet(one: Change, other: Change) -> bool:
 
 def _table(found: Iterable[Agreement]) -> str:
     lines = [
-        "| releases | sessions | counts and bytes in both | times told by both | alike | contradict |",
+        "| releases | sessions | counts and bytes in both | times conclusive in both | equal | contradict |",
         "|---|---|---:|---:|---:|---:|",
     ]
     notes = []
@@ -132,6 +134,6 @@ def _sentence(first: Change, second: Change) -> str:
 
 def _words(change: Change) -> str:
     if change.series.varies and change.low is not None and change.high is not None:
-        return f"{change.verdict.words} ({change.low:.3f} to {change.high:.3f})"
+        return f"{change.verdict.shown} ({change.low:.3f} to {change.high:.3f})"
     numbers = [human(number, change.series.unit) or "none" for number in (change.old, change.new)]
-    return f"{change.verdict.words} ({' → '.join(numbers)})"
+    return f"{change.verdict.shown} ({' → '.join(numbers)})"

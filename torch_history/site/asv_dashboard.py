@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import urlsplit
 
 from asv.benchmarks import Benchmarks
@@ -87,7 +88,7 @@ _EDITS = (
         "error.html",
         "Make sure you have an active internet connection and enable 3rd-party scripts\n"
         "      in your browser the first time you load airspeed velocity.",
-        "They lie in the folder vendor beside this page: copy that folder along with it,\n"
+        "They are in the folder vendor next to this page. Copy that folder with the page,\n"
         "      or publish the site again.",
     ),
     _Edit(
@@ -246,14 +247,26 @@ _EDITS = (
 
 def publish_linked(conf: Config, results: Path, html_dir: Path) -> None:
     """Publishes asv's dashboard of what `link_readable` has put into `results` into `html_dir`, replacing what is there.
-
-    It needs no other host, neither from a web server nor opened as a file. `conf` stays as it is. Raises
-    UserError where asv's dashboard is not the one this is written for, or a vendored file not the one that
-    dashboard names.
-    """
+    `conf` stays as it is. Raises UserError as `publish_safe` does."""
     own = copy.copy(conf)
     own.html_dir, own.results_dir = str(html_dir), str(results)
-    Publish.run(own)
+    publish_safe(own)
+    _leave_out_unmeasured(html_dir)
+    for data in sorted(html_dir.rglob("*.json")):
+        _write_json_twin(data)
+    _write_twin(html_dir / "swallow.ico", '""')
+
+
+_asvs_publish = Publish.run
+"""asv's own, taken before this package's plugin puts a guard in its place."""
+
+
+def publish_safe(conf: Config, *args: Any, **kwargs: Any) -> None:
+    """What asv's `publish` does, then: names of strangers are text in its pages, which run no script but their own and need
+    no other host. Raises UserError where asv's dashboard is not the one this is written for, or a vendored file not the one
+    that dashboard names."""
+    _asvs_publish(conf, *args, **kwargs)
+    html_dir = Path(conf.html_dir)
     for edit in _EDITS:
         _apply(edit, html_dir)
     for page in sorted(html_dir.glob("*.html")):
@@ -263,12 +276,8 @@ def publish_linked(conf: Config, results: Path, html_dir: Path) -> None:
         feed.write_text(
             feed.read_text(encoding="utf-8").replace("/releases/tag/../compare/", "/compare/"), encoding="utf-8"
         )
-    _leave_out_unmeasured(html_dir)
     for script in OWN_SCRIPTS:
         shutil.copy(VENDOR / script, html_dir / "vendor")
-    for data in sorted(html_dir.rglob("*.json")):
-        _write_json_twin(data)
-    _write_twin(html_dir / "swallow.ico", '""')
 
 
 def link_readable(conf: Config, axis: Axis, folder: Path) -> None:
@@ -283,7 +292,7 @@ def link_readable(conf: Config, axis: Axis, folder: Path) -> None:
         # A file of another shape may make asv raise anything.
         raise UserError(
             f"{listed} is missing or damaged, so asv's dashboard cannot be built: "
-            "`torch-history run` or `asv run --bench just-discover` writes it anew."
+            "`torch-history run` or `asv run --bench just-discover` writes it again."
         ) from error
     (folder / listed.name).symlink_to(listed)
     for machine in sorted({path.parent for path in results.glob("*/*.json") if not unfit(path.parent)}):
@@ -325,7 +334,7 @@ def _apply(edit: _Edit, html_dir: Path) -> None:
     if text.count(edit.old) != edit.times:
         raise UserError(
             f"asv's {edit.file} is not the one torch-history changes: in this one there is no place for "
-            f"{edit.purpose}. Install asv {ASV_VERSION}, or mend that edit in {Path(__file__).name}."
+            f"{edit.purpose}. Install asv {ASV_VERSION}, or fix that edit in {Path(__file__).name}."
         )
     path.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
 

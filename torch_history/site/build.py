@@ -78,12 +78,15 @@ class Page:
     @property
     def scripts(self) -> list[str]:
         drawing = ["vega.js", "charts.js", "history.js"] if self.draws_charts else []
-        return ["app.js", "data/index.js", "verdicts.js", *drawing, f"{self.name}.js"]
+        return ["app.js", "common.js", "data/index.js", "special.js", "verdicts.js", *drawing, f"{self.name}.js"]
 
 
 PAGES = (
     Page(
-        "overview", "Overview", "Which PyTorch release made your code slower, or hungrier?", "The newest release first."
+        "overview",
+        "Overview",
+        "Which PyTorch release made your code slower, or made it use more memory?",
+        "The newest release first.",
     ),
     Page("upgrade", "Upgrade", "What does an upgrade cost?", "Any two releases, series by series."),
     Page("series", "Series", "One series over all releases", "Every launch that was measured.", draws_charts=True),
@@ -91,7 +94,7 @@ PAGES = (
         "claims",
         "Claims",
         "Five claims, release by release",
-        "What engineers argue about, answered.",
+        "Answers to five questions that engineers ask.",
         draws_charts=True,
     ),
     Page("release", "Releases", "What one release changed", "And what it could not run."),
@@ -100,7 +103,7 @@ PAGES = (
 DOCUMENTS = {
     "measurement": "How each number is made",
     "verdicts": "How a verdict is made",
-    "steps": "How steps, spikes and drifts are found",
+    "steps": "How steps, excursions and drifts are found",
     "calibration": "How often the verdicts are right",
     "results": "What is stored",
     "site": "The data behind these pages",
@@ -113,7 +116,7 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
     """Builds the site into `html_dir` and returns its front page. `url` is where it will be read, for the links of its
     feeds. Raises UserError where there are no results at all, or where `html_dir` may not be replaced."""
     results = Path(conf.results_dir)
-    nothing = UserError(f"{results}/ holds no launches to publish: measure first with `torch-history run`.")
+    nothing = UserError(f"{results}/ contains no launches to publish. Measure first with `torch-history run`.")
     if not machines_in(results):
         raise nothing
     html_dir = html_dir.resolve()
@@ -287,7 +290,7 @@ def _atom(feed: Feed, of_machine: Sequence[tuple[Lane, Mapping[str, Any]]], axis
         benchmark, *parameters = (part.strip("'") for part in series)
         keys = {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
         address = urlencode({"lane": lane.id, **keys, "release": step["new"]})
-        _add(entry, "title", step["sentence"].partition(", because")[0])
+        _add(entry, "title", step["sentence"].partition(", because")[0].partition(f". {compare.POSSIBLE_CAUSE}")[0])
         _add(entry, "id", _urn(lane.id, *keys.values(), step["kind"], step["old"], step["new"], step["verdict"]))
         _add(entry, "updated", f"{date}T00:00:00Z")
         _add(entry, "link", rel="alternate", href=f"{base}series.html#{address}")
@@ -314,7 +317,7 @@ def _write_badges(folder: Path, found: Sequence[Lane], upgrades: Sequence[compar
         tally = Counter(change.verdict for change in upgrade.changes) if upgrade else Counter()
         costs = [f"{tally[verdict]} {verdict.words.lower()}" for verdict in COSTS if tally[verdict]]
         told = any(count for verdict, count in tally.items() if verdict is not Verdict.CANT_TELL)
-        value = ", ".join(costs) or ("nothing worse" if told else "can't tell")
+        value = ", ".join(costs) or ("nothing worse" if told else "inconclusive")
         label = f"torch {lane.releases[-1].removeprefix('v')}"
         colour = "#953800" if costs else "#0b57a4" if told else "#57606a"
         text = template.render(label=label, value=value, colour=colour, left=_width(label), right=_width(value))
@@ -332,8 +335,14 @@ def _width(text: str) -> int:
 def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
     """A sentence that says what of the site was measured on a GPU."""
     measured = {tag for lane in found if lane.device == "cuda" for tag in lane.releases}
+    counted = {tag for lane in found if lane.device == "recorder" for tag in lane.releases}
+    if not measured and counted:
+        return (
+            f"Nothing here was measured on a GPU yet. What {len(counted)} releases ask of one was recorded; no kernel ran "
+            "for those numbers."
+        )
     if not measured:
-        return "Nothing here was measured on a GPU yet."
+        return "Nothing here was measured on a GPU."
     missing = len(axis.releases) - len(measured)
     tags = ", ".join(sorted(measured, key=axis.position))
     return (
@@ -352,8 +361,9 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
         )
         (folder / page.file).write_text(text, encoding="utf-8")
         shutil.copy(here / f"{page.name}.js", folder)
-    for name in ("style.css", "app.js", "verdicts.js", "history.js"):
+    for name in ("style.css", "app.js", "common.js", "verdicts.js", "history.js"):
         shutil.copy(here / name, folder)
+    shutil.copy(here.with_name("vendor") / "special.min.js", folder / "special.js")
     documents = [(name, words, _rendered(name, calibration)) for name, words in DOCUMENTS.items()]
     method = templates.get_template("method.html").render(
         **common,

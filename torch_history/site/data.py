@@ -102,7 +102,7 @@ class Lane:
         threads = record.get("threads")
         said = f"{threads} thread{'' if threads == '1' else 's'}" if threads and self.device == "cpu" else ""
         lane = re.sub(r"^release-py", "Python ", self.environment)
-        device = "GPU" if self.device == "cuda" else self.device.upper()
+        device = {"cuda": "GPU", "recorder": "RECORDED"}.get(self.device, self.device.upper())
         return ", ".join(str(part) for part in (subject, cores, device, said, lane) if part)
 
 
@@ -294,7 +294,7 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
     for environment, names in sorted(files.of_environments().items()):
         others = sorted(tag for tag in names if tag not in axis)
         if others:
-            warn(f"{folder}: launches of {', '.join(others)} are left out: there is no such release on the axis.")
+            warn(f"{folder}: launches of {', '.join(others)} are skipped: there is no such release on the axis.")
         tags = sorted((tag for tag in names if tag in axis), key=axis.position)
         if not tags:
             continue

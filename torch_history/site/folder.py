@@ -1,6 +1,7 @@
 """Which folder may a publish replace? One that is new, empty, or marked as this program's own, and holds nothing else.
 
-An asv plugin too: asv's own `publish` deletes the folder that it writes into, and asks here first.
+An asv plugin too: asv's own `publish` deletes the folder that it writes into, so it asks here first; and its pages get the
+policy that all pages have.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from asv.config import Config
 
 from ..errors import UserError
 from ..scratch import MARK, is_own, mark, scratch
+from .asv_dashboard import publish_safe
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,21 +70,18 @@ def scratch_beside(folder: Path) -> Iterator[Path]:
 # --- asv's own `publish`
 
 
-_publish = Publish.run
-
-
 def _publish_guarded(cls: type[Publish], conf: Config, *args: Any, **kwargs: Any) -> None:
     folder = Path(conf.html_dir)
     try:
         require_replaceable(folder, conf)
+        try:
+            publish_safe(conf, *args, **kwargs)
+        finally:
+            # Also of a publish that failed: what lies there now is asv's.
+            if folder.is_dir():
+                mark(folder)
     except UserError as error:
         raise util.UserError(str(error)) from error  # which asv prints as a sentence
-    try:
-        _publish(conf, *args, **kwargs)
-    finally:
-        # Also of a publish that failed: what lies there now is asv's.
-        if folder.is_dir():
-            mark(folder)
 
 
 def setup() -> None:

@@ -56,7 +56,7 @@ def beside(task: Callable[[], object]) -> Iterator[None]:
         try:
             error = receiver.recv()
         except EOFError:
-            error = RuntimeError("a process that worked beside this one was killed, perhaps for want of memory")
+            error = RuntimeError("a process of this program was killed, perhaps because memory ran out")
         if error:
             raise error
     finally:

@@ -127,7 +127,7 @@ def read(results: Path, machine: str) -> Iterator[Evidence]:
         try:
             yield parse(path)
         except ValueError as error:
-            warn(f"{path} is left out: {error}.")
+            warn(f"{path} is skipped: {error}.")
 
 
 def write(results: Path, machine: str, evidence: Evidence) -> Path:

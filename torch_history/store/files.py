@@ -123,14 +123,14 @@ def read_lines(path: Path, read: Callable[[bytes], T], asked: Callable[[bytes], 
     try:
         for number, _, found in each_line(path, read, asked):
             if isinstance(found, ValueError):
-                first = first or f"{path}, line {number} is left out: {found}."
+                first = first or f"{path}, line {number} is skipped: {found}."
                 wrong += 1
             else:
                 yield found
     except ValueError as error:
-        warn(f"{path} is left out: {error}.")
+        warn(f"{path} is skipped: {error}.")
     if wrong:
-        warn(first if wrong == 1 else f"{first} {wrong - 1} more of its lines are none either.")
+        warn(first if wrong == 1 else f"{first} {wrong - 1} more of its lines are skipped as well.")
 
 
 @contextlib.contextmanager
@@ -143,12 +143,12 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Writes `text` so that a reader, or whoever finds the file after a crash, sees all of it or none."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Writes `content`, text as UTF-8, so that a reader, or whoever finds the file after a crash, sees all of it or none."""
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with naming(path), scratch.open("w", encoding="utf-8") as stream:
-            stream.write(text)
+        with naming(path), scratch.open("wb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
         scratch.replace(path)

@@ -133,7 +133,7 @@ def machines_in(results_dir: Path) -> list[str]:
     folders = {path.parent for path in results_dir.glob("*/*.jsonl")}
     for folder in sorted(folders):
         if why := unfit(folder):
-            warn(f"{str(folder)!r} is left out: {why}.")
+            warn(f"{str(folder)!r} is skipped: {why}.")
     return sorted(folder.name for folder in folders if not unfit(folder))
 
 
@@ -158,8 +158,10 @@ def read_launches(
 
 def read_file(path: Path, questions: Collection[str] = ()) -> Iterator[Launch]:
     """The launches of one file, as `read_launches` reads them."""
-    marks = [f'"benchmark":"{question}.'.encode() for question in questions]
-    yield from read_lines(path, Launch.from_json, lambda line: not marks or any(mark in line for mark in marks))
+    marks = [f'"{question}.'.encode() for question in questions]
+    for launch in read_lines(path, Launch.from_json, lambda line: not marks or any(mark in line for mark in marks)):
+        if not questions or launch.benchmark.partition(".")[0] in questions:
+            yield launch
 
 
 def read_on_axis(
@@ -174,7 +176,7 @@ def read_on_axis(
             others.add(launch.release)
     if others:
         folder = Path(results_dir, machine)
-        warn(f"{folder}: launches of {', '.join(sorted(others))} are left out: there is no such release on the axis.")
+        warn(f"{folder}: launches of {', '.join(sorted(others))} are skipped: there is no such release on the axis.")
 
 
 def append_environment(path: Path, environment: dict[str, Any]) -> None:

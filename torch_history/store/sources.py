@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from contract.metrics import METRICS
+from contract.metrics import METRICS, RECORDED, metrics_of
 
 from .files import warn
 
@@ -27,13 +27,16 @@ def versions(root: Path) -> dict[str, str]:
     if not common.is_file():
         return {}
     seed = ast.literal_eval(_assigned(common)["SEED"])
-    found = {}
+    found: dict[str, str] = {}
     for path in sorted((root / "benchmarks").glob("*.py")):
         for question, workload in _questions(path):
             of = root / "workloads" / f"{workload}.py"
-            for metric in ast.literal_eval(_assigned(of)["METRICS"]):
-                parts = [*sorted({of, *_used(of)}), root / "measure" / f"{METRICS[metric].source}.py"]
-                found[f"{path.stem}.{question}.track_{metric}"] = _digest(seed, parts)
+            metrics = (*metrics_of(ast.literal_eval(_assigned(of)["METRICS"])), *RECORDED)
+            workloads = sorted({of, *_used(of)})
+            for source in {METRICS[metric].source for metric in metrics}:
+                version = _digest(seed, [*workloads, root / "measure" / f"{source}.py"])
+                of_source = [metric for metric in metrics if METRICS[metric].source == source]
+                found |= {f"{path.stem}.{question}.track_{metric}": version for metric in of_source}
     return found
 
 
@@ -56,8 +59,8 @@ def that_count(seen: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str
     counts = {key: ours[key[1]] if (*key, ours.get(key[1])) in stored else version for key, version in last.items()}
     for environment, benchmark in sorted(key for key in counts if counts[key] != last[key]):
         warn(
-            f"{benchmark} in {environment} was measured in two versions: {counts[environment, benchmark][:8]}, which the "
-            f"sources here are, counts; {last[environment, benchmark][:8]} is dated later and is left out."
+            f"{benchmark} in {environment} was measured in two versions: {counts[environment, benchmark][:8]} counts, "
+            f"because it is that of the sources here. {last[environment, benchmark][:8]} is dated later and is skipped."
         )
     return counts
 

@@ -11,7 +11,7 @@
         "holds": ["●", "holds"],
         "holds in part": ["◐", "in-part"],
         "does not hold": ["○", "fails"],
-        "can't tell": ["?", "unknown"],
+        "inconclusive": ["?", "unknown"],
     };
 
     const sign = (word) => {
@@ -54,7 +54,7 @@
             H.figure(lane, all, shown, {y: unit === "seconds" ? "log" : "linear", label}),
             folded("The numbers as a table", () =>
                 H.table(lane, all, shown, {most: MOST_COLUMNS, caption: `${name} by variant and release`}).nodes),
-            el("p", {}, el("a", {href: TH.link("series.html", closer)}, "Look closer: the series itself")),
+            el("p", {}, el("a", {href: TH.link("series.html", closer)}, "The series in detail")),
         ];
     };
 
@@ -77,10 +77,10 @@
         const hidden = address.columns ? 0 : answers.length - MOST_COLUMNS;
         return el("section", {class: "claim", "aria-labelledby": id}, el("h2", {id}, words), newest ? [
             el("p", {class: "summary"}, "Today: ", sign(newest.word), ". ", claim.summary),
-            el("div", {class: "panel"}, el("h3", {}, "What follows today"), el("p", {}, TH.prose(claim.advice))),
+            el("div", {class: "panel"}, el("h3", {}, "Advice for today"), el("p", {}, TH.prose(claim.advice))),
             el("p", {}, el("strong", {}, `${newest.release}: `), newest.sentence),
             strip(claim, address.columns),
-            hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are left out.`),
+            hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are not shown.`),
             turns(claim),
             claim.picture && picture(lane, claim.picture),
             sentences(claim),

@@ -23,11 +23,7 @@
 
     // --- numbers
 
-    const median = (numbers) => {
-        const sorted = [...numbers].sort((a, b) => a - b);
-        const middle = sorted.length >> 1;
-        return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-    };
+    const {median} = TH.common;
 
     /* charts.interval in JavaScript. */
     const interval = (numbers) => {
@@ -270,8 +266,8 @@
         const apart = new Set(scaled.filter(({cell}) => cell.newest !== last).map(({release}) => release)).size;
         return [
             scaled.length > 0
-                && "Times of all sessions are on the scale of the newest, told from the releases that they share.",
-            apart > 0 && `Nothing ties ${apart === 1 ? "1 release" : `${many(apart)} releases`} to it: on a scale apart.`,
+                && "Times of all sessions are scaled to the newest one, by the releases that they share.",
+            apart > 0 && `${apart === 1 ? "1 release is" : `${many(apart)} releases are`} not connected to it and on a separate scale.`,
         ].filter(Boolean);
     };
 
@@ -281,17 +277,17 @@
         if (EXACT.includes(unit)) {
             said.push("These numbers do not vary from launch to launch.");
         } else if (!launches.length) {
-            said.push("Each release has a single launch here, which says nothing of how much launches differ.");
+            said.push("Each release has a single launch here, so the noise is unknown.");
         } else {
             said.push("Lines join the medians of a release's launches.",
                       `Bands are ${100 * confidence} % intervals (Student's, of the mean logarithm) from ${enough}`,
                       "launches on, their range with fewer.",
                       launches.length <= MOST_DOTS ? "Dots are launches."
-                          : `Its ${many(launches.length)} launches are too many to be drawn as dots.`);
+                          : `Its ${many(launches.length)} launches are too many to draw as dots.`);
         }
         said.push(...onOneScale(points));
         if (points.length > MOST_DOTS) {
-            said.push(`Its ${many(points.length)} medians are too many to be pointed at: the table has them.`);
+            said.push(`Its ${many(points.length)} medians are too many to point at. The table has them.`);
         }
         if (undrawn) {
             said.push(isRelative ? `${undrawn} numbers have nothing to be divided by.`

@@ -72,17 +72,12 @@
 
     // --- words
 
-    const digits = (number) => number >= 9.95 ? number.toFixed(0) : number.toFixed(1).replace(".0", "");
+    const {digits, median} = TH.common;
     const far = (ratio) => Math.max(ratio, 1 / ratio);
     const fold = () => TH.contents.constants.compare.FOLD;
     const percent = (ratio) => digits(100 * Math.abs(ratio - 1));
     const size = (ratio) => far(ratio) < fold() ? `${percent(ratio)} %` : `a factor of ${digits(far(ratio))}`;
     const shortSize = (ratio) => far(ratio) < fold() ? `${percent(ratio)}%` : `${digits(far(ratio))}×`;
-    const median = (numbers) => {
-        const sorted = [...numbers].sort((a, b) => a - b);
-        const middle = sorted.length >> 1;
-        return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-    };
     const dated = ({tag, date, estimated}) => `${tag}, ${date}${estimated ? " (estimated)" : ""}`;
     const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
@@ -114,7 +109,7 @@
         const sentence = (href, name, rest) => el("li", {}, el("a", {href}, name), ": ", TH.mark(first.verdict), rest);
         if (changes.length === 1) {
             const name = TH.name(series);
-            const start = `${name}: ${first.verdict}`;
+            const start = `${name}: ${TH.shown(first.verdict)}`;
             const whole = first.sentence;
             return sentence(seriesLink(series, newest), name,
                             whole.startsWith(start) ? whole.slice(start.length) : `: ${whole}`);
@@ -139,23 +134,23 @@
         const visible = times.map((change) => change.detectable).filter((ratio) => ratio !== null);
         const said = [];
         if (single.length && single.length === times.length) {
-            said.push(`No time can be told: ${before} or ${newest} has a single launch of each, and one launch is no `
-                + "evidence of a time. Bytes and counts do not vary, so theirs are decided. ");
+            said.push(`All times are inconclusive, because ${before} or ${newest} has a single launch, which is no `
+                + "evidence of a time. Bytes and counts do not vary, so their verdicts are exact. ");
         } else if (single.length) {
-            said.push(`${single.length} of ${times.length} times can't be told, because one of the two releases has a `
+            said.push(`${single.length} of ${times.length} times are inconclusive, because one of the two releases has a `
                 + "single launch of them. ");
         }
         if (unclear.length > MANY * times.length) {
-            said.push(`${unclear.length} of ${times.length} times can't be told: they have too few launches for how `
-                + "much those differ. ");
+            said.push(`${unclear.length} of ${times.length} times are inconclusive, because they have too few launches for `
+                + "their noise. ");
         }
         if (visible.length) {
             const seen = size(median(visible));
-            said.push(`In half of ${visible.length} times, a change by ${seen} would have been seen. `);
+            said.push(`Half of ${visible.length} times would show a change by ${seen}. `);
         }
         if (single.length || unclear.length > MANY * times.length) {
-            const options = single.length ? ["--launches", "5"] : ["--budget", "20m"];
-            said.push("To tell more, run this on the machine: ", runIt(lane, options, before, newest), ".");
+            const options = single.length ? ["--rounds", "5"] : ["--budget", "20m"];
+            said.push("To decide more of them, run this on the machine: ", runIt(lane, options, before, newest), ".");
         }
         return said;
     };
@@ -172,7 +167,7 @@
         if (before === null) {
             return section(
                 headline(`${newest.tag} is the only release measured on ${machine(lane)}`),
-                el("p", {}, "There is nothing to compare it with. One release brings the one before it: ",
+                el("p", {}, "There is nothing to compare it with. This also measures the release before it: ",
                    runIt(lane, [], newest.tag), "."));
         }
         const {changes} = compared(lane, before, newest.tag);
@@ -184,8 +179,8 @@
         }
         const tally = TH.tally(changes);
         const changed = tally.filter(([verdict]) => CHANGED.includes(TH.kind(verdict)));
-        const counted = changed.map(([verdict, count]) => `${count} ${verdict}`).join(", ")
-            || "nothing changed that could be told";
+        const counted = changed.map(([verdict, count]) => `${count} ${TH.shown(verdict)}`).join(", ")
+            || "no change detected";
         const first = (kind, most) => byReason(changes.filter((change) => change.kind === kind)).slice(0, most);
         const worse = first("worse", WORST);
         const better = first("better", BEST);
@@ -204,12 +199,12 @@
             el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
                 el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict))))),
             worse.length === 0 && changed.length > 0 && el("p", {}, better.length
-                ? "Nothing got worse that could be told."
-                : "No time and no memory got worse that could be told; counts did change."),
+                ? "Nothing got worse."
+                : "No time and no memory got worse. Counts did change."),
             list("worst", worse.length < WORST ? "What it costs" : "What it costs most", worse),
             list("best", "What it gains", better),
             doubt.length > 0 && [el("h3", {}, "How sure that is"), el("p", {}, doubt)],
-            moved && el("p", {class: "quiet"}, `Beside torch itself, the environment moved: ${moved}.`),
+            moved && el("p", {class: "quiet"}, `The environment also changed: ${moved}.`),
             el("p", {class: "onward"}, link({}, `Every series from ${before} to ${newest.tag}, with its cause`)),
             behind);
     };
@@ -276,7 +271,7 @@
         const why = change.new === null && change.reason ? `: ${change.reason}` : "";
         const level = levelOf(change);
         const sentence = `${tag} against ${old}: ${change.sentence}`;
-        return said(shortWords(change), TH.classOf(change.verdict), `${change.verdict}${by} against ${old}${why}`,
+        return said(shortWords(change), TH.classOf(change.verdict), `${TH.shown(change.verdict)}${by} against ${old}${why}`,
                     {level, sentence, reason: change.reason || null});
     };
 
@@ -605,7 +600,7 @@
             el("ul", {"aria-label": "Worse by a factor of"}, el("li", {}, "Worse by"), scale("worse", "SLOWER")),
             el("ul", {"aria-label": "Other signs"},
                swatch("same", 0, TH.sign("SAME"), "same"),
-               swatch("cant-tell", 0, TH.sign("CAN'T TELL"), "can't tell"),
+               swatch("cant-tell", 0, TH.sign("CAN'T TELL"), "inconclusive"),
                swatch("changed", 0, TH.sign("MORE"), "a count changed"),
                swatch("worse", bounds.length, TH.sign("BROKE"), "broke"),
                swatch("better", bounds.length, TH.sign("FIXED"), "fixed"),
@@ -630,7 +625,7 @@
         const neverRan = (index) => lane.series[index].numbers.length === 0;
         const wanted = questions.filter((question) => !address.question || question === address.question)
             .map((question) => [question, [...lane.series.keys()].filter((index) => isIn(index, question))
-                .sort((a, b) => neverRan(a) - neverRan(b) || rank(a) - rank(b))]);
+                .sort((a, b) => Number(neverRan(a)) - Number(neverRan(b)) || rank(a) - rank(b))]);
         const rowsOf = (isShown) => wanted.flatMap(([question, indexes]) => {
             const shown = indexes.filter(isShown);
             return shown.length ? [{question}, ...shown.map((index) => ({index}))] : [];
@@ -643,7 +638,7 @@
         places.set(lane.id, place);
 
         const detail = el("p", {id: "map-detail", class: "detail quiet", "aria-live": "polite"},
-                          "Point at a cell, or move with the arrow keys: its sentence stands here.");
+                          "Point at a cell, or move with the arrow keys, to read its sentence here.");
         const tell = (sentence) => {
             if (detail.textContent !== sentence) {
                 detail.classList.remove("quiet");
@@ -655,7 +650,7 @@
         const times = step.filter((change) => lane.series[change.series].metric === "time" && change.new !== null);
         const isDark = times.length > 0 && times.every((change) => change.kind === "can't tell");
         const hint = metric === "time" && metrics.includes("peak_memory") && isDark && el("p", {},
-            "No time of the newest release can be told, but bytes can: ",
+            "All times of the newest release are inconclusive, but bytes are exact: ",
             el("a", {href: TH.link("index.html", {...address, metric: "peak_memory"})}, "show peak memory"), ".");
         const {region, start, setRows} = grid(lane, olds, metric === "all", tell, place);
 
@@ -680,7 +675,7 @@
         const open = () => {
             const summary = (count) => `${count} series, ${tags.length} releases.`;
             if (!all.length) {
-                status.textContent = "No series is both of this question and of this metric: choose another.";
+                status.textContent = "No series has this question and this metric. Choose another one.";
                 start([], null);
                 return;
             }

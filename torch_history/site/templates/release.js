@@ -57,7 +57,7 @@
         const {question, parameters} = lane.series[first.series];
         const metrics = changes.map((change) => TH.words(lane.series[change.series].metric)).join(", ");
         const reason = first.reason.replace(/\.$/, "");
-        return `${TH.words(question)} ${parameters.join(" ")}: ${first.verdict}: ${reason} (${metrics}).`;
+        return `${TH.words(question)} ${parameters.join(" ")}: ${TH.shown(first.verdict)}: ${reason} (${metrics}).`;
     };
 
     const changed = (lane, before, tag) => {
@@ -67,7 +67,7 @@
             .filter(([, , of]) => of.length);
         const href = TH.link("upgrade.html", {from: before, to: tag});
         return section("changed", `Against ${before}`,
-            !groups.length && el("p", {}, changes.length ? "Nothing changed that could be told."
+            !groups.length && el("p", {}, changes.length ? "No change was detected."
                 : "No series was measured on both in the same size and version."),
             groups.map(([kind, title, of]) => [
                 el("h3", {class: kind}, `${title}: ${count(of.length, "series", "series")}`),
@@ -79,9 +79,9 @@
 
     const begun = (lane, tag) => {
         const steps = lane.steps.filter((step) => (step.kind === "drift" ? step.old : step.new) === tag);
-        return section("begun", "What begins here on the whole axis",
+        return section("begun", "Steps, excursions and drifts that begin here",
             steps.length ? folded(steps.map((step) => told(lane, step.series, step.sentence, tag)))
-                : el("p", {}, "No step, no spike and no drift begins at this release."));
+                : el("p", {}, "No step, excursion or drift begins at this release."));
     };
 
     // --- its environment
@@ -175,8 +175,8 @@
             el("li", {}, TH.prose(reason),
                el("ul", {}, [...whats].map(([what, variants]) => el("li", {}, `${what}: ${named(variants)}`))))));
         return section("missing", "What could not run",
-            cases.size ? list(cases) : el("p", {}, "Everything that was asked for ran."),
-            numbers.size > 0 && el("details", {}, el("summary", {}, "Numbers that a case which ran does not have"),
+            cases.size ? list(cases) : el("p", {}, "Everything ran."),
+            numbers.size > 0 && el("details", {}, el("summary", {}, "Numbers that are missing from cases that ran"),
                                    list(numbers)));
     };
 
@@ -218,7 +218,7 @@
         const changes = before === null ? [] : V.compare(lane, before, tag);
         const first = changes.filter(({kind}) => SAID_FIRST.includes(kind));
         return before === null ? "the oldest measured here" : first.length ? tallied(first)
-            : changes.length ? "nothing changed that could be told" : "nothing in common with the release before";
+            : changes.length ? "no change detected" : "nothing in common with the release before";
     };
 
     /* A release's tally is made when its row comes into view. */
@@ -265,7 +265,7 @@
             steer(tags, position),
             el("h2", {class: "release-name"}, tag),
             el("p", {}, `Released on ${dated(release)}. `,
-               release.yanked && el("strong", {}, `The package index took it back: ${release.yanked}. `),
+               release.yanked && el("strong", {}, `It was yanked from the package index: ${release.yanked}. `),
                asked ? el("a", {href: TH.link("release.html")}, "All releases")
                    : "The newest release measured here; all others are listed below."),
             effort(lane, position),

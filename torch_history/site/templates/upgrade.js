@@ -8,7 +8,6 @@
 
     const ROWS_FIRST = 200;
     const CHANGED = ["worse", "better", "changed"];
-    const ANY = 1e5;
 
     let last = {};
     const compared = (lane, old, tag) => {
@@ -24,10 +23,7 @@
 
     const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
-    const digits = (number) => {
-        const size = Math.abs(number);
-        return size >= ANY ? "any" : size >= 9.95 ? number.toFixed(0) : number.toFixed(1).replace(/\.0$/, "");
-    };
+    const {digits} = TH.common;
     const signed = (ratio) => {
         const percent = digits(100 * (ratio - 1));
         return percent === "0" || percent === "-0" ? "0" : percent === "any" ? percent
@@ -77,7 +73,7 @@
             const isFixed = change.old === null && change.new !== null;
             return change.why || (isFixed ? `before, ${change.reason}` : change.reason);
         }
-        const start = `${TH.name(series)}: ${change.verdict}`;
+        const start = `${TH.name(series)}: ${TH.shown(change.verdict)}`;
         return change.kind === "can't tell" && change.sentence.startsWith(start)
             ? change.sentence.slice(start.length).split(": ").slice(1).join(": ").replace(/\.$/, "") : "";
     };
@@ -120,7 +116,7 @@
         const [old, now] = [from, to].map((tag) => lane.releases.find((release) => release.tag === tag).facts);
         const unknown = [[from, old], [to, now]].filter(([, facts]) => !Object.keys(facts).length).map(([tag]) => tag);
         if (unknown.length) {
-            return el("p", {class: "quiet"}, `The environment of ${unknown.join(" and that of ")} is not on record.`);
+            return el("p", {class: "quiet"}, `The environment of ${unknown.join(" and that of ")} is not recorded.`);
         }
         const moved = Object.entries(V.moved(lane, from, to)).map(([name, values]) => [name, ...values.map(String)]);
         const [before, after] = [packagesOf(old), packagesOf(now)];
@@ -145,7 +141,7 @@
     const takeAlong = (lane, from, to, changes) => {
         const name = `torch-history-${from}-${to}-${lane.id}`;
         const command = ["torch-history", "compare", from, to, "--machine", lane.machine.machine,
-                         "--environment", lane.environment];
+                         "--lane", lane.environment];
         const save = (ending, type, text) => () =>
             TH.download(`${name}.${ending}`, type, text(lane, from, to, changes));
         const json = (...asked) => `${JSON.stringify(V.json(...asked), null, 1)}\n`;
@@ -235,7 +231,7 @@
         const wanted = (address.search || "").toLowerCase().split(/\s+/).filter(Boolean);
         const text = (change) => {
             const of = lane.series[change.series];
-            return `${TH.name(of)} ${change.verdict} ${because(change, of)}`.toLowerCase();
+            return `${TH.name(of)} ${TH.shown(change.verdict)} ${because(change, of)}`.toLowerCase();
         };
         const others = changes.filter((change) =>
             ["question", "metric"].every((key) => !address[key] || lane.series[change.series][key] === address[key])
@@ -304,7 +300,7 @@
             const sentences = V.summary(lane, from, to, changes).slice(1, isMoved ? -1 : undefined);
             main.append(
                 el("h2", {id: "headline"},
-                   `${from} → ${to}: ${changed.join(", ") || "nothing changed that could be told"}.`),
+                   `${from} → ${to}: ${changed.join(", ") || "no change detected"}.`),
                 ...[back].filter(Boolean),
                 el("ul", {class: "sentence-list", "aria-label": "How these verdicts were made"},
                    sentences.map((sentence) => el("li", {}, TH.prose(sentence)))),
@@ -312,7 +308,9 @@
                 takeAlong(lane, from, to, changes),
                 series(lane, changes, address, to));
             if (focusOn !== null) {
-                const link = document.querySelectorAll("#changes tbody a")[focusOn];
+                /** @type {NodeListOf<HTMLAnchorElement>} */
+                const links = document.querySelectorAll("#changes tbody a");
+                const link = links[focusOn];
                 focusOn = null;
                 if (link) {
                     link.focus({preventScroll: true});

@@ -10,76 +10,22 @@
 
     // --- what Python brings along
 
-    const sum = (values) => values.reduce((total, value) => total + value, 0);
-    const mean = (values) => sum(values) / values.length;
-    const median = (values) => {
-        const sorted = new Float64Array(values).sort();
-        const half = sorted.length >> 1;
-        return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-    };
-    const clip = (value, limit) => Math.min(Math.max(value, -limit), limit);
-    const counted = (values) => {
-        const found = new Map();
-        values.forEach((value) => found.set(value, (found.get(value) || 0) + 1));
-        return found;
-    };
-
-    /* f"{value:.2f}": what lies in the middle of two goes to the even digit, and toFixed sends it away from zero. */
-    const fixed = (value, digits) => {
-        const isMiddle = Math.abs(value) * 2 ** (digits + 1) % 2 === 1;
-        const below = value.toFixed(digits + 1).slice(0, -1);
-        return isMiddle && /[02468]\.?$/.test(below) ? below.replace(/\.$/, "") : value.toFixed(digits);
-    };
+    const {sum, mean, median, clip, counted, fixed, digits} = TH.common;
     const thousands = (text) => text.replace(/\B(?=(\d{3})+$)/g, ",");
     const said = (value, yes = "True", no = "False") => (value === true ? yes : value === false ? no : String(value));
+    // eslint-disable-next-line no-control-regex -- Python's str.split splits at these as well
     const SPACE = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
     const inOneLine = (text) => text.split(SPACE).filter(Boolean).join(" ");
 
-    // --- what SciPy brings along
+    // --- what SciPy brings along: the special functions are stdlib's
 
-    /* Gamma(a + 1/2) / Gamma(a): the series of its logarithm, from where it is good to a double's last digits. */
-    const halfStep = (a) => {
-        let factor = 1;
-        for (; a < 16; a += 1) {
-            factor *= a / (a + 0.5);
-        }
-        const y = 1 / (a * a);
-        return factor * Math.sqrt(a) * Math.exp((-1 / 8 + y * (1 / 192 - y * (1 / 640 - y * 17 / 14336))) / a);
-    };
+    const {cdf, digamma, trigamma} = window.special;
 
-    /* The continued fraction of the incomplete beta function, by Lentz's method. */
-    const fraction = (a, b, x) => {
-        let c = 1;
-        let d = 1 / (1 - (a + b) * x / (a + 1));
-        let found = d;
-        for (let m = 1, factor = 0; m < 1e5 && Math.abs(factor - 1) > 1e-15; m += 1) {
-            const even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-            const odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-            d = 1 / (1 + even * d);
-            c = 1 + even / c;
-            found *= c * d;
-            d = 1 / (1 + odd * d);
-            c = 1 + odd / c;
-            factor = c * d;
-            found *= factor;
-        }
-        return found;
-    };
+    /* Student's two-sided test: the chance of t or more. */
+    const student = (t, freedom) => 2 * cdf(-t, freedom);
 
-    /* Student's two-sided test: the logarithm of the chance of t or more, and how fast it falls with that of t. */
-    const student = (t, freedom) => {
-        const a = freedom / 2;
-        const odds = t * t / freedom;
-        const x = 1 / (1 + odds);
-        const ends = Math.log(Math.sqrt(odds / Math.PI) * halfStep(a)) - (a + 0.5) * Math.log1p(odds);
-        const chance = x < (a + 1) / (a + 2.5)
-            ? ends + Math.log(fraction(a, 0.5, x) / a)
-            : Math.log1p(-2 * Math.exp(ends) * fraction(0.5, a, odds / (1 + odds)));
-        return [chance, 2 * Math.exp(ends - chance)];
-    };
-
-    /* Student's t that lies above this share, of one half or more: Newton's method, which cannot miss from above as the
-       logarithm is concave. Series of a comparison share their degrees of freedom, so what was found is kept. */
+    /* Student's t that lies above this share. Series of a comparison share their degrees of freedom, so what was found is
+       kept. */
     const kept = new Map();
     const quantile = (share, freedom) => {
         const key = `${share} ${freedom}`;
@@ -87,28 +33,11 @@
             if (kept.size > 10000) {
                 kept.clear();
             }
-            const aim = Math.log(2 * (1 - share));
-            let t = 1;
-            for (let turn = 0, step = 1; turn < 100 && Math.abs(step) > 1e-8; turn += 1) {
-                const [chance, slope] = student(t, freedom);
-                step = (chance - aim) / slope;
-                t *= Math.exp(step);
-            }
-            kept.set(key, t);
+            kept.set(key, window.special.quantile(share, freedom));
         }
         return kept.get(key);
     };
 
-    const digamma = (x) => {
-        const y = 1 / (x * x);
-        return x < 12 ? digamma(x + 1) - 1 / x
-            : Math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y / 132))));
-    };
-    const trigamma = (x) => {
-        const y = 1 / (x * x);
-        return x < 12 ? trigamma(x + 1) + y
-            : (1 + 0.5 / x + y * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * 5 / 66))))) / x;
-    };
     /* Where trigamma is `value`, in logarithms between 0.001 and ten million, halved until it is found. */
     const whereTrigamma = (value) => {
         let [low, high] = [Math.log(1e-3), Math.log(1e7)];
@@ -160,6 +89,12 @@
         || {kind: "counts", varies: false, margin: 0, more_and_less: ["MORE", "FEWER"]};
     const varies = (series) => measure(series).varies;
     const marginOf = (series) => measure(series).margin;
+    const buildOf = (series) => {
+        const {BUILDS, ANY_BUILD} = constants().verdicts;
+        return varies(series) && measure(series).measured === "steady" ? BUILDS[series.question] ?? ANY_BUILD : null;
+    };
+    const isWithinBuilds = (series, {verdict, ratio}) => ["SLOWER", "FASTER"].includes(verdict)
+        && buildOf(series) !== null && ratio !== null && Math.max(ratio, 1 / ratio) <= buildOf(series);
 
     const change = (series, verdict, found = {}) => ({
         series, verdict, kind: constants().verdicts.KINDS[verdict], old: null, new: null, ratio: null, low: null,
@@ -170,7 +105,9 @@
     // --- verdicts.py: what launches say of log(new / old)
 
     const bounded = (logarithm) => Math.exp(clip(logarithm, Math.log(constants().verdicts.BOUND)));
-    const chanceOf = ({shift, error, freedom}) => Math.exp(student(Math.abs(shift) / error, freedom)[0]);
+    const penalty = (looks) => (looks === 1 ? 1 : looks * (looks - 1) / constants().verdicts.LATE_SHARE);
+    const chanceOf = ({shift, error, freedom, looks}) =>
+        Math.min(1, student(Math.abs(shift) / error, freedom) * penalty(looks));
     const isBeyond = ({shift, margin}) => Math.abs(shift) > Math.log1p(margin);
     const isInside = (evidence) => {
         const [low, high] = interval(evidence, 1 - 2 * constants().verdicts.ERROR_RATE);
@@ -361,6 +298,18 @@
         return chances.length ? FALSE_RATE * Math.max(1, changed) / chances.length : FALSE_RATE;
     };
 
+    /* Once after the rounds that all series of a question have, and again after each beyond them. */
+    const looksOf = (lane, all, designs) => {
+        const ofPattern = new Map(Array.from(designs).filter(([, design]) => design).map(([at, {sides}]) => {
+            const [before, after] = sides.map((side) => new Set(side.map((i) => lane.patterns[at][i][1])));
+            return [at, [...before].filter((block) => after.has(block)).length];
+        }));
+        const rounds = new Map(all.map((series) => [series, ofPattern.get(series.pattern)]));
+        const least = new Map();
+        rounds.forEach((count, {question}) => least.set(question, Math.min(count, least.get(question) ?? count)));
+        return new Map(Array.from(rounds, ([series, count]) => [series, 1 + count - least.get(series.question)]));
+    };
+
     // --- verdicts.py: verdicts
 
     const timed = (at, series, {sides}, shift, evidence, errorRate) => {
@@ -374,7 +323,8 @@
         if (!evidence) {
             return found;
         }
-        let [verdict, confidence] = ["CAN'T TELL", 1 - errorRate];
+        const ofLook = errorRate / penalty(evidence.looks);
+        let [verdict, confidence] = ["CAN'T TELL", 1 - ofLook];
         if (isBeyond(evidence) && chanceOf(evidence) <= errorRate) {
             verdict = shift > 0 ? "SLOWER" : "FASTER";
         } else if (isInside(evidence)) {
@@ -382,7 +332,7 @@
         }
         const [low, high] = interval(evidence, confidence);
         return {...found, verdict, kind: constants().verdicts.KINDS[verdict], low, high, confidence,
-                detectable: detectable(evidence, errorRate)};
+                detectable: detectable(evidence, ofLook)};
     };
 
     const variation = (values) => {
@@ -403,7 +353,7 @@
         const ratio = Math.exp(mean(news.map(Math.log)) - mean(olds.map(Math.log)));
         return change(at, "CAN'T TELL", {
             old, new: now, ratio, launches: [olds.length, news.length],
-            reason: "no round gave both a number, and no chain of rounds that share releases ties them",
+            reason: "no round has a number for both, and no chain of rounds with common releases connects them",
         });
     };
 
@@ -437,8 +387,8 @@
 
     const humanTime = (seconds) => {
         const units = constants().verdicts.TIME_UNITS;
-        const [name, unit] = units.findLast(([, least]) => seconds >= least) || units[0];
-        return seconds === 0 ? "0s" : humanFloat(seconds / unit) + name;
+        const [unit, least] = units.findLast(([, each]) => seconds >= each) || units[0];
+        return seconds === 0 ? "0s" : humanFloat(seconds / least) + unit;
     };
     const humanFloat = (value) => {
         const magnitude = Math.floor(Math.log10(value)) + 1;
@@ -489,6 +439,7 @@
     const isSaidFirst = ({kind}) => constants().compare.SAID_FIRST.includes(kind);
     const isChanged = (one) => isSaidFirst(one) && one.old !== null && one.new !== null;
 
+    /** @returns {[string, unknown[]][]} */
     const movedFacts = (lane, from, to) => {
         const {ENVIRONMENT, ON_A_GPU} = constants().why;
         const [old, now] = [factsOf(lane, from), factsOf(lane, to)];
@@ -530,8 +481,8 @@
             ofQuestion === question && variants.includes(variant) && verdict === one.verdict && size.includes(part)
             && metrics.includes(metric) && old.length && isEarlier(old, versionOf(release)) && !isEarlier(now, versionOf(release))
             && !isEarlier(old, versionOf(first)) && (!last || !isEarlier(versionOf(last), now)))
-            .forEach(([release, , , , , words]) => since.set(words, [...(since.get(words) || []), release]));
-        return since.size ? listed([...since].map(([words, releases]) => `since ${listed(releases)} ${words}`)) : "";
+            .forEach(([release, , , , , found]) => since.set(found, [...(since.get(found) || []), release]));
+        return since.size ? listed([...since].map(([found, releases]) => `since ${listed(releases)}, ${found}`)) : "";
     };
     const versionOf = (text) => (text.match(/^\d+(\.\d+)*/u) || [""])[0].split(".").filter(Boolean).map(Number);
     const isEarlier = (version, other) => {
@@ -600,6 +551,8 @@
             }
         }
         const evidence = weigh(new Map([...estimates].filter(([, one]) => one.freedom)));
+        const looks = looksOf(lane, [...evidence.keys()], designs);
+        evidence.forEach((one, series) => Object.assign(one, {looks: looks.get(series)}));
         const errorRate = errorRateOfEach(evidence.values());
         const numbersOf = (series, release) => ({
             numbers: (launches[series.pattern].get(release) || []).map((i) => series.numbers[i]),
@@ -630,10 +583,11 @@
         return [constants().verdicts.RANK[kind], Number(old !== null && now !== null), -far];
     };
 
+    const shown = (verdict) => constants().verdicts.SHOWN[verdict] || verdict;
     const sentence = (series, one) => {
         const {verdict, old, new: now, ratio, reason, why} = one;
         const numbers = `from ${human(old, series.unit)} to ${human(now, series.unit)}`;
-        let text = `${name(series)}: ${verdict}`;
+        let text = `${name(series)}: ${shown(verdict)}`;
         if (verdict === "FIXED") {
             text += ` at ${human(now, series.unit)}; before, ${reason}`;
         } else if (old === null || now === null) {
@@ -644,10 +598,16 @@
             text += `, ${numbers}${untold(one)}`;
         } else if (varies(series)) {
             text += ` ${by(ratio)} (${intervalWords(one)})`;
+            if (isWithinBuilds(series, one)) {
+                const most = digits(100 * (buildOf(series) - 1));
+                text += `, which two builds of one source may differ by (up to ${most} %)`;
+            }
         } else {
             text += series.unit === "bytes" && ratio > 0 ? ` ${by(ratio)}, ${numbers}` : `, ${numbers}`;
         }
-        return `${inOneLine(text).replace(/\.+$/, "")}${why ? `, ${why}` : ""}.`;
+        const [certain, facts] = why.split("perhaps because ");
+        const known = `${inOneLine(text).replace(/\.+$/, "")}${certain ? `, ${certain.replace(/[: ]+$/, "")}` : ""}.`;
+        return facts ? `${known} ${constants().compare.POSSIBLE_CAUSE}${facts}.` : known;
     };
 
     const isFactor = (ratio) => !(1 / constants().compare.FOLD < ratio && ratio < constants().compare.FOLD);
@@ -663,25 +623,18 @@
         const ends = isFactor(ratio) ? factors : [percent(low), percent(high)];
         return ends.sort((a, b) => a - b).map(digits).join(" to ") + (isFactor(ratio) ? "" : " %");
     };
-    const digits = (number) => {
-        if (Math.abs(number) >= constants().compare.BOUND / 10) {
-            return "any";
-        }
-        const text = fixed(number, Math.abs(number) >= 9.95 ? 0 : 1);
-        return Number(text) === 0 ? "0" : Math.abs(number) >= 1 ? text.replace(/\.0$/, "") : text;
-    };
     const untold = (one) => {
         if (one.reason) {
             return `: ${one.reason}`;
         }
         if (one.detectable === null) {
-            return ": one launch is no evidence of a time; measure two or more";
+            return ": a single launch is no evidence of a time; measure at least two";
         }
         if (one.detectable > constants().compare.UNSEEN) {
             const [launches, spread] = [sum(one.launches), fixed(100 * (one.spread || 0), 0)];
-            return `: ${launches} launches that spread by ${spread} % could not show even a tenfold change`;
+            return `: ${launches} launches with a spread of ${spread} % would not show even a tenfold change`;
         }
-        return ` (${intervalWords(one)}): a change ${by(one.detectable)} could have been seen`;
+        return ` (${intervalWords(one)}): a change ${by(one.detectable)} would have been detected`;
     };
 
     const lookedAt = (changes) => changes.filter((one) => one.confidence !== null).length;
@@ -696,7 +649,7 @@
         const {CALL_MARGIN} = constants().compare;
         const tally = tallied(changes);
         const told = Object.keys(KINDS).filter((verdict) => tally.has(verdict));
-        const counts = told.map((verdict) => `${tally.get(verdict)} ${verdict}`).join(", ");
+        const counts = told.map((verdict) => `${tally.get(verdict)} ${shown(verdict)}`).join(", ");
         const lines = [`${from} -> ${to} on ${lane.machine.machine}, ${lane.environment}: ${counts}.`];
         const times = changes.filter((one) => varies(lane.series[one.series]) && one.old !== null && one.new !== null);
         const single = times.filter((one) => one.confidence === null && !one.reason).length;
@@ -704,21 +657,21 @@
         const facts = movedFacts(lane, from, to);
         if (lookedAt(changes)) {
             const [margin, ofCalls, rate] = [MARGIN, CALL_MARGIN, FALSE_RATE].map((share) => fixed(100 * share, 0));
-            lines.push(`Times are judged at a margin of ${margin} %, calls that are made once at one of ${ofCalls} %; `
-                + `of those called changed, at most ${rate} % are expected not to have changed at all `
-                + `(${lookedAt(changes)} series).`);
+            lines.push(`${lookedAt(changes)} times were compared, with a margin of ${margin} % `
+                + `(${ofCalls} % for single calls). `
+                + `At most ${rate} % of the changes reported in them are expected to be false.`);
         }
         if (disturbed) {
-            lines.push(`${disturbed} of their numbers were taken while the machine was disturbed, `
-                + "on all releases alike.");
+            lines.push(`${disturbed} of their launches ran while the machine was disturbed, `
+                + "which affects all releases alike.");
         }
         if (single) {
             const [, python] = lane.environment.split("release-py");
-            lines.push(`${single} times have a single launch of one release, which is no evidence: `
-                + `\`torch-history run ${python ? `--lane ${python} ` : ""}--launches 5 ${from} ${to}\`.`);
+            lines.push(`${single} times have a single launch of one release, which is no evidence. `
+                + `Measure more: \`torch-history run ${python ? `--lane ${python} ` : ""}--rounds 5 ${from} ${to}\`.`);
         }
         if (oneSided(lane, from, to)) {
-            lines.push(`${oneSided(lane, from, to)} series were measured in one of the two only.`);
+            lines.push(`${oneSided(lane, from, to)} series were measured on only one of the two releases.`);
         }
         if (facts.length) {
             lines.push(`The environments differ: ${listed(facts.map(factWords))}.`);
@@ -733,9 +686,9 @@
         const parts = [`### PyTorch ${escape(from)} → ${escape(to)}\n`];
         const end = `${summary(lane, from, to, changes).map(escape).join("  \n")}\n`;
         const command = escape(`torch-history compare ${from} ${to} --machine ${lane.machine.machine} ` +
-                               `--environment ${lane.environment} --all`);
+                               `--lane ${lane.environment} --all`);
         if (!changed.length) {
-            parts.push("Nothing changed that could be told.\n");
+            parts.push("No change was detected.\n");
         }
         let room = MOST_CHARACTERS - _ROOM_FOR_WORDS - Math.min(end.length, _MOST_OF_THE_END) - 2 * command.length;
         let leftOut = 0;
@@ -744,16 +697,16 @@
             const [rows, fitting] = table(lane, group, room);
             leftOut += group.length - fitting;
             if (fitting) {
-                parts.push(`**${escape(verdict)}** (${group.length})\n\n${rows}`);
+                parts.push(`**${escape(shown(verdict))}** (${group.length})\n\n${rows}`);
                 room -= parts.at(-1).length;
             }
         }
         if (leftOut) {
-            parts.push(`${leftOut} rows are left out here, so that this stays short enough to be sent: ${command}\n`);
+            parts.push(`${leftOut} rows are omitted to keep this short enough to send. To see them: ${command}\n`);
         }
         if (rest.length) {
-            const told = Array.from(tallied(rest), ([verdict, count]) => `${count} ${escape(verdict)}`).join(", ");
-            parts.push(`Not listed: ${told}. Each of them: ${command}\n`);
+            const told = Array.from(tallied(rest), ([verdict, count]) => `${count} ${escape(shown(verdict))}`).join(", ");
+            parts.push(`Not listed: ${told}. To list them: ${command}\n`);
         }
         const short = end.slice(0, _MOST_OF_THE_END);
         parts.push(end === short ? end : `${short.slice(0, short.lastIndexOf(" "))} …\n`);
@@ -766,7 +719,7 @@
             const series = lane.series[one.series];
             const ends = varies(series) && one.low !== null ? ` (${fixed(one.low, 3)} to ${fixed(one.high, 3)})` : "";
             const isTold = one.verdict !== "CAN'T TELL" || one.old === null;
-            const cells = [name(series), one.verdict, one.ratio === null ? "" : fixed(one.ratio, 3) + ends,
+            const cells = [name(series), shown(one.verdict), one.ratio === null ? "" : fixed(one.ratio, 3) + ends,
                            human(one.old, series.unit), human(one.new, series.unit),
                            one.why || (isTold ? one.reason : untold(one).split(": ").slice(1).join(": "))];
             const row = `| ${cells.map(escape).join(" | ")} |`;
@@ -778,7 +731,7 @@
         }
         return [`${rows.join("\n")}\n`, changes.length];
     };
-    const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/, /[@#](?=[\p{L}\p{N}_])/,
+    const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/u, /[@#](?=[\p{L}\p{N}_])/u,
                                 /:(?=\/\/)/, /(?<=[wW]{3})\./, /(?<=mailto):|(?<=xmpp):/].map((one) => one.source).join("|"), "giu");
     const escape = (text) => inOneLine(text).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/gu, "\ufffd").replace(SPECIAL, (found) =>
         ("@#:.".includes(found) ? `${found}&#8288;` : `&#${found.codePointAt(0)};`));
@@ -799,7 +752,9 @@
                     old: one.old, new: one.new, ratio: one.ratio, low: one.low, high: one.high,
                     margin: varies(series) ? marginOf(series) : null, confidence: one.confidence,
                     detectable: one.detectable, spread: one.spread, launches: one.launches, disturbed: one.disturbed,
-                    reason: one.reason, why: one.why, sentence: one.sentence, failed: false,
+                    reason: one.reason, why: one.why, build: varies(series) ? buildOf(series) : null,
+                    within_builds: isWithinBuilds(series, one), replicated: "not testable", sentence: one.sentence,
+                    failed: false,
                 };
             }),
         };
@@ -829,6 +784,6 @@
         [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
          values.map((value) => said(value, "yes", "no"))]));
 
-    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies,
+    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies, shown,
                    numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
 })();

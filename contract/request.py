@@ -1,0 +1,86 @@
+"""What is one process asked to measure? One record, and its one translation to the variables by which it travels.
+
+The tool hands a `Request` to what measures; asv, started by hand, hands on the variables of its own surroundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+DEVICES = ("cpu", "cuda", "recorder")
+"""Where a measurement runs. The recorder runs nothing: it counts what a release asks of a GPU, see docs/recorder.md."""
+
+PREFIX = "TORCH_HISTORY_"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is measured, and with what.
+
+    `device` is one of DEVICES, empty where nobody has decided. `sizes`: empty for the device's default. `only` is `times`,
+    `counts` or empty for both. `threads` of the CPU. `planted`: a change of measure/planted.py, empty for none. `workload`:
+    the path of a user's own file, and `text` that of its text as the measurement found it, empty where the file itself is
+    read. `channel`: the file in which facts are told. `card`: the one that the recorder pretends, empty for its default.
+    """
+
+    device: str = ""
+    sizes: tuple[str, ...] = ()
+    only: str = ""
+    threads: int = 1
+    planted: str = ""
+    workload: str = ""
+    text: str = ""
+    channel: str = ""
+    card: str = ""
+
+    @classmethod
+    def of(cls, variables: Mapping[str, str]) -> Request:
+        """What `variables` ask for. Raises ValueError with a sentence where the threads are no number above 0."""
+
+        def text(name: str) -> str:
+            return variables.get(PREFIX + name, "")
+
+        threads = text("THREADS") or "1"
+        if not threads.isdecimal() or threads == "0":
+            raise ValueError(f"{PREFIX}THREADS is '{threads}', and threads are a whole number, 1 or more")
+        return cls(
+            device=text("DEVICE"),
+            sizes=tuple(size.strip() for size in text("SIZES").split(",") if size.strip()),
+            only=text("ONLY"),
+            threads=int(threads),
+            planted=text("PLANTED"),
+            workload=text("WORKLOAD"),
+            text=text("WORKLOAD_TEXT"),
+            channel=text("CHANNEL"),
+            card=text("CARD"),
+        )
+
+    def variables(self) -> dict[str, str]:
+        """The variables that ask for this. All are there, so that none is inherited from elsewhere."""
+        texts = {
+            "DEVICE": self.device,
+            "SIZES": ",".join(self.sizes),
+            "ONLY": self.only,
+            "THREADS": str(self.threads),
+            "PLANTED": self.planted,
+            "WORKLOAD": self.workload,
+            "WORKLOAD_TEXT": self.text,
+            "CHANNEL": self.channel,
+            "CARD": self.card,
+        }
+        return {PREFIX + name: text for name, text in texts.items()}
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be measured as asked, in words without a full stop; empty where it can."""
+        if self.device and self.device not in DEVICES:
+            return (
+                f"'{self.device}' is no device, and a measurement runs on 'cpu' or 'cuda', or on the 'recorder': choose one "
+                f"with --device or {PREFIX}DEVICE"
+            )
+        return ""
+
+
+CHANNEL = PREFIX + "CHANNEL"
+"""The variable that a measuring process takes out of its surroundings before it imports a workload."""

@@ -1,0 +1,125 @@
+"""How much of a card's memory does a workload take, and is it enough? Asked on the recorder, so no kernel runs and no
+time passes.
+
+`serve` answers one question a line. Each is answered in a process of its own, forked before CUDA was touched, from its first
+allocation on: inputs, weights, an optimiser's state and everything that the calls leave cached count.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import IO, Any
+
+import torch
+
+from recorder import Refused, record
+from recorder.record import explained, recording
+
+from . import counted, device
+
+CALLS = 3
+"""Calls of a workload: an optimiser makes its state in the first, and the second is the first that runs beside it."""
+
+SEED = 20240229
+
+
+def serve(workload: ModuleType, questions: IO[str], answers: IO[str]) -> None:
+    """First a line on what can be asked, then a line for each line of `questions`, until these end.
+
+    A question has `variant`, `size`, `batch` (None where the file has no such parameter), `memory` and `occupied`
+    (bytes of the card, and of it what something else holds). The answer is that of `held`, or has `refused` or `failed`: a
+    sentence.
+    """
+    told = {"variants": list(workload.variants), "sizes": list(workload.sizes), "batch": batch_of(workload)}
+    print(json.dumps(told), file=answers, flush=True)
+    for line in questions:
+        print(json.dumps(_in_process(workload, json.loads(line))), file=answers, flush=True)
+
+
+def batch_of(workload: Any) -> object:
+    """The default of the parameter `batch` of the file's `inputs`: 1 where it has none, None where there is no such
+    parameter."""
+    asked = workload.takes.get("batch")
+    if asked is None:
+        return None
+    return asked.default if isinstance(asked.default, int) else 1
+
+
+def held(workload: Any, variant: str, size: str, batch: object) -> dict:
+    """Bytes that the workload took in `CALLS` calls: `peak_allocated` and `peak_reserved` by the caching allocator,
+    `peak_taken` of the card, whoever asked; `out_of_memory`: whether the card had too little; `retries`: how often the
+    allocator gave its cache back because the card had no more; `library_calls`: of cuBLAS.
+
+    Raises Refused where a GPU would show something else.
+    """
+    device.require_code_for(record.capability())
+    out_of_memory = False
+    with recording() as recorded:
+        try:
+            with explained():
+                _call(workload, variant, size, batch)
+        except RuntimeError as error:
+            if "out of memory" not in str(error):
+                raise
+            out_of_memory = True
+    recorded.sound(getattr(workload, "READS_BY_DESIGN", ""))
+    stats = torch.cuda.memory_stats()
+    return {
+        "peak_allocated": torch.cuda.max_memory_allocated(),
+        "peak_reserved": torch.cuda.max_memory_reserved(),
+        "peak_taken": recorded.peak,
+        "retries": stats.get("num_alloc_retries", 0),
+        "library_calls": len(recorded.library_calls),
+        "out_of_memory": out_of_memory,
+    }
+
+
+def _call(workload: Any, variant: str, size: str, batch: object) -> None:
+    inputs = workload.inputs if batch is None else functools.partial(workload.inputs, batch=batch)
+    call: Callable[[], object] = workload.variants[variant](inputs(size, "cuda", SEED))
+    result: object = None
+    for _ in range(CALLS):
+        result = call()
+    del result
+
+
+def _in_process(workload: ModuleType, question: dict) -> dict:
+    try:
+        return counted.in_process(functools.partial(_answer, workload, **question))
+    except RuntimeError as error:
+        return {"failed": f"{error}; where its inputs are made on the host, they need as much memory there"}
+
+
+def _answer(workload: ModuleType, variant: str, size: str, batch: object, memory: int, occupied: int) -> dict:
+    os.environ["RECORDER_MEMORY"], os.environ["RECORDER_OCCUPIED"] = str(memory), str(occupied)
+    _be_ended_first()
+    try:
+        return held(workload, variant, size, batch)
+    except (Refused, device.DeviceUnavailable) as refused:
+        return {"refused": str(refused)}
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {error}"}
+
+
+def _be_ended_first() -> None:
+    """Where the host's memory runs out, the system ends this process before any other."""
+    with open("/proc/self/oom_score_adj", "w") as stream:
+        stream.write("1000")
+
+
+def main(load: Callable[[str], ModuleType]) -> None:
+    """Serves the file that is named first, on the descriptor that is named second; what it prints goes to standard error."""
+    path, descriptor = sys.argv[1:]
+    with os.fdopen(int(descriptor), "w") as answers:
+        sys.stdout = sys.stderr
+        try:
+            workload = load(path)
+        except Exception as error:
+            print(json.dumps({"unreadable": str(error)}), file=answers, flush=True)
+            return
+        serve(workload, sys.stdin, answers)

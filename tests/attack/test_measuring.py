@@ -1,0 +1,97 @@
+"""What does a measurement leave behind that is stopped at any moment? Its exit code, what was finished, and no process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.test_releases import environments, suite  # noqa: F401
+
+from .tally import Attacks
+from .test_signals import COMMAND, has_handlers
+
+pytestmark = pytest.mark.releases
+
+SLOW = """
+import time
+import torch
+
+def inputs():
+    return torch.ones(1)
+
+def slow(x):
+    time.sleep(0.05)
+    return x + 1
+
+functions = {f"function {number}": slow for number in range(40)}
+"""
+
+
+def having(token: str) -> list[str]:
+    """The living processes that were started with `token` among their variables, as their command lines."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if token.encode() in (folder / "environ").read_bytes():
+                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue  # it has ended, or is another user's
+    return found
+
+
+def stored_lines(suite: Path) -> list[bytes]:  # noqa: F811
+    paths = (suite / ".cache" / "torch-history").glob("slow-*/results/test/*.jsonl")
+    return [line for path in paths for line in path.read_bytes().splitlines()]
+
+
+def test_measurement_that_is_stopped_keeps_what_was_finished_and_leaves_no_process(
+    suite: Path,  # noqa: F811
+    tmp_path: Path,
+    attacks: Callable[[str], Attacks],
+) -> None:
+    mine = tmp_path / "slow.py"
+    mine.write_text(SLOW, encoding="utf-8")
+    attack = attacks("measuring")
+    asked = ["run", "--workload", str(mine), "2.0.1", "2.15.0", "--only", "counts", "--rounds", "9"]
+    kept: list[bytes] = []
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+        token = f"attack-{os.getpid()}-{number}"
+        surroundings = {"HOME": str(suite), "PYTHONPATH": str(suite), "TORCH_HISTORY_MACHINE": "test"}
+        with attack(number.name):
+            process = subprocess.Popen(
+                [sys.executable, "-c", COMMAND, *asked],
+                cwd=suite,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+                preexec_fn=lambda: [signal.signal(one, signal.SIG_DFL) for one in (signal.SIGHUP, signal.SIGINT)],
+                env={**os.environ, **surroundings, "TORCH_HISTORY_TOKEN": token},
+            )
+            deadline = time.monotonic() + 120
+            while len(stored_lines(suite)) <= len(kept) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            time.sleep(attack.random.uniform(0, 6))
+            assert has_handlers(process.pid), "it ended by itself"
+            process.send_signal(number)
+            said = process.communicate(timeout=60)[1]
+            deadline = time.monotonic() + 5
+            while having(token) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert not having(token), "a process lives on"
+            assert "Traceback" not in said, said[-400:]
+            if number != signal.SIGKILL:
+                assert process.returncode == 128 + number, process.returncode
+                assert "Stopped." in said
+            now = stored_lines(suite)
+            assert len(now) > len(kept), "nothing was stored"
+            assert set(kept) <= set(now), "a line is lost"
+            kept = now
+    attack.all_survived()

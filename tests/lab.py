@@ -1,0 +1,223 @@
+"""The results of a laboratory that is not ours: two lanes of one machine, the suite's five questions, real releases.
+
+What is in them is planted here, so that a page can be held to it whatever `results/` holds. A site is published from them
+in a folder of their own, which commands take for a checkout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+from contract.metrics import METRICS, STEADY, metric_of
+from torch_history.measuring.plan import AT_ONCE
+from torch_history.store.sources import versions
+
+ROOT = Path(__file__).resolve().parents[1]
+MACHINE = "a-laboratory-4-cores"
+ENVIRONMENT, OTHER_ENVIRONMENT = "release-py3.11", "release-py3.9"
+LANE, OTHER_LANE = (f"{MACHINE}-{environment.replace('.', '-')}" for environment in (ENVIRONMENT, OTHER_ENVIRONMENT))
+RELEASES = {
+    ENVIRONMENT: ("1.13.0", "1.13.1", "2.0.1", "2.1.0", "2.2.0", "2.5.1", "2.9.0", "2.14.0", "2.14.1", "2.15.0"),
+    OTHER_ENVIRONMENT: ("1.8.1", "1.13.1", "2.0.1", "2.1.0", "2.5.1", "2.8.0"),
+}
+ROUNDS = 6
+RESULT = 60_000_000
+"""Bytes of the matrix that the question intersection computes."""
+
+SIZES = {
+    "intersection": ("small",),
+    "saved_tensors": ("loop", "chain"),
+    "warm_up": ("one shape", "changing shapes"),
+    "batching": ("64 x 128", "4,096 x 64"),
+    "selection": ("vector 1 % x 100", "rows 1 % x 1", "rows 1 % x 100"),
+}
+VARIANTS = {
+    "intersection": ("eager", "scripted", "traced", "compiled", "in_place"),
+    "saved_tensors": ("plain", "hooks_disabled", "no_grad", "save_on_cpu_pinned"),
+    "warm_up": ("eager", "scripted", "traced", "compiled"),
+    "batching": ("vstack_rows", "cat_rows", "numpy_stack", "tensor_of_lists", "flat_buffer"),
+    "selection": (
+        *("mask", "masked_select", "nonzero_each_time", "index_reused", "index_select_reused", "take_reused"),
+        *("where_product", "cpp_mask", "cpp_index_reused"),
+    ),
+}
+NO_COMPILER = "torch.compile needs torch >= 2.0"
+NO_GPU = "save_on_cpu with pinned memory needs a GPU"
+BROKEN = "RuntimeError: the stack is too high"
+SLOWER = {
+    ("intersection", "scripted"): ("2.1.0", 7.0),
+    ("selection", "cpp_index_reused"): ("2.15.0", 1.6),
+    ("batching", "tensor_of_lists"): ("2.15.0", 1 / 1.5),
+    ("batching", "vstack_rows"): ("2.5.1", 1.3),
+}
+"""Question and variant -> the release from which its time is so many times as long."""
+
+SPEEDS = {"vstack_rows": 8.0, "mask": 3.0, "cpp_mask": 3.0, "masked_select": 2.5}
+"""Variant -> how many times as long it takes as those that are not named."""
+
+
+def write_lab(folder: Path) -> Path:
+    """Writes what a checkout holds besides sources into `folder`, and returns its `results`."""
+    for name in ("asv.conf.json", "releases.toml"):
+        shutil.copy(ROOT / name, folder)
+    results = folder / "results"
+    machine = results / MACHINE
+    machine.mkdir(parents=True)
+    about = {"machine": MACHINE, "cpu": "A processor", "num_cpu": "4", "arch": "x86_64", "os": "Linux", "ram": "8 GiB"}
+    (machine / "machine.json").write_text(json.dumps({**about, "device": "cpu", "threads": "1", "version": 1}))
+    listed = {name: _listed(name, version) for name, version in versions(ROOT).items()}
+    (results / "benchmarks.json").write_text(json.dumps({**listed, "version": 2}))
+    for environment, releases in RELEASES.items():
+        for release in releases:
+            _write_release(machine, environment, release, listed)
+    return results
+
+
+def _listed(name: str, version: str) -> dict[str, Any]:
+    """A benchmark as asv lists it."""
+    question = name.partition(".")[0]
+    params = [[repr(variant) for variant in VARIANTS[question]], [repr(size) for size in SIZES[question]]]
+    names = {"name": name, "pretty_name": name, "param_names": ["variant", "size"], "code": ""}
+    return {**names, "params": params, "version": version, "type": "track", "unit": metric_of(name).unit}
+
+
+def _sessions(environment: str, release: str) -> list[int]:
+    """The sessions of neighbours that measured a release: the last of one is the first of the next."""
+    at = RELEASES[environment].index(release)
+    step = AT_ONCE - 1
+    return [
+        session
+        for session in (at // step - 1, at // step)
+        if session >= 0 and session * step <= at <= session * step + step
+    ]
+
+
+def _write_release(machine: Path, environment: str, release: str, listed: dict[str, dict[str, Any]]) -> None:
+    facts = _facts(environment, release)
+    lines = []
+    newest: dict[str, list[Any]] = {}
+    for session, (name, benchmark) in itertools.product(_sessions(environment, release), listed.items()):
+        if "cpu" not in metric_of(name).devices:
+            continue
+        for round in range(1, 1 + (ROUNDS if metric_of(name).kind == "times" else 1)):
+            cases = [
+                _case(environment, release, session, round, name, case)
+                for case in itertools.product(*benchmark["params"])
+            ]
+            lines.append(
+                {
+                    "session": f"202602{1 + session:02}T100000-ab{session:02}",
+                    "round": round,
+                    "launch": f"{environment[-2:]}{release}{session}{round}",
+                    "release": f"v{release}",
+                    "environment": environment,
+                    "benchmark": name,
+                    "version": benchmark["version"],
+                    "started_at": f"2026-02-{1 + session:02}T{round:02}:00:00+00:00",
+                    "duration": 1.0,
+                    "facts": {
+                        "torch": release,
+                        "device": "cpu",
+                        "environment": facts["id"],
+                        "conditions": {"load": 0.1},
+                    },
+                    "cases": cases,
+                }
+            )
+            numbers = [min(case["samples"]) if "samples" in case else case.get("value") for case in cases]
+            newest[name] = [numbers, benchmark["params"], benchmark["version"], 1767225600000, 1.0]
+    path = machine / f"v{release}-{environment}"
+    Path(f"{path}.jsonl").write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    Path(f"{path}.environments").write_text(json.dumps(facts) + "\n")
+    python = environment.removeprefix("release-py")
+    asvs: dict[str, Any] = {
+        "commit_hash": f"v{release}",
+        "env_name": environment,
+        "date": 1767225600000,
+        "python": python,
+    }
+    asvs |= {"params": {"machine": MACHINE, "python": python}, "requirements": {}, "env_vars": {}, "durations": {}}
+    asvs |= {
+        "result_columns": ["result", "params", "version", "started_at", "duration"],
+        "results": newest,
+        "version": 2,
+    }
+    Path(f"{path}.json").write_text(json.dumps(asvs))
+
+
+def _facts(environment: str, release: str) -> dict[str, Any]:
+    """What was measured, as a line of `.environments`; it differs from release to release."""
+    year = RELEASES[environment].index(release)
+    packages = [f"numpy==1.{20 + year}.0", "filelock==3.0", f"sympy==1.{10 + year // 2}", f"torch=={release}"]
+    about: dict[str, Any] = {
+        "torch": release,
+        "cuda": f"12.{year}",
+        "onednn": f"3.{year}.1",
+        "mkl": "2024.2",
+        "numpy": f"1.{20 + year}.0",
+    }
+    about |= {"fuses_on_cpu": _at_least("2.1.0", release) is False, "python": environment[-4:], "packages": packages}
+    return {"id": hashlib.sha256(f"{environment} {release}".encode()).hexdigest()[:8], "environment": about}
+
+
+def _at_least(release: str, than: str) -> bool:
+    """Whether release `than` is `release` or newer."""
+    return [*map(int, than.split("."))] >= [*map(int, release.split("."))]
+
+
+def _case(
+    environment: str, release: str, session: int, round: int, name: str, parameters: tuple[str, ...]
+) -> dict[str, Any]:
+    question, metric = name.partition(".")[0], METRICS[name.rpartition(".track_")[2]]
+    variant, size = (parameter.strip("'") for parameter in parameters)
+    case: dict[str, Any] = {"parameters": list(parameters)}
+    if variant == "compiled" and not _at_least("2.0.0", release):
+        return {**case, "unavailable": NO_COMPILER}
+    if variant == "save_on_cpu_pinned":
+        return {**case, "unavailable": NO_GPU}
+    if (variant, size, release) == ("numpy_stack", "64 x 128", "2.15.0"):
+        return {**case, "failed": BROKEN}
+    if metric.name == "fusion_groups" and variant not in ("scripted", "traced"):
+        return {**case, "unavailable": metric.missing}
+    if not metric.varies:
+        return {**case, "value": _count(question, variant, size, release, metric.name)}
+    level = _level(question, variant, size, release, metric.name)
+    drawn = random.Random(f"{environment} {release} {session} {round} {name} {parameters}")
+    noise = 0.01 if metric.measured == STEADY else 0.03
+    speed = 1 + 0.05 * session  # the machine is slower in later sessions
+    return {**case, "samples": [float(f"{level * speed * (1 + abs(drawn.gauss(0, noise))):.7g}") for _ in range(3)]}
+
+
+def _count(question: str, variant: str, size: str, release: str, metric: str) -> int:
+    fused = question == "intersection" and variant == "scripted" and not _at_least("2.1.0", release)
+    if metric in ("stalls", "gradients"):
+        return int(metric == "gradients" and variant != "no_grad")
+    if metric == "fusion_groups":
+        return int(fused)
+    if metric in ("peak_memory", "retained"):
+        whole = RESULT if question == "intersection" else 4_000 * (1 + SIZES[question].index(size))
+        return whole if fused else {"in_place": 3, "no_grad": 1}.get(variant, 4) * whole
+    more = variant == "cat_rows" and metric == "operators" and _at_least("2.15.0", release)
+    return 10 + VARIANTS[question].index(variant) + more
+
+
+def _level(question: str, variant: str, size: str, release: str, metric: str) -> float:
+    """Seconds, or a ratio, without noise."""
+    if question == "warm_up":
+        stalls = variant in ("scripted", "traced") and not _at_least("2.1.0", release)
+        ratio = 40.0 if stalls else 1.5
+        return {
+            "worst_over_median": ratio,
+            "worst_call": ratio * 1e-3,
+            "second_call": ratio * 1e-3,
+            "first_call": 0.05,
+        }.get(metric, 1e-3)
+    since, factor = SLOWER.get((question, variant), ("0", 1.0))
+    level = 1e-3 * (1 + VARIANTS[question].index(variant) / 10) * (1 + SIZES[question].index(size))
+    return level * SPEEDS.get(variant, 1.0) * (factor if _at_least(since, release) else 1.0)

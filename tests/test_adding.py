@@ -1,0 +1,168 @@
+"""Is a metric one row and the line that measures it, and a question its workload and two lines? Both are added to a copy of
+the checkout, where nothing else is touched, and then measured, checked, listed, published and compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.compare_sites import BESIDE_SOURCES
+
+from .site_data import read_lane
+
+ROW = '    _count("operators_and_kernels", "operators", everywhere=True),\n'
+LINE = '    found["operators_and_kernels"] = counts.operators + counts.kernels\n'
+EDITS = {
+    "contract/metrics.py": ('    _call("first_call"),\n', ROW),
+    "benchmarks/common.py": ('    if on != "cuda":\n        del found["kernels"]', LINE),
+}
+"""File -> the lines that something is added before, and what."""
+
+WORKLOAD = '''"""Does adding in place save memory?"""
+
+import torch
+
+from . import WrongResult
+
+METRICS = ("time", "peak_memory", "operators")
+sizes = {"small": 1000}
+
+def inputs(size, device, seed):
+    return (torch.ones(sizes[size], device=device),)
+
+def check(arguments, result):
+    if result.sum().item() != 2 * len(arguments[0]):
+        raise WrongResult("the sum is wrong")
+
+variants = {
+    "apart": lambda arguments: lambda: arguments[0] + 1,
+    "twice": lambda arguments: lambda: arguments[0] * 2,
+}
+'''
+QUESTION = '''from workloads import addition
+
+from .common import _Question
+
+
+class Addition(_Question, workload=addition):
+    """Variants x sizes."""
+'''
+OLD, NEW = "v2.14.1", "v2.15.0"
+METRIC = "operators_and_kernels"
+
+Command = Callable[..., str]
+
+
+@pytest.fixture
+def copy(root: Path, tmp_path: Path) -> Path:
+    """A checkout to which a metric and a question were added."""
+    folder = tmp_path / "checkout"
+    shutil.copytree(root, folder, ignore=BESIDE_SOURCES)
+    for name, (before, added) in EDITS.items():
+        text = (folder / name).read_text()
+        assert text.count(before) == 1
+        (folder / name).write_text(text.replace(before, added + before))
+    (folder / "workloads" / "addition.py").write_text(WORKLOAD)
+    (folder / "benchmarks" / "addition.py").write_text(QUESTION)
+    return folder
+
+
+@pytest.fixture
+def command(copy: Path) -> Command:
+    """What `torch-history` prints in the copy."""
+
+    def run(*arguments: str) -> str:
+        surroundings = {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"}
+        code = "from torch_history.cli import main; main()"
+        process = [sys.executable, "-c", code, *arguments]
+        answer = subprocess.run(process, cwd=copy, env=surroundings, capture_output=True, text=True)
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+        return answer.stdout
+
+    return run
+
+
+def require_both(copy: Path, command: Command, environment: str) -> None:
+    """Both are compared, checked and published, from what is stored in the copy."""
+    asked = ("compare", OLD, NEW, "--machine", "test", "--environment", environment, "--json")
+    compared = {(row["question"], row["metric"]) for row in json.loads(command(*asked))["changes"]}
+    assert {("batching", METRIC), ("addition", METRIC), ("addition", "peak_memory")} <= compared
+    assert "addition.Addition" not in command("check")
+    command("publish")
+    index = json.loads((copy / "html" / "data" / "index.json").read_text())
+    assert METRIC in index["constants"]["metrics"]
+    (lane,) = index["lanes"]
+    series = read_lane(copy / "html" / "data", lane["id"])["series"]
+    published = {(row["question"], row["metric"]) for row in series}
+    assert {("batching", METRIC), ("addition", METRIC), ("addition", "peak_memory")} <= published
+    listed = json.loads((copy / "html" / "asv" / "index.json").read_text())["benchmarks"]
+    assert {f"batching.Batching.track_{METRIC}", f"addition.Addition.track_{METRIC}"} <= set(listed)
+
+
+def write_results(copy: Path, versions: dict[str, str]) -> None:
+    """What two releases would store of the questions batching and addition, as `versions` lists their benchmarks."""
+    params = {"batching": [["'vstack_rows'"], ["'64 x 128'"]], "addition": [["'apart'"], ["'small'"]]}
+    chosen = {name: version for name, version in versions.items() if name.partition(".")[0] in params}
+    listed = {name: of_asv(name, version, params[name.partition(".")[0]]) for name, version in chosen.items()}
+    machine = copy / "results" / "test"
+    machine.mkdir(parents=True)
+    (copy / "results" / "benchmarks.json").write_text(json.dumps({**listed, "version": 2}))
+    record = {"machine": "test", "cpu": "a cpu", "num_cpu": "2", "arch": "x", "os": "Linux", "ram": "1 GiB"}
+    (machine / "machine.json").write_text(json.dumps({**record, "device": "cpu", "threads": "1", "version": 1}))
+    for release in (OLD, NEW):
+        launches = [of_launch(release, name, of["version"], of["params"]) for name, of in listed.items()]
+        text = "".join(json.dumps(launch) + "\n" for launch in launches)
+        (machine / f"{release}-release-py3.11.jsonl").write_text(text)
+        results = {name: [[1000.0], of["params"], of["version"], 1767225600000, 1.0] for name, of in listed.items()}
+        asvs: dict[str, Any] = {"commit_hash": release, "env_name": "release-py3.11", "date": 1767225600000}
+        asvs |= {"params": {**record, "python": "3.11"}, "python": "3.11", "requirements": {}, "env_vars": {}}
+        asvs |= {"result_columns": ["result", "params", "version", "started_at", "duration"], "results": results}
+        (machine / f"{release}-release-py3.11.json").write_text(json.dumps({**asvs, "durations": {}, "version": 2}))
+
+
+def of_asv(name: str, version: str, params: list[list[str]]) -> dict[str, Any]:
+    """A benchmark as asv lists it."""
+    names = {"name": name, "pretty_name": name, "param_names": ["variant", "size"]}
+    return {**names, "params": params, "version": version, "type": "track", "unit": "operators", "code": ""}
+
+
+def of_launch(release: str, name: str, version: str, params: list[list[str]]) -> dict[str, Any]:
+    number = {"samples": [1e-3]} if name.endswith("_time") else {"value": 1000}
+    which = {"session": "s", "round": 1, "launch": release, "release": release, "environment": "release-py3.11"}
+    when = {"started_at": "2026-01-01T00:00:00+00:00", "duration": 1.0, "facts": {}}
+    cases = [{"parameters": [params[0][0], params[1][0]], **number}]
+    return {**which, "benchmark": name, "version": version, **when, "cases": cases}
+
+
+def test_what_was_added_is_checked_listed_published_and_compared(copy: Path, command: Command) -> None:
+    code = "import json; from torch_history.store.sources import here; print(json.dumps(here()))"
+    process = [sys.executable, "-c", code]
+    answer = subprocess.run(process, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, stdout=-1, check=True)
+    write_results(copy, json.loads(answer.stdout))
+    require_both(copy, command, "release-py3.11")
+
+
+@pytest.mark.releases
+def test_what_was_added_is_measured_by_a_release_and_compared(root: Path, copy: Path, command: Command) -> None:
+    python = root / "env" / f"{NEW}-py3.11" / "bin" / "python"
+    if not python.exists():
+        pytest.skip(f"there is no {NEW} in {root / 'env'}: `torch-history run {NEW}` installs it")
+    for tag in (OLD, NEW):
+        of = ("--installed", "--python", str(python), "--as", tag, "--only", "counts", "--rounds", "1")
+        command("run", *of, "--question", "batching", "--question", "addition")
+    stored = (copy / "results" / "test" / f"{NEW}-installed-py3.11.jsonl").read_text().splitlines()
+    measured = {launch["benchmark"]: launch["cases"] for launch in map(json.loads, stored)}
+    by_variant = {case["parameters"][0]: case["value"] for case in measured[f"addition.Addition.track_{METRIC}"]}
+    operators = {case["parameters"][0]: case["value"] for case in measured["addition.Addition.track_operators"]}
+    assert by_variant == operators  # a CPU launches no kernels
+    assert by_variant.keys() == {"'apart'", "'twice'"}
+    assert min(operators.values()) >= 1
+    require_both(copy, command, "installed-py3.11")

@@ -1,0 +1,216 @@
+"""Does `fit` find the largest batch, say when it cannot tell, and refuse what only a GPU can tell?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from recorder.build import Built, build
+from recorder.cards import DEVICES
+from recorder.environments import create, python_for
+from torch_history.cli import main
+from torch_history.errors import UserError
+from torch_history.fitting import answer
+from torch_history.fitting.answer import said_of
+from torch_history.fitting.bound import MIB, not_counted
+from torch_history.fitting.cards import find
+from torch_history.fitting.counted import UNLIMITED, Process, explained
+from torch_history.fitting.search import TRIES, Largest, Outcome, Try, largest
+from torch_history.releases.axis import Axis
+
+from .test_recorder import wheel
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLE = ROOT / "docs" / "examples" / "transformer_step.py"
+
+
+def card(each: int, fixed: int, surely: int, at_most: int, asked: list[int]) -> Callable[[int], Try]:
+    """Tries on a card for a workload that takes `fixed` bytes and `each` more for each of the batch."""
+
+    def attempt(batch: int) -> Try:
+        asked.append(batch)
+        took = fixed + each * batch
+        if took > at_most:
+            return Try(Outcome.TOO_MUCH)
+        return Try(Outcome.FITS if took <= surely else Outcome.UNCLEAR, took)
+
+    return attempt
+
+
+@pytest.mark.parametrize("each", [1, 7, 93, 1_000, 20_011])
+@pytest.mark.parametrize("start", [1, 8, 500])
+def test_largest_batch_is_found_in_few_tries(each: int, start: int) -> None:
+    asked: list[int] = []
+    found = largest(card(each, 4_000, 90_000, 100_000, asked), start, 90_000, 100_000)
+    fits, most = max(0, 86_000 // each), max(0, 96_000 // each)
+    assert len(asked) == len(set(asked)) <= TRIES
+    assert found.fits == fits
+    assert found.too_much is not None
+    assert most < found.too_much <= max(most + 2, start)
+
+
+def test_steps_in_memory_cost_no_more_tries() -> None:
+    """Segments make memory grow in steps, and a line through two tries is wrong."""
+    asked: list[int] = []
+
+    def attempt(batch: int) -> Try:
+        asked.append(batch)
+        took = -(-batch * batch * 37 // 20_000) * 20_000
+        return Try(Outcome.FITS, took) if took <= 10**7 else Try(Outcome.TOO_MUCH)
+
+    found = largest(attempt, 3, 10**7, 10**7)
+    assert len(asked) <= TRIES
+    assert attempt(found.fits).outcome is Outcome.FITS
+    assert found.too_much is not None
+    assert attempt(found.too_much).outcome is Outcome.TOO_MUCH
+    assert found.too_much - found.fits <= 40
+
+
+def test_what_was_found_is_said_and_what_was_not_counted_is_no_answer() -> None:
+    fits, unclear, no = Try(Outcome.FITS, 1), Try(Outcome.UNCLEAR, 2), Try(Outcome.TOO_MUCH)
+    assert said_of(Largest({8: fits, 9: no})) == "8 fits, 9 does not (2 tries)"
+    assert said_of(Largest({8: fits, 10: unclear, 12: no})) == (
+        "8 fits; CAN'T TELL for 9 to 11; 12 does not fit (3 tries)"
+    )
+    assert said_of(Largest({1: no})) == "none fits surely, 1 does not (1 tries)"
+    assert said_of(Largest({8: no, 9: fits})).startswith("CAN'T TELL")
+    assert said_of(Largest({7: unclear, 8: fits, 9: no})) == (
+        "8 fits (of the smaller ones, CAN'T TELL for 7), 9 does not (3 tries)"
+    )
+
+
+def test_cards_are_known_by_name_and_by_memory_and_others_are_like_one() -> None:
+    assert find("t4").card.key == find("Tesla T4").card.key == find("16GB").card.key == "turing"
+    assert find("24GB").card.sold_with == find("rtx 3090").card.sold_with == 24
+    assert find("a100-80gb").memory == 85_197_848_576
+    other = find(sm="86", memory="12GB")
+    assert (other.card.key, other.memory) == ("rtx3090", 12 * 10**9)
+    assert other.title.startswith("a card like NVIDIA GeForce RTX 3090 (sm_86, 12,000,000,000")
+    with pytest.raises(UserError, match=r"No card 'abacus' is known\. Name one of these: .*t4 \(16 GB, sm_75\)"):
+        find("abacus")
+    with pytest.raises(UserError, match="'lots' is no amount of memory"):
+        find("t4", memory="lots")
+
+
+def test_kernels_that_load_all_at_once_need_more() -> None:
+    assert not_counted((12, 1)).most < not_counted((11, 3)).most
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        ("cudnnCreate, cudnnSetStream of CUDA was called", r"It asks cuDNN \(cudnnCreate\), .* only a GPU can tell"),
+        ("cusolverDnCreate of CUDA was called", "It asks cuSOLVER"),
+        ("The host read 4 bytes back from the device after a kernel was launched, and so on: x", "READS_BY_DESIGN"),
+        ("torch 1.8.1 was built without CUDA", "torch 1.8.1 was built without CUDA"),
+    ],
+)  # fmt: skip
+def test_what_only_a_gpu_can_tell_is_refused_in_a_sentence(refused: str, said: str) -> None:
+    assert re.search(said, explained(refused))
+
+
+def test_a_file_that_is_none_is_refused_before_anything_is_installed(tmp_path: Path) -> None:
+    asked = CliRunner().invoke(main, ["fit", str(tmp_path / "none.py")])
+    assert asked.exit_code == 1
+    assert "cannot be read" in asked.output
+    assert "installs" not in asked.output
+
+
+def test_a_card_that_is_unknown_is_refused_before_anything_is_installed() -> None:
+    asked = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--gpu", "abacus"])
+    assert (asked.exit_code, "installs" in asked.output) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "nvrtc", "zero", "said"),
+    [
+        ("None", True, "", "was built without CUDA"),
+        ("'12.8'", False, "", "needs NVRTC to compile what it fuses"),
+        ("'12.8'", True, "multiProcessorCount", "multiProcessorCount of the card 'turing' is 0"),
+    ],
+)
+def test_what_would_make_bytes_wrong_is_refused_and_nothing_is_said_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuda: str, nvrtc: bool, zero: str, said: str
+) -> None:
+    devices = tmp_path / "devices.toml"
+    devices.write_text(
+        re.sub(rf"^{zero or 'none at all'} = .*", f"{zero} = 0", DEVICES.read_text(), count=1, flags=re.MULTILINE)
+    )
+    environment = wheel(tmp_path / "env", cuda=cuda, nvrtc=nvrtc)
+    monkeypatch.setattr(answer, "create", lambda *_: environment)
+    monkeypatch.setattr(answer, "build", lambda folder: build(folder, devices=devices))
+    asked = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--to", "2.9.0"])
+    assert asked.exit_code == 1
+    assert said in " ".join(asked.output.split())
+    assert "peak allocated" not in asked.output
+
+
+# --- a real release
+
+CONVOLUTION = """
+import torch
+def inputs(device):
+    return torch.ones(1, 3, 32, 32, device=device), torch.ones(8, 3, 3, 3, device=device)
+def item(image, kernel):
+    return float(image.sum())
+functions = {"convolution": torch.conv2d, "item": item}
+"""
+
+
+SORT = """
+import torch
+def inputs(device):
+    return torch.zeros(100_000, dtype=torch.int64, device=device)
+functions = {"sort": torch.sort}
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    release = Axis.load(ROOT / "releases.toml").find("2.15.0")
+    here = ROOT / "env" / "recorder" / f"{release.tag}-py{python_for(release)}"
+    folder = here if here.exists() else tmp_path_factory.mktemp("env") / release.tag
+    return build(create(release, python_for(release), folder), tmp_path_factory.mktemp("recorder"))
+
+
+@pytest.mark.releases
+def test_out_of_memory_comes_where_the_counted_peak_is(built: Built) -> None:
+    with Process(built, find("t4"), EXAMPLE) as process:
+        peak = process.held("step", "", 4, 0, UNLIMITED)
+        assert peak["peak_taken"] == peak["peak_reserved"] > peak["peak_allocated"] > 300 * MIB
+        exactly = process.held("step", "", 4, 0, peak["peak_taken"])
+        assert (exactly["out_of_memory"], exactly["retries"]) == (False, 0)
+        occupied = process.held("step", "", 4, 10**9, peak["peak_taken"] + 10**9)
+        assert occupied["peak_taken"] == peak["peak_taken"]
+        less = process.held("step", "", 4, 0, peak["peak_taken"] - 1)
+        assert less["out_of_memory"] or less["retries"]
+        assert process.held("step", "", 4, 0, peak["peak_allocated"] - 1)["out_of_memory"]
+
+
+@pytest.mark.releases
+@pytest.mark.parametrize("gpu", ["t4", "rtx3090", "rtx4090", "a100", "h100"])
+def test_a_sort_takes_the_code_that_the_wheel_has_for_the_card(built: Built, gpu: str, tmp_path: Path) -> None:
+    """The wheel has no code of its own for an RTX 4090 (sm_89), which runs that for sm_86. CUB asks which it is."""
+    workload = tmp_path / "sort.py"
+    workload.write_text(SORT)
+    with Process(built, find(gpu), workload) as process:
+        found = process.held("sort", "", None, 0)
+    assert not found["out_of_memory"]
+    assert found["peak_allocated"] >= 2 * 8 * 100_000
+
+
+@pytest.mark.releases
+def test_a_convolution_and_a_value_that_is_read_are_refused(built: Built, tmp_path: Path) -> None:
+    workload = tmp_path / "convolution.py"
+    workload.write_text(CONVOLUTION)
+    with Process(built, find("t4"), workload) as process:
+        with pytest.raises(
+            UserError, match=r"'convolution' cannot be counted on 2\.15\.0\. It asks cuDNN .* only a GPU"
+        ):
+            process.held("convolution", "", None, 0)
+        with pytest.raises(UserError, match="READS_BY_DESIGN"):
+            process.held("item", "", None, 0)

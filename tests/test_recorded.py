@@ -1,0 +1,224 @@
+"""Is the recorder a device like the others: asked for, recorded under a name that says so, told apart, and never timed?"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from contract.metrics import METRICS, RECORDED
+from contract.request import Request
+from torch_history.analysis.claims import HOLDS, Numbers, selection
+from torch_history.analysis.compare import choose_machine
+from torch_history.cli import main
+from torch_history.errors import UserError
+from torch_history.measuring.machine import describe
+from torch_history.reports import check
+from torch_history.reports.recorded import COUNTED, DIFFERS, FAILED, REFUSED, _families, _state, family
+from torch_history.store.details import add_details, read_details
+from torch_history.store.launches import Case
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TORCH_HISTORY_MACHINE", raising=False)
+    record = describe(Request(device="recorder"))
+    assert record["machine"] == "recorded-turing-sm75-no-kernel-ran"
+    assert (record["device"], record["card"], record["capability"]) == ("recorder", "turing", "sm_75")
+    assert "no kernel ran" in record["cpu"]
+    assert describe(Request(device="recorder", card="hopper"))["machine"] == "recorded-hopper-sm90-no-kernel-ran"
+
+
+def test_unknown_card_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UserError, match=r"no card 'voodoo' to pretend; there are turing, ampere, "):
+        describe(Request(device="recorder", card="voodoo"))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--device", "recorder", "--only", "times"], "no time: measure on cpu or cuda"),
+        (
+            ["--device", "recorder", "--budget", "5m"],
+            "--budget, --alongside and --installed mean nothing on the recorder",
+        ),
+        (["--device", "cpu", "--card", "hopper"], "add --device recorder"),
+        (["--device", "banana"], "'banana' is no device"),
+    ],
+)
+def test_what_the_recorder_cannot_answer_is_refused_in_a_sentence(
+    options: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    ended = CliRunner().invoke(main, ["run", "2.15.0", *options])
+    assert ended.exit_code == 1
+    assert sentence in " ".join(ended.output.split())
+
+
+def test_no_time_and_no_operator_is_a_metric_of_the_recorder() -> None:
+    counted = {name for name, metric in METRICS.items() if "recorder" in metric.devices}
+    assert not {name for name in counted if METRICS[name].kind == "times"}
+    assert "operators" not in counted
+    assert {*RECORDED, "peak_memory", "kernels", "host_syncs"} <= counted
+
+
+DETAIL: dict[str, Any] = {"kernels": {"a": 2, "b": 1}, "library_calls": {}, "copied": {}, "form": ["float32 [2]"]}
+
+
+def test_details_survive_their_file_and_a_launch_that_differs_is_marked(tmp_path: Path) -> None:
+    path = tmp_path / "v2.0.1-release-py3.11.recorded"
+    add_details(path, "one", {"q 'eager' 'small'": DETAIL})
+    add_details(path, "one", {"q 'eager' 'small'": DETAIL, "q 'other' 'small'": DETAIL})
+    assert read_details(path)["q 'eager' 'small'"] == {**DETAIL, "session": "one"}
+    add_details(path, "one", {"q 'eager' 'small'": {**DETAIL, "kernels": {"a": 1}}})
+    add_details(path, "one", {"q 'eager' 'small'": {**DETAIL, "kernels": {"a": 1}}})
+    found = read_details(path)
+    assert found["q 'eager' 'small'"]["differs"] is True
+    assert "differs" not in found["q 'other' 'small'"]
+    add_details(path, "two", {"q 'eager' 'small'": DETAIL})
+    assert "differs" not in read_details(path)["q 'eager' 'small'"]
+
+
+def test_damaged_details_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "v2.recorded"
+    path.write_text('{"names": [], "cases": {"q": {"kernels": [[3, 1]]}}}')
+    with pytest.raises(ValueError, match=r"v2\.recorded holds no details"):
+        read_details(path)
+    found = check.Found()
+    check._check_details(path, found)
+    assert ["holds no details" in problem for problem in found.problems] == [True]
+
+
+def test_case_is_counted_refused_failed_or_differs() -> None:
+    one, two = Case(("'eager'",), value=1), Case(("'eager'",), value=2)
+    assert _state([one, one], {})[0] == COUNTED
+    assert _state([one, two], {})[0] == DIFFERS
+    assert _state([one, one], {"differs": True})[0] == DIFFERS
+    assert _state([Case(("'eager'",), unavailable="no body")], {}) == (REFUSED, "no body")
+    assert _state([Case(("'eager'",), failed="out of memory")], {}) == (FAILED, "out of memory")
+
+
+def test_kernels_are_compared_without_what_every_compiler_changes() -> None:
+    old = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float>, at::detail::Array<char*, 3> >(int)"  # noqa: E501
+    new = (
+        "void at::native::vectorized_elementwise_kernel<8, at::native::MulFunctor<float>, std::array<char*, 3ul> >(int)"
+    )
+    assert family(old) == family(new)
+    assert family("fused_min_max_sub_cl_9870135744170595077") == "fused_min_max_sub_cl"
+    assert sum(_families({old: 2, new: 1}).values()) == 3
+
+
+def test_waits_decide_about_a_mask_where_there_is_no_time() -> None:
+    values = {
+        ("host_waits", variant, f"vector 1 % x {uses}"): {("s", 1): float(waits)}
+        for variant, waits_of in (("mask", {1: 1, 10: 10, 100: 100}), ("index_reused", {1: 1, 10: 1, 100: 1}))
+        for uses, waits in waits_of.items()
+    }
+    answer = selection(Numbers(values))
+    assert answer.word == HOLDS
+    assert "no kernel ran" in answer.sentence
+    assert "waits 10 to 100 times, an index that is made once 1 to 1" in answer.sentence
+
+
+def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path: Path) -> None:
+    for name, device in (("a", "cpu"), ("recorded", "recorder")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "machine.json").write_text(json.dumps({"machine": name, "device": device}))
+        (tmp_path / name / "v2.0.1-release-py3.11.jsonl").write_text("")
+    assert choose_machine(tmp_path, None, "elsewhere") == "a"
+    assert choose_machine(tmp_path, "recorded", "elsewhere") == "recorded"
+
+
+# --- a real release, through the command
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the suite in which one release was counted by the command, in two launches."""
+    suite = tmp_path_factory.mktemp("suite") / "suite"
+    left_out = shutil.ignore_patterns(".git", ".venv", "env", "results", "html", "__pycache__")
+    shutil.copytree(ROOT, suite, ignore=left_out)
+    surroundings = {**os.environ, "HOME": str(suite), "PYTHONPATH": str(suite)}
+    surroundings["CUDA_VISIBLE_DEVICES"] = "-1"
+    code = "from torch_history.cli import main; main()"
+    asked = ["run", "2.0.1", "--device", "recorder", "--rounds", "2", "--question", "intersection"]
+    asked += ["--question", "selection"]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *asked], cwd=suite, env=surroundings, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return suite
+
+
+def numbers(suite: Path) -> dict[tuple[str, ...], list[Any]]:
+    """(metric, variant, size) -> the numbers of all launches, or the reasons."""
+    (path,) = suite.glob("results/recorded-turing-sm75-no-kernel-ran/*.jsonl")
+    found: dict[tuple[str, ...], list[Any]] = {}
+    for line in path.read_text().splitlines():
+        launch = json.loads(line)
+        for case in launch["cases"]:
+            key = launch["benchmark"].rpartition("track_")[2], *(text.strip("'") for text in case["parameters"])
+            found.setdefault(key, []).append(case.get("value", case.get("unavailable", case.get("failed"))))
+    return found
+
+
+@pytest.mark.releases
+def test_a_session_on_the_recorder_counts_what_a_release_asks_of_cuda(counted: Path) -> None:
+    found = numbers(counted)
+    assert found["peak_memory", "eager", "small"] == [240_000_000] * 2
+    assert found["peak_memory", "scripted", "small"] == [60_000_000] * 2
+    assert found["kernels", "scripted", "small"] == [1] * 2
+    assert found["fusion_groups", "scripted", "small"] == [1] * 2
+    assert found["host_waits", "mask", "vector 1 % x 10"] == [10] * 2
+    assert found["host_waits", "index_reused", "vector 1 % x 10"] == [1] * 2
+    assert all("only the waits are known" in reason for reason in found["peak_memory", "mask", "vector 1 % x 10"])
+    assert not {metric for metric, *_ in found} & {"time", "forward_time", "operators"}
+
+
+@pytest.mark.releases
+def test_groups_whose_fall_back_ran_are_not_counted_as_fused(counted: Path) -> None:
+    """2.0.1 has a graph with a group for the stacked form, and launches the kernels of eager."""
+    found = numbers(counted)
+    assert found["fusion_groups", "stacked_scripted", "small"] == [0] * 2
+    assert found["kernels", "stacked_scripted", "small"] == [5] * 2
+
+
+KERNELS_DO_NOT_RUN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from benchmarks import common
+from measure import device
+from workloads import intersection
+arguments = intersection.inputs("small", "cuda", 1)
+intersection.check(arguments, torch.zeros(30_000, 500, device="cuda"))
+try:
+    common._check(intersection, arguments, torch.zeros(30_000, 500, device="cuda"), "cuda")
+except device.DeviceUnavailable as error:
+    print(error)
+"""
+
+
+@pytest.mark.releases
+def test_zeros_are_no_result_where_no_kernel_ran(counted: Path) -> None:
+    """The workload's own check fetches its inputs from the device, and compares zeros with zeros there."""
+    from recorder.build import build
+
+    environment = counted / "env" / "recorder" / "v2.0.1-py3.11"
+    ended = subprocess.run(
+        [str(environment / "bin" / "python"), "-c", KERNELS_DO_NOT_RUN, str(ROOT)],
+        env=build(environment).surroundings(),
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("kernels do not run on this GPU")

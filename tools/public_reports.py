@@ -1,0 +1,92 @@
+"""Does the recorder give the bytes that people measured on real GPUs? Runs the scripts of tests/public_reports.toml.
+
+    python -m tools.public_reports env/recorder/v2.0.1-py3.11 ...
+
+What the releases in these environments give is kept in docs/generated/public-reports.json, and the table in
+docs/recorder.md is written from that. Exit code 1 where a number is not the published one.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from recorder.build import Built, build
+from torch_history.store.files import write_atomically
+
+ROOT = Path(__file__).resolve().parents[1]
+REPORTS = ROOT / "tests" / "public_reports.toml"
+GIVEN = ROOT / "docs" / "generated" / "public-reports.json"
+PAGE = ROOT / "docs" / "recorder.md"
+BEGIN, END = "<!-- public reports: by `python -m tools.public_reports` -->", "<!-- end of public reports -->"
+
+
+def reports() -> list[dict[str, Any]]:
+    """The public reports, each with its script, its numbers and what was measured."""
+    return list(tomllib.loads(REPORTS.read_text(encoding="utf-8"))["report"])
+
+
+def given(built: Built, report: dict[str, Any]) -> list[int]:
+    """What the report's script prints on the recorder. Raises CalledProcessError where it fails."""
+    python = built.wheel.packages.parents[2] / "bin" / "python"
+    command = [str(python), "-W", "ignore", "-c", report["script"]]
+    ended = subprocess.run(command, env=built.surroundings(report["card"]), check=True, capture_output=True, text=True)
+    return [int(line) for line in ended.stdout.split()]
+
+
+def table(known: dict[str, dict[str, list[int]]]) -> str:
+    """Every report and what each release gives, as Markdown."""
+    lines = [
+        "| report | bytes | measured on a GPU | on the recorder, by release |",
+        "|---|---|---|---|",
+    ]
+    for report in reports():
+        by_numbers: dict[str, list[str]] = {}
+        for release, numbers in sorted(known.get(str(report["issue"]), {}).items(), key=lambda item: Version(item[0])):
+            by_numbers.setdefault(_bytes(numbers), []).append(release)
+        recorded = "; ".join(f"{numbers} ({', '.join(releases)})" for numbers, releases in by_numbers.items())
+        measured = "; ".join(
+            f"{_bytes(numbers)} ({release})" for release, numbers in report.get("measured", {}).items()
+        )
+        if "published" in report:
+            measured = f"{_bytes(report['published'])} (release not named)"
+        link = f"[#{report['issue']}]({report['source']})"
+        names = ", ".join(report["numbers"])
+        lines.append(f"| {link} | {names} | {measured}, on {report['measured_on']} | {recorded} |")
+    lines += [f"\n**#{report['issue']}.** {report['difference']}" for report in reports() if "difference" in report]
+    return "\n".join(lines)
+
+
+def _bytes(numbers: list[int]) -> str:
+    return ", ".join(f"{number:,}" for number in numbers)
+
+
+def main() -> None:
+    """Asks the environments that are named, and writes the table from all that is known."""
+    known = json.loads(GIVEN.read_text(encoding="utf-8")) if GIVEN.exists() else {}
+    wrong = []
+    for path in sys.argv[1:]:
+        built = build(Path(path).resolve())
+        release = Version(built.wheel.version).base_version
+        for report in reports():
+            numbers = given(built, report)
+            known.setdefault(str(report["issue"]), {})[release] = numbers
+            wanted = report.get("measured", {}).get(release, numbers)
+            if numbers != wanted:
+                wrong.append(f"#{report['issue']} on {release}: {_bytes(numbers)}, and a GPU gave {_bytes(wanted)}")
+        write_atomically(GIVEN, json.dumps(known, indent=1, sort_keys=True) + "\n")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    write_atomically(PAGE, f"{before}{BEGIN}\n{table(known)}\n{END}{after}")
+    print("\n".join(wrong) or "Every number that was measured on a GPU is given.")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

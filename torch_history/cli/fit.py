@@ -1,0 +1,125 @@
+"""The command `fit`: will an own workload still fit on a card after an upgrade? Counted, with no GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from . import suite as suites
+from .output import console, plain
+
+if TYPE_CHECKING:
+    from ..fitting.answer import Counted
+    from ..fitting.cards import Wanted
+    from ..releases.axis import Axis, Release
+
+GIGABYTES_EACH = 2.5
+MINUTES_EACH = 2
+MINUTES_TO_COUNT = 1
+MIB = 2**20
+
+
+@click.command()
+@click.argument("workload", type=click.Path(path_type=Path))
+@click.option("--gpu", default="", help="A known card (t4, rtx3090, a100, ...) or memory (24GB) [default: 16GB].")
+@click.option("--sm", default="", help="Compute capability of another card, such as 86.")
+@click.option("--memory", default="", help="Memory of another card in gigabytes, such as 12GB.")
+@click.option("--from", "first", default="", help="Release you come from [default: the one before the newest].")
+@click.option("--to", "last", default="", help="Release you go to [default: the newest].")
+@click.option(
+    "--releases", "ranges", multiple=True, help="More releases, or ranges (2.3.1..2.6.0); may be given again."
+)
+@click.option("--function", "only", multiple=True, help="Count only this function of the file; may be given again.")
+def fit(
+    workload: Path,
+    gpu: str,
+    sm: str,
+    memory: str,
+    first: str,
+    last: str,
+    ranges: tuple[str, ...],
+    only: tuple[str, ...],
+) -> None:
+    """Count the memory that WORKLOAD takes on a GPU on each release, and the largest batch that fits. Needs no GPU.
+
+    WORKLOAD is a file as for `run --workload` (docs/own-workload.md). Where `inputs` has a parameter `batch`, the
+    largest is looked for; else each of `sizes` is tried. No kernel runs, so nothing can be said of time, and what
+    only a GPU can tell is refused.
+    """
+    from ..fitting.answer import count, made
+    from ..fitting.cards import find
+    from ..measuring.subjects import OwnWorkload
+
+    workload = workload.resolve()
+    OwnWorkload.of(workload)
+    wanted = find(gpu or ("" if sm or memory else "16GB"), sm, memory)
+    found = suites.load()
+    out = console()
+    releases = _releases(found.axis, first, last, ranges)
+    root = found.env / "recorder"
+    out.print(plain(_cost(releases, root)))
+    counted = []
+    for release in releases:
+        built = made(release, root, lambda text: out.print(plain(text), style="dim"))
+        counted += count(built, wanted, workload, only, lambda text: out.print(plain(text), style="dim"))
+    out.print(plain(_answer(counted, wanted)))
+
+
+def _releases(axis: Axis, first: str, last: str, ranges: tuple[str, ...]) -> list[Release]:
+    """The two ends, and what else is named, in the axis's order. Raises UnknownRelease."""
+    newest = axis.find(last or "HEAD")
+    named = [axis.find(first or f"{newest.tag}^"), newest]
+    for text in ranges:
+        named += axis.select(text)
+    return sorted(set(named), key=lambda release: axis.position(release.tag))
+
+
+def _cost(releases: list[Release], root: Path) -> str:
+    missing = [release for release in releases if not any(root.glob(f"{release.tag}-py*/torch-history.json"))]
+    minutes = MINUTES_EACH * len(missing) + MINUTES_TO_COUNT * len(releases)
+    if not missing:
+        return f"{len(releases)} releases are installed; counting takes about {minutes} minutes."
+    return (
+        f"This installs {len(missing)} of {len(releases)} releases in {root}: about "
+        f"{GIGABYTES_EACH * len(missing):.0f} GB on disk, 1 GB each to download, about {minutes} minutes in all."
+    )
+
+
+def _answer(counted: list[Counted], wanted: Wanted) -> str:
+    """The answer as text: the peaks, the difference that the upgrade makes, and what fits."""
+    from ..fitting.answer import said_of, said_of_size
+
+    lines = ["", "Counted on the recorder: real releases, no kernel ran. Bytes are MiB.", f"Card: {wanted.title}"]
+    for variant in dict.fromkeys(each.variant for each in counted):
+        rows = [each for each in counted if each.variant == variant]
+        lines += ["", f"{variant}{f', {rows[0].at}' if rows[0].at else ''}"]
+        lines.append(f"  {'release':<10}{'peak allocated':>16}{'peak reserved':>16}")
+        for each in rows:
+            lines.append(f"  {each.release:<10}{each.allocated / MIB:>16,.1f}{each.reserved / MIB:>16,.1f}")
+        if len(rows) > 1:
+            lines.append(f"  {'difference':<10}{_change(rows, 'allocated'):>16}{_change(rows, 'reserved'):>16}")
+        lines += ["  largest batch:" if rows[0].batches else "  fits:"]
+        for each in rows:
+            if each.batches:
+                lines.append(f"  {each.release:<10}{said_of(each.batches)}")
+            lines += [
+                f"  {each.release:<10}{size or 'as it is'}: {said_of_size(tried)}" for size, tried in each.sizes.items()
+            ]
+    most = max(each.bound.most for each in counted)
+    lines += [
+        "",
+        "Not counted: CUDA's context, the code of kernels and what cuBLAS takes for itself, assumed to be "
+        f"{counted[0].bound.least} to {most // MIB:,} MiB; where that decides, the answer is CAN'T TELL. Three calls were "
+        "counted: inputs of other shapes later may fragment what is cached, which takes more.",
+    ]
+    return "\n".join(lines)
+
+
+def _change(rows: list[Counted], what: str) -> str:
+    before, after = getattr(rows[0], what), getattr(rows[-1], what)
+    return f"{(after - before) / MIB:+,.1f} ({(after - before) / before:+.1%})" if before else "-"
+
+
+COMMANDS = (fit,)

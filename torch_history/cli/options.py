@@ -1,0 +1,25 @@
+"""Options that several commands have, and options that had another name."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import click
+
+
+class Renamed(click.Option):
+    """An option shown by its first name alone; the others are former names, which still work."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        shown = copy.copy(self)
+        shown.opts = self.opts[:1]
+        return super(Renamed, shown).get_help_record(ctx)
+
+
+def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    """The name of a lane as results/ has it: `3.9` is `release-py3.9`, anything else is a name already."""
+    return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value
+
+
+LANE_HELP = "A Python version, or a lane as results/ names it, such as installed-py3.12."

@@ -1,0 +1,108 @@
+"""What fits on which release? The question asked of each release, and its answer in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from recorder import Refused
+from recorder.build import Built, build
+from recorder.environments import create, python_for
+
+from ..errors import UserError
+from ..releases.axis import Release
+from .bound import Bound
+from .cards import Wanted
+from .counted import UNLIMITED, Process
+from .search import Largest, Outcome, Try, largest
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One function of the workload on one release. `at`: the size or batch of `allocated` and `reserved`, peaks in
+    bytes where the card never runs out. `batches`: what fits by batch, None where the file has no parameter `batch`.
+    `sizes`: what fits by size, in the file's order."""
+
+    release: str
+    variant: str
+    at: str
+    allocated: int
+    reserved: int
+    bound: Bound
+    batches: Largest | None
+    sizes: dict[str, Try]
+
+
+def made(release: Release, root: Path, say: Callable[[str], None]) -> Built:
+    """The recorder of a release in `root`, installed where it is not there. Raises UserError where that cannot be done."""
+    try:
+        python = python_for(release)
+        folder = root / f"{release.tag}-py{python}"
+        say(f"{release.tag}: environment {folder}")
+        return build(create(release, python, folder))
+    except Refused as refused:
+        raise UserError(str(refused)) from refused
+
+
+def count(
+    built: Built, wanted: Wanted, workload: Path, only: tuple[str, ...], say: Callable[[str], None]
+) -> list[Counted]:
+    """Counts every function of the workload, or `only` those. Raises UserError where one cannot be counted."""
+    with Process(built, wanted, workload) as process:
+        variants = process.offer["variants"]
+        unknown = sorted(set(only) - set(variants))
+        if unknown:
+            raise UserError(f"{workload.name} has no function '{unknown[0]}'. It has {', '.join(variants)}.")
+        return [_count(process, wanted, variant, say) for variant in variants if not only or variant in only]
+
+
+def _count(process: Process, wanted: Wanted, variant: str, say: Callable[[str], None]) -> Counted:
+    sizes, batch = process.offer["sizes"], process.offer["batch"]
+    whole = process.held(variant, sizes[0], batch, 0, UNLIMITED)
+
+    def attempt(of: int) -> Try:
+        tried = process.attempt(variant, sizes[0], of)
+        say(f"{process.version}, {variant}, batch {of}: {tried.outcome.value}")
+        return tried
+
+    def attempt_size(size: str) -> Try:
+        tried = process.attempt(variant, size, batch)
+        say(f"{process.version}, {variant}, size {size or 'of the file'}: {tried.outcome.value}")
+        return tried
+
+    by_batch = (
+        None
+        if batch is None
+        else largest(attempt, batch, wanted.memory - process.bound.most, wanted.memory - process.bound.least)
+    )
+    return Counted(
+        release=process.version,
+        variant=variant,
+        at=f"batch {batch}" if batch else sizes[0],
+        allocated=whole["peak_allocated"],
+        reserved=whole["peak_reserved"],
+        bound=process.bound,
+        batches=by_batch,
+        sizes={} if by_batch else {size: attempt_size(size) for size in sizes},
+    )
+
+
+def said_of(found: Largest) -> str:
+    """Which batches fit, in a sentence."""
+    tries = f"{len(found.tries)} tries"
+    if not found.orderly:
+        return f"CAN'T TELL: a batch of {found.too_much} does not fit and one of {found.fits} does ({tries})"
+    fits = f"{found.fits} fits" if found.fits else "none fits surely"
+    smaller = [f"{batch:,}" for batch in found.unclear if batch < found.fits]
+    fits += f" (of the smaller ones, CAN'T TELL for {', '.join(smaller)})" if smaller else ""
+    above = found.fits + 1
+    if found.too_much is None:
+        return f"{fits}; CAN'T TELL from {above} on ({tries})"
+    if found.too_much == above:
+        return f"{fits}, {above} does not ({tries})"
+    return f"{fits}; CAN'T TELL for {above} to {found.too_much - 1}; {found.too_much} does not fit ({tries})"
+
+
+def said_of_size(tried: Try) -> str:
+    return tried.outcome.value if tried.outcome is not Outcome.TOO_MUCH else "does NOT fit"

@@ -1,0 +1,51 @@
+"""What does a case ask of a GPU, by name? Kernels, library calls and copies beside the numbers that the recorder counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .files import read_object, write_atomically
+
+DETAILS = ".recorded"
+"""Ending of the file beside a release's launches. It holds `names`, a list, and `cases`: question, variant and size ->
+`session`, `kernels` (pairs of a name's place in the list and how often it was launched), `library_calls`, `copied`, `form`,
+and `differs` where two launches of one session had not the same."""
+
+
+def add_details(path: Path, session: str, details: Mapping[str, Mapping[str, Any]]) -> None:
+    """Puts the details of cases into the file of a release. Raises ValueError where that file is damaged."""
+    cases = {**read_details(path)}
+    for case, found in details.items():
+        before = cases.get(case, {})
+        same = all(before.get(name) == found[name] for name in found)
+        differs = before.get("session") == session and (not same or before.get("differs", False))
+        cases[case] = {**found, "session": session, **({"differs": True} if differs else {})}
+    names = sorted({name for found in cases.values() for name in found["kernels"]})
+    place = {name: index for index, name in enumerate(names)}
+    stored = {
+        case: {**found, "kernels": [[place[name], count] for name, count in found["kernels"].items()]}
+        for case, found in sorted(cases.items())
+    }
+    lines = [f"{json.dumps(case)}: {json.dumps(found, sort_keys=True)}" for case, found in stored.items()]
+    listed = ",\n".join(json.dumps(name) for name in names)
+    body = ",\n".join(lines)
+    write_atomically(path, f'{{"names": [\n{listed}\n], "cases": {{\n{body}\n}}}}\n')
+
+
+def read_details(path: Path) -> dict[str, dict[str, Any]]:
+    """Question, variant and size -> its details, `kernels` by name; empty where there is no file. Raises ValueError where it
+    is damaged."""
+    if not path.exists():
+        return {}
+    stored = read_object(path)
+    try:
+        names = stored["names"]
+        return {
+            case: {**found, "kernels": {names[place]: count for place, count in found["kernels"]}}
+            for case, found in stored["cases"].items()
+        }
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} holds no details of counted cases") from error
