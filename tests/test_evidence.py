@@ -222,7 +222,7 @@ def test_largest_stored_changes_are_chosen() -> None:
     [
         (["2.0.1", "2.0.1"], "v2.0.1 was named twice: name two releases."),
         (["2.0.1", "9.9.9"], "9.9.9"),
-        (["2.0.1", "2.15.0", "--budget", "soon"], "'soon' is no length of time"),
+        (["2.0.1", "2.15.0", "--budget", "soon"], "'soon' is not a duration"),
     ],
 )
 def test_explain_refuses_in_a_sentence(arguments: list[str], sentence: str) -> None:
@@ -246,10 +246,10 @@ def rise(benchmark: str, ratio: float) -> Change:
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({}, "1 time rose; `torch-history explain v2.13.0 v2.14.0 --most 1` says why in about 4 minutes."),
+        ({}, "1 time rose. `torch-history explain v2.13.0 v2.14.0 --most 1` looks for the cause and takes about 4 minutes."),
         (
             {"lane": "3.9", "workload": Path("my file.py")},
-            "1 time rose; `torch-history explain --lane 3.9 --workload 'my file.py' v2.13.0 v2.14.0 --most 1` says why "
+            "1 time rose. `torch-history explain --lane 3.9 --workload 'my file.py' v2.13.0 v2.14.0 --most 1` says why "
             "in about 4 minutes.",
         ),
         ({"interpreter": "python3"}, ""),

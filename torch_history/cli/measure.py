@@ -195,7 +195,7 @@ def _sessions(
             found = said.find(Path(conf.results_dir), session.machine.machine, plan.environment, old, new, questions)
             out.print(f"\n[bold]{old} -> {new}[/bold]")
             click.echo(said.text(found, everything=own is not None))
-            if hint := explainable(found, asked):
+            if request.device == "cpu" and (hint := explainable(found, asked)):
                 click.echo(hint)
         if asked.removes and group is not groups[-1]:
             environments.prune(environment.root, plan.releases[:-1].__contains__)
@@ -203,8 +203,8 @@ def _sessions(
 
 
 def explainable(found: said.Comparison, asked: Asked) -> str:
-    """What to ask for the causes of the times that rose, and how long that takes; empty where none did, or none can be
-    asked for."""
+    """What to ask for the causes of the times that rose on a CPU, and how long that takes; empty where none did, or none can
+    be asked for."""
     rose = [
         change
         for change in found.changed
@@ -216,7 +216,7 @@ def explainable(found: said.Comparison, asked: Asked) -> str:
     own = f" --workload {shlex.quote(str(asked.workload))}" if asked.workload else ""
     command = f"torch-history explain{lane}{own} {found.old} {found.new} --most {len(rose)}"
     return (
-        f"{len(rose)} time{'s' if len(rose) > 1 else ''} rose; `{command}` says why in about "
+        f"{len(rose)} time{'s' if len(rose) > 1 else ''} rose. `{command}` looks for the cause and takes about "
         f"{MINUTES * len(rose)} minutes."
     )
 
