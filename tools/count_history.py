@@ -31,9 +31,6 @@ OTHERS = ("batching", "selection", "warm_up")
 ROUNDS = 2
 """Counts do not vary; the second round shows it."""
 
-EVERYWHERE = ("host_waits", "peak_allocated", "copies")
-"""Metrics of every question that is counted on the recorder."""
-
 FREE_GIB = 12
 """Disk that is left to others: a release takes about 3 GiB while it is counted."""
 
@@ -45,14 +42,14 @@ def lanes_of(axis: Axis) -> list[tuple[str, Release]]:
 
 
 def is_counted(machine: str, release: Release, lane: str, questions: tuple[str, ...]) -> bool:
-    """Whether each number of these questions that the sources here count is stored of ROUNDS rounds of one session."""
-    seen: dict[tuple[str, str], set[int]] = defaultdict(set)
+    """Whether one session that reached its last round stored these questions, as the sources here count them."""
+    seen: dict[str, set[str]] = defaultdict(set)
+    finished = set()
     for launch in read_launches(ROOT / "results", machine, f"release-py{lane}", questions):
         if launch.release == release.tag and launch.version == versions(ROOT).get(launch.benchmark):
-            seen[launch.benchmark, launch.session].add(launch.round)
-    finished = {benchmark for (benchmark, _), rounds in seen.items() if len(rounds) >= ROUNDS}
-    wanted = (name for name in versions(ROOT) if name.partition(".")[0] in questions)
-    return all(name in finished for name in wanted if name.partition(".track_")[2] in EVERYWHERE)
+            seen[launch.session].add(launch.benchmark.partition(".")[0])
+            finished |= {launch.session} if launch.round == ROUNDS else set()
+    return any(seen[session] == set(questions) for session in finished)
 
 
 def count(release: Release, lane: str, card: str, questions: tuple[str, ...], sizes: tuple[str, ...]) -> int:
