@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[1]
 MEMORY = ("intersection", "saved_tensors")
 OTHERS = ("batching", "selection", "warm_up")
 
-ROUNDS = 2
-"""Counts do not vary; the second round shows it."""
+ANY = ".track_host_waits"
+"""A number that every case has."""
 
 FREE_GIB = 12
 """Disk that is left to others: a release takes about 3 GiB while it is counted."""
@@ -42,20 +42,20 @@ def lanes_of(axis: Axis) -> list[tuple[str, Release]]:
 
 
 def is_counted(machine: str, release: Release, lane: str, questions: tuple[str, ...]) -> bool:
-    """Whether one session that reached its last round stored these questions, as the sources here count them."""
-    seen: dict[str, set[str]] = defaultdict(set)
-    finished = set()
-    for launch in read_launches(ROOT / "results", machine, f"release-py{lane}", questions):
-        if launch.release == release.tag and launch.version == versions(ROOT).get(launch.benchmark):
-            seen[launch.session].add(launch.benchmark.partition(".")[0])
-            finished |= {launch.session} if launch.round == ROUNDS else set()
-    return any(seen[session] == set(questions) for session in finished)
+    """Whether each case of these questions that is stored of any release is stored of this one, as the sources here count."""
+    seen: dict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
+    for launch in read_launches(ROOT / "results", machine, questions=questions):
+        if launch.benchmark.endswith(ANY) and launch.version == versions(ROOT).get(launch.benchmark):
+            cases = {(launch.benchmark, *case.parameters) for case in launch.cases}
+            seen[launch.release, launch.environment] |= cases
+    mine = seen[release.tag, f"release-py{lane}"]
+    return {case[0].partition(".")[0] for case in mine} == set(questions) and mine == set.union(*seen.values())
 
 
 def count(release: Release, lane: str, card: str, questions: tuple[str, ...], sizes: tuple[str, ...]) -> int:
-    """Counts some questions on one release in two launches, and says how the command ended."""
+    """Counts some questions on one release in one launch, and says how the command ended."""
     command = [str(Path(sys.executable).with_name("torch-history")), "run", release.tag]
-    command += ["--lane", lane, "--device", "recorder", "--rounds", str(ROUNDS), *(["--card", card] if card else [])]
+    command += ["--lane", lane, "--device", "recorder", "--rounds", "1", *(["--card", card] if card else [])]
     command += [f"--question={question}" for question in questions] + [f"--size={size}" for size in sizes]
     print(f"{release.tag} {' '.join(questions)} {' '.join(sizes)}", flush=True)
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL).returncode
