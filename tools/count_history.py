@@ -42,7 +42,7 @@ def lanes_of(axis: Axis) -> list[tuple[str, Release]]:
 
 
 def is_counted(machine: str, release: Release, lane: str, questions: tuple[str, ...]) -> bool:
-    """Whether each case of these questions that is stored of any release is stored of this one, as the sources here count."""
+    """Whether each case of these questions that is stored of any release is stored of this one, by the sources here."""
     seen: dict[tuple[str, str], set[tuple[str, ...]]] = defaultdict(set)
     for launch in read_launches(ROOT / "results", machine, questions=questions):
         if launch.benchmark.endswith(ANY) and launch.version == versions(ROOT).get(launch.benchmark):
