@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,10 @@ from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
 from ..store.machines import RECORD
 
 LISTED = "benchmarks.json"
+NOTES = "NOTES.md"
+EXCLUSIONS = "exclusions.jsonl"
+EXCLUDED = {"machine", "session", "benchmark", "releases", "launches", "rule", "reason", "commit"}
+"""What each line of EXCLUSIONS says at least."""
 CALIBRATION = "calibration"
 CERTIFICATES = "certificates"
 """The folder of what `torch-history certify` writes, which is no machine's."""
@@ -58,11 +63,25 @@ def check(results: Path, axis: Axis) -> Found:
                 found.say(path, why)
         elif path.name == LISTED:
             _add_listed(path, known, found)
-        elif ".damaged-" not in path.name:
+        elif path.name == EXCLUSIONS:
+            _check_exclusions(path, found)
+        elif path.name != NOTES and ".damaged-" not in path.name:
             found.say(path, "it is no file of results")
     for folder in sorted(path for path in results.iterdir() if _of_machine(path)):
         _check_machine(folder, axis, known, found)
     return found
+
+
+def _check_exclusions(path: Path, found: Found) -> None:
+    """Each line says of which launches, how many, and why they were excluded."""
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        try:
+            excluded = json.loads(line)
+        except ValueError as error:
+            found.say(path, error, number)
+            continue
+        if not isinstance(excluded, dict) or not excluded.keys() >= EXCLUDED:
+            found.say(path, f"an exclusion has the keys {', '.join(sorted(EXCLUDED))}", number)
 
 
 def _check_details(path: Path, found: Found) -> None:
