@@ -946,8 +946,10 @@ def test_rounds_beyond_those_of_the_question_are_looks() -> None:
         ]
         for name, of in rounds.items()
     }
-    looks = verdicts.looks_of(used, OLD, NEW)
-    assert {one.parameters[0]: of for one, of in looks.items()} == {"first": 1, "second": 1, "again": 3}
+    together = {one: verdicts.rounds_of_both(seen, OLD, NEW) for one, seen in used.items()}
+    assert {one.parameters[0]: of for one, of in together.items()} == rounds
+    found = verdicts.looked_at(dict.fromkeys(used, verdicts.Evidence(0.1, 0.02, 8.0)), together)
+    assert {one.parameters[0]: of.looks for one, of in found.items()} == {"first": 1, "second": 1, "again": 3}
     once, thrice = (verdicts.Evidence(0.1, 0.02, 8.0, looks=of) for of in (1, 3))
     assert once.p_value == pytest.approx(2 * stats.t.sf(5.0, 8))
     assert thrice.p_value == pytest.approx(12 * once.p_value)

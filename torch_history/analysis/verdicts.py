@@ -329,8 +329,7 @@ def compare_history(found: History, old: str, new: str) -> list[Change]:
     used = {series: comparable(of, old, new) for series, of in found.items() if series.varies}
     estimates = {series: estimate(seen, old, new) for series, seen in used.items() if seen}
     evidence = weigh({series: said for series, said in estimates.items() if said.freedom})
-    looks = looks_of({series: used[series] for series in evidence}, old, new)
-    evidence = {series: replace(said, looks=looks[series]) for series, said in evidence.items()}
+    evidence = looked_at(evidence, {series: rounds_of_both(used[series], old, new) for series in evidence})
     error_rate = error_rate_of_each(evidence.values())
     changes = [
         _timed(series, used[series], old, new, estimates[series].shift, evidence.get(series), error_rate)
@@ -341,19 +340,21 @@ def compare_history(found: History, old: str, new: str) -> list[Change]:
     return sorted(changes, key=lambda change: RANK[change.verdict.kind])
 
 
-def looks_of(used: Mapping[Series, Sequence[Observation]], old: str, new: str) -> dict[Series, int]:
-    """How often each series was looked at: once after the rounds that all series of its question have, and again after each
-    round that it has beyond them. A session measures everything at first, and then what is undecided."""
-    rounds = {
-        series: len(
-            {one.block for one in seen if one.release == old} & {one.block for one in seen if one.release == new}
-        )
-        for series, seen in used.items()
-    }
+def looked_at(evidence: Mapping[Series, Evidence], rounds: Mapping[Series, int]) -> dict[Series, Evidence]:
+    """`evidence` with how often each series was looked at: once after the rounds that all series of its question have, and
+    again after each round that it has beyond them. A session measures everything at first, and then what is undecided.
+    `rounds` are those that measured both releases."""
     least: dict[str, int] = {}
-    for series, count in rounds.items():
-        least[series.question] = min(count, least.get(series.question, count))
-    return {series: 1 + count - least[series.question] for series, count in rounds.items()}
+    for series in evidence:
+        least[series.question] = min(rounds[series], least.get(series.question, rounds[series]))
+    return {
+        series: replace(said, looks=1 + rounds[series] - least[series.question]) for series, said in evidence.items()
+    }
+
+
+def rounds_of_both(seen: Sequence[Observation], old: str, new: str) -> int:
+    """How many rounds measured both releases."""
+    return len({one.block for one in seen if one.release == old} & {one.block for one in seen if one.release == new})
 
 
 Block = tuple[str, int]
