@@ -558,6 +558,7 @@ def test_gpu_is_found_by_the_drivers_files(system: Path, file: str) -> None:
     (system / file).mkdir(parents=True)
     assert device.gpu_present()
     assert device.name() == "cuda"
+    assert not device.is_cpu()
 
 
 def test_driver_without_a_gpu_is_no_gpu(system: Path) -> None:
@@ -573,12 +574,14 @@ def test_device_that_is_asked_for_is_preferred(
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", asked)
     monkeypatch.setattr(device, "gpu_present", lambda: present)
     assert device.name() == asked
+    assert device.is_cpu() is (asked == "cpu")
 
 
 def test_device_of_no_kind_is_refused_in_a_sentence(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", "tpu")
     with pytest.raises(device.DeviceUnavailable, match=r"'tpu' is no device.*'cpu' or 'cuda'"):
         device.name()
+    assert not device.is_cpu()
 
 
 @pytest.mark.parametrize(
