@@ -257,7 +257,7 @@ def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Comm
     assert "v2.0.1 -> v2.15.0" in answer.stdout
     assert "intersection peak memory, scripted small: HUNGRIER by a factor of 4" in answer.stdout
     again = command("torch-history", *arguments)
-    assert "has measured this already" in again.stdout
+    assert "has already measured this" in again.stdout
 
 
 def test_a_file_of_ones_own_is_measured_over_releases_and_kept_out_of_the_repository(
