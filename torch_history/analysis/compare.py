@@ -151,7 +151,7 @@ def find(
     if {launch.release for launch in theirs} != {old, new} or {_question(launch) for launch in theirs} < {*wanted[0]}:
         _refuse_unknown(results_dir, machine, environment, (old, new), wanted[0])
     _one_of(wanted[1], {_metric(launch) for launch in theirs}, "metric", f"in {old} and {new}")
-    asked = [launch for launch in stored if _metric(launch) in wanted[1] or not metrics]
+    asked = [launch for launch in stored if not metrics or _metric(launch) in wanted[1]]
     facts = {tag: read_environment(results_dir, machine, tag, environment) for tag in (old, new)}
     beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
     device, known = _device(results_dir, machine), evidence(results_dir, machine)
