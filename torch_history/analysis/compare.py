@@ -485,8 +485,8 @@ def summary(comparison: Comparison) -> list[str]:
             f"{len(single)} times have a single launch of one release, which is no evidence. "
             f"Measure more: `torch-history run {lane}--rounds 5 {comparison.old} {comparison.new}`."
         )
-    if comparison.replicated:
-        tally_of = Counter(found.standing for found in comparison.replicated.values())
+    tally_of = Counter(found.standing for found in comparison.replicated.values())
+    if tally_of.keys() - {Standing.NOT_TESTABLE}:
         said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
         lines.append(f"Of the changed times, held against the wheels of other lanes: {said}.")
     if comparison.one_sided:
