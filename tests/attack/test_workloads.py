@@ -17,7 +17,7 @@ from .tally import Attacks
 
 pytestmark = pytest.mark.releases
 
-SECONDS = 8
+SECONDS = 4
 """After which a case is ended here; five minutes otherwise."""
 
 MISBEHAVING = """
@@ -76,7 +76,7 @@ functions = {
 """
 
 REASONS = {
-    "endless": r"timed out \(timeout 8",
+    "endless": r"timed out \(timeout 4",
     "hungry": r"allocate|memory|signal 9",
     "forks": r"exit status 7",
     "loud": r"exit status 9",
