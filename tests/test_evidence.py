@@ -248,12 +248,12 @@ def rise(benchmark: str, ratio: float) -> Change:
     [
         (
             {},
-            "1 time rose. `torch-history explain v2.13.0 v2.14.0 --most 1` looks for the cause and takes about 4 minutes.",
+            "1 time rose. `torch-history explain v2.13.0 v2.14.0 --most 1` looks for the cause and takes about 8 minutes.",
         ),
         (
             {"lane": "3.9", "workload": Path("my file.py")},
             "1 time rose. `torch-history explain --lane 3.9 --workload 'my file.py' v2.13.0 v2.14.0 --most 1` looks for the "
-            "cause and takes about 4 minutes.",
+            "cause and takes about 8 minutes.",
         ),
         ({"interpreter": "python3"}, ""),
     ],

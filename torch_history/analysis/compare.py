@@ -274,9 +274,6 @@ def _place(change: Change) -> tuple[int, bool, float]:
 
 # --- sentences
 
-POSSIBLE_CAUSE = "Possible cause: "
-"""Begins the sentence that names what else differs between two environments: evidence that is weaker than `because`."""
-
 
 def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
     """`selection time, mask rows: SLOWER by 9 % (7 to 11 %), because the number of operators went from 1 to 9.` What is
@@ -301,9 +298,7 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
     else:
         said += f", {numbers}"
     said = " ".join(said.split()).rstrip(".")
-    certain, is_possible, facts = because.partition("perhaps because ")
-    said += f", {certain.rstrip(': ')}" if certain else ""
-    return f"{said}. {POSSIBLE_CAUSE}{facts}." if is_possible else f"{said}."
+    return f"{said}, {because}." if because else f"{said}."
 
 
 def _of_builds(change: Change) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from asv.machine import Machine
 from asv.repo import get_repo
 from rich.console import Console
 
@@ -19,6 +20,7 @@ from ..explaining import issue as issues
 from ..explaining.launching import Side
 from ..measuring.locks import alone
 from ..measuring.machine import describe
+from ..measuring.machine_records import use
 from ..measuring.subjects import OwnWorkload
 from ..releases import environments
 from ..scratch import temporary_files
@@ -103,6 +105,8 @@ def _one(
             seconds,
             version,
         )
+    use(describe())
+    Machine.load(machine_name=None, interactive=False).save(str(results))
     return evidence, causes.write(results, machine, evidence)
 
 

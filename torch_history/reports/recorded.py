@@ -57,8 +57,19 @@ def document(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: A
             of_lane = {series: of for series, of in found.items() if series.environment == environment}
             tags = sorted({tag for of in of_lane.values() for tag in of if tag in axis}, key=axis.position)
             details = {tag: read_details(results / machine / f"{tag}-{environment}{DETAILS}") for tag in tags}
-            parts += [f"\n### {environment}\n", _coverage(of_lane, details, tags), _changes(of_lane, details, tags)]
+            parts += [
+                f"\n### {environment}\n",
+                _not_counted(axis, tags),
+                _coverage(of_lane, details, tags),
+                _changes(of_lane, details, tags),
+            ]
     return "".join(parts)
+
+
+def _not_counted(axis: Axis, tags: Sequence[str]) -> str:
+    """Which releases of the axis this lane lacks, as a sentence; empty where it has all."""
+    missing = [release.tag for release in axis.releases if release.tag not in tags]
+    return f"\nNot counted yet: {', '.join(missing)}.\n" if missing else ""
 
 
 def _coverage(found: History, details: Mapping[str, Mapping[str, Any]], tags: Sequence[str]) -> str:

@@ -290,7 +290,7 @@ def _atom(feed: Feed, of_machine: Sequence[tuple[Lane, Mapping[str, Any]]], axis
         benchmark, *parameters = (part.strip("'") for part in series)
         keys = {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
         address = urlencode({"lane": lane.id, **keys, "release": step["new"]})
-        _add(entry, "title", step["sentence"].partition(", because")[0].partition(f". {compare.POSSIBLE_CAUSE}")[0])
+        _add(entry, "title", step["sentence"].partition(", because")[0])
         _add(entry, "id", _urn(lane.id, *keys.values(), step["kind"], step["old"], step["new"], step["verdict"]))
         _add(entry, "updated", f"{date}T00:00:00Z")
         _add(entry, "link", rel="alternate", href=f"{base}series.html#{address}")

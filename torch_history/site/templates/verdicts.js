@@ -605,9 +605,7 @@
         } else {
             text += series.unit === "bytes" && ratio > 0 ? ` ${by(ratio)}, ${numbers}` : `, ${numbers}`;
         }
-        const [certain, facts] = why.split("perhaps because ");
-        const known = `${inOneLine(text).replace(/\.+$/, "")}${certain ? `, ${certain.replace(/[: ]+$/, "")}` : ""}.`;
-        return facts ? `${known} ${constants().compare.POSSIBLE_CAUSE}${facts}.` : known;
+        return `${inOneLine(text).replace(/\.+$/, "")}${why ? `, ${why}` : ""}.`;
     };
 
     const isFactor = (ratio) => !(1 / constants().compare.FOLD < ratio && ratio < constants().compare.FOLD);
