@@ -105,7 +105,7 @@
     // --- verdicts.py: what launches say of log(new / old)
 
     const bounded = (logarithm) => Math.exp(clip(logarithm, Math.log(constants().verdicts.BOUND)));
-    const penalty = (looks) => (looks === 1 ? 1 : looks * (looks - 1) / constants().verdicts.LATE_SHARE);
+    const penalty = (looks) => (looks === 1 ? 1 : looks / constants().verdicts.LATE_SHARE);
     const chanceOf = ({shift, error, freedom, looks}) =>
         Math.min(1, student(Math.abs(shift) / error, freedom) * penalty(looks));
     const isBeyond = ({shift, margin}) => Math.abs(shift) > Math.log1p(margin);
