@@ -32,6 +32,9 @@ PATIENCE = 5.0
 MOST_EVENTS = 20_000
 """Events of the profiler that are looked at together: some releases take seconds for a table of more."""
 
+SAMPLING_SECONDS = 0.0007
+"""Between two looks at Python's functions: a look takes some millionths of a second."""
+
 PERF_HERTZ = 2_999
 """Samples a second: no divisor of the scheduler's own rate, so that the two do not keep step."""
 
@@ -112,8 +115,10 @@ def _profiled(call: Callable[[], object], calls: int) -> tuple:
     return list(profiler.function_events or []), taken
 
 
-def by_function(call: Callable[[], object], length: float) -> dict:
-    """Functions by Python's own profiler, those written in C included: as `by_operator`."""
+def by_function(call: Callable[[], object], length: float, sampled: float) -> dict:
+    """Functions by Python's own profiler, those written in C included: as `by_operator`. It makes Python's code slow, so
+    `samples` says the same of `sampled` seconds of calls that are interrupted now and then: name -> seconds a call, where
+    the time of what is written in C is its caller's."""
     calls = calls_within(call, length)
     plain = _block(call, calls)[1]
     profiler = cProfile.Profile()
@@ -127,7 +132,31 @@ def by_function(call: Callable[[], object], length: float) -> dict:
         row = rows.setdefault(_function(path, name), [0.0, 0.0])
         row[0] += own / calls
         row[1] += count / calls
-    return {"seconds": taken / calls, "cpu": cpu / calls, "plain": plain / calls, "rows": rows}
+    found = {"seconds": taken / calls, "cpu": cpu / calls, "plain": plain / calls, "rows": rows}
+    return {**found, "samples": _sampled(call, sampled)}
+
+
+def _sampled(call: Callable[[], object], length: float) -> dict:
+    """Name of a function -> seconds a call in it, by an alarm every SAMPLING_SECONDS."""
+    seen: dict = {}
+
+    def look(number: int, frame: Any) -> None:
+        if frame is not None and frame.f_code.co_filename != __file__:
+            name = _function(frame.f_code.co_filename, frame.f_code.co_name)
+            seen[name] = seen.get(name, 0) + 1
+
+    before = signal.signal(signal.SIGALRM, look)
+    calls, goes_on, began = 0, _for_so_long(length), time.perf_counter()
+    signal.setitimer(signal.ITIMER_REAL, SAMPLING_SECONDS, SAMPLING_SECONDS)
+    try:
+        while goes_on():
+            call()
+            calls += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    each = (time.perf_counter() - began) / calls / max(1, sum(seen.values()))
+    return {name: count * each for name, count in seen.items()}
 
 
 def _function(path: str, name: str) -> str:

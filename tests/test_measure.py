@@ -26,7 +26,7 @@ try:
 except ImportError as _error:
     pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
 
-from measure import clock, device, facts, profile
+from measure import clock, device, explain, facts, profile
 from workloads import Unavailable, WrongResult, compilers, intersection
 
 UNCOMPILED = sorted(set(intersection.variants) - {"compiled"})
@@ -716,3 +716,13 @@ def test_environment_says_where_its_packages_came_from(tmp_path: Path, monkeypat
 def test_environment_shows_what_reconfigures_the_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     assert facts.environment()["allocator"]["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
+
+
+def test_loop_in_python_is_found_although_the_profiler_of_functions_makes_it_slow() -> None:
+    """A sampled function holds the time of the code in C that it calls."""
+    names: dict[str, Any] = {}
+    spin = "def spin():\n    total = 0\n    for i in range(3000):\n        total += i\n"
+    exec(compile(spin, "/x/site-packages/torch/spin.py", "exec"), names)
+    found = explain.by_function(lambda: (names["spin"](), sum(range(3000))), 0.02, 0.4)["samples"]
+    assert found["torch/spin.py spin"] > 0.5 * sum(found.values())
+    assert sum(found.values()) > 2e-5

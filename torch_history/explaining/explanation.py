@@ -31,7 +31,7 @@ LOOKING_TURNS = 3
 LEVER_TURNS, MORE_TURNS = 2, 3
 """Launches of each release under a lever of its own process, and more where these cannot tell."""
 
-TIMING_SECONDS, PROFILING_SECONDS, PERF_SECONDS = 0.3, 0.15, 0.7
+TIMING_SECONDS, PROFILING_SECONDS, SAMPLED_SECONDS, PERF_SECONDS = 0.3, 0.15, 0.5, 0.7
 
 SAME_CLOCK = 0.05
 """Where a call's wall time and processor time are this close in some turn, the processor's is taken in all: what others do
@@ -168,7 +168,8 @@ class Explanation:
         recorded = self._scratch / "perf.data"
         recorded.unlink(missing_ok=True)
         for kind, do in (("operator", "operators"), ("function", "functions")):
-            self._keep_profile(kind, number, launch.ask({"do": do, "seconds": PROFILING_SECONDS}))
+            step = {"do": do, "seconds": PROFILING_SECONDS, "sampled": SAMPLED_SECONDS}
+            self._keep_profile(kind, number, launch.ask(step))
         answer = launch.ask({"do": "symbols", "seconds": PERF_SECONDS, "file": str(recorded)})
         self._keep_perf(number, answer, recorded)
 
@@ -199,6 +200,10 @@ class Explanation:
             times = max(places.inflation(side) for side in answers)
             old_level, new_level = found.base.levels
             if not all(places.is_believed(side, new_level - old_level) for side in answers):
+                if all("samples" in answer for side in answers for answer in side):
+                    old, new = ([places.of_samples(answer) for answer in side] for side in answers)
+                    found.places += places.table(kind, old, new, found.base)
+                    continue
                 found.notes.append(
                     f"no table of {words}: with their profiler a call takes {times:.1f} times as long, so that says "
                     "little about a plain call"

@@ -127,7 +127,7 @@ def _reproduction(
             try:
                 numbers[number].append(_printed(sides[number], path))
             except (subprocess.SubprocessError, ValueError) as error:
-                return text, None, f"no numbers of the script: with {sides[number].tag} it failed ({_last(error)})"
+                return text, None, f"no measurement of the script: with {sides[number].tag} it failed ({_last(error)})"
     return text, (min(numbers[0]), min(numbers[1])), ""
 
 

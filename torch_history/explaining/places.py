@@ -40,6 +40,7 @@ LEAST_ROW = 0.02
 
 LEFT = "everything else"
 OUTSIDE = "outside operators"
+INTERPRETER = "Python"
 MADE_AT_RUN_TIME = "code made at run time"
 LONGEST_NAME = 150
 
@@ -53,6 +54,13 @@ def of_rows(answer: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     found = {shortened(name): (own / total, calls) for name, (own, calls) in answer["rows"].items()}
     rest = 1 - sum(share for share, _ in found.values())
     return {**found, OUTSIDE: (max(rest, 0.0), 0.0)}
+
+
+def of_samples(answer: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """The profile in the `samples` of an answer of `by_function`, with the calls that its profiler counted."""
+    total = sum(answer["samples"].values()) or 1.0
+    calls = {name: calls for name, (_, calls) in answer["rows"].items()}
+    return {shortened(name): (own / total, calls.get(name, 0.0)) for name, own in answer["samples"].items()}
 
 
 def inflation(answers: Sequence[Mapping[str, Any]]) -> float:
@@ -70,10 +78,10 @@ def read_perf(file: Path) -> tuple[dict[str, tuple[float, float]], dict[str, tup
     """Profiles by symbol and by library of what perf recorded. Raises OSError and CalledProcessError where perf fails."""
     command = ["perf", "report", "-i", str(file), "--stdio", "--no-children", "-F", "sample,dso,sym", "-t", "\t"]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
-    return of_samples(done.stdout)
+    return of_perf(done.stdout)
 
 
-def of_samples(report: str) -> tuple[dict[str, tuple[float, float]], dict[str, tuple[float, float]]]:
+def of_perf(report: str) -> tuple[dict[str, tuple[float, float]], dict[str, tuple[float, float]]]:
     """As `read_perf`, of what `perf report` printed."""
     symbols: dict[str, float] = {}
     libraries: dict[str, float] = {}
@@ -97,7 +105,7 @@ def library_name(shared_object: str) -> str:
     if re.match(r"\[unknown\]|//anon|anon|\[JIT\]|\[heap\]|perf-\d+\.map|c[a-z2-7]{20,}.*\.so$", name) or not name:
         return MADE_AT_RUN_TIME
     if re.match(r"(lib)?python\d", name):
-        return "Python"
+        return INTERPRETER
     return re.sub(r"(-[0-9a-f]{8,})?\.so[.\d]*$|\.cpython-.*$", "", name) or name
 
 

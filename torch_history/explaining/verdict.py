@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ..store.causes import Kind, Place, Pulled
 from .estimates import Share
+from .places import INTERPRETER
 
 REMOVES, MOST = 0.8, 1.25
 """A lever is a cause where it removes 80 to 125 % of the difference. One that removes far more makes one of its own."""
@@ -42,7 +43,7 @@ def of_all(
 
     `because` gives a lever's words by its name, `own` is the name of the workload's file. Levers are in the order of their
     list, where the narrower one comes first. Libraries are too wide a place for a cause."""
-    named = [place for place in places if place.kind != "library" and not _is_own(place, own)]
+    named = [place for place in places if place.kind != "library" and not _is_the_same(place, own)]
     kinds: tuple[Kind, Kind] = ("CAUSE", "PART")
     for kind in kinds:
         pulled = [lever for lever in levers if lever.verdict == kind]
@@ -56,9 +57,11 @@ def of_all(
     return "UNKNOWN", f"cause unknown; {_went(places)}"
 
 
-def _is_own(place: Place, own: str) -> bool:
-    """Whether a row is a function of the workload itself: the same code on both releases, whose time is that of what it
-    calls in C without a name."""
+def _is_the_same(place: Place, own: str) -> bool:
+    """Whether a row is the same code on both releases: a function of the workload itself, whose time is that of what it
+    calls in C without a name, or a symbol of the interpreter, whose time is that of the Python code it runs."""
+    if place.kind == "symbol":
+        return place.name.startswith(f"{INTERPRETER}: ")
     return place.kind == "function" and bool(own) and place.name.startswith(f"{own} ")
 
 
