@@ -157,6 +157,7 @@ def report(evidence: Evidence) -> str:
         if rows:
             lines.append(f"  by {kind}, a call:")
             lines += [_row(row.name, row.old, row.new, row.low, row.high) for row in [*rows[:-1][:ROWS], rows[-1]]]
+    lines += [f"  {code.symbol}: {code.words}." for code in evidence.code]
     for lever in evidence.levers:
         if not lever.refused:
             share = f"removes {100 * lever.removed:.0f} % ({100 * lever.low:.0f} to {100 * lever.high:.0f} %)"

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import UserError
-from ..store.causes import Kind, Place, Pulled
-from . import places, verdict
+from ..store.causes import Code, Kind, Place, Pulled
+from . import machine_code, places, verdict
 from .estimates import Group, Noise, Ratio, ratio, removed
 from .launching import Launch, LaunchFailed, Side, Subject
 from .levers import Lever
@@ -59,6 +59,7 @@ class Found:
     words: str = ""
     levers: list[Pulled] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
+    code: list[Code] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     commits: tuple[str, str] = ("", "")
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
@@ -87,6 +88,7 @@ class Explanation:
         self._traces: set[str] = set()
         self._times: dict[str, tuple[list[dict[str, float]], list[dict[str, float]]]] = defaultdict(lambda: ([], []))
         self._profiles: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
+        self._raw: tuple[places.Raw, places.Raw] = ({}, {})
         self._failed: dict[str, str] = {}
 
     def explain(self) -> Found:
@@ -103,6 +105,7 @@ class Explanation:
                 {lever.name: lever.because for lever in self._levers},
                 found.places,
                 own=Path(self._subject.workload).name.removesuffix(".py") + ".py",
+                code=found.code,
             )
         found.took = round(time.monotonic() - began, 1)
         return found
@@ -184,12 +187,13 @@ class Explanation:
             self._failed["symbol"] = answer["failed"]
             return
         try:
-            symbols, libraries = places.read_perf(recorded)
+            symbols, libraries, raw = places.read_perf(recorded)
         except (OSError, subprocess.CalledProcessError) as error:
             self._failed["symbol"] = f"perf report failed: {error}"
             return
         self._profiles["symbol"][number].append(symbols)
         self._profiles["library"][number].append(libraries)
+        self._raw[number].update(raw)
 
     def _tabulate(self, found: Found) -> None:
         for kind, words in (("operator", "operators"), ("function", "Python functions")):
@@ -217,6 +221,17 @@ class Explanation:
         for kind in ("symbol", "library"):
             old, new = self._profiles[kind]
             found.places += places.table(kind, old, new, found.base)
+        self._compare_code(found)
+
+    def _compare_code(self, found: Found) -> None:
+        """Whether the symbols that hold the difference are the same code in both wheels."""
+        names = [place.name for place in found.places if place.kind == "symbol" and place.verdict in ("CAUSE", "PART")]
+        folders = [side.python.parent.parent for side in self._sides]
+        for name in names:
+            try:
+                found.code += machine_code.compare([name], (folders[0], self._raw[0]), (folders[1], self._raw[1]))
+            except machine_code.CannotDisassemble as error:
+                found.notes.append(f"no comparison of machine code: {error}")
 
     def _pull(self, found: Found) -> None:
         """Levers that need processes of their own, and then the verdict on each lever."""

@@ -101,6 +101,7 @@ def explain(
         words=found.words[:500],
         levers=tuple(found.levers),
         places=tuple(found.places),
+        code=tuple(found.code),
         notes=tuple(note[:500] for note in notes),
         commits=found.commits,
         environments=found.environments,

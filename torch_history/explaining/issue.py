@@ -63,6 +63,7 @@ def _tables(evidence: Evidence) -> str:
             rows = [*rows[:-1][:ROWS], rows[-1]]
             lines = [f"| {kind} | {evidence.old} | {evidence.new} | difference (95 %) | |", "|---|---:|---:|---:|---|"]
             parts.append("\n".join([*lines, *map(_row, rows)]))
+    parts += [f"`{code.symbol}`: {code.words}." for code in evidence.code]
     parts += [f"There is {note}." for note in evidence.notes]
     return "\n\n".join(parts)
 

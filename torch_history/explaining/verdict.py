@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..store.causes import Kind, Place, Pulled
+from ..store.causes import Code, Kind, Place, Pulled
 from .estimates import Share
 from .places import INTERPRETER
 
@@ -37,7 +37,11 @@ def of_lever(share: Share) -> Kind:
 
 
 def of_all(
-    levers: Sequence[Pulled], because: dict[str, str], places: Sequence[Place], own: str = ""
+    levers: Sequence[Pulled],
+    because: dict[str, str],
+    places: Sequence[Place],
+    own: str = "",
+    code: Sequence[Code] = (),
 ) -> tuple[Kind, str]:
     """The verdict and its clause: `because ...`, or where the time went all the same.
 
@@ -50,7 +54,7 @@ def of_all(
         held = sorted((place for place in named if place.verdict == kind), key=_order)
         clauses = [
             *(_of_lever(pulled[0], because) for _ in pulled[:1]),
-            *(_of_place(held[0], places) for _ in held[:1]),
+            *(_of_place(held[0], places) + _of_code(held[0], code) for _ in held[:1]),
         ]
         if clauses:
             return kind, f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
@@ -85,6 +89,16 @@ def _of_place(place: Place, places: Sequence[Place]) -> str:
     elif place.calls and abs(place.calls[1] - place.calls[0]) >= 0.5:
         often = f", which is called {place.calls[1]:.3g} times and not {place.calls[0]:.3g}"
     return f"{place.name} holds {_per_cent(share)} of the difference{often}"
+
+
+def _of_code(place: Place, code: Sequence[Code]) -> str:
+    """What both wheels' machine code of a symbol says."""
+    of = next((each for each in code if each.symbol == place.name and place.kind == "symbol"), None)
+    if of is None:
+        return ""
+    if not of.same:
+        return ", with other instructions than before"
+    return f", with the same instructions{' at another address' if of.old_loops != of.new_loops else ''}"
 
 
 def _went(places: Sequence[Place]) -> str:

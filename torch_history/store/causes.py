@@ -28,6 +28,7 @@ LARGEST = 2**18
 Words = Annotated[str, Meta(max_length=500)]
 Name = Annotated[str, Meta(max_length=150)]
 Seconds = Annotated[float, Meta(ge=LEAST, le=MOST)]
+Count = Annotated[int, Meta(ge=0, le=2**31)]
 Number = Annotated[float, Meta(ge=-1e9, le=1e9)]
 Numbers = Annotated[tuple[Seconds, ...], Meta(max_length=100)]
 
@@ -65,6 +66,30 @@ class Place(Struct, frozen=True):
     calls: tuple[Number, Number] | None = None
 
 
+class Code(Struct, frozen=True):
+    """The machine code of a symbol in both wheels: whether it is the `same` once addresses are taken out, how many
+    `instructions` it has, and at which of the 64 bytes of a line of the cache its loops begin."""
+
+    symbol: Name
+    same: bool
+    instructions: tuple[Count, Count]
+    old_loops: Annotated[tuple[Count, ...], Meta(max_length=20)] = ()
+    new_loops: Annotated[tuple[Count, ...], Meta(max_length=20)] = ()
+
+    @property
+    def words(self) -> str:
+        """What was found, in a clause that follows the symbol's name."""
+        if not self.same:
+            return f"other instructions ({self.instructions[0]:,} before, {self.instructions[1]:,} now)"
+        if self.old_loops == self.new_loops:
+            return f"the same {self.instructions[0]:,} instructions"
+        old, new = (", ".join(map(str, loops)) for loops in (self.old_loops, self.new_loops))
+        return (
+            f"the same {self.instructions[0]:,} instructions at another address: of 64 bytes its loops begin at {old} "
+            f"before, and at {new} now"
+        )
+
+
 class Evidence(Struct, frozen=True):
     """What `torch-history explain` found of one series between two releases."""
 
@@ -85,6 +110,7 @@ class Evidence(Struct, frozen=True):
     words: Words
     levers: Annotated[tuple[Pulled, ...], Meta(max_length=100)] = ()
     places: Annotated[tuple[Place, ...], Meta(max_length=200)] = ()
+    code: Annotated[tuple[Code, ...], Meta(max_length=20)] = ()
     notes: Annotated[tuple[Words, ...], Meta(max_length=50)] = ()
     commits: tuple[Name, Name] = ("", "")
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
