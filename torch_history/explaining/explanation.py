@@ -40,6 +40,9 @@ shows less in it."""
 TIMINGS = (0, 1, 1, 0)
 """The order in which a turn times the two releases; the quicker timing of each counts."""
 
+LONG = 2.5
+"""Seconds that a timing takes, most of them to build and warm up the call, from which on a turn times each release once."""
+
 Say = Callable[[str], None]
 Open = Callable[..., Any]
 
@@ -86,6 +89,7 @@ class Explanation:
         self._ends = time.monotonic() + seconds
         self._turn = 0
         self._traces: set[str] = set()
+        self._timings = TIMINGS
         self._times: dict[str, tuple[list[dict[str, float]], list[dict[str, float]]]] = defaultdict(lambda: ([], []))
         self._profiles: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
         self._raw: tuple[places.Raw, places.Raw] = ({}, {})
@@ -127,7 +131,12 @@ class Explanation:
     def _time_both(self) -> None:
         """One more turn without any lever."""
         with self._both() as launches:
+            for launch in launches:
+                launch.ask({"do": "facts"})  # which waits for what it imports
+            began = time.monotonic()
             self._time("", launches, _timing(), needed=True)
+            if time.monotonic() - began > LONG * len(self._timings):
+                self._timings = TIMINGS[:2]
 
     def _measure(self, found: Found) -> None:
         """Brings the base, its clock and the ratio up to what was measured so far."""
@@ -305,7 +314,7 @@ class Explanation:
         """One more turn of a lever, or of none: both releases or neither, so that turns stay pairs."""
         swapped = self._order()[0]
         answers: tuple[list[Any], list[Any]] = ([], [])
-        for number in (each ^ swapped for each in TIMINGS):
+        for number in (each ^ swapped for each in self._timings):
             answer = launches[number].ask(step)
             if "failed" in answer:
                 tag = self._sides[number].tag
