@@ -50,7 +50,10 @@ def compare(names: Sequence[str], old: tuple[Path, Raw], new: tuple[Path, Raw]) 
         if not (old[1].get(name) and new[1].get(name)):
             continue
         (old_library, old_symbol), (new_library, new_symbol) = (_most(raw[name]) for _, raw in (old, new))
-        bodies = body(_path(old[0], old_library), old_symbol), body(_path(new[0], new_library), new_symbol)
+        paths = _path(old[0], old_library), _path(new[0], new_library)
+        if not (paths[0] and paths[1]):
+            continue  # the system's library or the interpreter, which both releases share
+        bodies = body(paths[0], old_symbol), body(paths[1], new_symbol)
         found.append(
             Code(
                 name,
@@ -111,11 +114,9 @@ def _most(raw: Mapping[tuple[str, str], int]) -> tuple[str, str]:
     return max(raw, key=lambda each: raw[each])
 
 
-def _path(environment: Path, library: str) -> Path:
-    found = sorted(environment.glob(f"lib/python*/site-packages/**/{library}"))
-    if not found:
-        raise CannotDisassemble(f"{library} does not belong to the release")
-    return found[0]
+def _path(environment: Path, library: str) -> Path | None:
+    """A library of the release by its file's name, or None."""
+    return next(iter(sorted(environment.glob(f"lib/python*/site-packages/**/{library}"))), None)
 
 
 @lru_cache(maxsize=4)
