@@ -89,7 +89,7 @@ class Explanation:
         self._ends = time.monotonic() + seconds
         self._turn = 0
         self._traces: set[str] = set()
-        self._timings = TIMINGS
+        self._timings: tuple[int, ...] = TIMINGS
         self._times: dict[str, tuple[list[dict[str, float]], list[dict[str, float]]]] = defaultdict(lambda: ([], []))
         self._profiles: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
         self._raw: tuple[places.Raw, places.Raw] = ({}, {})
