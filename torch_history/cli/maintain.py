@@ -34,13 +34,21 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
 @click.command()
 @click.option("--write", is_flag=True, help="Change releases.toml. Without this option, only the difference is shown.")
 @click.option("--index", "address", help="Address of a package index [default: that of uv, else that of pip].")
-def sync(write: bool, address: str | None) -> None:
+@click.option(
+    "--wheels", "only_wheels", is_flag=True, help="Read what wheels.json lacks from the wheels: some 10 MB a release."
+)
+def sync(write: bool, address: str | None, only_wheels: bool) -> None:
     """Add the releases that are in the package index and not yet on the axis."""
     from ..releases import sync as index
+    from ..releases import wheels
 
     suite = suites.load()
     path = suite.list
     out = console()
+    if only_wheels:
+        known = wheels.update(path.with_name(wheels.FILE), suite.axis, address or index.configured_index(), out.print)
+        out.print(f"{wheels.FILE} knows the wheels of {len(known)} releases.")
+        return
     found = index.find(suite.axis, address or index.configured_index())
     text = index.with_releases(path.read_text(encoding="utf-8"), found.new)
     click.echo(index.difference(path, text), nl=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -65,6 +66,7 @@ def document(check: bool) -> None:
     from ..analysis import claims, steps
     from ..analysis import compare as said
     from ..analysis.verdicts import history
+    from ..releases import wheels
     from ..reports import calibration as calibrations
     from ..reports import recorded as recordings
     from ..reports import repeats, replication
@@ -94,6 +96,7 @@ def document(check: bool) -> None:
         "docs/generated/answers.md": claims.document(
             launches, suite.axis, lambda steps, of, machine: said.tell(steps, of, results, machine)
         ),
+        "docs/generated/facts.md": wheels.document(wheels.load(suite.list.with_name(wheels.FILE)), suite.axis),
         "docs/generated/coverage.md": coverage(launches, suite.axis),
         "docs/generated/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
         "docs/generated/repeats.md": repeats.document(launches, suite.axis),
@@ -248,4 +251,34 @@ def _holds(file: Path, text: str) -> bool:
     return file.exists() and file.read_text(encoding="utf-8") == text
 
 
-COMMANDS = (publish, document, environment, compare_stored, regressions)
+@click.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--json", "as_json", is_flag=True, help="Print everything that is known of both, as JSON.")
+def facts(old: str, new: str, as_json: bool) -> None:
+    """Show what an upgrade from OLD to NEW brings besides time: size, GPU architectures, CUDA, packages.
+
+    It is what the wheels say; nothing is downloaded or installed for it. docs/generated/facts.md has all releases.
+    """
+    import msgspec
+
+    from ..releases import wheels
+
+    suite = suites.load()
+    known = wheels.load(suite.list.with_name(wheels.FILE))
+    tags = [suite.axis.find(name).tag for name in (old, new)]
+    if missing := [tag for tag in tags if tag not in known]:
+        raise UserError(f"The wheels of {missing[0]} are not read yet. `torch-history sync --wheels` reads them.")
+    before, now = (known[tag] for tag in tags)
+    if as_json:
+        click.echo(json.dumps({tag: msgspec.to_builtins(known[tag]) for tag in tags}, indent=1))
+        return
+    rows = [("", *tags), *wheels.differences(before, now)]
+    click.echo(f"{tags[0]} -> {tags[1]}, from the wheels for Python {before.python} and {now.python}.")
+    click.echo("Of GPU architectures: what only the one release has, and what only the other has.\n")
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for row in rows:
+        click.echo(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip())
+
+
+COMMANDS = (publish, document, facts, environment, compare_stored, regressions)
