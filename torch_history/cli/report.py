@@ -275,7 +275,7 @@ def facts(old: str, new: str, as_json: bool) -> None:
         return
     rows = [("", *tags), *wheels.differences(before, now)]
     click.echo(f"{tags[0]} -> {tags[1]}, from the wheels for Python {before.python} and {now.python}.")
-    click.echo("Of GPU architectures: what only the one release has, and what only the other has.\n")
+    click.echo("GPU architectures are those that only one of the two has.\n")
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for row in rows:
         click.echo(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip())
