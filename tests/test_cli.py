@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
-from torch_history.cli import main, measure, report
+from torch_history.cli import main, report
 from torch_history.errors import UserError
 from torch_history.measuring import plan
 from torch_history.releases.axis import Axis
@@ -119,12 +119,13 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     axis = Axis.load(ROOT / "releases.toml")
     removed: list[list[str]] = []
     done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"), launches=list)
-    monkeypatch.setattr(measure, "Session", lambda *_, **__: done)
-    monkeypatch.setattr(measure, "alone", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("torch_history.measuring.session.Session", lambda *_, **__: done)
+    monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
     monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_: SimpleNamespace(changed=()))
     monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "")
     monkeypatch.setattr(
-        measure.environments, "prune", lambda _, wanted: removed.append([r.tag for r in axis.releases if wanted(r.tag)])
+        "torch_history.releases.environments.prune",
+        lambda _, wanted: removed.append([r.tag for r in axis.releases if wanted(r.tag)]),
     )
     answer = command("run", "--prune", "1.13.1..2.2.2")
     assert answer.exit_code == 4, "nothing ran on any release"

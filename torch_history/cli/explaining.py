@@ -26,7 +26,7 @@ from ..releases import environments
 from ..scratch import temporary_files
 from ..store import causes, sources
 from ..store.causes import Evidence
-from .measure import seconds_of
+from .options import seconds_of
 from .output import console, plain
 from .suite import Suite
 

@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from contract.request import Request
@@ -31,6 +32,11 @@ def checked(request: Request) -> Request:
     if request.problem:
         raise UserError(f"{request.problem}.")
     return request
+
+
+def decided(request: Request) -> Request:
+    """`request` with the device that it leaves open. Raises UserError as `describe` does."""
+    return replace(request, device=describe(request)["device"])
 
 
 def describe(request: Request | None = None) -> dict[str, str]:
