@@ -153,6 +153,12 @@ def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.S
     assert "The same command continues from here" in said
 
 
+def test_each_command_is_listed_with_a_whole_sentence() -> None:
+    listed = command("--help").output.partition("Commands:\n")[2].splitlines()
+    assert len(listed) == len(main.commands)
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
+
+
 # --- documents
 
 

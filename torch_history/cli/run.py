@@ -36,7 +36,7 @@ DEFAULT_LAUNCHES = 3
 @click.option("--releases", "ranges", multiple=True, help="The same as RELEASES. Repeatable.")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
 @click.option("--device", help="cpu, cuda or recorder [default: TORCH_HISTORY_DEVICE, else a GPU if there is one].")
-@click.option("--card", help="The GPU that the recorder pretends. See docs/recorder.md. [default: turing]")
+@click.option("--card", help="The GPU that the recorder imitates. See docs/recorder.md. [default: turing]")
 @click.option(
     "--workload", type=click.Path(path_type=Path), help="Measure a file of your own. See docs/own-workload.md."
 )
@@ -59,7 +59,7 @@ DEFAULT_LAUNCHES = 3
 @click.option(
     "--budget",
     type=str,
-    help="Time to spend, such as 6m or 2h. What those rounds leave of it is spent on inconclusive comparisons.",
+    help="Time to spend, such as 6m or 2h. What is left after the first rounds goes to inconclusive comparisons.",
 )
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
 @click.option(
@@ -75,7 +75,9 @@ DEFAULT_LAUNCHES = 3
 )
 @click.option("--installed", is_flag=True, help="Measure the torch that is installed for --python. Needs no network.")
 @click.option("--python", "interpreter", default="python3", show_default=True, help="Interpreter for --installed.")
-@click.option("--as", "recorded_as", help="Record an --installed torch that is not a release under this release.")
+@click.option(
+    "--as", "recorded_as", help="The release to record an --installed torch under, if it is not a release itself."
+)
 def run(
     releases: tuple[str, ...],
     ranges: tuple[str, ...],
@@ -95,7 +97,7 @@ def run(
     interpreter: str,
     recorded_as: str | None,
 ) -> None:
-    """Measure RELEASES in turn, and say what changed from each one to the next.
+    """Measure RELEASES, and say what changed from each to the next.
 
     RELEASES are names (2.5.1) or ranges (2.0.1..2.2.0, which excludes 2.0.1). NEW stands for all releases since the newest
     one that this machine has measured. A single release is measured together with the one before it. Without RELEASES, the
@@ -190,7 +192,7 @@ class Asked:
             text=str(own.text) if own else "",
         )
         if self.card and request.device != "recorder":
-            raise UserError("--card names what the recorder pretends: add --device recorder.")
+            raise UserError("--card names the GPU that the recorder imitates: add --device recorder.")
         return decided(request)
 
 

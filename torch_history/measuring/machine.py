@@ -80,7 +80,7 @@ def card_of(key: str) -> Card:
     if not key:
         return next(iter(known.values()))
     if key not in known:
-        raise UserError(f"There is no card '{key}' to pretend; there are {', '.join(known)}. Choose one with --card.")
+        raise UserError(f"There is no card '{key}' to imitate; there are {', '.join(known)}. Choose one with --card.")
     return known[key]
 
 
