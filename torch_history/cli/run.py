@@ -30,21 +30,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LAUNCHES = 3
 
-
-@click.command()
-@click.argument("releases", nargs=-1)
-@click.option("--releases", "ranges", multiple=True, help="The same as RELEASES. Repeatable.")
-@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
-@click.option("--device", help="cpu, cuda or recorder [default: TORCH_HISTORY_DEVICE, else a GPU if there is one].")
-@click.option("--card", help="The GPU that the recorder imitates. See docs/recorder.md. [default: turing]")
-@click.option(
-    "--workload", type=click.Path(path_type=Path), help="Measure a file of your own. See docs/own-workload.md."
-)
-@click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
-@click.option(
-    "--size", "sizes", multiple=True, help="Measure this size. Repeatable. [default: small on a CPU, paper on a GPU]"
-)
-@click.option(
+ROUNDS = click.option(
     "--rounds",
     "--launches",
     "launches",
@@ -53,6 +39,24 @@ DEFAULT_LAUNCHES = 3
     show_default=True,
     help="Rounds that measure everything. Each round starts new processes.",
 )
+
+
+@click.command()
+@click.argument("releases", nargs=-1)
+@click.option("--releases", "ranges", multiple=True, help="The same as RELEASES. Repeatable.")
+@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
+@click.option(
+    "--device", default="", help="cpu, cuda or recorder [default: TORCH_HISTORY_DEVICE, else a GPU if there is one]."
+)
+@click.option("--card", default="", help="The GPU that the recorder imitates. See docs/recorder.md. [default: turing]")
+@click.option(
+    "--workload", type=click.Path(path_type=Path), help="Measure a file of your own. See docs/own-workload.md."
+)
+@click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
+@click.option(
+    "--size", "sizes", multiple=True, help="Measure this size. Repeatable. [default: small on a CPU, paper on a GPU]"
+)
+@ROUNDS
 @click.option(
     "--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts. Counts need one round."
 )
@@ -81,21 +85,10 @@ DEFAULT_LAUNCHES = 3
 def run(
     releases: tuple[str, ...],
     ranges: tuple[str, ...],
-    lane: str,
-    device: str | None,
-    card: str | None,
-    workload: Path | None,
-    questions: tuple[str, ...],
-    sizes: tuple[str, ...],
-    launches: int,
     only: str | None,
-    budget: str | None,
-    again: bool,
-    removes: bool,
-    shares: bool,
     installed: bool,
     interpreter: str,
-    recorded_as: str | None,
+    **options: Any,
 ) -> None:
     """Measure RELEASES, and say what changed from each to the next.
 
@@ -108,26 +101,10 @@ def run(
 
     Exit code 4 means that nothing ran: no case gave a number on any release.
     """
-    ran = measure(
-        Asked(
-            releases=releases + ranges,
-            lane=lane,
-            workload=workload,
-            questions=questions,
-            sizes=sizes,
-            launches=launches,
-            only=only or "",
-            budget=budget,
-            again=again,
-            removes=removes,
-            shares=shares,
-            interpreter=interpreter if installed else None,
-            recorded_as=recorded_as,
-            device=device or "",
-            card=card or "",
-        )
+    asked = Asked(
+        releases=releases + ranges, only=only or "", interpreter=interpreter if installed else None, **options
     )
-    if not ran:
+    if not measure(asked):
         sys.exit(4)
 
 
@@ -135,15 +112,7 @@ def run(
 @click.argument("release", required=False)
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
 @click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
-@click.option(
-    "--rounds",
-    "--launches",
-    "launches",
-    cls=Renamed,
-    default=DEFAULT_LAUNCHES,
-    show_default=True,
-    help="Rounds that measure everything.",
-)
+@ROUNDS
 @click.option("--budget", default="60m", show_default=True, help="Time to spend on times, as in `run`.")
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
 def calibrate(
