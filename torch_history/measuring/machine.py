@@ -65,8 +65,8 @@ def describe(request: Request | None = None) -> dict[str, str]:
         record["gpu"], record["driver"] = found[0]
     elif device == "cuda" and not named:
         raise UserError(
-            "A GPU was asked for and nvidia-smi names none that may be used, so its results would be in the processor's "
-            "folder. Install nvidia-smi and look at CUDA_VISIBLE_DEVICES, or name a folder with TORCH_HISTORY_MACHINE."
+            "A GPU was requested, but nvidia-smi reports none that may be used. Its results would be in the processor's "
+            "folder. Install nvidia-smi and check CUDA_VISIBLE_DEVICES, or name a folder with TORCH_HISTORY_MACHINE."
         )
     subject = record.get("gpu") or f"{record['cpu']} {record['num_cpu']} cores"
     words = f"{subject} {threads} threads" if threads != "1" else subject
