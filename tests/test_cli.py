@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
-from torch_history.cli import main, measure, report
+from torch_history.cli import main, report
 from torch_history.errors import UserError
 from torch_history.measuring import plan
 from torch_history.releases.axis import Axis
@@ -119,12 +119,13 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     axis = Axis.load(ROOT / "releases.toml")
     removed: list[list[str]] = []
     done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"), launches=list)
-    monkeypatch.setattr(measure, "Session", lambda *_, **__: done)
-    monkeypatch.setattr(measure, "alone", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("torch_history.measuring.session.Session", lambda *_, **__: done)
+    monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
     monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_: SimpleNamespace(changed=()))
     monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "")
     monkeypatch.setattr(
-        measure.environments, "prune", lambda _, wanted: removed.append([r.tag for r in axis.releases if wanted(r.tag)])
+        "torch_history.releases.environments.prune",
+        lambda _, wanted: removed.append([r.tag for r in axis.releases if wanted(r.tag)]),
     )
     answer = command("run", "--prune", "1.13.1..2.2.2")
     assert answer.exit_code == 4, "nothing ran on any release"
@@ -150,6 +151,12 @@ def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.S
     _, said = process.communicate(timeout=30)
     assert process.returncode == 128 + asked
     assert "The same command continues from here" in said
+
+
+def test_each_command_is_listed_with_a_whole_sentence() -> None:
+    listed = command("--help").output.partition("Commands:\n")[2].splitlines()
+    assert len(listed) == len(main.commands)
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
 
 
 # --- documents

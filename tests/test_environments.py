@@ -711,7 +711,7 @@ def test_lock_of_old_gets_the_digests_that_it_lacks_and_nothing_else(
 @pytest.mark.parametrize(
     ("resolved", "said"),
     [
-        (["torch==2.1.0", "numpy==1.26.4+evil"], r"uv chose numpy 1\.26\.4\+evil, a build of somebody's own"),
+        (["torch==2.1.0", "numpy==1.26.4+evil"], r"uv chose numpy 1\.26\.4\+evil, a private build"),
         (["torch==2.1.0", "sympy==1.12"], r"sympy-1\.12-py3-none-any\.whl has the sha256 0{64}, and the package index"),
     ],
 )

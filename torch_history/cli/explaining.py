@@ -26,7 +26,7 @@ from ..releases import environments
 from ..scratch import temporary_files
 from ..store import causes, sources
 from ..store.causes import Evidence
-from .measure import seconds_of
+from .options import seconds_of
 from .output import console, plain
 from .suite import Suite
 
@@ -56,7 +56,7 @@ def explained(asked: Asked, suite: Suite) -> Iterator[tuple[Evidence, Path]]:
     if old.tag == new.tag:
         raise UserError(f"{old.tag} was named twice: name two releases.")
     if describe()["device"] != "cpu":
-        raise UserError("`explain` looks at a CPU. Set TORCH_HISTORY_DEVICE=cpu.")
+        raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
     own = OwnWorkload.of(asked.workload) if asked.workload else None
     machine, environment = describe()["machine"], f"release-py{asked.lane}"
     results = own.folder / "results" if own else suite.results
@@ -92,7 +92,7 @@ def _one(
         and (evidence.old, evidence.new) == (sides[0].tag, sides[1].tag)
     ]
     if known and not again:
-        out.print("It is explained already. Use --again to explain it again.")
+        out.print("It has been explained. Use --again to explain it again.")
         return known[0], results / machine / causes.FOLDER / known[0].file
     with tempfile.TemporaryDirectory() as folder:
         subject = finding.subject(suite.root, series, workload)

@@ -16,7 +16,10 @@ from .suite import DEFAULT_LANE
 @click.argument("releases", nargs=-1)
 @click.option("--keep", multiple=True, help="Keep the environments of this release. Repeatable.")
 def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
-    """Remove the environments of RELEASES (default: all), and say how much disk space that freed. Results are kept."""
+    """Remove the environments of RELEASES (default: all).
+
+    The command says how much disk space that freed. Results are kept.
+    """
     from ..measuring.locks import alone
     from ..releases import environments
 
@@ -38,7 +41,7 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
     "--wheels", "only_wheels", is_flag=True, help="Read what wheels.json lacks from the wheels: some 10 MB a release."
 )
 def sync(write: bool, address: str | None, only_wheels: bool) -> None:
-    """Add the releases that are in the package index and not yet on the axis."""
+    """Add releases that the package index has and the axis lacks."""
     from ..releases import sync as index
     from ..releases import wheels
 
@@ -77,8 +80,10 @@ def sync(write: bool, address: str | None, only_wheels: bool) -> None:
     help="Python version of a lane. Repeatable.",
 )
 def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
-    """Pin the packages of RELEASES (default: all) in releases.lock, with version and sha256. Existing entries are never
-    changed."""
+    """Pin the packages of RELEASES (default: all).
+
+    releases.lock then names their versions and the sha256 of each file. Existing entries are never changed.
+    """
     from ..releases import environments, pins
 
     suite = suites.load()
@@ -95,7 +100,10 @@ def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
 @click.command(epilog="Exit codes: 0 success, 1 something is wrong, 2 wrong usage.")
 @click.argument("results", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 def check(results: Path | None) -> None:
-    """List every file and line of RESULTS (default: the suite's) that is damaged, out of bounds or of unknown sources."""
+    """List every damaged file and line in RESULTS.
+
+    RESULTS is the suite's results/ by default. Lines that are out of bounds or from unknown sources are listed as well.
+    """
     from ..reports import check as checks
 
     results = results and results.resolve()

@@ -62,7 +62,10 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing. Exit code 1 means that a file is out of date.")
 def document(check: bool) -> None:
-    """Update the generated pages from results/: the README's picture and findings, and docs/generated/."""
+    """Update the generated pages from results/.
+
+    These are the README's picture and findings, and the pages in docs/generated/.
+    """
     from ..analysis import claims, steps
     from ..analysis import compare as said
     from ..analysis.verdicts import history
@@ -117,7 +120,7 @@ def document(check: bool) -> None:
 @click.option("--machine", help="A folder of results/ [default: this machine].")
 @_in_lane
 def environment(releases: tuple[str, ...], machine: str | None, environment: str) -> None:
-    """Show the environment of a release, or how the environments of two releases differ."""
+    """Show the environment of a release, or how two of them differ."""
     from ..measuring.machine import describe
     from ..store.launches import read_environment
 
@@ -212,7 +215,10 @@ def compare_stored(
 )
 @click.option("--limit", default=40, show_default=True, help="Number of sentences to print. 0 prints all.")
 def regressions(machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int) -> None:
-    """List steps, excursions and drifts over all releases, newest release first."""
+    """List changes over all releases, newest release first.
+
+    Changes are steps, excursions and drifts. docs/steps.md defines them.
+    """
     from ..analysis import compare as said
     from ..analysis import steps
     from ..analysis.verdicts import history

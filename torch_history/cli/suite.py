@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +49,8 @@ def find_root(start: Path) -> Path:
 
 def load() -> Suite:
     """The suite of the working folder; its root becomes the working folder. Raises UserError where there is none."""
+    import json
+
     from ..releases.axis import Axis
 
     root = find_root(Path.cwd())

@@ -205,7 +205,7 @@ def _described(index: PyPISimple, version: Version, wheels: Sequence[Distributio
         cuda = inside.cuda
     date = min(uploads).date() if uploads else (inside.built + LAG if inside else None)
     if date is None:
-        raise ValueError("nothing says when it came out")
+        raise ValueError("its date is unknown")
     return Release(
         version=str(version),
         date=date,
