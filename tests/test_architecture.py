@@ -83,6 +83,7 @@ ROOMS: dict[str, set[str]] = {
     "analysis": {"errors", "store", "releases"},
     "measuring": {"children", "signals", "errors", "store", "releases", "analysis"},
     "fitting": {"children", "errors", "releases"},
+    "upgrading": {"errors", "store", "releases", "analysis", "measuring"},
     "reports": {"errors", "store", "releases", "analysis"},
     "site": {"children", "scratch", "errors", "store", "releases", "analysis", "reports"},
     "cli": {
@@ -95,6 +96,7 @@ ROOMS: dict[str, set[str]] = {
         "analysis",
         "measuring",
         "fitting",
+        "upgrading",
         "reports",
         "site",
     },
