@@ -8,7 +8,7 @@ QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-.PHONY: help run test test-fast lint bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
+.PHONY: help run test test-fast lint lint-python lint-scripts bundle-scripts npm bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -25,20 +25,39 @@ run: .venv/ready
 	$(BIN)/torch-history run --budget 6m $(QUESTIONS:%=--question %)
 	$(BIN)/torch-history publish
 
-test: lint
+test: lint-python
 	$(BIN)/python -m pytest
 
 # make test-fast   without the tests that install PyTorch releases
 test-fast: .venv/ready
 	$(BIN)/python -m pytest -m "not releases"
 
-# make lint   ruff, mypy, shellcheck, and a check of the documents' prose
-lint: .venv/ready
+# make lint   lint-python and lint-scripts
+lint: lint-python lint-scripts
+
+# make lint-python   ruff, mypy, shellcheck, and a check of the documents' prose
+lint-python: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/shellcheck .ci/*
 	$(BIN)/python -m tools.check_prose
+
+# make lint-scripts   ESLint and the TypeScript compiler on the site's scripts; needs Node 18 and npm, which make npm installs
+lint-scripts: tools/js/node_modules/.package-lock.json
+	@cd tools/js && npm run --silent lint && npm run --silent is-bundled
+
+# make bundle-scripts   the special functions of the site's verdicts, bundled from stdlib's
+bundle-scripts: tools/js/node_modules/.package-lock.json
+	cd tools/js && npm run --silent bundle
+
+tools/js/node_modules/.package-lock.json: tools/js/package-lock.json
+	@command -v npm >/dev/null || { echo "The site's scripts are checked with npm, which is not on this machine: 'make npm' installs it."; exit 1; }
+	cd tools/js && npm ci --silent --no-audit --no-fund
+
+# make npm   installs Debian's npm, which lint-scripts needs
+npm:
+	@command -v npm >/dev/null || { apt-get update --quiet && apt-get install --yes --quiet --no-install-recommends npm; }
 
 # make browser   installs Debian's Chromium, which the browser tests open the site in
 browser:

@@ -37,8 +37,9 @@ _TOLD = os.open(_CHANNEL, os.O_WRONLY | os.O_APPEND) if _CHANNEL else None
 """Where facts go: a file of the program that started this process, gone from the surroundings before a workload is imported,
 so that what a workload prints is never taken for a fact. None where nobody asked for facts."""
 
-if hasattr(torch, "compile"):
+if hasattr(torch, "compile") and device.is_cpu():
     # The profiler and every compiled variant load it; once before the fork saves a second in each of hundreds of processes.
+    # Where CUDA is measured it stays away: after torch 2.3's, no process that is forked can use CUDA.
     import torch._dynamo
 
 _CONSTANTS = constants.keep()

@@ -162,4 +162,4 @@ def metric_of(benchmark: str) -> Metric:
     """The metric of a benchmark (`intersection.Intersection.track_peak_memory`), of one not known UNKNOWN under its name."""
     name = benchmark.rpartition(".")[2]
     name = name[len("track_") :] if name.startswith("track_") else name
-    return METRICS.get(name, UNKNOWN._replace(name=name))
+    return METRICS[name] if name in METRICS else UNKNOWN._replace(name=name)

@@ -31,6 +31,11 @@ def name() -> str:
     return request.device or ("cuda" if gpu_present() else "cpu")
 
 
+def is_cpu() -> bool:
+    """Whether the CPU is measured. A device that does not exist is none; `name` refuses it."""
+    return (Request.of(os.environ).device or ("cuda" if gpu_present() else "cpu")) == "cpu"
+
+
 def gpu_present() -> bool:
     """Whether the system shows an NVIDIA GPU, asked of the driver's files and not of CUDA."""
     return Path("/dev/nvidia0").exists() or any(Path("/proc/driver/nvidia").glob("gpus/*"))

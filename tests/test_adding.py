@@ -156,7 +156,7 @@ def test_what_was_added_is_measured_by_a_release_and_compared(root: Path, copy: 
     if not python.exists():
         pytest.skip(f"there is no {NEW} in {root / 'env'}: `torch-history run {NEW}` installs it")
     for tag in (OLD, NEW):
-        of = ("--installed", "--python", str(python), "--as", tag, "--only", "counts", "--launches", "1")
+        of = ("--installed", "--python", str(python), "--as", tag, "--only", "counts", "--rounds", "1")
         command("run", *of, "--question", "batching", "--question", "addition")
     stored = (copy / "results" / "test" / f"{NEW}-installed-py3.11.jsonl").read_text().splitlines()
     measured = {launch["benchmark"]: launch["cases"] for launch in map(json.loads, stored)}

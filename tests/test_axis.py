@@ -221,7 +221,7 @@ def test_inserting_a_release_moves_no_others_id_or_date(tmp_path: Path, position
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[[release]\n", r"releases\.toml is not valid TOML: .*line 1.* Mend that line"),
+        ("[[release]\n", r"releases\.toml is not valid TOML: .*line 1.* Fix that line"),
         ("", r"releases\.toml lists no release: add at least one \[\[release\]\]"),
         (
             "colour = 1\n" + toml(),

@@ -499,7 +499,7 @@ def test_missing_script_leads_to_the_page_that_says_what_to_do(visit: Visit, pub
     try:
         visit.page.goto(visit.url)
         visit.page.wait_for_url("**/error.html")
-        assert "They lie in the folder vendor" in visit.page.inner_text("body")
+        assert "They are in the folder vendor" in visit.page.inner_text("body")
     finally:
         script.with_suffix(".away").rename(script)
     assert visit.trouble

@@ -121,7 +121,7 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"), launches=list)
     monkeypatch.setattr(measure, "Session", lambda *_, **__: done)
     monkeypatch.setattr(measure, "alone", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_: None)
+    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_: SimpleNamespace(changed=()))
     monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "")
     monkeypatch.setattr(
         measure.environments, "prune", lambda _, wanted: removed.append([r.tag for r in axis.releases if wanted(r.tag)])

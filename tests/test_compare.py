@@ -91,8 +91,7 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
     assert lines[0].endswith("see #12 [x](http://y).")
     rest = lines[1:]
     assert re.fullmatch(
-        r"selection time, nonzero small: SLOWER by a factor of 2 \((1\.9|2) to 2(\.1)?\)\. "
-        r"Possible cause: NumPy went from 1\.26\.4 to 2\.0\.0\.",
+        r"selection time, nonzero small: SLOWER by a factor of 2 \((1\.9|2) to 2(\.1)?\), unexplained\.",
         rest[0],
     )
     assert re.fullmatch(

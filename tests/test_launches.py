@@ -24,7 +24,15 @@ from asv.runner import BenchmarkResult, fail_benchmark
 from torch_history.measuring import recording
 from torch_history.measuring.recording import RecordedResults, Told, of_sibling
 from torch_history.releases import environments, repository
-from torch_history.store.launches import Case, Launch, append_launches, new_session, read_environment, read_launches
+from torch_history.store.launches import (
+    Case,
+    Launch,
+    append_launches,
+    new_session,
+    read_environment,
+    read_file,
+    read_launches,
+)
 
 MACHINE = {"machine": "a-machine", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
 ENVIRONMENT = "release-py3.11"
@@ -672,3 +680,15 @@ def test_line_that_is_no_environment_is_left_out_and_named(tmp_path: Path, warne
     newest = read_environment(tmp_path, MACHINE["machine"], "v2.0.1", ENVIRONMENT)
     assert newest["torch"] == "2.0.1+cpu"
     assert f"{path}, line 1 is skipped: it is no environment." in warned
+
+
+def test_question_is_found_however_a_line_is_spaced(tmp_path: Path) -> None:
+    recorded = results()
+    add(recorded, TIME, answer(SAMPLES, dict.fromkeys(range(4), FACTS)))
+    recorded.save(str(tmp_path))
+    path = file_of(tmp_path)
+    spaced = json.dumps({**json.loads(path.read_text()), "launch": "spaced"})
+    path.write_text(path.read_text() + spaced + "\n")
+    question = TIME["name"].partition(".")[0]
+    assert [launch.launch == "spaced" for launch in read_file(path, [question])] == [False, True]
+    assert list(read_file(path, [question + "s"])) == []

@@ -7,10 +7,7 @@ words (as with pytest.importorskip, but `measure` must be imported before torch,
 
 from __future__ import annotations
 
-import ast
-import importlib
 import json
-import re
 import statistics
 import time
 from collections.abc import Callable
@@ -561,6 +558,7 @@ def test_gpu_is_found_by_the_drivers_files(system: Path, file: str) -> None:
     (system / file).mkdir(parents=True)
     assert device.gpu_present()
     assert device.name() == "cuda"
+    assert not device.is_cpu()
 
 
 def test_driver_without_a_gpu_is_no_gpu(system: Path) -> None:
@@ -576,12 +574,14 @@ def test_device_that_is_asked_for_is_preferred(
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", asked)
     monkeypatch.setattr(device, "gpu_present", lambda: present)
     assert device.name() == asked
+    assert device.is_cpu() is (asked == "cpu")
 
 
 def test_device_of_no_kind_is_refused_in_a_sentence(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", "tpu")
     with pytest.raises(device.DeviceUnavailable, match=r"'tpu' is no device.*'cpu' or 'cuda'"):
         device.name()
+    assert not device.is_cpu()
 
 
 @pytest.mark.parametrize(
@@ -716,31 +716,3 @@ def test_environment_says_where_its_packages_came_from(tmp_path: Path, monkeypat
 def test_environment_shows_what_reconfigures_the_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     assert facts.environment()["allocator"]["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
-
-
-# --- what verdicts take for granted
-
-
-def questions_without_products() -> tuple[str, ...]:
-    """NO_PRODUCTS of torch_history/analysis/causes.py, which cannot be imported where torch is."""
-    source = (Path(__file__).resolve().parents[1] / "torch_history" / "analysis" / "causes.py").read_text(
-        encoding="utf-8"
-    )
-    (found,) = re.findall(r"^NO_PRODUCTS = (\(.*\))$", source, re.MULTILINE)
-    return ast.literal_eval(found)
-
-
-@pytest.mark.parametrize("question", questions_without_products())
-def test_questions_that_multiply_no_matrices_dispatch_no_product(question: str) -> None:
-    workload = importlib.import_module(f"workloads.{question}")
-    names = set()
-    for variant in sorted(set(workload.variants) - {"compiled"}):
-        try:
-            call = workload.variants[variant](workload.inputs(next(iter(workload.sizes)), "cpu", 1))
-        except workload.Unavailable:
-            continue
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
-            call()
-        names |= {event.key for event in profiler.key_averages()}
-    assert len(names) > 5
-    assert not [name for name in names if re.search(r"(mm|bmm|matmul|linear|convolution)$|mkldnn", name)]

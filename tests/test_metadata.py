@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 import zipfile
@@ -43,6 +44,26 @@ def test_metadata_name_the_authors_and_what_they_build_on(metadata: Message) -> 
 
 def test_wheel_holds_the_marker_of_each_typed_package(wheel: zipfile.ZipFile) -> None:
     assert {"torch_history/py.typed", "contract/py.typed"} <= set(wheel.namelist())
+
+
+def test_wheel_holds_what_its_modules_import(root: Path, wheel: zipfile.ZipFile) -> None:
+    """`recorder` was left out once, and every command that describes the machine failed where the wheel was installed."""
+    ours = {path.parent.name for path in root.glob("*/__init__.py")}
+    modules = [name for name in wheel.namelist() if name.endswith(".py")]
+    imported = {
+        name.partition(".")[0]
+        for module in modules
+        for node in ast.walk(ast.parse(wheel.read(module)))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else []
+        )
+    }
+    assert imported & ours <= {name.partition("/")[0] for name in modules}
+    assert {"recorder/device.c", "recorder/devices.toml"} <= set(wheel.namelist())
 
 
 def test_version_is_said_and_the_same_everywhere(root: Path, metadata: Message) -> None:

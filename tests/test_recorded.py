@@ -119,7 +119,7 @@ def test_kernels_are_compared_without_what_every_compiler_changes() -> None:
 
 def test_waits_decide_about_a_mask_where_there_is_no_time() -> None:
     values = {
-        ("host_waits", variant, f"vector 1 % x {uses}"): {"s": [float(waits)]}
+        ("host_waits", variant, f"vector 1 % x {uses}"): {("s", 1): float(waits)}
         for variant, waits_of in (("mask", {1: 1, 10: 10, 100: 100}), ("index_reused", {1: 1, 10: 1, 100: 1}))
         for uses, waits in waits_of.items()
     }
@@ -150,7 +150,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     surroundings = {**os.environ, "HOME": str(suite), "PYTHONPATH": str(suite)}
     surroundings["CUDA_VISIBLE_DEVICES"] = "-1"
     code = "from torch_history.cli import main; main()"
-    asked = ["run", "2.0.1", "--device", "recorder", "--launches", "2", "--question", "intersection"]
+    asked = ["run", "2.0.1", "--device", "recorder", "--rounds", "2", "--question", "intersection"]
     asked += ["--question", "selection"]
     ended = subprocess.run(
         [sys.executable, "-c", code, *asked], cwd=suite, env=surroundings, capture_output=True, text=True

@@ -451,11 +451,11 @@ def test_numbers_relative_to_the_fastest_and_to_the_limit(site: Path, page: Any)
             fastest = min(of[release] for of in times.values() if release in of)
             assert float(text.rstrip("×")) == pytest.approx(times[variant][release] / fastest, rel=0.01)
     show(page, site, "series", benchmark=PEAK, size="small")
-    page.get_by_label("Relative to").select_option(label="the result's own bytes")
+    page.get_by_label("Relative to").select_option(label="the bytes of the result")
     ready(page)
     assert table_of(page)["eager"]["v2.15.0"] == "4.00×"
     assert {point["value"] for point in drawn(page) if point["variant"] == "eager"} == {4}
-    assert "the result's own bytes" in page.locator("figure .axis").first.inner_text()
+    assert "the bytes of the result" in page.locator("figure .axis").first.inner_text()
 
 
 @browser

@@ -35,6 +35,7 @@ from torch_history.store.launches import Case, Launch, machines_in, read_on_axis
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 TAGS = [release.tag for release in AXIS.releases]
 LANE = "release-py3.11"
+SCRIPTED = ("'scripted'", "'small'")
 
 
 def in_sessions(tags: Sequence[str], size: int) -> list[Sequence[str]]:
@@ -222,6 +223,21 @@ def test_rounds_that_lack_releases_are_judged_as_a_verdict_judges_them() -> None
     said = Lane.of(found, AXIS).evidence(TAGS[0], TAGS[1])[0][series]
     assert math.exp(said.shift) == pytest.approx(change.ratio)
     assert said.interval(change.confidence or 0) == pytest.approx((change.low, change.high))
+
+
+def test_rounds_of_what_was_undecided_are_looks_as_a_verdict_counts_them() -> None:
+    """One of two series has two rounds more. So it was looked at three times, and its change needs stronger evidence."""
+    again = measured(lambda i: 1.05**i, [TAGS[:2]], 0.003, launches=5)
+    other = [
+        structs.replace(each, cases=(Case(SCRIPTED, samples=(each.cases[0].number or 0,)),))
+        for each in measured(lambda i: 1.05**i, [TAGS[:2]], 0.003, launches=3, seed=2)
+    ]
+    found = history([*again, *other])
+    lane = Lane.of(found, AXIS)
+    evidence, _ = lane.evidence(TAGS[0], TAGS[1])
+    assert {series.parameters: said.looks for series, said in evidence.items()} == {EAGER: 3, SCRIPTED: 1}
+    for change in compare_history(found, TAGS[0], TAGS[1]):
+        assert lane.verdict(change.series, TAGS[0], TAGS[1]) is change.verdict
 
 
 def test_one_pair_that_carries_half_of_a_change_makes_a_step_and_no_drift() -> None:

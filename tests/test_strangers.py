@@ -188,3 +188,17 @@ def test_names_of_folders_are_bounded(tmp_path: Path, warned: list[str]) -> None
     (tmp_path / "link").symlink_to(tmp_path / "here")
     assert machines_in(tmp_path) == ["here"]
     assert len(warned) == 3
+
+
+def test_exclusions_are_checked_line_by_line(tmp_path: Path) -> None:
+    keys = ("machine", "session", "benchmark", "releases", "launches", "rule", "reason", "commit")
+    whole = json.dumps(dict.fromkeys(keys, "x"))
+    (tmp_path / "NOTES.md").write_text("notes")
+    (tmp_path / "exclusions.jsonl").write_text(f'{whole}\n{{"machine": "x"}}\n[]\nno JSON\n')
+    problems = check(tmp_path, Axis.load(ROOT / "releases.toml")).problems
+    assert [problem.partition(": ")[0][-6:] for problem in problems] == ["line 2", "line 3", "line 4"]
+
+
+@pytest.mark.committed
+def test_committed_results_are_well_formed() -> None:
+    assert check(ROOT / "results", Axis.load(ROOT / "releases.toml")).problems == []

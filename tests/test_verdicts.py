@@ -926,3 +926,30 @@ def test_failure_of_a_later_round_of_the_same_launch_does_not_hide_its_samples()
     whole = timed(OLD, [0.3, 0.3, 0.3]) + timed(NEW, [0.3, 0.3, 0.3])
     later = launch(NEW, TIME, MISSING["failed"], launch=whole[-1].launch, round=whole[-1].round)
     assert only([*whole, later]).verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize("most", [1, 2, 10, 100_000])
+def test_all_looks_after_the_first_spend_no_more_than_their_share(most: int) -> None:
+    spent = [1 / verdicts.penalty(looks) for looks in range(1, most + 1)]
+    assert spent[0] == 1
+    assert sum(spent[1:]) <= verdicts.LATE_SHARE
+    assert most < 100_000 or sum(spent[1:]) == pytest.approx(verdicts.LATE_SHARE, rel=1e-4)
+
+
+def test_rounds_beyond_those_of_the_question_are_looks() -> None:
+    """`again` has five rounds where the other two series of the question have three: three looks, so one twelfth."""
+    series = {name: Series("e", "q.Q.track_time", (name,)) for name in ("first", "second", "again")}
+    rounds = {"first": 3, "second": 3, "again": 5}
+    used = {
+        series[name]: [
+            verdicts.Observation(release, ("s", turn), 1.0, False) for turn in range(of) for release in (OLD, NEW)
+        ]
+        for name, of in rounds.items()
+    }
+    together = {one: verdicts.rounds_of_both(seen, OLD, NEW) for one, seen in used.items()}
+    assert {one.parameters[0]: of for one, of in together.items()} == rounds
+    found = verdicts.looked_at(dict.fromkeys(used, verdicts.Evidence(0.1, 0.02, 8.0)), together)
+    assert {one.parameters[0]: of.looks for one, of in found.items()} == {"first": 1, "second": 1, "again": 3}
+    once, thrice = (verdicts.Evidence(0.1, 0.02, 8.0, looks=of) for of in (1, 3))
+    assert once.p_value == pytest.approx(2 * stats.t.sf(5.0, 8))
+    assert thrice.p_value == pytest.approx(12 * once.p_value)

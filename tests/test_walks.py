@@ -103,7 +103,7 @@ def checkout(root: Path, tmp_path: Path, world: World, monkeypatch: pytest.Monke
 
 
 def run() -> None:
-    answer = CliRunner().invoke(main, ["run", OLD[1:], NEW[1:], "--launches", "1"])
+    answer = CliRunner().invoke(main, ["run", OLD[1:], NEW[1:], "--rounds", "1"])
     assert answer.exit_code == 0, answer.output
 
 

@@ -356,7 +356,9 @@ def page(repeats: int, python: str | None) -> str:
     for machine in machines_in(ROOT / "results"):
         found = verdicts.history(read_launches(ROOT / "results", machine))
         for environment in sorted({series.environment for series in found}):
-            stored[environment] = {series: of for series, of in found.items() if series.environment == environment}
+            lane = {series: of for series, of in found.items() if series.environment == environment}
+            if any(series.varies for series in lane):  # what the recorder counted has no times
+                stored[environment] = lane
     times = {environment: ordered(history, axis) for environment, history in stored.items()}
     counted = tallies(times, axis, repeats, python)
     tables = [

@@ -27,10 +27,10 @@ def inputs():
     return torch.ones(1)
 
 def slow(x):
-    time.sleep(0.2)
+    time.sleep(0.05)
     return x + 1
 
-functions = {f"function {number}": slow for number in range(40)}
+functions = {f"function {number}": slow for number in range(4)}
 """
 
 
@@ -59,7 +59,7 @@ def test_measurement_that_is_stopped_keeps_what_was_finished_and_leaves_no_proce
     mine = tmp_path / "slow.py"
     mine.write_text(SLOW, encoding="utf-8")
     attack = attacks("measuring")
-    asked = ["run", "--workload", str(mine), "2.15.0", "--only", "counts", "--launches", "9"]
+    asked = ["run", "--workload", str(mine), "2.0.1", "2.15.0", "--only", "counts", "--rounds", "40"]
     kept: list[bytes] = []
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
         token = f"attack-{os.getpid()}-{number}"
@@ -78,7 +78,7 @@ def test_measurement_that_is_stopped_keeps_what_was_finished_and_leaves_no_proce
             deadline = time.monotonic() + 120
             while len(stored_lines(suite)) <= len(kept) and time.monotonic() < deadline:
                 time.sleep(0.1)
-            time.sleep(attack.random.uniform(0, 8))
+            time.sleep(attack.random.uniform(0, 4))
             assert has_handlers(process.pid), "it ended by itself"
             process.send_signal(number)
             said = process.communicate(timeout=60)[1]

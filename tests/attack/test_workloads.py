@@ -17,7 +17,7 @@ from .tally import Attacks
 
 pytestmark = pytest.mark.releases
 
-SECONDS = 10
+SECONDS = 4
 """After which a case is ended here; five minutes otherwise."""
 
 MISBEHAVING = """
@@ -76,7 +76,7 @@ functions = {
 """
 
 REASONS = {
-    "endless": r"timed out \(timeout 10",
+    "endless": r"timed out \(timeout 4",
     "hungry": r"allocate|memory|signal 9",
     "forks": r"exit status 7",
     "loud": r"exit status 9",
@@ -99,7 +99,7 @@ def test_a_misbehaving_workload_loses_only_its_own_case(
     mine = tmp_path / "mine" / "misbehaving.py"
     mine.parent.mkdir()
     mine.write_text(MISBEHAVING, encoding="utf-8")
-    command("torch-history", "run", "--workload", str(mine), "2.0.1", "2.15.0", "--only", "counts", "--launches", "2")
+    command("torch-history", "run", "--workload", str(mine), "2.0.1", "2.15.0", "--only", "counts", "--rounds", "1")
     attack = attacks("workloads")
     for release in ("v2.0.1", "v2.15.0"):
         cases = stored(suite, release)

@@ -1,19 +1,24 @@
-"""Why did a number change? What looking at it found, else what else moved in the same case, then in the environment.
+"""Why did a number change? What `torch-history explain` found, else somebody by hand, else what else moved in the same case.
 
-A case is one variant in one size. Its own exact numbers come first, because only code that ran differently moves them; what
-moved beside a time is evidence, no proof.
+A case is one variant in one size. Its own exact numbers say something of it, because only code that ran differently moves
+them; what moved beside a time is evidence, no proof. What moved in the environment is said once of a comparison, and of no
+row: releases differ in all of it at once.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from contract.metrics import METRICS
 
+from ..store import causes as stored
+from ..store import sources
 from .verdicts import Change, Series, Verdict, human
 
 OWN = {
@@ -34,134 +39,68 @@ ENVIRONMENT = {
     "python": "Python",
     "numpy": "NumPy",
 }
-"""Facts of an environment that may explain a time -> their words; `fuses_on_cpu` has words of its own."""
-
-BY_TORCHSCRIPT = ("scripted", "traced", "frozen")
-"""Ends of the names of variants that TorchScript runs: a wheel's fuser matters to these alone."""
+"""Facts of an environment that a comparison names where they differ -> their words; `fuses_on_cpu` has words of its own."""
 
 ON_A_GPU = ("cuda", "cudnn")
 """Facts that say nothing of a time on a CPU."""
-
-PRODUCT_LIBRARIES = ("onednn", "mkl")
-NO_PRODUCTS = ("intersection", "batching", "selection")
-"""Libraries that multiply matrices say nothing of a time of these questions, whose variants multiply none: tests hold the
-operators of every variant to that."""
-
-NO_OPERATORS = ("subprocess_start",)
-OF_ANY_PROCESS = ("python",)
-"""Variants that run no operator of PyTorch, and what alone of an environment says something of their times."""
 
 
 class Cause(NamedTuple):
     """Since `release`, `words`: why the `metrics` of `variants` went the way of `verdict`, in sizes that hold `size`.
 
-    Told of releases from `first` to `last` where these are given: what comes and goes explains its neighbours alone.
+    Told of releases from `first` to `last` where these are given: what comes and goes explains its neighbours alone. `link`
+    is the page that says how it was found.
     """
 
     release: str
     question: str
     variants: tuple[str, ...]
-    size: str
     metrics: tuple[str, ...]
     verdict: str
     words: str
+    link: str
+    size: str = ""
     first: str = ""
     last: str = ""
 
 
-_INDEX = ("index_reused", "cpp_index_reused", "nonzero_each_time", "mask", "cpp_mask")
-"""Variants of selection that use `x[index]`, by themselves or within `x[mask]`."""
+def _by_hand(path: Path) -> tuple[Cause, ...]:
+    """The rows of a file such as causes.toml. Raises TypeError where a row has a key that none has, or lacks one."""
+    rows: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["found"]
+    return tuple(Cause(**{**row, "variants": tuple(row["variants"]), "metrics": tuple(row["metrics"])}) for row in rows)
 
-_MORE_TO_FORK = "a process holds more memory after import torch, and fork walks its pages"
-_ELSEWHERE = "the same instructions are at a different address"
-_MOVED = (
-    (("index_select_reused",), "SLOWER", "1.13.1", "1.13.0", "1.13.1"),
-    (("index_select_reused",), "FASTER", "2.1.0", "2.0.0", "2.1.0"),
-    (("index_select_reused",), "FASTER", "2.2.0", "2.1.2", "2.5.1"),
-    (("index_select_reused",), "SLOWER", "2.6.0", "2.2.0", "2.7.1"),
-    (("index_select_reused",), "SLOWER", "2.12.0", "2.10.0", "2.12.1"),
-    (("index_select_reused",), "FASTER", "2.13.0", "2.12.0", "2.14.1"),
-    (("where_product",), "SLOWER", "2.1.0", "2.0.1", "2.1.0"),
-    (("where_product",), "FASTER", "2.1.1", "2.1.0", "2.2.2"),
-    (("where_product",), "SLOWER", "2.4.1", "2.4.0", "2.5.1"),
-    (("where_product",), "FASTER", "2.6.0", "2.4.1", "2.6.0"),
-    (_INDEX, "SLOWER", "2.1.1", "2.1.0", "2.1.1"),
-    (_INDEX, "FASTER", "2.1.2", "2.1.1", "2.2.2"),
-)
-"""Variants of selection whose loop over a vector lies elsewhere since a release, what that did to its time, and the first
-and the last release between which this explains it: the instructions are the same, and it did not move again."""
 
-FOUND = (
-    Cause(
-        "1.12.0",
-        "saved_tensors",
-        ("checkpoint",),
-        "",
-        ("peak_memory",),
-        "LEANER",
-        "a tensor that the backward pass recomputes is released after its first use",
-    ),
-    Cause(
-        "2.0.0",
-        "batching",
-        ("tensor_of_lists",),
-        "",
-        ("time",),
-        "SLOWER",
-        "every element is checked for being a symbolic number",
-    ),
-    Cause(
-        "2.6.0",
-        "intersection",
-        ("compiled",),
-        "",
-        ("time",),
-        "SLOWER",
-        "Inductor disables loop vectorization in GCC and does not vectorize this loop itself",
-    ),
-    Cause(
-        "2.12.0",
-        "saved_tensors",
-        ("checkpoint",),
-        "no gradient",
-        ("time", "forward_time"),
-        "FASTER",
-        "it keeps the inputs of a step without an autograd function",
-    ),
-    Cause(
-        "2.14.0",
-        "selection",
-        _INDEX,
-        "vector",
-        ("time",),
-        "SLOWER",
-        "an index is read by a function call per element instead of within the loop",
-    ),
-    *(
-        Cause(release, "selection", _INDEX, share, ("time",), verdict, words, first, last)
-        for share in ("rows 50 %", "rows 99 %")
-        for release, verdict, words, first, last in (
-            ("2.5.0", "SLOWER", "the position of a row is read by a function call per row", "2.3.1", "2.6.0"),
-            (
-                "2.7.0",
-                "FASTER",
-                "the position of a row is read within the loop again, without a call",
-                "2.5.0",
-                "2.7.1",
-            ),
-        )
-    ),
-    *(
-        Cause(release, "saved_tensors", NO_OPERATORS, "", ("time",), "SLOWER", _MORE_TO_FORK)
-        for release in ("1.13.0", "2.0.0", "2.1.0")
-    ),
-    *(
-        Cause(release, "selection", variants, "vector", ("time",), verdict, _ELSEWHERE, first, last)
-        for variants, verdict, release, first, last in _MOVED
-    ),
-)
-"""Causes that somebody looked for and found: in the release's source, and by a script apart from this suite where it is a
-time. How stands in docs/questions; a test holds each to a change in results/ between the neighbours of its release."""
+FOUND = _by_hand(Path(__file__).with_name("causes.toml"))
+"""Causes that somebody found by hand; a test holds each to a change in results/ between the neighbours of its release."""
+
+
+class Known(NamedTuple):
+    """Evidence of `torch-history explain`, reduced to what a sentence needs: of a series of one environment from `old` to
+    `new`, by how much these differ, the verdict, and the words that follow a comma."""
+
+    environment: str
+    benchmark: str
+    parameters: tuple[str, ...]
+    old: str
+    new: str
+    ratio: float
+    verdict: str
+    words: str
+
+
+TOLD = ("CAUSE", "PART", "UNKNOWN")
+"""Verdicts of evidence that have something to tell."""
+
+
+def evidence(results: Path, machine: str) -> list[Known]:
+    """All evidence of a machine that is of the benchmarks' present versions."""
+    here = sources.here()
+    return [
+        Known(one.environment, one.benchmark, one.parameters, one.old, one.new, one.ratio, one.verdict, one.words)
+        for one in stored.read(results, machine)
+        if one.verdict in TOLD and here.get(one.benchmark, one.version) == one.version
+    ]
+
 
 SHARE = 0.5
 """A number explains a time where its ratio is, in logarithms, at least this share of the time's. Time grows at most in
@@ -170,26 +109,52 @@ proportion to what is done: one allocation less of eight is no cause of a factor
 CHANGED = (Verdict.FASTER, Verdict.SLOWER, Verdict.HUNGRIER, Verdict.LEANER, Verdict.MORE, Verdict.FEWER)
 
 
-def why(changes: Iterable[Change], old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[Series, str]:
+def why(
+    changes: Iterable[Change], old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known] = ()
+) -> dict[Series, str]:
     """Series -> the end of its sentence, for every changed time and for what a fusion or one of FOUND explains.
 
-    `old` and `new` are the environments of the releases, empty where not on record; `device` is `cpu` or `cuda`.
+    `old` and `new` are the environments of the releases, empty where not on record; `known` is the machine's evidence.
     """
     beside: dict[tuple[object, ...], dict[str, Change]] = defaultdict(dict)
     changes = list(changes)
+    known = list(known)
     for change in changes:
         beside[_case(change.series)][_metric(change.series)] = change
     found = {}
     for change in changes:
         if change.verdict in CHANGED:
             of_case = beside[_case(change.series)]
-            if looked_at := _found(change, old, new):
+            explained = _explained(change, old, new, known)
+            if explained:
+                found[change.series] = explained
+            elif looked_at := _found(change, old, new):
                 found[change.series] = f"because {looked_at}"
             elif change.series.varies:
-                found[change.series] = _of_time(change, of_case, old, new, device)
+                found[change.series] = _of_time(change, of_case)
             elif (fusion := of_case.get("fusion_groups")) and fusion is not change and _fused(fusion):
                 found[change.series] = f"because {_fused(fusion)}"
     return found
+
+
+def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]) -> str:
+    """What evidence says of a change: of the same series, between the two releases, the same way and of at least SHARE of
+    the size. Empty where there is none; the largest where there are several."""
+    series, (before, now) = change.series, (_version(facts.get("torch", "")) for facts in (old, new))
+    fitting = [
+        one
+        for one in known
+        if (one.environment, one.benchmark, one.parameters) == (series.environment, series.benchmark, series.parameters)
+        and () < before <= _version(one.old[1:]) < _version(one.new[1:]) <= now
+        and change.ratio
+        and (one.ratio > 1) == (change.ratio > 1)
+        and abs(math.log(one.ratio)) >= SHARE * abs(math.log(change.ratio))
+    ]
+    if not fitting:
+        return ""
+    most = max(fitting, key=lambda one: (-TOLD.index(one.verdict), abs(math.log(one.ratio))))
+    whole = before == _version(most.old[1:]) and now == _version(most.new[1:])
+    return most.words if whole else f"{most.words} (from {most.old} to {most.new})"
 
 
 def moved(old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[str, tuple[Any, Any]]:
@@ -239,9 +204,7 @@ def _metric(series: Series) -> str:
     return series.benchmark.rpartition(".")[2].removeprefix("track_")
 
 
-def _of_time(
-    change: Change, beside: Mapping[str, Change], old: Mapping[str, Any], new: Mapping[str, Any], device: str
-) -> str:
+def _of_time(change: Change, beside: Mapping[str, Change]) -> str:
     own = [beside[name] for name in OWN if name in beside and beside[name].verdict in CHANGED]
     own = [number for number in own if _weighs(number, change)]
     slower = change.verdict is Verdict.SLOWER
@@ -250,21 +213,7 @@ def _of_time(
     if causes:
         return f"because {_listed([_went(number) for number in causes])}"
     although = f"although {_listed([_went(number) for number in own])}: " if own else ""
-    if not old or not new:
-        return f"{although}unexplained, and the environments are not recorded"
-    facts = {name: values for name, values in moved(old, new, device).items() if _concerns(name, change.series)}
-    if not facts:
-        return f"{although}unexplained"
-    return f"{although}perhaps because {in_words(facts)}"
-
-
-def _concerns(fact: str, series: Series) -> bool:
-    variant = series.parameters[0].strip("'") if series.parameters else ""
-    if variant in NO_OPERATORS:
-        return fact in OF_ANY_PROCESS
-    if fact == "fuses_on_cpu":
-        return variant.endswith(BY_TORCHSCRIPT)
-    return series.question not in NO_PRODUCTS or fact not in PRODUCT_LIBRARIES
+    return f"{although}unexplained"
 
 
 def _costs(change: Change) -> bool:

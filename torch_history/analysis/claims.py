@@ -1,7 +1,8 @@
 """Does a claim hold on a release? Each question answered from what one lane measured, with the numbers in a sentence.
 
-A claim of bytes or counts is exact. A claim of time asks for a factor that noise seldom makes, `CLEARLY`, between two
-variants of the same session; sizes at which both take as long, up to `LEVEL`, refute it, and those in between do neither.
+A claim of bytes or counts is exact. A claim of time is decided size by size from ratios of two variants within rounds, as
+verdicts are: it holds where the whole interval lies beyond `BORDER`, it fails where the whole interval lies within, and
+in between it is inconclusive. An answer is of the device that was measured and says which one that was.
 """
 
 from __future__ import annotations
@@ -14,21 +15,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from ..releases.axis import Axis
 from ..store.launches import Launch
 from .compare import escape
 from .steps import Kind, Step, of_history
-from .verdicts import History, history, human
+from .verdicts import ERROR_RATE, Block, Estimate, History, common_noise, history, human, moderated, paired
 
-CLEARLY = 1.2
-"""A factor between two variants of one session: both ran within minutes on one machine, which seldom wanders by a fifth."""
-
-LEVEL = 1.05
-"""Up to this factor two variants take as long as each other: launches of one release differ by that much. The gap between
-the two borders is there so that an answer does not change with the noise of a size that lies on one."""
+BORDER = 1.05
+"""The ratio of two variants from which one of them is the slower. Two builds of one source differ by less: an answer does
+not depend on where a compiler happened to put a loop."""
 
 STALL = 5.0
 """The slowest later call in medians from which a sequence has stalled; `measure/sequence.py` counts with the same number."""
+
+RESULT_BYTES = {"small": 4 * 30_000 * 500, "paper": 4 * 242_991 * 500}
+"""Size of intersection -> bytes of its result, 4 N M: N boxes with M boxes in float32, as `workloads/intersection.py` has
+them."""
 
 CAUSES = 3
 """Sentences at most that tell why an answer changed."""
@@ -43,33 +47,86 @@ HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "inco
 
 @dataclass(frozen=True)
 class Answer:
-    """`word` is HOLDS, PARTLY, FAILS or UNKNOWN; `sentence` gives the numbers it rests on."""
+    """`word` is HOLDS, PARTLY, FAILS or UNKNOWN; `sentence` gives the numbers it rests on; `part` says of a PARTLY where the
+    claim holds and where it does not, else it is empty."""
 
     word: str
     sentence: str
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A ratio, and the interval that holds it. `rounds` are those that measured both sides; `low` and `high` are None
+    where that is fewer than two, which is no evidence of a time."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    rounds: int
+
+    def of(self, what: str) -> str:
+        """`3.20 (rows 50 %, 3.10 to 3.30)`, or of one round the ratio alone."""
+        if self.low is None or self.high is None:
+            return f"{_short(self.ratio)} ({what}, one round)"
+        return f"{_short(self.ratio)} ({what}, {_short(self.low)} to {_short(self.high)})"
+
+    def against(self, border: float) -> str:
+        """HOLDS where all of it lies above `border`, FAILS where all of it lies below, else UNKNOWN."""
+        if self.low is not None and self.low > border:
+            return HOLDS
+        return FAILS if self.high is not None and self.high < border else UNKNOWN
+
+
+def _short(number: float) -> str:
+    """Three digits at least, so that an end on one side of a border is not printed as the border."""
+    return f"{number:.0f}" if number >= 100 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"
+
+
+Comparison = tuple[str, str, str]
+"""A metric, a variant, and the variant that it is divided by: empty where the number itself is asked for."""
+
+Key = tuple[str, str, str]
+"""A metric, a variant and a size."""
 
 
 class Numbers:
-    """What one release gave for one question, by metric, variant and size. `values` are the numbers of its launches by
-    their session."""
+    """What one release gave for one question. `values` are the numbers of its launches by the session and round that they
+    belong to; `noise` is what all releases of the lane tell of the noise of a comparison: the variance of a launch's
+    logarithm, and for how many degrees of freedom that counts."""
 
-    def __init__(self, values: Mapping[tuple[str, str, str], Mapping[str, Sequence[float]]]) -> None:
+    def __init__(
+        self,
+        values: Mapping[Key, Mapping[Block, float]],
+        noise: Mapping[Comparison, tuple[float, float]] | None = None,
+    ) -> None:
         self._values = values
+        self._noise = noise or {}
 
     def __call__(self, metric: str, variant: str, size: str) -> float | None:
         """The median over all launches, None without any."""
-        numbers = [number for of in self._values.get((metric, variant, size), {}).values() for number in of]
+        numbers = list(self._values.get((metric, variant, size), {}).values())
         return statistics.median(numbers) if numbers else None
 
-    def ratio(self, metric: str, size: str, of: str, to: str) -> float | None:
-        """How many times as much variant `of` takes as `to`: the median over the sessions that measured both, since
-        sessions differ by more than variants do. None where none did, or where `to` takes nothing."""
-        above, below = (self._values.get((metric, variant, size), {}) for variant in (of, to))
-        medians = [
-            (statistics.median(above[session]), statistics.median(below[session])) for session in above.keys() & below
-        ]
-        ratios = [over / under for over, under in medians if under]
-        return statistics.median(ratios) if ratios else None
+    def estimate(self, metric: str, size: str, of: str, to: str = "") -> Estimate | None:
+        """Of the logarithm of how many times as much variant `of` takes as `to`, from the rounds that measured both, or of
+        the number of `of` itself. None without a round."""
+        above = self._values.get((metric, of, size), {})
+        below = self._values.get((metric, to, size), {}) if to else dict.fromkeys(above, 1.0)
+        both = [block for block in above if below.get(block) and above[block]]
+        return paired(np.array([[math.log(above[block] / below[block]) for block in both]]))[0] if both else None
+
+    def interval(self, metric: str, size: str, of: str, to: str = "") -> Interval | None:
+        """`estimate` as a ratio, with the interval of two one-sided tests at ERROR_RATE each, as that of a SAME. An answer
+        that needs all of its sizes is not shared between them: each has to pass (Berger 1982)."""
+        found = self.estimate(metric, size, of, to)
+        if found is None:
+            return None
+        ratio, rounds = math.exp(found.shift), round(2 / found.factor)
+        if rounds < 2:
+            return Interval(ratio, None, None, rounds)
+        evidence = moderated(found, *self._noise.get((metric, of, to), (0.0, 0.0)))
+        return Interval(ratio, *evidence.interval(1 - 2 * ERROR_RATE), rounds)
 
     def sizes(self, metric: str, variant: str) -> list[str]:
         return [size for name, of, size in self._values if (name, of) == (metric, variant)]
@@ -79,18 +136,34 @@ def _missing(what: str) -> Answer:
     return Answer(UNKNOWN, f"No number was measured for {what}.")
 
 
+def _together(parts: Mapping[str, str], sentence: str) -> Answer:
+    """The answer of a claim from the words of its parts: PARTLY where they differ, and then it says which is which."""
+    words = set(parts.values())
+    if len(words) == 1:
+        return Answer(words.pop(), sentence)
+    if HOLDS not in words:
+        return Answer(UNKNOWN, sentence)
+    said = {word: [part for part, of in parts.items() if of == word] for word in (HOLDS, FAILS, UNKNOWN)}
+    part = "; ".join(f"{word} for {', '.join(of)}" for word, of in said.items() if of)
+    return Answer(PARTLY, sentence, part)
+
+
 def intersection(numbers: Numbers) -> Answer:
-    """Scripting keeps intermediates out of memory: the scripted peak is the result alone, a quarter of eager's."""
-    sizes = numbers.sizes("peak_memory", "scripted")
-    if not sizes:
+    """Scripting keeps intermediates out of memory: the scripted peak has no room for one beside the result, 4 N M bytes."""
+    peaks = {size: numbers("peak_memory", "scripted", size) for size in numbers.sizes("peak_memory", "scripted")}
+    known = {size: peak for size, peak in peaks.items() if peak is not None and size in RESULT_BYTES}
+    if not known:
         return _missing("the scripted variant")
-    size = sizes[0]
-    scripted, eager = numbers("peak_memory", "scripted", size), numbers("peak_memory", "eager", size)
-    if scripted is None or eager is None:
-        return _missing("eager or scripted")
-    peaks = f"The scripted variant peaks at {human(scripted, 'bytes')}, the eager one at {human(eager, 'bytes')}"
-    said = f"{peaks}. The result alone takes {human(eager / 4, 'bytes')}."
-    return Answer(HOLDS if 4 * scripted <= eager else FAILS, said)
+    parts: dict[str, str] = {}
+    said: list[str] = []
+    for size, peak in known.items():
+        result = RESULT_BYTES[size]
+        parts[size] = HOLDS if peak < 2 * result else FAILS
+        eager = numbers("peak_memory", "eager", size)
+        beside = f", the eager one at {human(eager, 'bytes')}" if eager is not None else ""
+        peaked = f"In size {size} the scripted variant peaks at {human(peak, 'bytes')}{beside}"
+        said.append(f"{peaked}. The result alone takes {human(result, 'bytes')}.")
+    return _together(parts, " ".join(said))
 
 
 def saved_tensors(numbers: Numbers) -> Answer:
@@ -98,44 +171,61 @@ def saved_tensors(numbers: Numbers) -> Answer:
     sizes = numbers.sizes("peak_memory", "hooks_disabled")
     if not sizes:
         return _missing("torch.autograd.graph.disable_saved_tensors_hooks")
-    differing = []
+    parts, differing = dict.fromkeys(sizes, FAILS), []
     for size in sizes:
         for metric in ("peak_memory", "retained", "gradients"):
             plain, disabled = (numbers(metric, variant, size) for variant in ("plain", "hooks_disabled"))
             if plain != disabled:
+                parts[size] = HOLDS
                 differing.append(f"{metric.replace('_', ' ')} of {size} is {plain} and {disabled}")
     if differing:
-        return Answer(HOLDS, f"With hooks and without them, {'; '.join(differing)}.")
-    times = [numbers.ratio("time", size, "hooks_disabled", "plain") for size in sizes]
-    known = [ratio for ratio in times if ratio is not None]
+        return _together(parts, f"With hooks and without them, {'; '.join(differing)}.")
+    times = [numbers.interval("time", size, "hooks_disabled", "plain") for size in sizes]
+    known = [found for found in times if found is not None]
     said = (
         f"Peak memory, retained bytes and gradients are exactly those of the plain variant in all {len(sizes)} scripts."
     )
-    ratio = f" The time is {min(known):.2f} to {max(known):.2f} times that of the plain variant." if known else ""
-    return Answer(FAILS, f"{said}{ratio}")
+    if known:
+        least = min(found.low or found.ratio for found in known)
+        most = max(found.high or found.ratio for found in known)
+        said += f" The intervals of the time lie between {least:.2f} and {most:.2f} times that of the plain variant."
+    return Answer(FAILS, said)
 
 
 def warm_up(numbers: Numbers) -> Answer:
-    """Inference as TorchScript stalls where eager does not."""
-    worst: dict[str, float] = {}
-    for variant in ("scripted", "traced", "eager"):
-        found = [numbers("worst_over_median", variant, size) for size in numbers.sizes("worst_over_median", variant)]
-        known = [ratio for ratio in found if ratio is not None]
-        if not known:
+    """Inference as TorchScript stalls where eager does not: its slowest later call takes more than STALL medians."""
+    variants = ("scripted", "traced", "eager")
+    cases = [(variant, size) for variant in variants for size in numbers.sizes("worst_over_median", variant)]
+    found = {case: numbers.interval("worst_over_median", case[1], case[0]) for case in cases}
+    known = {case: interval for case, interval in found.items() if interval is not None}
+    for variant in variants:
+        if not any(of == variant for of, _ in known):
             return _missing(f"the {variant} variant")
-        worst[variant] = max(known)
-    said = ", ".join(f"{variant} {ratio:.1f}" for variant, ratio in worst.items())
-    script = max(worst["scripted"], worst["traced"])
-    stalled = script > 2 * max(STALL, worst["eager"])
-    word = HOLDS if stalled else FAILS if script <= STALL else UNKNOWN
-    return Answer(word, f"Slowest later call, in multiples of the median call: {said}.")
+    words = {case: interval.against(STALL) for case, interval in known.items()}
+    parts = {
+        f"{variant} {size}": _beside_eager(word, words.get(("eager", size), UNKNOWN))
+        for (variant, size), word in words.items()
+        if variant != "eager"
+    }
+    said = ", ".join(interval.of(f"{variant} {size}") for (variant, size), interval in known.items())
+    return _together(
+        parts,
+        f"A stall takes more than {STALL:.0f} times the median call. "
+        f"Slowest later call, in multiples of the median call: {said}.",
+    )
+
+
+def _beside_eager(word: str, eager: str) -> str:
+    """Whether TorchScript stalls where eager does not, from whether each of them stalls."""
+    if word != HOLDS or eager == FAILS:
+        return word
+    return FAILS if eager == HOLDS else UNKNOWN
 
 
 def batching(numbers: Numbers) -> Answer:
     """A tensor per row joined by vstack is slow; one flat buffer is not."""
-    ratios = {
-        size: numbers.ratio("time", size, "vstack_rows", "flat_buffer") for size in numbers.sizes("time", "vstack_rows")
-    }
+    sizes = numbers.sizes("time", "vstack_rows")
+    ratios = {size: numbers.interval("time", size, "vstack_rows", "flat_buffer") for size in sizes}
     return _by_time(ratios, "One tensor per row", "one flat buffer")
 
 
@@ -160,9 +250,10 @@ def _selection_by_waits(numbers: Numbers) -> Answer:
 
 def selection(numbers: Numbers) -> Answer:
     """Turning the mask into an index once and reusing that saves time; decided at 100 uses, of every share and layout."""
-    ratios = {size: numbers.ratio("time", size, "mask", "index_reused") for size in numbers.sizes("time", "mask")}
-    if not ratios and numbers.sizes("host_waits", "mask"):
+    sizes = numbers.sizes("time", "mask")
+    if not sizes and numbers.sizes("host_waits", "mask"):
         return _selection_by_waits(numbers)
+    ratios = {size: numbers.interval("time", size, "mask", "index_reused") for size in sizes}
     return _by_time(
         {size: ratio for size, ratio in ratios.items() if size.endswith(" x 100")},
         "A mask",
@@ -172,31 +263,61 @@ def selection(numbers: Numbers) -> Answer:
 
 
 def _by_time(
-    deciding: dict[str, float | None], slow: str, quick: str, others: dict[str, float | None] | None = None
+    deciding: Mapping[str, Interval | None],
+    slow: str,
+    quick: str,
+    others: Mapping[str, Interval | None] | None = None,
 ) -> Answer:
     """Whether `slow` takes longer than `quick` in the sizes that decide; the sentence names the extremes of them and, after
     them, of the other sizes."""
     known = {size: ratio for size, ratio in deciding.items() if ratio is not None}
     if not known:
         return _missing("this comparison")
-    shows = any(ratio > CLEARLY for ratio in known.values())
-    refutes = any(ratio <= LEVEL for ratio in known.values())
-    word = {(True, False): HOLDS, (True, True): PARTLY, (False, True): FAILS, (False, False): UNKNOWN}[shows, refutes]
     said = f"{slow} takes {_extremes(known)} times as long as {quick}."
     rest = {size: ratio for size, ratio in (others or {}).items() if ratio is not None}
-    return Answer(word, f"{said} In other sizes it takes {_extremes(rest)} times as long." if rest else said)
+    said += f" In other sizes it takes {_extremes(rest)} times as long." if rest else ""
+    return _together({size: ratio.against(BORDER) for size, ratio in known.items()}, said)
 
 
-def _extremes(ratios: Mapping[str, float]) -> str:
-    """`1.3 (rows 50 %) to 13.1 (vector 1 %)`: the least and the largest with their sizes."""
-    least, most = (of(ratios, key=ratios.__getitem__) for of in (min, max))
-    return " to ".join(f"{ratios[size]:.1f} ({size})" for size in dict.fromkeys((least, most)))
+def _extremes(ratios: Mapping[str, Interval]) -> str:
+    """`1.30 (rows 50 %, 1.27 to 1.33) to 13.1 (vector 1 %, 12.9 to 13.4)`: the least and the largest with their sizes."""
+    least, most = (of(ratios, key=lambda size: ratios[size].ratio) for of in (min, max))
+    return " to ".join(ratios[size].of(size) for size in dict.fromkeys((least, most)))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an answer rests on: the device, `cpu` or `cuda`, and the threads of a CPU."""
+
+    device: str = "cpu"
+    threads: int = 1
+
+    @property
+    def words(self) -> str:
+        """`on a CPU with one thread`."""
+        if self.device == "recorder":
+            return "recorded without a GPU"
+        if self.device != "cpu":
+            return f"on {self.device.upper()}"
+        return f"on a CPU with {'one thread' if self.threads == 1 else f'{self.threads} threads'}"
+
+
+def setting_of(found: History) -> Setting:
+    """Of the launches of one lane: what the newest of them was measured on. Releases are measured on one device there."""
+    newest = max(
+        (launch for of in found.values() for pairs in of.values() for launch, _ in pairs),
+        key=lambda launch: launch.started_at,
+        default=None,
+    )
+    facts = newest.facts if newest else {}
+    return Setting(str(facts.get("device", "cpu")), int(facts.get("threads", 1)))
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim in `words`, what decides it and of which metrics of which variants that depends, what to do for each word of
-    the newest answer, and what shows it: a metric of some variants, in the shortest size with numbers that holds `size`."""
+    """A claim in `words`, what decides it and of which metrics of which variants that depends, what to do on a CPU for each
+    word of the newest answer, and what shows it: a metric of some variants, in the shortest size with numbers that holds
+    `size`. `compares` are the comparisons of times whose noise releases tell each other."""
 
     words: str
     decide: Callable[[Numbers], Answer]
@@ -205,15 +326,27 @@ class Claim:
     metric: str
     variants: tuple[str, ...]
     size: str = ""
+    compares: tuple[Comparison, ...] = ()
+
+    def advice_on(self, setting: Setting, answer: Answer) -> str:
+        """What to do, with what that rests on; of a device for which nobody has written any, the numbers alone."""
+        if setting.device != "cpu":
+            return NO_ADVICE.format(sentence=answer.sentence)
+        told = self.advice.get(answer.word)
+        if told is None:
+            return UNDECIDED.format(sentence=answer.sentence)
+        where = f" Measured {setting.words}"
+        return f"{told}{where}: {answer.part}." if answer.part else f"{told}{where}."
 
 
 CLAIMS: dict[str, Claim] = {
     "intersection": Claim(
         "Scripting keeps intermediates out of memory",
         intersection,
-        (("peak_memory",), ("eager", "scripted")),
+        (("peak_memory",), ("scripted",)),
         {
             HOLDS: "Script it where memory is short. Check again after an upgrade, because the fuser in the wheel does it.",
+            PARTLY: "Script it in the sizes where it holds. Check again after an upgrade.",
             FAILS: "Do not script it to save memory: its peak equals that of eager. Use in-place operations, or compile it.",
         },
         "peak_memory",
@@ -225,12 +358,14 @@ CLAIMS: dict[str, Claim] = {
         (("peak_memory", "retained", "gradients"), ("plain", "hooks_disabled")),
         {
             HOLDS: "It changes what is saved. Check which script and which metric differ before you rely on it.",
+            PARTLY: "It changes what is saved in some scripts. Check which metric differs before you rely on it.",
             FAILS: "Do not use it to save memory: it forbids hooks, but saves nothing. If no gradient is needed, use "
             "no_grad or inference_mode. Otherwise use a checkpoint or save_on_cpu.",
         },
         "peak_memory",
         ("plain", "hooks_disabled", "no_grad", "checkpoint"),
         "loop",
+        (("time", "hooks_disabled", "plain"),),
     ),
     "warm_up": Claim(
         "TorchScript stalls",
@@ -238,11 +373,13 @@ CLAIMS: dict[str, Claim] = {
         (("worst_over_median", "worst_call", "second_call"), ("scripted", "traced", "eager")),
         {
             HOLDS: "Warm up every shape before serving, or serve eagerly: eager has no such calls.",
+            PARTLY: "Warm up every shape before serving where it holds, or serve eagerly: eager has no such calls.",
             FAILS: "Stalls are no longer a reason to avoid TorchScript. Warm up with two calls.",
         },
         "worst_over_median",
         ("eager", "scripted", "traced", "frozen"),
         "changing shapes",
+        tuple(("worst_over_median", variant, "") for variant in ("scripted", "traced", "eager")),
     ),
     "batching": Claim(
         "A tensor per row is slow",
@@ -250,12 +387,13 @@ CLAIMS: dict[str, Claim] = {
         (("time",), ("vstack_rows", "flat_buffer")),
         {
             HOLDS: "Gather the rows in NumPy and make one tensor.",
-            PARTLY: "Gather the rows in NumPy and make one tensor if rows are many and short.",
+            PARTLY: "Gather the rows in NumPy and make one tensor in the sizes where it holds.",
             FAILS: "Write what reads best: one tensor per row costs no more.",
         },
         "time",
         ("vstack_rows", "stack_rows", "numpy_stack", "flat_buffer"),
         "4,096 x 64",
+        (("time", "vstack_rows", "flat_buffer"),),
     ),
     "selection": Claim(
         "A reused index is faster than a mask",
@@ -263,57 +401,92 @@ CLAIMS: dict[str, Claim] = {
         (("time",), ("mask", "index_reused")),
         {
             HOLDS: "If a mask is used more than once, convert it to an index first.",
-            PARTLY: "If a mask is used more than once and selects little, convert it to an index first.",
+            PARTLY: "If a mask is used more than once, convert it to an index first where that holds.",
             FAILS: "Select by the mask: a reused index is no faster.",
         },
         "time",
         ("mask", "masked_select", "nonzero_each_time", "index_reused"),
         "vector 1 % x 100",
+        (("time", "mask", "index_reused"),),
     ),
 }
 """Question -> its claim."""
 
+NO_ADVICE = "The advice is written for a CPU and may not hold here. {sentence} Measure it on your own machine."
 UNDECIDED = "The results here are inconclusive. {sentence} Measure it on your own machine."
 
 
 def answers(found: History) -> dict[str, dict[str, Answer]]:
     """Question -> release -> its answer, for what one environment measured. A release without a number of a question has
     an answer as well: that it is inconclusive there."""
-    values: dict[str, dict[str, dict[tuple[str, str, str], dict[str, list[float]]]]]
-    values = defaultdict(lambda: defaultdict(dict))
     measured = list(dict.fromkeys(release for of in found.values() for release in of))
+    values = _values(found)
+    answered = {}
+    for question, claim in CLAIMS.items():
+        of_question = values.get(question, {})
+        noise = _noise(claim, [Numbers(of) for of in of_question.values()])
+        answered[question] = {
+            release: claim.decide(Numbers(of_question.get(release, {}), noise)) for release in measured
+        }
+    return answered
+
+
+def _values(found: History) -> dict[str, dict[str, dict[Key, dict[Block, float]]]]:
+    """Question -> release -> what `Numbers` are made of."""
+    values: dict[str, dict[str, dict[Key, dict[Block, float]]]] = defaultdict(lambda: defaultdict(dict))
     for series, releases in found.items():
         if len(series.parameters) != 2:
             continue
         variant, size = (parameter.strip("'") for parameter in series.parameters)
         for release, pairs in releases.items():
-            numbers: dict[str, list[float]] = defaultdict(list)
-            for launch, case in pairs:
-                if case.number is not None:
-                    numbers[launch.session].append(case.number)
+            numbers = {(launch.session, launch.round): case.number for launch, case in pairs if case.number is not None}
             if numbers:
                 values[series.question][release][series.metric, variant, size] = numbers
-    return {
-        question: {release: claim.decide(Numbers(values[question][release])) for release in measured}
-        for question, claim in CLAIMS.items()
-    }
+    return values
+
+
+def _noise(claim: Claim, releases: Iterable[Numbers]) -> dict[Comparison, tuple[float, float]]:
+    """What all sizes on all releases tell of the noise of each comparison of a claim."""
+    seen: dict[Comparison, list[Estimate]] = defaultdict(list)
+    for numbers in releases:
+        for metric, of, to in claim.compares:
+            estimates = [numbers.estimate(metric, size, of, to) for size in numbers.sizes(metric, of)]
+            seen[metric, of, to] += [found for found in estimates if found is not None and found.freedom]
+    return {comparison: common_noise(estimates) for comparison, estimates in seen.items()}
 
 
 def in_turn(answered: Sequence[tuple[str, str]]) -> str:
-    """The answers of all releases in one sentence: `Holds up to v2.0.1, does not hold since v2.1.2.`"""
-    turns = [list(group) for _, group in itertools.groupby(answered, key=lambda item: item[1])]
+    """The answers of all releases in one sentence: `Holds up to v2.0.1, does not hold since v2.1.2.` Inconclusive ones
+    between two that say the same do not end that; they are counted."""
+    joined, passed_over = _passed_over(answered)
+    turns = [list(group) for _, group in itertools.groupby(joined, key=lambda item: item[1])]
     if not turns:
         return "No release has an answer."
+    end = f"; {UNKNOWN} on {', '.join(passed_over)}." if passed_over else "."
     if len(turns) == 1:
         first, last = turns[0][0][0], turns[0][-1][0]
         where = f"from {first} to {last}" if first != last else f"on {first}"
-        return f"{turns[0][0][1].capitalize()} {where}."
+        return f"{turns[0][0][1].capitalize()} {where}{end}"
     said = []
     for i, turn in enumerate(turns):
         first, last = turn[0][0], turn[-1][0]
         where = f"up to {last}" if i == 0 else f"since {first}" if i == len(turns) - 1 else f"from {first} to {last}"
         said.append(f"{turn[0][1]} {where if first != last or i in (0, len(turns) - 1) else f'on {first}'}")
-    return f"{', '.join(said).capitalize()}."
+    return f"{', '.join(said).capitalize()}{end}"
+
+
+def _passed_over(answered: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], list[str]]:
+    """`answered` where an inconclusive release between two of one word has that word, and those releases."""
+    turns = [list(group) for _, group in itertools.groupby(answered, key=lambda item: item[1])]
+    joined: list[tuple[str, str]] = []
+    passed_over = []
+    for i, turn in enumerate(turns):
+        word = turn[0][1]
+        if word == UNKNOWN and 0 < i < len(turns) - 1 and turns[i - 1][0][1] == turns[i + 1][0][1]:
+            word = turns[i - 1][0][1]
+            passed_over += [release for release, _ in turn]
+        joined += [(release, word) for release, _ in turn]
+    return joined, passed_over
 
 
 @dataclass(frozen=True)
@@ -358,7 +531,7 @@ def as_data(
 ) -> list[dict[str, Any]]:
     """Each claim as the site shows it. `words` are the answers of all releases, question -> (release, word), oldest first;
     `found` has the newest of them, which decides what to do and what is drawn; `happened` as in `turns`."""
-    answered = answers(found)
+    answered, setting = answers(found), setting_of(found)
     data = []
     for question, claim in CLAIMS.items():
         asked = any(series.question == question for series in found)
@@ -371,7 +544,7 @@ def as_data(
                 "words": claim.words,
                 "summary": in_turn(words[question]),
                 "turns": [asdict(turn) for turn in turns(question, words[question], happened)],
-                "advice": claim.advice.get(newest.word) or UNDECIDED.format(sentence=newest.sentence),
+                "advice": claim.advice_on(setting, newest),
                 "picture": _picture(found, question, claim),
             }
         )
@@ -396,15 +569,16 @@ def _picture(found: History, question: str, claim: Claim) -> dict[str, Any] | No
 
 
 def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:
-    """What no variant can do with less: the intersection's result, a quarter of what eager holds at its peak."""
+    """What no variant can do with less: the bytes of the intersection's result, for the releases that measured one."""
     data = []
     for series, of in found.items():
-        if (series.question, series.metric) == ("intersection", "peak_memory") and series.parameters[:1] == (
-            "'eager'",
-        ):
-            peaks = [[case.number for _, case in of.get(tag, []) if case.number is not None] for tag in releases]
-            size = " ".join(parameter.strip("'") for parameter in series.parameters[1:])
-            numbers = [peak[-1] / 4 if peak else None for peak in peaks]
+        size = " ".join(parameter.strip("'") for parameter in series.parameters[1:])
+        asked = (series.question, series.metric, series.parameters[:1]) == ("intersection", "peak_memory", ("'eager'",))
+        if asked and size in RESULT_BYTES:
+            numbers = [
+                RESULT_BYTES[size] if any(case.number is not None for _, case in of.get(tag, [])) else None
+                for tag in releases
+            ]
             data.append(
                 {"benchmark": series.benchmark, "size": size, "words": "the bytes of the result", "numbers": numbers}
             )
@@ -446,22 +620,24 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell
             parts.append("| claim | " + " | ".join(release.removeprefix("v") for release in releases) + " |\n")
             parts.append("|---" * (len(releases) + 1) + "|\n")
             for question, claim in CLAIMS.items():
-                cells = [found[question][release].word if release in found[question] else "" for release in releases]
+                cells = [found[question][release].word for release in releases]
                 parts.append(f"| [{claim.words}](../questions/{question}.md) | " + " | ".join(cells) + " |\n")
             steps = of_history(numbers, axis)
             happened = list(zip(steps, tell(steps, numbers, machine), strict=True))
             parts.append("\n### What changed, when and why\n\n")
             for question, claim in CLAIMS.items():
-                answered = [(tag, found[question][tag].word) for tag in releases if tag in found[question]]
+                answered = [(tag, found[question][tag].word) for tag in releases]
                 parts.append(f"- **{claim.words}.** {in_turn(answered)}\n")
                 untold = [tag for tag, word in answered if word == UNKNOWN]
                 if untold:
                     parts.append(f"  - {untold[-1]}, {UNKNOWN}: {found[question][untold[-1]].sentence}\n")
+                partly = [tag for tag in releases if found[question][tag].part]
+                parts += [f"  - {tag}, {PARTLY}: {escape(found[question][tag].part)}.\n" for tag in partly]
                 parts += [f"  - {_of_turn(turn)}\n" for turn in turns(question, answered, happened)]
-            parts.append(f"\n### On {releases[-1]}\n\n")
+            parts.append(f"\n### On {releases[-1]}, {setting_of(numbers).words}\n\n")
             for question, claim in CLAIMS.items():
-                if answer := found[question].get(releases[-1]):
-                    parts.append(f"- **{claim.words}: {answer.word}.** {answer.sentence}\n")
+                answer = found[question][releases[-1]]
+                parts.append(f"- **{claim.words}: {answer.word}.** {answer.sentence}\n")
     return "".join(parts)
 
 

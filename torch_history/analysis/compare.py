@@ -5,13 +5,14 @@ Every series that changed has one whole sentence, the worst first; docs/verdicts
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from ..errors import UserError
 from ..store.launches import Launch, machines_in, read_environment, read_launches
 from ..store.machines import record_of
 from . import verdicts
-from .causes import in_words, moved, why
+from .causes import Known, evidence, in_words, moved, why
+from .replication import LANES, UNTESTED, Replication, Standing, replications
 from .steps import Kind, Net, Step
 from .verdicts import (
     BOUND,
@@ -78,7 +80,8 @@ class CannotCompare(UserError):
 class Comparison:
     """Two releases on one machine in one environment: what was asked for, worst first, and the end of each sentence.
 
-    `moved` are the facts of the two environments that differ; `one_sided` counts the series that only one release has.
+    `moved` are the facts of the two environments that differ; `one_sided` counts the series that only one release has;
+    `replicated` says of each changed time what the wheels of another lane say.
     """
 
     machine: str
@@ -89,6 +92,12 @@ class Comparison:
     why: dict[Series, str]
     moved: dict[str, tuple[Any, Any]]
     one_sided: int
+    replicated: Mapping[Series, Replication] = field(default_factory=dict)
+
+    def sentence(self, change: Change) -> str:
+        """The sentence of one of its changes, with what other wheels say of it and its cause."""
+        elsewhere = self.replicated.get(change.series, UNTESTED).words
+        return sentence(change, self.why.get(change.series, ""), elsewhere)
 
     @property
     def changed(self) -> list[Change]:
@@ -142,17 +151,54 @@ def find(
     if {launch.release for launch in theirs} != {old, new} or {_question(launch) for launch in theirs} < {*wanted[0]}:
         _refuse_unknown(results_dir, machine, environment, (old, new), wanted[0])
     _one_of(wanted[1], {_metric(launch) for launch in theirs}, "metric", f"in {old} and {new}")
-    asked = [launch for launch in stored if _metric(launch) in wanted[1] or not metrics]
+    asked = [launch for launch in stored if not metrics or _metric(launch) in wanted[1]]
     facts = {tag: read_environment(results_dir, machine, tag, environment) for tag in (old, new)}
     beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
-    found = compared(machine, environment, old, new, history(asked), facts, _device(results_dir, machine), beside)
+    device, known = _device(results_dir, machine), evidence(results_dir, machine)
+    found = compared(machine, environment, old, new, history(asked), facts, device, beside, known)
     if not found.changes:
         had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
         raise CannotCompare(
             f"{old} and {new} have nothing in common. {old} has {had[0] or 'no question'}, and {new} has "
             f"{had[1] or 'no question'}, but none in the same size and version."
         )
-    return found
+    others = OtherLanes(results_dir, machine, environment, tuple(wanted[0]), tuple(wanted[1]))
+    return replace(found, replicated=replications(found.changes, others.changes(old, new)))
+
+
+@dataclass(frozen=True)
+class OtherLanes:
+    """What the lanes beside `environment` measured, which have wheels of their own; read when it is asked for."""
+
+    results_dir: Path
+    machine: str
+    environment: str
+    questions: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+
+    def changes(self, old: str, new: str) -> dict[str, list[Change]]:
+        """Lane -> its changes from one release to another, of the lanes that measured both."""
+        return {lane: self._changes(lane, old, new) for lane in self._lanes(old, new)}
+
+    def words(self, change: Change, old: str, new: str) -> str:
+        """What they say of one change, for its sentence."""
+        return replications([change], self.changes(old, new)).get(change.series, UNTESTED).words
+
+    def _lanes(self, old: str, new: str) -> list[str]:
+        if not self.environment.startswith(LANES):
+            return []
+        files = [(Path(self.results_dir, self.machine).glob(f"{tag}-{LANES}*.jsonl"), tag) for tag in (old, new)]
+        of_tag = [{path.stem.removeprefix(f"{tag}-") for path in paths} for paths, tag in files]
+        return sorted(set.intersection(*of_tag) - {self.environment})
+
+    @functools.cache  # noqa: B019 - one is made for a command and goes with it
+    def _changes(self, lane: str, old: str, new: str) -> list[Change]:
+        return verdicts.compare_history(self._history(lane), old, new)
+
+    @functools.cache  # noqa: B019
+    def _history(self, lane: str) -> History:
+        stored = read_launches(self.results_dir, self.machine, lane, self.questions)
+        return history(one for one in stored if not self.metrics or _metric(one) in self.metrics)
 
 
 def compared(
@@ -164,9 +210,10 @@ def compared(
     facts: Mapping[str, Mapping[str, Any]],
     device: str,
     beside: Iterable[Change] = (),
+    known: Iterable[Known] = (),
 ) -> Comparison:
     """Two tags by what `verdicts.history` gives, with the facts of their environments; `beside` are exact changes that may
-    be causes although they were not asked for."""
+    be causes although they were not asked for, `known` is the evidence of the machine."""
     every = verdicts.compare_history(found, old, new)
     changes = [change for change in every if change.reason != NOT_MEASURED]
     causes = {change.series: change for change in [*beside, *changes]}.values()
@@ -176,7 +223,7 @@ def compared(
         old,
         new,
         changes=sorted(changes, key=_place),
-        why=why(causes, facts[old], facts[new], device),
+        why=why(causes, facts[old], facts[new], known),
         moved=moved(facts[old], facts[new], device),
         one_sided=len(every) - len(changes),
     )
@@ -227,12 +274,10 @@ def _place(change: Change) -> tuple[int, bool, float]:
 
 # --- sentences
 
-POSSIBLE_CAUSE = "Possible cause: "
-"""Begins the sentence that names what else differs between two environments: evidence that is weaker than `because`."""
 
-
-def sentence(change: Change, because: str = "") -> str:
-    """`selection time, mask rows: SLOWER by 9 % (7 to 11 %), because the number of operators went from 1 to 9.`"""
+def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
+    """`selection time, mask rows: SLOWER by 9 % (7 to 11 %), because the number of operators went from 1 to 9.` What is
+    known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much."""
     series, unit = change.series, change.series.unit
     said = f"{series.words}: {change.verdict.shown}"
     numbers = f"from {human(change.old, unit)} to {human(change.new, unit)}"
@@ -246,14 +291,18 @@ def sentence(change: Change, because: str = "") -> str:
         said += f", {numbers}{_untold(change)}"
     elif series.varies:
         said += f" {_by(change.ratio)} ({_interval(change)})"
+        if elsewhere or change.within_builds:
+            said += f", {elsewhere or _of_builds(change)}"
     elif unit == "bytes" and change.ratio and change.ratio > 0:
         said += f" {_by(change.ratio)}, {numbers}"
     else:
         said += f", {numbers}"
     said = " ".join(said.split()).rstrip(".")
-    certain, is_possible, facts = because.partition("perhaps because ")
-    said += f", {certain.rstrip(': ')}" if certain else ""
-    return f"{said}. {POSSIBLE_CAUSE}{facts}." if is_possible else f"{said}."
+    return f"{said}, {because}." if because else f"{said}."
+
+
+def _of_builds(change: Change) -> str:
+    return f"which two builds of one source may differ by (up to {_digits(100 * ((change.series.build or 1) - 1))} %)"
 
 
 def _by_case(changes: Iterable[Change]) -> list[list[Change]]:
@@ -267,10 +316,10 @@ def _by_case(changes: Iterable[Change]) -> list[list[Change]]:
     return list(found.values())
 
 
-def _of_case(changes: Sequence[Change], why: Mapping[Series, str]) -> str:
+def _of_case(changes: Sequence[Change], comparison: Comparison) -> str:
     """The sentence of one change, or of all metrics that a case lacks."""
     first = changes[0]
-    said = sentence(first, why.get(first.series, ""))
+    said = comparison.sentence(first)
     if len(changes) == 1:
         return said
     metrics = ", ".join(change.series.metric.replace("_", " ") for change in changes)
@@ -280,19 +329,27 @@ def _of_case(changes: Sequence[Change], why: Mapping[Series, str]) -> str:
     return f"{question} {parameters}: {first.verdict.shown}: {reason} ({metrics})."
 
 
-def tell(steps: Iterable[Step], found: History, results_dir: Path, machine: str) -> list[str]:
-    """A sentence per step, excursion or drift of `found`, with its releases first and its cause last."""
+def tell(
+    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherLanes | None = None
+) -> list[str]:
+    """A sentence per step, excursion or drift of `found`, with its releases first and its cause last. With `others`
+    each step says whether their wheels tell it, too."""
 
     def facts(tag: str, environment: str) -> dict[str, Any]:
         return read_environment(results_dir, machine, tag, environment)
 
-    return told(steps, found, facts, _device(results_dir, machine))
+    return told(steps, found, facts, evidence(results_dir, machine), others)
 
 
 def told(
-    steps: Iterable[Step], found: History, facts: Callable[[str, str], Mapping[str, Any]], device: str
+    steps: Iterable[Step],
+    found: History,
+    facts: Callable[[str, str], Mapping[str, Any]],
+    known: Sequence[Known] = (),
+    others: OtherLanes | None = None,
 ) -> list[str]:
-    """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane."""
+    """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane, `known` is the
+    machine's evidence."""
     exact: dict[object, list[Series]] = defaultdict(list)
     for series in found:
         if not series.varies:
@@ -309,13 +366,15 @@ def told(
                 for other in exact[series.environment, series.question, series.parameters]
             }
             before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
-            because = why({**beside, series: change}.values(), before, after, device).get(series, "")
+            because = why({**beside, series: change}.values(), before, after, known).get(series, "")
         where = {
             Kind.STEP: f"{step.new}",
             Kind.EXCURSION: " to ".join(dict.fromkeys((step.new, step.until))) + ", then recovered",
             Kind.DRIFT: f"slowly from {step.old} to {step.new}",
         }[step.kind]
-        sentences.append(" ".join(filter(None, [f"{where}: {sentence(change, because)}", _net(step)])))
+        elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
+        said = f"{where}: {sentence(change, because, elsewhere)}"
+        sentences.append(" ".join(filter(None, [said, _net(step)])))
     return sentences
 
 
@@ -421,6 +480,10 @@ def summary(comparison: Comparison) -> list[str]:
             f"{len(single)} times have a single launch of one release, which is no evidence. "
             f"Measure more: `torch-history run {lane}--rounds 5 {comparison.old} {comparison.new}`."
         )
+    tally_of = Counter(found.standing for found in comparison.replicated.values())
+    if tally_of.keys() - {Standing.NOT_TESTABLE}:
+        said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
+        lines.append(f"Of the changed times, held against the wheels of other lanes: {said}.")
     if comparison.one_sided:
         lines.append(f"{comparison.one_sided} series were measured on only one of the two releases.")
     if comparison.moved:
@@ -431,7 +494,7 @@ def summary(comparison: Comparison) -> list[str]:
 def text(comparison: Comparison, everything: bool, failed: Sequence[Change] = ()) -> str:
     """A sentence per changed series, of all others too where `everything` is asked for, and the summary last."""
     shown = comparison.changes if everything else comparison.changed
-    lines = [_of_case(changes, comparison.why) for changes in _by_case(shown)]
+    lines = [_of_case(changes, comparison) for changes in _by_case(shown)]
     lines = lines or ["No change was detected."]
     return "\n".join([*lines, "", *summary(comparison), *_failure(failed)])
 
@@ -493,7 +556,9 @@ def _row(comparison: Comparison, change: Change) -> str:
     unit = change.series.unit
     told = change.verdict is not Verdict.CANT_TELL or change.old is None
     reason = comparison.why.get(change.series, "") or (change.reason if told else _untold(change).partition(": ")[2])
-    cells = [change.series.words, change.verdict.shown, ratio, human(change.old, unit), human(change.new, unit), reason]
+    elsewhere = comparison.replicated.get(change.series, UNTESTED).words
+    verdict = f"{change.verdict.shown}, {elsewhere}" if elsewhere else change.verdict.shown
+    cells = [change.series.words, verdict, ratio, human(change.old, unit), human(change.new, unit), reason]
     return "| " + " | ".join(map(escape, cells)) + " |"
 
 
@@ -556,7 +621,10 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "disturbed": change.disturbed,
             "reason": change.reason,
             "why": comparison.why.get(change.series, ""),
-            "sentence": sentence(change, comparison.why.get(change.series, "")),
+            "build": change.series.build,
+            "within_builds": change.within_builds,
+            "replicated": comparison.replicated.get(change.series, UNTESTED).standing.value,
+            "sentence": comparison.sentence(change),
             "failed": change in failed,
         }
         for change in comparison.changes

@@ -35,6 +35,7 @@ from .verdicts import (
     error_rate_of_each,
     estimate,
     history,
+    looked_at,
     paired,
     unbalanced,
     weigh,
@@ -310,6 +311,8 @@ class Lane:
         if (old, new) not in self.known:
             found = self._estimates(old, new)
             evidence = weigh({series: said for series, said in found.items() if said.freedom})
+            rounds = {series: len(self.rounds[series][old].keys() & self.rounds[series][new]) for series in evidence}
+            evidence = looked_at(evidence, rounds)
             self.known[old, new] = evidence, error_rate_of_each(evidence.values())
         return self.known[old, new]
 

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
-from scipy import sparse, special
+from scipy import special
 
-from contract.metrics import COUNTS, MARGIN, Metric, metric_of
+from contract.metrics import COUNTS, MARGIN, STEADY, Metric, metric_of
 
 from ..store.launches import Case, Launch
 from ..store.sources import that_count
@@ -35,6 +35,10 @@ ERROR_RATE = 0.05
 
 POWER = 0.8
 """How often a change of the size `detectable` would have been told: four times of five, as is usual in planning."""
+
+LATE_SHARE = 0.5
+"""What all looks after the first may spend of the error rate beside what the first spends. A session that goes on with what
+is undecided looks at it again after every round, and each look is another chance of a false change."""
 
 LENDERS = 10
 """Series of a kind that must have repeated rounds before they lend each other what they know of noise; fewer say too little
@@ -65,11 +69,18 @@ BOUND = 1e6
 FEW = 50
 """Releases of a chain up to which a dense matrix is solved as fast as a sparse one."""
 
+BUILDS = {"batching": 1.07, "intersection": 1.07, "saved_tensors": 1.07, "selection": 1.06}
+ANY_BUILD = 1.07
+"""Question -> the ratio within which steady times of two builds of one source lie 19 times of 20, and that of questions
+that no two lanes measured. Estimated from releases with two wheels: docs/generated/replication.md holds them to the results.
+"""
+
 NOT_MEASURED = "it was not measured"
 """The reason of a series that nobody asked for in one of the two releases, such as another size."""
 
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 
 class Verdict(enum.Enum):
@@ -166,6 +177,12 @@ class Series:
         """Within which a time is called the same."""
         return self.measure.margin
 
+    @property
+    def build(self) -> float | None:
+        """The ratio within which two builds of one source lie, None of exact numbers and of calls that are made once."""
+        steady = self.varies and self.measure.measured == STEADY
+        return BUILDS.get(self.question, ANY_BUILD) if steady else None
+
 
 @dataclass(frozen=True)
 class Change:
@@ -188,21 +205,29 @@ class Change:
     detectable: float | None = None
     disturbed: int = 0
 
+    @property
+    def within_builds(self) -> bool:
+        """Whether it is a changed time that two builds of one source may differ by."""
+        changed, build = self.verdict in (Verdict.SLOWER, Verdict.FASTER), self.series.build
+        return changed and build is not None and self.ratio is not None and max(self.ratio, 1 / self.ratio) <= build
+
 
 @dataclass(frozen=True)
 class Evidence:
-    """What launches say about log(new / old): an estimate, its standard error, Student's degrees of freedom, and the margin
-    of its series."""
+    """What launches say about log(new / old): an estimate, its standard error, Student's degrees of freedom, the margin of
+    its series, and how often it was looked at."""
 
     shift: float
     error: float
     freedom: float
     margin: float = MARGIN
+    looks: int = 1
 
     @property
     def p_value(self) -> float:
-        """Of the hypothesis that nothing changed: Student's two-sided test."""
-        return 2 * float(special.stdtr(self.freedom, -abs(self.shift) / self.error))
+        """Of the hypothesis that nothing changed: Student's two-sided test, corrected for how often it was looked at."""
+        chance = 2 * float(special.stdtr(self.freedom, -abs(self.shift) / self.error))
+        return min(1.0, chance * penalty(self.looks))
 
     @property
     def beyond(self) -> bool:
@@ -224,6 +249,12 @@ class Evidence:
         """The smallest ratio that is called a change at `error_rate` with a probability of POWER, beside such noise."""
         certain, often = (float(x) for x in special.stdtrit(self.freedom, [1 - error_rate / 2, POWER]))
         return _bounded(max(math.log1p(self.margin), certain * self.error) + often * self.error)
+
+
+def penalty(looks: int) -> float:
+    """By how much a look's error rate is divided. Alpha spending (Lan and DeMets 1983): the first look spends all of it, and
+    look k LATE_SHARE / (k (k - 1)) of it, so that all later ones together spend LATE_SHARE."""
+    return 1.0 if looks == 1 else looks * (looks - 1) / LATE_SHARE
 
 
 def _bounded(logarithm: float) -> float:
@@ -298,6 +329,7 @@ def compare_history(found: History, old: str, new: str) -> list[Change]:
     used = {series: comparable(of, old, new) for series, of in found.items() if series.varies}
     estimates = {series: estimate(seen, old, new) for series, seen in used.items() if seen}
     evidence = weigh({series: said for series, said in estimates.items() if said.freedom})
+    evidence = looked_at(evidence, {series: rounds_of_both(used[series], old, new) for series in evidence})
     error_rate = error_rate_of_each(evidence.values())
     changes = [
         _timed(series, used[series], old, new, estimates[series].shift, evidence.get(series), error_rate)
@@ -306,6 +338,23 @@ def compare_history(found: History, old: str, new: str) -> list[Change]:
         for series, of in found.items()
     ]
     return sorted(changes, key=lambda change: RANK[change.verdict.kind])
+
+
+def looked_at(evidence: Mapping[Series, Evidence], rounds: Mapping[Series, int]) -> dict[Series, Evidence]:
+    """`evidence` with how often each series was looked at: once after the rounds that all series of its question have, and
+    again after each round that it has beyond them. A session measures everything at first, and then what is undecided.
+    `rounds` are those that measured both releases."""
+    least: dict[str, int] = {}
+    for series in evidence:
+        least[series.question] = min(rounds[series], least.get(series.question, rounds[series]))
+    return {
+        series: replace(said, looks=1 + rounds[series] - least[series.question]) for series, said in evidence.items()
+    }
+
+
+def rounds_of_both(seen: Sequence[Observation], old: str, new: str) -> int:
+    """How many rounds measured both releases."""
+    return len({one.block for one in seen if one.release == old} & {one.block for one in seen if one.release == new})
 
 
 Block = tuple[str, int]
@@ -382,17 +431,32 @@ def estimate(seen: Sequence[Observation], old: str, new: str) -> Estimate:
         """What is left when the mean of each round is taken off."""
         return values - (np.bincount(block, values) / np.bincount(block))[block]
 
-    few = len(tags) <= FEW
-    diagonal, solve = (np.diag, np.linalg.solve) if few else (sparse.diags_array, sparse.linalg.spsolve)
-    share = sparse.coo_array((np.bincount(block)[block] ** -0.5, (block, release))).tocsr()
-    share = share.toarray() if few else share
-    laplacian = diagonal(np.bincount(release).astype(float)) - share.T @ share
     sums = np.bincount(release, apart(logarithms))
     # Levels are relative to the old release's; the second column gives the variance of the new one's.
-    levels, variances = solve(laplacian[1:, 1:], np.column_stack([sums, np.arange(len(tags)) == 1])[1:]).T
+    right = np.column_stack([sums, np.arange(len(tags)) == 1])[1:]
+    solve = _solve_dense if len(tags) <= FEW else _solve_sparse
+    levels, variances = solve(release, block, np.bincount(block)[block] ** -0.5, right).T
     left = apart(logarithms - np.append(0.0, levels)[release])
     freedom = len(seen) - len(blocks) - len(levels)
     return Estimate(float(levels[0]), float(variances[0]), float(left @ left) / max(freedom, 1), float(freedom))
+
+
+def _solve_dense(release: Indices, block: Indices, weight: Array, right: Array) -> Array:
+    """What the Laplacian of `estimate`, without its first release, makes `right`. Of each launch there are its release, its
+    round, and one over the square root of the round's launches."""
+    share = np.zeros((block.max() + 1, release.max() + 1))
+    np.add.at(share, (block, release), weight)
+    laplacian = np.diag(np.bincount(release).astype(float)) - share.T @ share
+    return np.linalg.solve(laplacian[1:, 1:], right)
+
+
+def _solve_sparse(release: Indices, block: Indices, weight: Array, right: Array) -> Array:
+    """`_solve_dense` where there are many releases, of which few meet in a round."""
+    from scipy import sparse  # here, because comparing a pair takes no longer than importing it
+
+    share = sparse.coo_array((weight, (block, release))).tocsr()
+    laplacian = sparse.diags_array(np.bincount(release).astype(float)) - share.T @ share
+    return np.asarray(sparse.linalg.spsolve(laplacian[1:, 1:], right))
 
 
 def _paired(differences: Array) -> Estimate:
@@ -475,12 +539,16 @@ def weigh(estimates: Mapping[Series, Estimate]) -> dict[Series, Evidence]:
     lent = {kind: common_noise(of_kind) for kind, of_kind in kinds.items()}
     found = {}
     for series, said in estimates.items():
-        common, weight = lent[series.metric]
-        freedom = weight + said.freedom
-        variance = (weight * common + said.freedom * said.variance) / freedom
-        error = math.sqrt(max(variance, LEAST_VARIANCE) * said.factor)
-        found[series] = Evidence(said.shift, error, freedom, series.margin)
+        found[series] = moderated(said, *lent[series.metric], series.margin)
     return found
+
+
+def moderated(said: Estimate, common: float, weight: float, margin: float = MARGIN) -> Evidence:
+    """An estimate with its standard error; its noise is moderated by a `common` variance of so much `weight`."""
+    freedom = weight + said.freedom
+    variance = (weight * common + said.freedom * said.variance) / freedom
+    error = math.sqrt(max(variance, LEAST_VARIANCE) * said.factor)
+    return Evidence(said.shift, error, freedom, margin)
 
 
 def common_noise(estimates: Sequence[Estimate]) -> tuple[float, float]:
@@ -545,7 +613,7 @@ def _timed(
     )
     if evidence is None:
         return found
-    confidence = 1 - error_rate
+    confidence = 1 - error_rate / penalty(evidence.looks)
     low, high = evidence.interval(confidence)
     verdict = Verdict.CANT_TELL
     if evidence.beyond and evidence.p_value <= error_rate:
@@ -559,7 +627,7 @@ def _timed(
         low=low,
         high=high,
         confidence=confidence,
-        detectable=evidence.detectable(error_rate),
+        detectable=evidence.detectable(error_rate / penalty(evidence.looks)),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import click
 
 from ..errors import UserError
 from ..signals import say_stopped, stop_on_signals
-from . import certify, fit, maintain, report, run
+from . import certify, explain, fit, maintain, report, run
 from .output import refuse
 
 SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
@@ -41,7 +42,10 @@ def main() -> None:
     """Which PyTorch release made your code slower, or made it use more memory?"""
     # A session in the background is asked to end by a signal, which must let it end the interpreters that it started.
     stop_on_signals()
+    # What is read from results lives to the end: looking for garbage among it is a tenth of a command's time.
+    gc.set_threshold(100_000, 20, 100)
 
 
-for command in (*run.COMMANDS, *fit.COMMANDS, *certify.COMMANDS, *report.COMMANDS, *maintain.COMMANDS):
+COMMANDS = (*run.COMMANDS, *explain.COMMANDS, *fit.COMMANDS, *certify.COMMANDS, *report.COMMANDS, *maintain.COMMANDS)
+for command in COMMANDS:
     main.add_command(command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import statistics
 import time
@@ -21,6 +22,7 @@ from ..analysis import compare as said
 from ..analysis.calibration import read
 from ..analysis.verdicts import history, human
 from ..errors import SessionError, UserError
+from ..explaining.finding import EXPLAINABLE
 from ..measuring import calibrate as calibrations
 from ..measuring.locks import alone, beside
 from ..measuring.machine import asked as surroundings
@@ -36,7 +38,9 @@ from ..reports.calibration import text
 from ..scratch import temporary_files
 from ..store.launches import read_on_axis
 from . import suite as suites
+from .explain import MINUTES
 from .output import console, plain
+from .suite import DEFAULT_LANE
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,7 @@ def _sessions(
     a case gave a number in any of them."""
     ran = False
     questions = (own.question,) if own else asked.questions
-    ends = time.monotonic() + _seconds(asked.budget) if asked.budget else None
+    ends = time.monotonic() + seconds_of(asked.budget) if asked.budget else None
     groups = neighbours(releases)
     for number, group in enumerate(groups):
         plan = Plan(
@@ -191,9 +195,30 @@ def _sessions(
             found = said.find(Path(conf.results_dir), session.machine.machine, plan.environment, old, new, questions)
             out.print(f"\n[bold]{old} -> {new}[/bold]")
             click.echo(said.text(found, everything=own is not None))
+            if request.device == "cpu" and (hint := explainable(found, asked)):
+                click.echo(hint)
         if asked.removes and group is not groups[-1]:
             environments.prune(environment.root, plan.releases[:-1].__contains__)
     return session, ran
+
+
+def explainable(found: said.Comparison, asked: Asked) -> str:
+    """What to ask for the causes of the times that rose on a CPU, and how long that takes; empty where none did, or none can
+    be asked for."""
+    rose = [
+        change
+        for change in found.changed
+        if change.series.metric in EXPLAINABLE and change.ratio and change.ratio > 1 and change.verdict.kind == "worse"
+    ]
+    if not rose or asked.interpreter is not None:
+        return ""
+    lane = f" --lane {asked.lane}" if asked.lane != DEFAULT_LANE else ""
+    own = f" --workload {shlex.quote(str(asked.workload))}" if asked.workload else ""
+    command = f"torch-history explain{lane}{own} {found.old} {found.new} --most {len(rose)}"
+    return (
+        f"{len(rose)} time{'s' if len(rose) > 1 else ''} rose. `{command}` looks for the cause and takes about "
+        f"{MINUTES * len(rose)} minutes."
+    )
 
 
 def calibrate(
@@ -206,7 +231,7 @@ def calibrate(
     environment = environments.ReleaseEnvironment(conf, lane, {}, {})
     with temporary_files(), alone(Path(conf.env_dir)):
         path = calibrations.measure(
-            conf, axis, chosen_one, environment, questions, launches, _seconds(budget), again, out
+            conf, axis, chosen_one, environment, questions, launches, seconds_of(budget), again, out
         )
         calibration = read(path)
         click.echo(text(calibration))
@@ -218,7 +243,8 @@ def _default_sizes(request: Request) -> tuple[str, ...]:
     return ("paper",) if request.device == "cuda" else ("small",)
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
+    """Seconds of `90s`, `6m` or `2h`. Raises SessionError for what is no length of time."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
     if match is None:
         raise SessionError(f"'{text}' is not a duration. Write 90s, 6m or 2h.")

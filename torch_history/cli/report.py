@@ -67,7 +67,7 @@ def document(check: bool) -> None:
     from ..analysis.verdicts import history
     from ..reports import calibration as calibrations
     from ..reports import recorded as recordings
-    from ..reports import repeats
+    from ..reports import repeats, replication
     from ..reports.coverage import coverage
     from ..reports.pythons import pythons
     from ..site.charts import draw_history
@@ -97,6 +97,7 @@ def document(check: bool) -> None:
         "docs/generated/coverage.md": coverage(launches, suite.axis),
         "docs/generated/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
         "docs/generated/repeats.md": repeats.document(launches, suite.axis),
+        "docs/generated/replication.md": replication.document(launches, suite.axis),
         "docs/generated/calibration.md": calibrations.document(results),
     }
     out = console()
@@ -222,7 +223,8 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
     found = steps.of_history(stored, suite.axis)
     shown = (steps.largest(found) if largest else found)[: limit or None]
-    for line in said.tell(shown, stored, results, machine):
+    others = said.OtherLanes(results, machine, environment, questions)
+    for line in said.tell(shown, stored, results, machine, others):
         click.echo(line)
     for line in steps.unconnected(stored, suite.axis):
         click.echo(line)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..releases.axis import Axis
-from ..store import sources
+from ..store import causes, sources
 from ..store.details import DETAILS, read_details
 from ..store.files import each_line, has_checksum, read_object
 from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
 from ..store.machines import RECORD
 
 LISTED = "benchmarks.json"
+NOTES = "NOTES.md"
+EXCLUSIONS = "exclusions.jsonl"
+EXCLUDED = {"machine", "session", "benchmark", "releases", "launches", "rule", "reason", "commit"}
+"""What each line of EXCLUSIONS says at least."""
 CALIBRATION = "calibration"
 CERTIFICATES = "certificates"
 """The folder of what `torch-history certify` writes, which is no machine's."""
@@ -58,11 +63,25 @@ def check(results: Path, axis: Axis) -> Found:
                 found.say(path, why)
         elif path.name == LISTED:
             _add_listed(path, known, found)
-        elif ".damaged-" not in path.name:
+        elif path.name == EXCLUSIONS:
+            _check_exclusions(path, found)
+        elif path.name != NOTES and ".damaged-" not in path.name:
             found.say(path, "it is no file of results")
     for folder in sorted(path for path in results.iterdir() if _of_machine(path)):
         _check_machine(folder, axis, known, found)
     return found
+
+
+def _check_exclusions(path: Path, found: Found) -> None:
+    """Each line says of which launches, how many, and why they were excluded."""
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        try:
+            excluded = json.loads(line)
+        except ValueError as error:
+            found.say(path, error, number)
+            continue
+        if not isinstance(excluded, dict) or not excluded.keys() >= EXCLUDED:
+            found.say(path, f"an exclusion has the keys {', '.join(sorted(EXCLUDED))}", number)
 
 
 def _check_details(path: Path, found: Found) -> None:
@@ -94,6 +113,8 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
             _check_environments(path, found)
         elif path.suffix == ".json":
             _check_object(path, found)
+        elif path.name == causes.FOLDER and path.is_dir():
+            _check_causes(path, axis, known, found)
         elif path.suffix == DETAILS:
             _check_details(path, found)
         elif path.name != CALIBRATION and ".damaged-" not in path.name:
@@ -108,6 +129,23 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
             found.say(path, problem, number)
     _check_starts(launches, found)
     _check_versions(launches, known, found)
+
+
+def _check_causes(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
+    """Evidence is whole, of releases on the axis and of a benchmark that is known."""
+    for path in sorted(folder.iterdir()):
+        try:
+            evidence = causes.parse(path)
+        except ValueError as error:
+            found.say(path, error)
+            continue
+        for tag in (evidence.old, evidence.new):
+            if tag not in axis:
+                found.say(path, f"there is no release {tag} on the axis")
+        if evidence.benchmark not in known:
+            found.say(path, f"no benchmark {evidence.benchmark} is known here")
+        elif evidence.version not in known[evidence.benchmark]:
+            found.earlier += 1
 
 
 def _check_object(path: Path, found: Found) -> None:

@@ -57,14 +57,25 @@ def document(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: A
             of_lane = {series: of for series, of in found.items() if series.environment == environment}
             tags = sorted({tag for of in of_lane.values() for tag in of if tag in axis}, key=axis.position)
             details = {tag: read_details(results / machine / f"{tag}-{environment}{DETAILS}") for tag in tags}
-            parts += [f"\n### {environment}\n", _coverage(of_lane, details, tags), _changes(of_lane, details, tags)]
+            parts += [
+                f"\n### {environment}\n",
+                _not_counted(axis, tags),
+                _coverage(of_lane, details, tags),
+                _changes(of_lane, details, tags),
+            ]
     return "".join(parts)
+
+
+def _not_counted(axis: Axis, tags: Sequence[str]) -> str:
+    """Which releases of the axis this lane lacks, as a sentence; empty where it has all."""
+    missing = [release.tag for release in axis.releases if release.tag not in tags]
+    return f"\nNot counted yet: {', '.join(missing)}.\n" if missing else ""
 
 
 def _coverage(found: History, details: Mapping[str, Mapping[str, Any]], tags: Sequence[str]) -> str:
     """Releases x questions x variants, and the reasons."""
     states: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    reasons: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    reasons: dict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
     totals: dict[str, Counter[str]] = defaultdict(Counter)
     for series, releases in found.items():
         if series.metric != "host_waits" or len(series.parameters) != 2:
@@ -76,7 +87,7 @@ def _coverage(found: History, details: Mapping[str, Mapping[str, Any]], tags: Se
             states[row][tag][state] += 1
             totals[series.question][state] += 1
             if reason:
-                reasons[row][f"{state}: {reason}"] += 1
+                reasons[row][state, reason] += 1
     said = [
         f"{question.replace('_', ' ')}: {of[COUNTED]} of {of.total()} cases counted ({of[COUNTED] / of.total():.0%})"
         for question, of in sorted(totals.items())
@@ -93,7 +104,7 @@ def _coverage(found: History, details: Mapping[str, Mapping[str, Any]], tags: Se
     lines.append("\nWhy not:\n\n")
     for (question, variant), counted in sorted(reasons.items()):
         lines += [
-            f"- {question} `{variant}`, {many} times {_plain(reason)}\n" for reason, many in counted.most_common()
+            f"- {question} `{variant}`, {many} times {_quoted(*reason)}\n" for reason, many in counted.most_common()
         ]
     return "".join(lines)
 
@@ -112,6 +123,11 @@ def _cell(states: Counter[str]) -> str:
     letters = {REFUSED: "r", FAILED: "f", DIFFERS: "d"}
     parts = [str(states[COUNTED])] if states[COUNTED] else []
     return " ".join(parts + [f"{states[state]}{letter}" for state, letter in letters.items() if states[state]])
+
+
+def _quoted(state: str, reason: str) -> str:
+    """`failed: “RuntimeError: no”`."""
+    return f"{state}: “{_plain(reason)}”"
 
 
 def _plain(text: str) -> str:

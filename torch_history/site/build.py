@@ -78,7 +78,7 @@ class Page:
     @property
     def scripts(self) -> list[str]:
         drawing = ["vega.js", "charts.js", "history.js"] if self.draws_charts else []
-        return ["app.js", "data/index.js", "verdicts.js", *drawing, f"{self.name}.js"]
+        return ["app.js", "common.js", "data/index.js", "special.js", "verdicts.js", *drawing, f"{self.name}.js"]
 
 
 PAGES = (
@@ -290,7 +290,7 @@ def _atom(feed: Feed, of_machine: Sequence[tuple[Lane, Mapping[str, Any]]], axis
         benchmark, *parameters = (part.strip("'") for part in series)
         keys = {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
         address = urlencode({"lane": lane.id, **keys, "release": step["new"]})
-        _add(entry, "title", step["sentence"].partition(", because")[0].partition(f". {compare.POSSIBLE_CAUSE}")[0])
+        _add(entry, "title", step["sentence"].partition(", because")[0])
         _add(entry, "id", _urn(lane.id, *keys.values(), step["kind"], step["old"], step["new"], step["verdict"]))
         _add(entry, "updated", f"{date}T00:00:00Z")
         _add(entry, "link", rel="alternate", href=f"{base}series.html#{address}")
@@ -361,8 +361,9 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
         )
         (folder / page.file).write_text(text, encoding="utf-8")
         shutil.copy(here / f"{page.name}.js", folder)
-    for name in ("style.css", "app.js", "verdicts.js", "history.js"):
+    for name in ("style.css", "app.js", "common.js", "verdicts.js", "history.js"):
         shutil.copy(here / name, folder)
+    shutil.copy(here.with_name("vendor") / "special.min.js", folder / "special.js")
     documents = [(name, words, _rendered(name, calibration)) for name, words in DOCUMENTS.items()]
     method = templates.get_template("method.html").render(
         **common,

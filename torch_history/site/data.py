@@ -22,6 +22,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from ..analysis import claims, compare, steps
+from ..analysis.causes import Known, evidence
 from ..analysis.verdicts import NOT_MEASURED, History, Series, compare_history, disturbed, history
 from ..releases.axis import Axis
 from ..store.files import LONGEST_NAME, read_object, warn, write_atomically
@@ -59,7 +60,8 @@ class Part:
 @dataclass(frozen=True)
 class Lane:
     """One machine in one environment: `releases` are the tags that it measured, oldest first, in `parts`, `changes` what
-    each changed against the one before it, where that can be told from both alone, and `facts` their environments."""
+    each changed against the one before it, where that can be told from both alone, `facts` their environments, and
+    `evidence` that of causes."""
 
     machine: dict[str, Any]
     environment: str
@@ -68,6 +70,7 @@ class Lane:
     changes: list[dict[str, Any] | None]
     facts: dict[str, dict[str, Any]]
     files: _Files
+    evidence: Sequence[Known] = ()
 
     @functools.cached_property
     def found(self) -> History:
@@ -287,6 +290,7 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
     parts: dict[str, Any] = known.get("parts", {})
     changes: dict[str, Any] = known.get("changes", {})
     used: dict[str, dict[str, Any]] = {"parts": {}, "changes": {}}
+    proven = evidence(results_dir, name)
     for environment, names in sorted(files.of_environments().items()):
         others = sorted(tag for tag in names if tag not in axis)
         if others:
@@ -336,6 +340,7 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
             changes=[changes[pairs[tag]] if tag in pairs else None for tag in tags],
             facts=facts,
             files=files,
+            evidence=[one for one in proven if one.environment == environment],
         )
     remembered = {"made_by": _made_by(), "files": files.to_json(), **used}
     write_atomically(own / INDEX, _as_json({"digest": _digest(_as_json(remembered)), "known": remembered}))
@@ -383,7 +388,9 @@ def newest(lane: Lane) -> compare.Comparison | None:
     if len(lane.releases) < 2:
         return None
     old, new = lane.releases[-2:]
-    return compare.compared(lane.name, lane.environment, old, new, lane.found, lane.facts, lane.device)
+    return compare.compared(
+        lane.name, lane.environment, old, new, lane.found, lane.facts, lane.device, known=lane.evidence
+    )
 
 
 def _key(series: Series) -> list[str]:
@@ -464,7 +471,7 @@ def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: A
 def lane_data(lane: Lane, axis: Axis) -> dict[str, Any]:
     """What of a lane is about all its releases: docs/site.md lists the keys."""
     happened = steps.of_history(lane.found, axis)
-    said = compare.told(happened, lane.found, lambda tag, _: lane.facts[tag], lane.device)
+    said = compare.told(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence)
     words: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for part in lane.parts:
         for question, of_part in part.words.items():
@@ -479,6 +486,7 @@ def lane_data(lane: Lane, axis: Axis) -> dict[str, Any]:
         "words": lane.words,
         "parts": [f"{lane.id}.{number}" for number in range(len(lane.parts))],
         "series": list(series),
+        "evidence": [one._asdict() for one in lane.evidence],
         "changes": [
             change and {**change, "changed": [series[tuple(key)] for key in change["changed"]]}
             for change in lane.changes

@@ -158,8 +158,10 @@ def read_launches(
 
 def read_file(path: Path, questions: Collection[str] = ()) -> Iterator[Launch]:
     """The launches of one file, as `read_launches` reads them."""
-    marks = [f'"benchmark":"{question}.'.encode() for question in questions]
-    yield from read_lines(path, Launch.from_json, lambda line: not marks or any(mark in line for mark in marks))
+    marks = [f'"{question}.'.encode() for question in questions]
+    for launch in read_lines(path, Launch.from_json, lambda line: not marks or any(mark in line for mark in marks)):
+        if not questions or launch.benchmark.partition(".")[0] in questions:
+            yield launch
 
 
 def read_on_axis(

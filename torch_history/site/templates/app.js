@@ -2,6 +2,7 @@
 
 /* What every page of the site shares: its data, its address, its controls, and elements whose text is never read as HTML. */
 (() => {
+    /** @type {any} */
     const TH = window.torchHistory = {};
 
     // --- elements
@@ -52,8 +53,7 @@
         `${TH.words(question)} ${TH.words(metric)}, ${parameters.join(" ")}`.trimEnd();
     TH.prose = (text) => String(text).split("`").map((part, i) => i % 2 ? el("code", {}, part) : part);
     TH.tally = (changes) => {
-        const counts = new Map();
-        changes.forEach(({verdict}) => counts.set(verdict, (counts.get(verdict) || 0) + 1));
+        const counts = TH.common.counted(changes.map(({verdict}) => verdict));
         const kinds = Object.keys(SIGNS);
         return [...counts].sort(([a], [b]) => kinds.indexOf(TH.kind(a)) - kinds.indexOf(TH.kind(b)) || (a < b ? -1 : 1));
     };
@@ -256,7 +256,7 @@
         const again = id && document.getElementById(id);
         if (again && again !== document.activeElement) {
             again.focus({preventScroll: true});
-            if (caret !== null && again.setSelectionRange) {
+            if (caret !== null && again instanceof HTMLInputElement) {
                 again.setSelectionRange(caret, caret);
             }
         }
@@ -266,7 +266,7 @@
     const pickLane = (chosen) => {
         const picker = TH.select("Measured on", "lane", TH.contents.lanes.map((lane) => [lane.id, lane.words]), chosen);
         document.getElementById("lane").replaceChildren(picker);
-        document.querySelectorAll("nav a[data-page]").forEach((link) => {
+        document.querySelectorAll("nav a[data-page]").forEach((/** @type {HTMLAnchorElement} */ link) => {
             link.href = TH.link(link.dataset.page);
         });
     };

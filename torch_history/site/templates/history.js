@@ -23,11 +23,7 @@
 
     // --- numbers
 
-    const median = (numbers) => {
-        const sorted = [...numbers].sort((a, b) => a - b);
-        const middle = sorted.length >> 1;
-        return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-    };
+    const {median} = TH.common;
 
     /* charts.interval in JavaScript. */
     const interval = (numbers) => {

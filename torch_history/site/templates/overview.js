@@ -72,17 +72,12 @@
 
     // --- words
 
-    const digits = (number) => number >= 9.95 ? number.toFixed(0) : number.toFixed(1).replace(".0", "");
+    const {digits, median} = TH.common;
     const far = (ratio) => Math.max(ratio, 1 / ratio);
     const fold = () => TH.contents.constants.compare.FOLD;
     const percent = (ratio) => digits(100 * Math.abs(ratio - 1));
     const size = (ratio) => far(ratio) < fold() ? `${percent(ratio)} %` : `a factor of ${digits(far(ratio))}`;
     const shortSize = (ratio) => far(ratio) < fold() ? `${percent(ratio)}%` : `${digits(far(ratio))}×`;
-    const median = (numbers) => {
-        const sorted = [...numbers].sort((a, b) => a - b);
-        const middle = sorted.length >> 1;
-        return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-    };
     const dated = ({tag, date, estimated}) => `${tag}, ${date}${estimated ? " (estimated)" : ""}`;
     const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
@@ -630,7 +625,7 @@
         const neverRan = (index) => lane.series[index].numbers.length === 0;
         const wanted = questions.filter((question) => !address.question || question === address.question)
             .map((question) => [question, [...lane.series.keys()].filter((index) => isIn(index, question))
-                .sort((a, b) => neverRan(a) - neverRan(b) || rank(a) - rank(b))]);
+                .sort((a, b) => Number(neverRan(a)) - Number(neverRan(b)) || rank(a) - rank(b))]);
         const rowsOf = (isShown) => wanted.flatMap(([question, indexes]) => {
             const shown = indexes.filter(isShown);
             return shown.length ? [{question}, ...shown.map((index) => ({index}))] : [];

@@ -104,7 +104,7 @@
         const happened = new Map();
         lane.steps.forEach(({series}) => happened.set(series, (happened.get(series) || 0) + 1));
         const numbers = ({cells}) => cells.filter((cell) => cell && cell.numbers).length;
-        const ordered = [...all].sort((a, b) => (b.variant === variant) - (a.variant === variant)
+        const ordered = [...all].sort((a, b) => Number(b.variant === variant) - Number(a.variant === variant)
             || (happened.get(b.index) || 0) - (happened.get(a.index) || 0) || numbers(b) - numbers(a));
         const best = new Set(ordered.slice(0, MOST_VARIANTS));
         return all.filter((member) => best.has(member));
@@ -161,7 +161,7 @@
             return box(release, [], el("p", {}, `${release} is the oldest release measured here: there is none to `
                                        + "compare it with."));
         }
-        const order = [...shown].sort((a, b) => (b.variant === variant) - (a.variant === variant));
+        const order = [...shown].sort((a, b) => Number(b.variant === variant) - Number(a.variant === variant));
         const bySeries = new Map(V.compare(lane, before, release).map((change) => [change.series, change]));
         const said = order.map(({index}) => bySeries.get(index)).filter(Boolean).map(({sentence}) => sentence);
         const absent = order.filter(({index}) => !bySeries.has(index)).map((member) => member.variant);
@@ -225,6 +225,7 @@
 
     // --- a lane's part of the page
 
+    /** @param {any} lane @param {any} options */
     const part = (lane, {all, shown, view, address, name, isOther}) => {
         const measured = lane.releases.map(({tag}) => tag).filter((_, i) => shown.some(({cells}) => cells[i]));
         if (!shown.length) {

@@ -8,7 +8,6 @@
 
     const ROWS_FIRST = 200;
     const CHANGED = ["worse", "better", "changed"];
-    const ANY = 1e5;
 
     let last = {};
     const compared = (lane, old, tag) => {
@@ -24,10 +23,7 @@
 
     const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
-    const digits = (number) => {
-        const size = Math.abs(number);
-        return size >= ANY ? "any" : size >= 9.95 ? number.toFixed(0) : number.toFixed(1).replace(/\.0$/, "");
-    };
+    const {digits} = TH.common;
     const signed = (ratio) => {
         const percent = digits(100 * (ratio - 1));
         return percent === "0" || percent === "-0" ? "0" : percent === "any" ? percent
@@ -312,7 +308,9 @@
                 takeAlong(lane, from, to, changes),
                 series(lane, changes, address, to));
             if (focusOn !== null) {
-                const link = document.querySelectorAll("#changes tbody a")[focusOn];
+                /** @type {NodeListOf<HTMLAnchorElement>} */
+                const links = document.querySelectorAll("#changes tbody a");
+                const link = links[focusOn];
                 focusOn = null;
                 if (link) {
                     link.focus({preventScroll: true});

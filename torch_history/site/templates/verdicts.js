@@ -10,76 +10,22 @@
 
     // --- what Python brings along
 
-    const sum = (values) => values.reduce((total, value) => total + value, 0);
-    const mean = (values) => sum(values) / values.length;
-    const median = (values) => {
-        const sorted = new Float64Array(values).sort();
-        const half = sorted.length >> 1;
-        return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-    };
-    const clip = (value, limit) => Math.min(Math.max(value, -limit), limit);
-    const counted = (values) => {
-        const found = new Map();
-        values.forEach((value) => found.set(value, (found.get(value) || 0) + 1));
-        return found;
-    };
-
-    /* f"{value:.2f}": what lies in the middle of two goes to the even digit, and toFixed sends it away from zero. */
-    const fixed = (value, digits) => {
-        const isMiddle = Math.abs(value) * 2 ** (digits + 1) % 2 === 1;
-        const below = value.toFixed(digits + 1).slice(0, -1);
-        return isMiddle && /[02468]\.?$/.test(below) ? below.replace(/\.$/, "") : value.toFixed(digits);
-    };
+    const {sum, mean, median, clip, counted, fixed, digits} = TH.common;
     const thousands = (text) => text.replace(/\B(?=(\d{3})+$)/g, ",");
     const said = (value, yes = "True", no = "False") => (value === true ? yes : value === false ? no : String(value));
+    // eslint-disable-next-line no-control-regex -- Python's str.split splits at these as well
     const SPACE = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
     const inOneLine = (text) => text.split(SPACE).filter(Boolean).join(" ");
 
-    // --- what SciPy brings along
+    // --- what SciPy brings along: the special functions are stdlib's
 
-    /* Gamma(a + 1/2) / Gamma(a): the series of its logarithm, from where it is good to a double's last digits. */
-    const halfStep = (a) => {
-        let factor = 1;
-        for (; a < 16; a += 1) {
-            factor *= a / (a + 0.5);
-        }
-        const y = 1 / (a * a);
-        return factor * Math.sqrt(a) * Math.exp((-1 / 8 + y * (1 / 192 - y * (1 / 640 - y * 17 / 14336))) / a);
-    };
+    const {cdf, digamma, trigamma} = window.special;
 
-    /* The continued fraction of the incomplete beta function, by Lentz's method. */
-    const fraction = (a, b, x) => {
-        let c = 1;
-        let d = 1 / (1 - (a + b) * x / (a + 1));
-        let found = d;
-        for (let m = 1, factor = 0; m < 1e5 && Math.abs(factor - 1) > 1e-15; m += 1) {
-            const even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-            const odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-            d = 1 / (1 + even * d);
-            c = 1 + even / c;
-            found *= c * d;
-            d = 1 / (1 + odd * d);
-            c = 1 + odd / c;
-            factor = c * d;
-            found *= factor;
-        }
-        return found;
-    };
+    /* Student's two-sided test: the chance of t or more. */
+    const student = (t, freedom) => 2 * cdf(-t, freedom);
 
-    /* Student's two-sided test: the logarithm of the chance of t or more, and how fast it falls with that of t. */
-    const student = (t, freedom) => {
-        const a = freedom / 2;
-        const odds = t * t / freedom;
-        const x = 1 / (1 + odds);
-        const ends = Math.log(Math.sqrt(odds / Math.PI) * halfStep(a)) - (a + 0.5) * Math.log1p(odds);
-        const chance = x < (a + 1) / (a + 2.5)
-            ? ends + Math.log(fraction(a, 0.5, x) / a)
-            : Math.log1p(-2 * Math.exp(ends) * fraction(0.5, a, odds / (1 + odds)));
-        return [chance, 2 * Math.exp(ends - chance)];
-    };
-
-    /* Student's t that lies above this share, of one half or more: Newton's method, which cannot miss from above as the
-       logarithm is concave. Series of a comparison share their degrees of freedom, so what was found is kept. */
+    /* Student's t that lies above this share. Series of a comparison share their degrees of freedom, so what was found is
+       kept. */
     const kept = new Map();
     const quantile = (share, freedom) => {
         const key = `${share} ${freedom}`;
@@ -87,28 +33,11 @@
             if (kept.size > 10000) {
                 kept.clear();
             }
-            const aim = Math.log(2 * (1 - share));
-            let t = 1;
-            for (let turn = 0, step = 1; turn < 100 && Math.abs(step) > 1e-8; turn += 1) {
-                const [chance, slope] = student(t, freedom);
-                step = (chance - aim) / slope;
-                t *= Math.exp(step);
-            }
-            kept.set(key, t);
+            kept.set(key, window.special.quantile(share, freedom));
         }
         return kept.get(key);
     };
 
-    const digamma = (x) => {
-        const y = 1 / (x * x);
-        return x < 12 ? digamma(x + 1) - 1 / x
-            : Math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y / 132))));
-    };
-    const trigamma = (x) => {
-        const y = 1 / (x * x);
-        return x < 12 ? trigamma(x + 1) + y
-            : (1 + 0.5 / x + y * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * 5 / 66))))) / x;
-    };
     /* Where trigamma is `value`, in logarithms between 0.001 and ten million, halved until it is found. */
     const whereTrigamma = (value) => {
         let [low, high] = [Math.log(1e-3), Math.log(1e7)];
@@ -160,6 +89,12 @@
         || {kind: "counts", varies: false, margin: 0, more_and_less: ["MORE", "FEWER"]};
     const varies = (series) => measure(series).varies;
     const marginOf = (series) => measure(series).margin;
+    const buildOf = (series) => {
+        const {BUILDS, ANY_BUILD} = constants().verdicts;
+        return varies(series) && measure(series).measured === "steady" ? BUILDS[series.question] ?? ANY_BUILD : null;
+    };
+    const isWithinBuilds = (series, {verdict, ratio}) => ["SLOWER", "FASTER"].includes(verdict)
+        && buildOf(series) !== null && ratio !== null && Math.max(ratio, 1 / ratio) <= buildOf(series);
 
     const change = (series, verdict, found = {}) => ({
         series, verdict, kind: constants().verdicts.KINDS[verdict], old: null, new: null, ratio: null, low: null,
@@ -170,7 +105,9 @@
     // --- verdicts.py: what launches say of log(new / old)
 
     const bounded = (logarithm) => Math.exp(clip(logarithm, Math.log(constants().verdicts.BOUND)));
-    const chanceOf = ({shift, error, freedom}) => Math.exp(student(Math.abs(shift) / error, freedom)[0]);
+    const penalty = (looks) => (looks === 1 ? 1 : looks * (looks - 1) / constants().verdicts.LATE_SHARE);
+    const chanceOf = ({shift, error, freedom, looks}) =>
+        Math.min(1, student(Math.abs(shift) / error, freedom) * penalty(looks));
     const isBeyond = ({shift, margin}) => Math.abs(shift) > Math.log1p(margin);
     const isInside = (evidence) => {
         const [low, high] = interval(evidence, 1 - 2 * constants().verdicts.ERROR_RATE);
@@ -361,6 +298,18 @@
         return chances.length ? FALSE_RATE * Math.max(1, changed) / chances.length : FALSE_RATE;
     };
 
+    /* Once after the rounds that all series of a question have, and again after each beyond them. */
+    const looksOf = (lane, all, designs) => {
+        const ofPattern = new Map(Array.from(designs).filter(([, design]) => design).map(([at, {sides}]) => {
+            const [before, after] = sides.map((side) => new Set(side.map((i) => lane.patterns[at][i][1])));
+            return [at, [...before].filter((block) => after.has(block)).length];
+        }));
+        const rounds = new Map(all.map((series) => [series, ofPattern.get(series.pattern)]));
+        const least = new Map();
+        rounds.forEach((count, {question}) => least.set(question, Math.min(count, least.get(question) ?? count)));
+        return new Map(Array.from(rounds, ([series, count]) => [series, 1 + count - least.get(series.question)]));
+    };
+
     // --- verdicts.py: verdicts
 
     const timed = (at, series, {sides}, shift, evidence, errorRate) => {
@@ -374,7 +323,8 @@
         if (!evidence) {
             return found;
         }
-        let [verdict, confidence] = ["CAN'T TELL", 1 - errorRate];
+        const ofLook = errorRate / penalty(evidence.looks);
+        let [verdict, confidence] = ["CAN'T TELL", 1 - ofLook];
         if (isBeyond(evidence) && chanceOf(evidence) <= errorRate) {
             verdict = shift > 0 ? "SLOWER" : "FASTER";
         } else if (isInside(evidence)) {
@@ -382,7 +332,7 @@
         }
         const [low, high] = interval(evidence, confidence);
         return {...found, verdict, kind: constants().verdicts.KINDS[verdict], low, high, confidence,
-                detectable: detectable(evidence, errorRate)};
+                detectable: detectable(evidence, ofLook)};
     };
 
     const variation = (values) => {
@@ -437,8 +387,8 @@
 
     const humanTime = (seconds) => {
         const units = constants().verdicts.TIME_UNITS;
-        const [name, unit] = units.findLast(([, least]) => seconds >= least) || units[0];
-        return seconds === 0 ? "0s" : humanFloat(seconds / unit) + name;
+        const [unit, least] = units.findLast(([, each]) => seconds >= each) || units[0];
+        return seconds === 0 ? "0s" : humanFloat(seconds / least) + unit;
     };
     const humanFloat = (value) => {
         const magnitude = Math.floor(Math.log10(value)) + 1;
@@ -470,11 +420,14 @@
         for (const one of changes.filter(isChanged)) {
             const ofCase = beside.get(caseOf(one));
             const fusion = ofCase.fusion_groups;
+            const explained = explainedOf(lane, one, from, to);
             const lookedAt = foundOf(lane, one, from, to);
-            if (lookedAt) {
+            if (explained) {
+                found.set(one.series, explained);
+            } else if (lookedAt) {
                 found.set(one.series, `because ${lookedAt}`);
             } else if (varies(lane.series[one.series])) {
-                found.set(one.series, ofTime(lane, one, ofCase, from, to));
+                found.set(one.series, ofTime(lane, one, ofCase));
             } else if (fusion && fusion !== one && fused(fusion)) {
                 found.set(one.series, `because ${fused(fusion)}`);
             }
@@ -486,6 +439,7 @@
     const isSaidFirst = ({kind}) => constants().compare.SAID_FIRST.includes(kind);
     const isChanged = (one) => isSaidFirst(one) && one.old !== null && one.new !== null;
 
+    /** @returns {[string, unknown[]][]} */
     const movedFacts = (lane, from, to) => {
         const {ENVIRONMENT, ON_A_GPU} = constants().why;
         const [old, now] = [factsOf(lane, from), factsOf(lane, to)];
@@ -497,16 +451,38 @@
             .map((fact) => [fact, [old[fact], now[fact]]]);
     };
 
+    const explainedOf = (lane, one, from, to) => {
+        const {SHARE, TOLD} = constants().why;
+        const {benchmark, parameters} = lane.series[one.series];
+        const [old, now] = [from, to].map((tag) => versionOf(factsOf(lane, tag).torch || ""));
+        const isOf = (known) => known.benchmark === benchmark
+            && JSON.stringify(known.parameters.map(bare)) === JSON.stringify(parameters);
+        const isWithin = (known) => old.length && !isEarlier(versionOf(known.old.slice(1)), old)
+            && !isEarlier(now, versionOf(known.new.slice(1)));
+        const size = (known) => Math.abs(Math.log(known.ratio));
+        const fitting = (lane.evidence || []).filter((known) => isOf(known) && isWithin(known) && one.ratio
+            && (known.ratio > 1) === (one.ratio > 1) && size(known) >= SHARE * Math.abs(Math.log(one.ratio)));
+        if (!fitting.length) {
+            return "";
+        }
+        const better = (most, known) => TOLD.indexOf(known.verdict) - TOLD.indexOf(most.verdict) || size(most) - size(known);
+        const most = fitting.reduce((best, known) => (better(best, known) < 0 ? known : best));
+        const isSame = (version, other) => !isEarlier(version, other) && !isEarlier(other, version);
+        const isWhole = isSame(old, versionOf(most.old.slice(1))) && isSame(now, versionOf(most.new.slice(1)));
+        return isWhole ? most.words : `${most.words} (from ${most.old} to ${most.new})`;
+    };
+    const bare = (parameter) => parameter.replace(/^'+|'+$/gu, "");
+
     const foundOf = (lane, one, from, to) => {
         const {question, metric, parameters: [variant = "", size = ""]} = lane.series[one.series];
         const [old, now] = [from, to].map((tag) => versionOf(factsOf(lane, tag).torch || ""));
         const since = new Map();
-        constants().why.FOUND.filter(([release, ofQuestion, variants, part, metrics, verdict, , first, last]) =>
+        constants().why.FOUND.filter(([release, ofQuestion, variants, metrics, verdict, , , part, first, last]) =>
             ofQuestion === question && variants.includes(variant) && verdict === one.verdict && size.includes(part)
             && metrics.includes(metric) && old.length && isEarlier(old, versionOf(release)) && !isEarlier(now, versionOf(release))
             && !isEarlier(old, versionOf(first)) && (!last || !isEarlier(versionOf(last), now)))
-            .forEach(([release, , , , , , words]) => since.set(words, [...(since.get(words) || []), release]));
-        return since.size ? listed([...since].map(([words, releases]) => `since ${listed(releases)}, ${words}`)) : "";
+            .forEach(([release, , , , , found]) => since.set(found, [...(since.get(found) || []), release]));
+        return since.size ? listed([...since].map(([found, releases]) => `since ${listed(releases)}, ${found}`)) : "";
     };
     const versionOf = (text) => (text.match(/^\d+(\.\d+)*/u) || [""])[0].split(".").filter(Boolean).map(Number);
     const isEarlier = (version, other) => {
@@ -514,7 +490,7 @@
         return at >= 0 && (version[at] === undefined || version[at] < other[at]);
     };
 
-    const ofTime = (lane, time, beside, from, to) => {
+    const ofTime = (lane, time, beside) => {
         const {OWN} = constants().why;
         const own = Object.keys(OWN).filter((metric) => beside[metric] && isChanged(beside[metric])
                                             && weighs(beside[metric], time));
@@ -525,23 +501,9 @@
             return `because ${wents(fusion.length ? fusion : costly)}`;
         }
         const although = own.length ? `although ${wents(own)}: ` : "";
-        if ([from, to].some((tag) => !Object.keys(factsOf(lane, tag)).length)) {
-            return `${although}unexplained, and the environments are not recorded`;
-        }
-        const facts = movedFacts(lane, from, to).filter(([fact]) => concerns(fact, lane.series[time.series]));
-        return facts.length ? `${although}perhaps because ${listed(facts.map(factWords))}` : `${although}unexplained`;
+        return `${although}unexplained`;
     };
 
-    const concerns = (fact, {question, parameters: [variant = ""]}) => {
-        const {BY_TORCHSCRIPT, NO_OPERATORS, OF_ANY_PROCESS, NO_PRODUCTS, PRODUCT_LIBRARIES} = constants().why;
-        if (NO_OPERATORS.includes(variant)) {
-            return OF_ANY_PROCESS.includes(fact);
-        }
-        if (fact === "fuses_on_cpu") {
-            return BY_TORCHSCRIPT.some((end) => variant.endsWith(end));
-        }
-        return !NO_PRODUCTS.includes(question) || !PRODUCT_LIBRARIES.includes(fact);
-    };
     const costs = (metric, {old, new: now}) =>
         metric === "fusion_groups" && !Math.min(old, now) ? now <= old : now > old;
     const weighs = (number, time) => !number.ratio || !time.ratio
@@ -589,6 +551,8 @@
             }
         }
         const evidence = weigh(new Map([...estimates].filter(([, one]) => one.freedom)));
+        const looks = looksOf(lane, [...evidence.keys()], designs);
+        evidence.forEach((one, series) => Object.assign(one, {looks: looks.get(series)}));
         const errorRate = errorRateOfEach(evidence.values());
         const numbersOf = (series, release) => ({
             numbers: (launches[series.pattern].get(release) || []).map((i) => series.numbers[i]),
@@ -634,12 +598,14 @@
             text += `, ${numbers}${untold(one)}`;
         } else if (varies(series)) {
             text += ` ${by(ratio)} (${intervalWords(one)})`;
+            if (isWithinBuilds(series, one)) {
+                const most = digits(100 * (buildOf(series) - 1));
+                text += `, which two builds of one source may differ by (up to ${most} %)`;
+            }
         } else {
             text += series.unit === "bytes" && ratio > 0 ? ` ${by(ratio)}, ${numbers}` : `, ${numbers}`;
         }
-        const [certain, facts] = why.split("perhaps because ");
-        const known = `${inOneLine(text).replace(/\.+$/, "")}${certain ? `, ${certain.replace(/[: ]+$/, "")}` : ""}.`;
-        return facts ? `${known} ${constants().compare.POSSIBLE_CAUSE}${facts}.` : known;
+        return `${inOneLine(text).replace(/\.+$/, "")}${why ? `, ${why}` : ""}.`;
     };
 
     const isFactor = (ratio) => !(1 / constants().compare.FOLD < ratio && ratio < constants().compare.FOLD);
@@ -654,13 +620,6 @@
         const factors = ratio > 1 ? [low, high] : [1 / low, 1 / high];
         const ends = isFactor(ratio) ? factors : [percent(low), percent(high)];
         return ends.sort((a, b) => a - b).map(digits).join(" to ") + (isFactor(ratio) ? "" : " %");
-    };
-    const digits = (number) => {
-        if (Math.abs(number) >= constants().compare.BOUND / 10) {
-            return "any";
-        }
-        const text = fixed(number, Math.abs(number) >= 9.95 ? 0 : 1);
-        return Number(text) === 0 ? "0" : Math.abs(number) >= 1 ? text.replace(/\.0$/, "") : text;
     };
     const untold = (one) => {
         if (one.reason) {
@@ -770,7 +729,7 @@
         }
         return [`${rows.join("\n")}\n`, changes.length];
     };
-    const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/, /[@#](?=[\p{L}\p{N}_])/,
+    const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/u, /[@#](?=[\p{L}\p{N}_])/u,
                                 /:(?=\/\/)/, /(?<=[wW]{3})\./, /(?<=mailto):|(?<=xmpp):/].map((one) => one.source).join("|"), "giu");
     const escape = (text) => inOneLine(text).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/gu, "\ufffd").replace(SPECIAL, (found) =>
         ("@#:.".includes(found) ? `${found}&#8288;` : `&#${found.codePointAt(0)};`));
@@ -791,7 +750,9 @@
                     old: one.old, new: one.new, ratio: one.ratio, low: one.low, high: one.high,
                     margin: varies(series) ? marginOf(series) : null, confidence: one.confidence,
                     detectable: one.detectable, spread: one.spread, launches: one.launches, disturbed: one.disturbed,
-                    reason: one.reason, why: one.why, sentence: one.sentence, failed: false,
+                    reason: one.reason, why: one.why, build: varies(series) ? buildOf(series) : null,
+                    within_builds: isWithinBuilds(series, one), replicated: "not testable", sentence: one.sentence,
+                    failed: false,
                 };
             }),
         };

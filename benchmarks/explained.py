@@ -1,0 +1,118 @@
+"""What does explaining a change ask of a release? One launch, `python -m benchmarks.explained`, that does step after step.
+
+The first line of standard input names the case, each further one a step; each answer is a line on standard output, where
+nothing else is said. A step forks a process that builds the case, warms it up and looks at it, as a measurement's processes
+do, so that no step sees what another left. There is no benchmark here.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TextIO
+
+import torch
+
+from measure import THREADS, clock, constants, explain, facts
+from workloads import Unavailable
+
+SEED = 20240229
+"""As in common.py, which takes seconds more to import in some releases and has nothing else that is needed here."""
+
+
+def main() -> None:
+    """Reads the case {`workload`, `variant`, `size`, `metric`}, says that it is ready, and answers step by step."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a workload prints is no answer
+    request = json.loads(sys.stdin.readline())
+    workload = _workload(request["workload"])
+    places = constants.keep()
+    gc.collect()
+    gc.freeze()
+    _say(answers, {"ready": True})
+    for line in iter(sys.stdin.readline, ""):
+        _say(answers, _in_another_process(workload, request, json.loads(line), places))
+
+
+def _say(answers: TextIO, answer: dict) -> None:
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
+
+
+def _workload(name: str) -> ModuleType:
+    """The question of that name, or the own file at that path."""
+    if not name.endswith(".py"):
+        return importlib.import_module(f"workloads.{name}")
+    from .own import load
+
+    return load(Path(name), Path(name))
+
+
+def _in_another_process(workload: ModuleType, request: dict, step: dict, places: list) -> dict:
+    """The step's answer, or {"failed": why}. A step that is to be `fresh` is done in the launch itself: the first
+    such one alone is in a process that has called nothing."""
+    if step.get("fresh"):
+        return _answered(workload, request, step, places)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reading)
+            with os.fdopen(writing, "w", encoding="utf-8") as stream:
+                json.dump(_answered(workload, request, step, places), stream)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as stream:
+        text = stream.read()
+    _, status = os.waitpid(child, 0)
+    return json.loads(text) if text else {"failed": f"the process ended without a word, with status {status}"}
+
+
+def _answered(workload: ModuleType, request: dict, step: dict, places: list) -> dict:
+    try:
+        return _done(workload, request, step, places)
+    except (Unavailable, explain.CannotProfile) as error:
+        return {"failed": str(error)}
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {error}"}
+
+
+def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict:
+    """Builds the case under the step's settings, warms it up, checks its result and looks."""
+    torch.set_num_threads(THREADS)
+    for name in step.get("set", []):
+        explain.SETTINGS[name]()
+    if step["do"] == "cases":
+        return {"cases": [[variant, size] for variant in workload.variants for size in workload.sizes]}
+    if step["do"] == "facts":
+        return {"environment": facts.environment(), "commit": torch.version.git_version}
+    arguments = workload.inputs(request["size"], "cpu", SEED)
+    call: Any = workload.variants[request["variant"]](arguments)
+    result = clock.warm_up(call, "cpu", getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
+    workload.check(arguments, result)
+    del result
+    if request["metric"] == "forward_time":
+        call = call.forward
+    constants.read(places)
+    if step["do"] == "time":
+        return explain.seconds(call, step["seconds"])
+    if step["do"] == "operators":
+        return explain.by_operator(call, step["seconds"])
+    if step["do"] == "functions":
+        return explain.by_function(call, step["seconds"])
+    if step["do"] == "symbols":
+        return explain.by_symbol(call, step["seconds"], step["file"])
+    return {"traces": explain.traces(call)}
+
+
+if __name__ == "__main__":
+    main()

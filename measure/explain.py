@@ -1,0 +1,234 @@
+"""Where does the time of one call go? Seconds of a warm call, and what of them belongs to operators, functions and symbols.
+
+Each function takes a call that is already warm and gives plain numbers that JSON can hold. Nothing here changes the version
+of a benchmark: what it finds is evidence of causes and stands on no line of a series.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import gc
+import itertools
+import os
+import pstats
+import re
+import signal
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+BLOCK_SECONDS = 0.001
+STRETCH_SECONDS = 0.003
+"""As in clock.py: a stretch is the median of the blocks of three milliseconds, and the quickest stretch counts."""
+
+LEAST_STRETCHES = 3
+
+PATIENCE = 5.0
+
+MOST_EVENTS = 20_000
+"""Events of the profiler that are looked at together: some releases take seconds for a table of more."""
+
+PERF_HERTZ = 2_999
+"""Samples a second: no divisor of the scheduler's own rate, so that the two do not keep step."""
+
+
+OF_THE_CLOCK = ("<built-in method time.perf_counter>", "<built-in method time.process_time>")
+
+
+class CannotProfile(Exception):
+    """This cannot be looked at here; the text is one sentence that says why."""
+
+
+def seconds(call: Callable[[], object], length: float) -> dict:
+    """The quickest stretch within `length` seconds of the processor, in seconds a call: `wall`, and `cpu` of all threads."""
+    calls = calls_within(call, BLOCK_SECONDS)
+    goes_on = _for_so_long(length)
+    wall: list = []
+    cpu: list = []
+    while len(wall) < LEAST_STRETCHES or goes_on():
+        stretch = _stretch(call, calls)
+        wall.append(statistics.median(one[0] for one in stretch) / calls)
+        cpu.append(statistics.median(one[1] for one in stretch) / calls)
+    return {"wall": min(wall), "cpu": min(cpu)}
+
+
+def _for_so_long(length: float) -> Callable[[], bool]:
+    """Whether this process has not had `length` seconds of the processor yet; one that waits, or is kept waiting by others,
+    gets at most PATIENCE times as long."""
+    cpu, wall = time.process_time() + length, time.perf_counter() + PATIENCE * length
+    return lambda: time.process_time() < cpu and time.perf_counter() < wall
+
+
+def calls_within(call: Callable[[], object], length: float) -> int:
+    """How many calls take `length` seconds, at least one."""
+    calls = 1
+    while True:
+        taken = _block(call, calls)[0]
+        if taken >= length:
+            return calls
+        calls = max(calls + 1, int(calls * min(10.0, 1.2 * length / max(taken, 1e-9))))
+
+
+def _stretch(call: Callable[[], object], calls: int) -> list:
+    blocks = [_block(call, calls)]
+    while sum(one[0] for one in blocks) < STRETCH_SECONDS:
+        blocks.append(_block(call, calls))
+    return blocks
+
+
+def _block(call: Callable[[], object], calls: int) -> tuple:
+    """Seconds that pass, and seconds of the processor, while `calls` calls are made."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    for _ in itertools.repeat(None, calls):
+        call()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def by_operator(call: Callable[[], object], length: float) -> dict:
+    """Operators by the profiler: `seconds` of a profiled call, those of the processor that it takes (`cpu`), the same
+    without the profiler (`plain`), and `rows`, name -> [own seconds a call, calls a call]."""
+    events = max(1, len(_profiled(call, 1)[0]))
+    calls = max(1, min(calls_within(call, length), MOST_EVENTS // events))
+    plain = _block(call, calls)[1]
+    found, (taken, cpu) = _profiled(call, calls)
+    rows: dict = {}
+    for event in found:
+        row = rows.setdefault(event.name, [0.0, 0.0])
+        row[0] += event.self_cpu_time_total * 1e-6 / calls
+        row[1] += 1.0 / calls
+    if not rows:
+        raise CannotProfile(f"the profiler of torch {torch.__version__} recorded nothing")
+    return {"seconds": taken / calls, "cpu": cpu / calls, "plain": plain / calls, "rows": rows}
+
+
+def _profiled(call: Callable[[], object], calls: int) -> tuple:
+    """The host's events of `calls` calls, and what `_block` says of these."""
+    with torch.autograd.profiler.profile() as profiler:
+        taken = _block(call, calls)
+    return list(profiler.function_events or []), taken
+
+
+def by_function(call: Callable[[], object], length: float) -> dict:
+    """Functions by Python's own profiler, those written in C included: as `by_operator`."""
+    calls = calls_within(call, length)
+    plain = _block(call, calls)[1]
+    profiler = cProfile.Profile()
+    profiler.enable()
+    taken, cpu = _block(call, calls)
+    profiler.disable()
+    rows: dict = {}
+    for (path, _, name), (_, count, own, _, _) in pstats.Stats(profiler).stats.items():  # type: ignore[attr-defined]
+        if path == __file__ or "_lsprof" in name or name in OF_THE_CLOCK:
+            continue
+        row = rows.setdefault(_function(path, name), [0.0, 0.0])
+        row[0] += own / calls
+        row[1] += count / calls
+    return {"seconds": taken / calls, "cpu": cpu / calls, "plain": plain / calls, "rows": rows}
+
+
+def _function(path: str, name: str) -> str:
+    """A function's name that two releases share: no line, and of the path what lies within its package."""
+    if path == "~":
+        method = re.match(r"<method '(\w+)' of 'torch._C._?TensorBase' objects>", name)
+        return f"Tensor.{method[1]}" if method else name.split(" at 0x")[0]
+    for root in ("site-packages/", "lib/python"):
+        if root in path:
+            path = path.rpartition(root)[2]
+    return f"{path} {name}" if path.startswith(("torch/", "numpy/")) else f"{os.path.basename(path)} {name}"
+
+
+def by_symbol(call: Callable[[], object], length: float, file: str) -> dict:
+    """Has `perf` write into `file` where the processor was while calls were made for `length` seconds; gives the `calls`.
+
+    Raises CannotProfile where perf is missing or not allowed to look.
+    """
+    command = ["perf", "record", "-e", "cpu-clock", "-F", str(PERF_HERTZ), "-N", "-o", file, "-p", str(os.getpid())]
+    try:
+        perf = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_without_preload())
+    except FileNotFoundError as error:
+        raise CannotProfile("perf is not installed: on Debian and Ubuntu the package linux-perf has it") from error
+    _wait_for(perf, file)
+    calls, goes_on = 0, _for_so_long(length)
+    while goes_on():
+        call()
+        calls += 1
+    perf.send_signal(signal.SIGINT)
+    said = perf.communicate()[1].decode(errors="replace").strip()
+    if not os.path.exists(file) or not os.path.getsize(file):
+        raise CannotProfile(f"perf recorded nothing: {' '.join(said.split())[:200]}")
+    return {"calls": calls}
+
+
+def _wait_for(perf: Any, file: str) -> None:
+    """Until perf has opened its file, after which it samples within milliseconds; or has ended, which the caller sees."""
+    ends = time.monotonic() + 10
+    while perf.poll() is None and not os.path.exists(file) and time.monotonic() < ends:
+        time.sleep(0.02)
+    time.sleep(0.1)
+
+
+def _without_preload() -> dict:
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
+def _collector_off() -> None:
+    gc.disable()
+
+
+def _import_seen() -> None:
+    gc.unfreeze()
+
+
+def _autograd_off() -> None:
+    torch.set_grad_enabled(False)
+
+
+def _onednn_off() -> None:
+    torch.backends.mkldnn.set_flags(False)
+
+
+def _fuser_off() -> None:
+    torch._C._jit_set_texpr_fuser_enabled(False)
+    torch._C._jit_override_can_fuse_on_cpu(False)
+
+
+def _profiling_executor_off() -> None:
+    torch._C._jit_set_profiling_executor(False)
+
+
+def _two_threads() -> None:
+    torch.set_num_threads(2)
+
+
+SETTINGS = {
+    "collector_off": _collector_off,
+    "import_seen": _import_seen,
+    "autograd_off": _autograd_off,
+    "onednn_off": _onednn_off,
+    "fuser_off": _fuser_off,
+    "profiling_executor_off": _profiling_executor_off,
+    "two_threads": _two_threads,
+}
+"""What a lever may set within the process, before the case is built; levers.toml names them."""
+
+
+def traces(call: Callable[[], object]) -> list:
+    """What the call uses, as far as it can be asked: names of its operators, `TorchScript` where a graph of it ran,
+    `torch.compile` where Inductor has made code, and `process` where it starts processes."""
+    import sys
+
+    forked: list = []
+    os.register_at_fork(before=lambda: forked.append(1))
+    events, _ = _profiled(call, 1)
+    found = {event.name for event in events}
+    if torch.jit.last_executed_optimized_graph() is not None:
+        found.add("TorchScript")
+    if "torch._inductor.graph" in sys.modules:
+        found.add("torch.compile")
+    if forked:
+        found.add("process")
+    return sorted(found)

@@ -1,0 +1,265 @@
+"""Is evidence read back as it was found, and refused where it is none? And what is made of it: a script, and an issue."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from msgspec import structs
+
+from torch_history.analysis.compare import Comparison
+from torch_history.analysis.verdicts import Change, Series, Verdict
+from torch_history.cli import main
+from torch_history.cli.measure import Asked, explainable
+from torch_history.errors import UserError
+from torch_history.explaining import finding, issue
+from torch_history.explaining.launching import Subject
+from torch_history.explaining.reproduction import CannotReproduce, script
+from torch_history.releases.axis import Axis
+from torch_history.reports.check import check
+from torch_history.store import causes, sources
+from torch_history.store.causes import Evidence, Place, Pulled
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARK = "selection.Selection.track_time"
+EVIDENCE = Evidence(
+    environment="release-py3.11",
+    benchmark=BENCHMARK,
+    version=sources.versions(ROOT)[BENCHMARK],
+    parameters=("'mask'", "'vector 50 % x 10'"),
+    old="v2.13.0",
+    new="v2.14.0",
+    taken_at="2026-11-23T09:00:00+00:00",
+    took=200.0,
+    clock="cpu",
+    numbers=((1e-3, 1.01e-3), (2e-3, 2.02e-3)),
+    ratio=2.0,
+    low=1.9,
+    high=2.1,
+    verdict="CAUSE",
+    words="because aten::index holds 95 % of the difference",
+    levers=(
+        Pulled("collector off", "the collector off", "it", "CLEARED", (1e-3,), (2e-3,), 0.01, -0.1, 0.1),
+        Pulled("fuser off", "the fuser off", "it", refused="the call uses nothing of it"),
+    ),
+    places=(
+        Place("operator", "aten::index", 0.8e-3, 1.75e-3, 0.9e-3, 1e-3, "CAUSE", (10.0, 10.0)),
+        Place("operator", "everything else", 0.2e-3, 0.25e-3, -1e-4, 2e-4),
+    ),
+    notes=("no table of native symbols: perf is not installed",),
+    commits=("a" * 40, "b" * 40),
+    environments=({"torch": "2.13.0"}, {"torch": "2.14.0"}),
+    script="import torch\nprint(1)\n",
+    reproduced=(1e-3, 2e-3),
+)
+
+
+def stored(tmp_path: Path, evidence: Evidence = EVIDENCE) -> Path:
+    return causes.write(tmp_path / "results", "here", evidence)
+
+
+def test_evidence_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    stored(tmp_path)
+    assert list(causes.read(tmp_path / "results", "here")) == [EVIDENCE]
+
+
+def test_evidence_of_the_same_series_and_releases_takes_the_place_of_the_older(tmp_path: Path) -> None:
+    stored(tmp_path)
+    stored(tmp_path, structs.replace(EVIDENCE, verdict="PART"))
+    assert [one.verdict for one in causes.read(tmp_path / "results", "here")] == ["PART"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"schema": 2},
+        {"verdict": "PERHAPS"},
+        {"ratio": -1},
+        {"ratio": "2"},
+        {"words": "x" * 501},
+        {"words": "\u202e"},
+        {"numbers": [[0], [1]]},
+        {"old": "v2.12.0"},
+        {"places": [{"kind": "planet", "name": "a", "old": 1, "new": 1, "low": 1, "high": 1}]},
+    ],
+    ids=lambda changed: "-".join(changed),
+)
+def test_what_is_no_evidence_is_left_out_and_named_by_check(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, changed: dict[str, Any]
+) -> None:
+    path = stored(tmp_path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+    assert list(causes.read(tmp_path / "results", "here")) == []
+    assert [problem for problem in problems(tmp_path) if path.name in problem]
+
+
+def test_evidence_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    path = stored(tmp_path)
+    path.write_text(path.read_text() + " " * causes.LARGEST)
+    assert list(causes.read(tmp_path / "results", "here")) == []
+
+
+def problems(tmp_path: Path) -> list[str]:
+    return check(tmp_path / "results", Axis.load(ROOT / "releases.toml")).problems
+
+
+def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_path: Path) -> None:
+    stored(tmp_path)
+    of_evidence = [problem for problem in problems(tmp_path) if "causes" in problem]
+    assert of_evidence == []
+    stored(tmp_path, structs.replace(EVIDENCE, new="v9.9.9"))
+    assert any("there is no release v9.9.9 on the axis" in problem for problem in problems(tmp_path))
+
+
+def test_committed_evidence_is_whole() -> None:
+    for folder in (ROOT / "results").glob(f"*/{causes.FOLDER}"):
+        assert [causes.parse(path) for path in folder.iterdir()]
+
+
+# --- what is made of it
+
+
+def test_issue_says_all_that_a_maintainer_needs() -> None:
+    text = issue.text(EVIDENCE, {"cpu": "a processor"})
+    assert text.startswith(
+        "# selection time, mask vector 50 % x 10: 2.00 times as slow in v2.14.0 as in v2.13.0 (CPU)\n"
+    )
+    for said in (
+        "2.000 times the time (1.900 to 2.100",
+        "**CAUSE**: because aten::index holds 95 % of the difference.",
+        "It prints the seconds of a call: 1.00ms with v2.13.0, 2.00ms with v2.14.0.",
+        "```python\nimport torch\nprint(1)\n```",
+        "| `aten::index` | 800 µs | 1.75e+03 µs | +950 µs (+900 to +1e+03) | CAUSE |",
+        "could be chance",
+        "- with the collector off: removes 1 % (-10 to 10 %); CLEARED",
+        f"https://github.com/pytorch/pytorch/compare/{'a' * 40}...{'b' * 40}",
+        "| torch | 2.13.0 | 2.14.0 |",
+        "There is no table of native symbols: perf is not installed.",
+    ):
+        assert said in text
+    assert "fuser" not in text
+
+
+def subject(workload: str, variant: str, size: str, metric: str = "time") -> Subject:
+    return Subject(ROOT, workload, variant, size, metric)
+
+
+@pytest.mark.parametrize(
+    ("case", "holds", "lacks"),
+    [
+        (("selection", "index_reused", "vector 50 % x 10"), ["def by_index("], ["by_take", "operators("]),
+        (("batching", "tensor_of_lists", "64 x 128"), ["torch.tensor(lists)"], ["np.stack", "65_536"]),
+        (("intersection", "scripted", "small"), ["def overlap(", "def scripted(", "class Unavailable"], ["def check("]),
+        (("saved_tensors", "checkpoint", "loop"), ["checkpoint("], ["subprocess"]),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_script_holds_what_the_variant_needs_and_nothing_of_ours(
+    case: tuple[str, str, str], holds: list[str], lacks: list[str]
+) -> None:
+    text = script(subject(*case), "a head")
+    compile(text, "script.py", "exec")
+    assert text.startswith("# a head\n")
+    assert all(part in text for part in holds)
+    assert not any(part in text for part in [*lacks, "workloads", "torch_history", "measure"])
+
+
+def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path: Path) -> None:
+    own = tmp_path / "mine.py"
+    own.write_text(
+        "import torch\nSCALE = 2\n\ndef inputs(seed, size):\n    return len(size) * SCALE\n\n"
+        "def double(x):\n    return 2 * x\n\ndef other(x):\n    return x\n\n"
+        "sizes = {'small': 1, 'large': 2}\nfunctions = {'double': double, 'other': other}\n"
+    )
+    text = script(subject(str(own), "double", "small"), "")
+    assert "def other" not in text
+    (tmp_path / "torch.py").write_text("def set_num_threads(n): pass\ndef manual_seed(n): pass\n")
+    (tmp_path / "script.py").write_text(text)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert 0 < float(done.stdout) < 1, done.stderr
+
+
+def test_variant_in_cpp_has_no_script_and_a_sentence_says_so() -> None:
+    with pytest.raises(CannotReproduce, match=r"Its code is C\+\+"):
+        script(subject("selection", "cpp_mask", "vector 50 % x 1"), "")
+
+
+# --- what is asked for
+
+SERIES = [
+    Series("release-py3.11", "selection.Selection.track_time", (repr(variant), repr(size)))
+    for variant in ("index_reused", "index_select_reused")
+    for size in ("vector 50 % x 1", "vector 50 % x 10")
+]
+
+
+def test_series_is_found_by_its_sentence_or_by_some_of_its_words() -> None:
+    assert finding.matching("selection time, index_reused vector 50 % x 10", SERIES) == [SERIES[1]]
+    assert finding.matching("index_reused", SERIES) == SERIES[:2]
+    assert finding.matching("Index Select Reused x 10", SERIES) == [SERIES[3]]
+
+
+def test_series_that_is_not_there_is_refused_with_some_that_are() -> None:
+    with pytest.raises(UserError, match="there are for instance 'selection time, index_reused vector 50 % x 1'"):
+        finding.matching("no_such_variant", SERIES)
+
+
+def test_largest_stored_changes_are_chosen() -> None:
+    found = finding.changed(
+        ROOT / "results", "amd-epyc-family-26-model-2-2-cores", "release-py3.11", "v2.13.0", "v2.14.0", 2
+    )
+    assert [series.metric for series in found] == ["time", "time"]
+    assert all(series.question == "selection" for series in found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["2.0.1", "2.0.1"], "v2.0.1 was named twice: name two releases."),
+        (["2.0.1", "9.9.9"], "9.9.9"),
+        (["2.0.1", "2.15.0", "--budget", "soon"], "'soon' is not a duration"),
+    ],
+)
+def test_explain_refuses_in_a_sentence(arguments: list[str], sentence: str) -> None:
+    answer = CliRunner().invoke(main, ["explain", *arguments])
+    assert answer.exit_code == 1
+    assert sentence in answer.stderr
+
+
+# --- what `run` offers
+
+
+def compared_with(changes: list[Change]) -> Comparison:
+    return Comparison("here", "release-py3.11", "v2.13.0", "v2.14.0", changes, {}, {}, 0)
+
+
+def rise(benchmark: str, ratio: float) -> Change:
+    verdict = Verdict.SLOWER if ratio > 1 else Verdict.FASTER
+    return Change(Series("release-py3.11", benchmark, ("'mask'", "'small'")), verdict, 1.0, ratio, ratio)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (
+            {},
+            "1 time rose. `torch-history explain v2.13.0 v2.14.0 --most 1` looks for the cause and takes about 8 minutes.",
+        ),
+        (
+            {"lane": "3.9", "workload": Path("my file.py")},
+            "1 time rose. `torch-history explain --lane 3.9 --workload 'my file.py' v2.13.0 v2.14.0 --most 1` looks for the "
+            "cause and takes about 8 minutes.",
+        ),
+        ({"interpreter": "python3"}, ""),
+    ],
+)
+def test_run_offers_to_explain_the_times_that_rose(more: dict[str, Any], expected: str) -> None:
+    asked: dict[str, Any] = dict.fromkeys(Asked.__dataclass_fields__) | {"lane": "3.11"} | more
+    changes = [rise(BENCHMARK, 1.5), rise(BENCHMARK, 0.5), rise("warm_up.WarmUp.track_first_call", 2.0)]
+    assert explainable(compared_with(changes), Asked(**asked)) == expected
+    assert explainable(compared_with(changes[1:]), Asked(**asked)) == ""

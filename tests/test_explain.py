@@ -1,0 +1,309 @@
+"""Is the right cause found where one was planted, and none where nothing changed?
+
+Launches are drawn here: what a call takes on either release, what of it belongs to which place, and what each lever does are
+known, so that the verdict can be judged. Real releases are asked in the tests at the end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torch_history.explaining import levers, places, verdict
+from torch_history.explaining.estimates import Group, Noise, Share, ratio, removed
+from torch_history.explaining.explanation import Explanation, Found
+from torch_history.explaining.launching import LaunchFailed, Side, Subject
+from torch_history.explaining.levers import Lever
+from torch_history.store.causes import Place
+
+SUBJECT = Subject(Path(), "question", "variant", "small", "time")
+SIDES = Side("v1.0.0", Path("old/bin/python")), Side("v2.0.0", Path("new/bin/python"))
+LEVERS = [Lever(f"lever {i}", f"lever {i} pulled", f"of lever {i}", "", set=(f"lever {i}",)) for i in range(12)]
+
+
+@dataclass
+class Drawn:
+    """Releases whose calls take what is planted: `operators` by release, and what levers make of the seconds."""
+
+    operators: tuple[Mapping[str, float], Mapping[str, float]]
+    by_lever: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    noise: float = 0.02
+    drift: float = 0.1
+    chance: random.Random = field(default_factory=random.Random)
+    opened: int = 0
+
+    def open(self, side: Side, subject: Subject, variables: object = None, command: object = ()) -> DrawnLaunch:
+        number = SIDES.index(side)
+        if number == 0:
+            self.turn = self.chance.gauss(0, self.drift)
+        self.opened += 1
+        return DrawnLaunch(self, number, self.turn + self.chance.gauss(0, self.noise))
+
+
+@dataclass
+class DrawnLaunch:
+    of: Drawn
+    number: int
+    slower: float
+
+    def ask(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        rows = self.of.operators[self.number]
+        total = sum(rows.values())
+        jitter = pow(2.718281828, self.slower + self.of.chance.gauss(0, self.of.noise / 4))
+        if step["do"] == "facts":
+            return {"environment": {"torch": str(self.number)}, "commit": f"{self.number:040}"}
+        if step["do"] == "traces":
+            return {"traces": sorted(rows)}
+        if step["do"] == "time":
+            for name in step.get("set", ()):
+                total = self.of.by_lever.get(name, (total, total))[self.number]
+            return {"wall": total * jitter, "cpu": total * jitter}
+        if step["do"] == "operators":
+            found = {name: [seconds * self.of.chance.gauss(1, self.of.noise), 1.0] for name, seconds in rows.items()}
+            return {"seconds": sum(own for own, _ in found.values()), "cpu": total, "plain": total, "rows": found}
+        return {"failed": "there is no such profiler here"}
+
+    def close(self) -> None:
+        pass
+
+
+def explained(drawn: Drawn, tried: Iterable[Lever] = LEVERS) -> Found:
+    return Explanation(SUBJECT, SIDES, list(tried), Path(), lambda words: None, opened=drawn.open).explain()
+
+
+SAME = {"aten::index": 0.8e-3, "aten::add": 0.2e-3}
+
+
+def test_no_cause_where_nothing_changed() -> None:
+    causes = [explained(Drawn((SAME, SAME), chance=random.Random(seed))).verdict for seed in range(200)]
+    assert causes.count("CAUSE") <= 2
+    assert causes.count("NOT THERE") >= 198
+
+
+def test_levers_that_do_nothing_are_no_cause_of_a_difference_that_is_there() -> None:
+    wrong = 0
+    spread = {f"aten::op{i}": 1e-4 for i in range(10)}, {f"aten::op{i}": 1.3e-4 for i in range(10)}
+    for seed in range(200):
+        wrong += explained(Drawn(spread, chance=random.Random(seed))).verdict == "CAUSE"
+    assert wrong <= 2
+
+
+@pytest.mark.parametrize("slower", [1.1, 1.5, 4.0])
+def test_operator_that_became_slower_is_the_cause(slower: float) -> None:
+    found = [
+        explained(Drawn((SAME, {**SAME, "aten::index": 0.8e-3 * slower}), noise=0.01, chance=random.Random(seed)), [])
+        for seed in range(20)
+    ]
+    right = [one for one in found if one.verdict == "CAUSE" and "aten::index holds" in one.words]
+    assert len(right) >= 19
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_lever_that_takes_the_difference_away_is_the_cause(number: int) -> None:
+    """Whether it makes the slow release quick or the quick one slow."""
+    old, new = ({"aten::a": 5e-4, "aten::b": 5e-4}, {"aten::a": 8e-4, "aten::b": 8e-4})
+    level = (1e-3, 1.6e-3)[number]
+    right = 0
+    for seed in range(20):
+        drawn = Drawn((old, new), {"lever 3": (level, level)}, noise=0.01, chance=random.Random(seed))
+        found = explained(drawn)
+        right += found.verdict == "CAUSE" and "of lever 3" in found.words
+        assert [lever.name for lever in found.levers if lever.verdict == "CAUSE"] in (["lever 3"], [])
+    assert right >= 19
+
+
+def test_lever_that_makes_both_slower_alike_is_no_cause() -> None:
+    """The ratio falls from 1.6 to 1.06, but the seconds between the releases are as many as before."""
+    old, new = ({"aten::a": 5e-4, "aten::b": 5e-4}, {"aten::a": 8e-4, "aten::b": 8e-4})
+    drawn = Drawn((old, new), {"lever 3": (10e-3, 10.6e-3)}, noise=0.005, chance=random.Random(1))
+    found = explained(drawn)
+    assert {lever.name: lever.verdict for lever in found.levers}["lever 3"] != "CAUSE"
+
+
+def test_lever_that_makes_both_quicker_alike_is_no_cause() -> None:
+    """The seconds between the releases are a tenth, but the ratio is what it was."""
+    old, new = ({"aten::a": 5e-4, "aten::b": 5e-4}, {"aten::a": 8e-4, "aten::b": 8e-4})
+    drawn = Drawn((old, new), {"lever 3": (1e-4, 1.6e-4)}, noise=0.005, chance=random.Random(1))
+    assert {lever.name: lever.verdict for lever in explained(drawn).levers}["lever 3"] == "CLEARED"
+
+
+def test_narrower_of_two_levers_that_take_it_all_away_is_named() -> None:
+    both = {"lever 3": (1e-3, 1e-3), "lever 5": (1e-3, 0.95e-3)}
+    old, new = ({"aten::a": 5e-4, "aten::b": 5e-4}, {"aten::a": 8e-4, "aten::b": 8e-4})
+    found = explained(Drawn((old, new), both, noise=0.005, chance=random.Random(1)))
+    assert found.words.startswith("because of lever 3")
+
+
+def test_function_of_the_workload_itself_is_no_cause_and_another_one_is() -> None:
+    rows = [
+        Place("function", f"{file}.py relu", 1e-5, 4e-5, 2.9e-5, 3.1e-5, "CAUSE", (1.0, 1.0))
+        for file in ("mine", "torch/nn")
+    ]
+    assert verdict.of_all([], {}, rows[:1], own="mine.py")[0] == "UNKNOWN"
+    assert verdict.of_all([], {}, rows[1:], own="mine.py")[0] == "CAUSE"
+
+
+def test_profiler_that_adds_little_beside_the_difference_is_believed() -> None:
+    slow = [{"cpu": 2e-5, "plain": 1e-5}]
+    assert not places.is_believed(slow, 2e-5)
+    assert places.is_believed(slow, 5e-5)
+
+
+def test_two_operators_share_the_difference_and_neither_is_the_cause() -> None:
+    new = {"aten::index": 1.1e-3, "aten::add": 0.5e-3}
+    found = explained(Drawn((SAME, new), noise=0.01, chance=random.Random(1)), [])
+    assert found.verdict == "PART"
+    assert {place.name: place.verdict for place in found.places}["aten::index"] == "PART"
+
+
+def test_rows_add_up_to_the_difference() -> None:
+    new = {**SAME, **{f"aten::small{i}": 1e-6 for i in range(40)}, "aten::new": 0.4e-3}
+    found = explained(Drawn((SAME, new), noise=0.01, chance=random.Random(1)), [])
+    old_level, new_level = found.base.levels
+    rows = [place for place in found.places if place.kind == "operator"]
+    assert len(rows) <= places.MOST_ROWS + 1
+    assert sum(row.new - row.old for row in rows) == pytest.approx(new_level - old_level)
+
+
+def test_rows_of_what_calls_take_under_a_slow_profiler_are_left_out() -> None:
+    class Slow(Drawn):
+        def open(self, *arguments: Any, **how: Any) -> Any:
+            launch = super().open(*arguments, **how)
+            asked = launch.ask
+
+            def ask(step: Mapping[str, Any]) -> dict[str, Any]:
+                answer = asked(step)
+                return {**answer, "cpu": 3 * answer["plain"]} if "rows" in answer else answer
+
+            launch.ask = ask  # type: ignore[method-assign]
+            return launch
+
+    found = explained(Slow((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1)), [])
+    assert not found.places
+    assert any("3.0 times as long" in note for note in found.notes)
+    assert found.verdict == "UNKNOWN"
+
+
+def test_lever_that_a_release_cannot_run_under_is_left_out_with_a_sentence() -> None:
+    class Refusing(Drawn):
+        def open(self, side: Side, subject: Subject, variables: object = None, command: object = ()) -> Any:
+            if variables:
+                raise LaunchFailed("v1.0.0 gave no answer: no such thing.")
+            return super().open(side, subject)
+
+    alone = Lever("alone", "something", "of it", "", variables={"A": "1"})
+    found = explained(Refusing((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1)), [alone])
+    assert [lever.refused for lever in found.levers] == ["v1.0.0 gave no answer: no such thing."]
+
+
+# --- estimates
+
+
+def test_disturbed_turn_does_not_hide_a_difference() -> None:
+    group = Group([1.0, 1.01, 1.0, 3.0, 1.0, 0.99], [1.3, 1.31, 1.29, 1.3, 1.32, 1.3])
+    assert ratio(group, Noise.of([group])).ratio == pytest.approx(1.3, rel=0.02)
+
+
+def test_difference_within_the_margin_is_not_there() -> None:
+    group = Group([1.0, 1.001, 1.0, 1.0], [1.03, 1.03, 1.031, 1.03])
+    assert not ratio(group, Noise.of([group])).is_there
+
+
+def test_share_that_is_removed_lies_in_its_interval() -> None:
+    base, lever = Group([1.0] * 6, [1.5] * 6), Group([1.0] * 3, [1.1] * 3)
+    share = removed(base, lever, Noise(0.01, 0.01, 20))
+    assert share.low < share.share < share.high
+    assert 0.7 < share.share < 0.81
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        (Share(0.95, 0.8, 1.1), "CAUSE"),
+        (Share(0.95, 0.3, 1.6), "PART"),
+        (Share(0.95, -0.3, 2.2), "UNKNOWN"),
+        (Share(0.5, 0.3, 0.7), "PART"),
+        (Share(0.0, -0.1, 0.1), "CLEARED"),
+        (Share(-3.0, -3.1, -2.9), "CLEARED"),
+        (Share(3.0, 2.9, 3.1), "UNKNOWN"),
+    ],
+)
+def test_verdict_of_a_lever(share: Share, expected: str) -> None:
+    assert verdict.of_lever(share) == expected
+
+
+# --- names
+
+
+@pytest.mark.parametrize(
+    ("symbol", "expected"),
+    [
+        ("[.] at::native::Indexer::get_1", "at::native::Indexer::get_1"),
+        ("[.] at::native::Index::Index(at::Tensor const&, c10::ArrayRef<at::Tensor>)", "at::native::Index::Index"),
+        ("[.] malloc", "malloc"),
+        ("[.] _int_free.isra.0", "_int_free"),
+        ("[.] 0x00007f1234567890", "without a name"),
+        ("[.] pthread_getspecific@@GLIBC_2.34", "pthread_getspecific"),
+        (
+            "[.] c10::function_ref<void (char**, long const*)>::callback_fn<at::native::cpu_index_kernel<float>>",
+            "cpu_index_kernel in c10::function_ref::callback_fn",
+        ),
+        ("[.] void at::native::(anonymous namespace)::loop<float>(float*) const", "at::native::{anonymous}::loop"),
+    ],
+)  # fmt: skip
+def test_symbols_of_two_releases_share_their_names(symbol: str, expected: str) -> None:
+    assert places.symbol_name(symbol) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("libtorch_cpu.so", "libtorch_cpu"),
+        ("libgomp-a34b3233.so.1", "libgomp"),
+        ("libpython3.11.so.1.0", "Python"),
+        ("python3.11", "Python"),
+        ("[kernel.kallsyms]", "the kernel"),
+        ("[unknown]", "code made at run time"),
+        ("[JIT] tid 123", "code made at run time"),
+        ("libc.so.6", "libc"),
+        ("_multiarray_umath.cpython-311-x86_64-linux-gnu.so", "_multiarray_umath"),
+    ],
+)
+def test_libraries_of_two_releases_share_their_names(name: str, expected: str) -> None:
+    assert places.library_name(name) == expected
+
+
+def test_what_perf_reports_becomes_shares() -> None:
+    report = "# Samples: 4\n#\n 3\tlibtorch_cpu.so  \t[.] at::native::Indexer::get_1\n 1\tlibc.so.6  \t[.] malloc\n"
+    symbols, libraries = places.of_samples(report)
+    assert symbols == {"libtorch_cpu: at::native::Indexer::get_1": (0.75, 0.0), "libc: malloc": (0.25, 0.0)}
+    assert libraries == {"libtorch_cpu": (0.75, 0.0), "libc": (0.25, 0.0)}
+
+
+# --- levers
+
+
+def test_each_lever_can_be_pulled_and_says_what_it_proves() -> None:
+    source = (Path(__file__).resolve().parents[1] / "measure" / "explain.py").read_text(encoding="utf-8")
+    found = levers.load()
+    assert len({lever.name for lever in found}) == len(found) > 10
+    for lever in found:
+        assert all([lever.words, lever.because, lever.proves])
+        assert lever.set or lever.variables or lever.command or lever.preload or lever.fresh
+        assert all(f'"{setting}":' in source for setting in lever.set)
+
+
+def test_lever_of_what_the_call_does_not_use_is_refused() -> None:
+    fuser = next(lever for lever in levers.load() if lever.name == "fuser off")
+    assert fuser.refusal({"aten::add"}) == "the call uses nothing of it"
+    assert fuser.refusal({"aten::add", "TorchScript"}) == ""
+
+
+def test_lever_without_its_program_or_library_is_refused() -> None:
+    assert Lever("a", "", "", "", command=("no-such-program",)).refusal([]) == "no-such-program is not installed"
+    assert Lever("a", "", "", "", preload=("libnone.so",)).refusal([]) == "none of libnone.so is installed"

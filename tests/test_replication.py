@@ -1,0 +1,169 @@
+"""Does a change say whether another wheel of the same releases has it, too? Lanes with planted builds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from torch_history.analysis import verdicts
+from torch_history.analysis.compare import as_json, find, sentence, summary
+from torch_history.analysis.replication import UNTESTED, Replication, Standing, replication
+from torch_history.analysis.verdicts import ANY_BUILD, BUILDS, Change, Series, Verdict
+from torch_history.releases.axis import Axis
+from torch_history.reports.replication import both_ways, document, neighbours, within
+from torch_history.store.launches import Case, Launch, append_launches
+
+OLD, NEW = "v2.0.1", "v2.1.2"
+HERE, OTHER = "release-py3.11", "release-py3.9"
+SERIES = Series(HERE, "selection.Selection.track_time", ("'mask'", "'small'"))
+
+
+def changed(verdict: Verdict, ratio: float = 1.1, series: Series = SERIES) -> Change:
+    return Change(series, verdict, 1.0, ratio, ratio, ratio, ratio)
+
+
+@pytest.mark.parametrize(
+    ("here", "others", "standing"),
+    [
+        (Verdict.SLOWER, {"a": Verdict.SLOWER}, Standing.REPLICATED),
+        (Verdict.SLOWER, {"a": Verdict.SAME}, Standing.NOT_REPLICATED),
+        (Verdict.SLOWER, {"a": Verdict.FASTER}, Standing.NOT_REPLICATED),
+        (Verdict.FASTER, {"a": Verdict.FASTER, "b": Verdict.SAME}, Standing.NOT_REPLICATED),
+        (Verdict.FASTER, {"a": Verdict.CANT_TELL, "b": Verdict.FASTER}, Standing.REPLICATED),
+        (Verdict.FASTER, {"a": Verdict.CANT_TELL, "b": None}, Standing.NOT_TESTABLE),
+        (Verdict.FASTER, {"a": Verdict.BROKE}, Standing.NOT_TESTABLE),
+        (Verdict.FASTER, {}, Standing.NOT_TESTABLE),
+    ],
+)
+def test_a_change_is_replicated_where_another_lane_tells_it_and_none_tells_otherwise(
+    here: Verdict, others: dict[str, Verdict | None], standing: Standing
+) -> None:
+    of_lane = {lane: verdict and changed(verdict) for lane, verdict in others.items()}
+    assert replication(changed(here), of_lane).standing is standing
+
+
+def launches(lane: str, ratios: dict[str, float], seed: int) -> list[Launch]:
+    """Six rounds of each variant, whose time changes by its ratio; a launch differs by half a per cent."""
+    random = np.random.default_rng(seed)
+    return [
+        Launch(
+            f"s {lane}",
+            turn,
+            f"{lane} {release} {turn} {variant}",
+            release,
+            lane,
+            SERIES.benchmark,
+            "1",
+            f"2026-01-01T00:00:{turn:02}+00:00",
+            1.0,
+            {},
+            (Case((f"'{variant}'", "'small'"), samples=(level * float(random.lognormal(0, 0.005)),)),),
+        )
+        for turn in range(1, 7)
+        for variant, ratio in ratios.items()
+        for release, level in ((OLD, 1.0), (NEW, ratio))
+    ]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    for lane, seed, ratios in (
+        (HERE, 1, {"both": 1.3, "here": 1.3, "opposite": 1.2, "small": 1.05, "large": 1.3}),
+        (OTHER, 2, {"both": 1.25, "here": 1.0, "opposite": 0.8}),
+    ):
+        for one in launches(lane, ratios, seed):
+            append_launches(tmp_path / "here" / f"{one.release}-{lane}.jsonl", [one])
+    return tmp_path
+
+
+def test_compare_says_of_each_change_what_the_other_lane_says(results: Path) -> None:
+    found = find(results, "here", HERE, OLD, NEW)
+    told = {series.parameters[0].strip("'"): of for series, of in found.replicated.items()}
+    assert {variant: of.standing for variant, of in told.items()} == {
+        "both": Standing.REPLICATED,
+        "here": Standing.NOT_REPLICATED,
+        "opposite": Standing.NOT_REPLICATED,
+        "small": Standing.NOT_TESTABLE,
+        "large": Standing.NOT_TESTABLE,
+    }
+    said = {change.series.parameters[0].strip("'"): found.sentence(change) for change in found.changes}
+    assert "replicated in release-py3.9" in said["both"]
+    assert "this wheel only: SAME in release-py3.9" in said["here"]
+    assert "this wheel only: FASTER in release-py3.9" in said["opposite"]
+    assert "which two builds of one source may differ by (up to 6 %)" in said["small"]
+    assert "wheel" not in said["large"] + said["small"]
+    assert "build" not in said["large"]
+
+
+def test_the_summary_and_the_json_tell_the_standing(results: Path) -> None:
+    found = find(results, "here", HERE, OLD, NEW)
+    said = (
+        "Of the changed times, held against the wheels of other lanes: 1 replicated, 2 not replicated, 2 not testable."
+    )
+    assert said in summary(found)
+    assert sorted(change["replicated"] for change in json.loads(as_json(found))["changes"]) == sorted(
+        ["replicated", *["not replicated"] * 2, *["not testable"] * 2]
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "metric", "ratio", "within"),
+    [
+        ("selection", "time", BUILDS["selection"], True),
+        ("selection", "time", 1 / BUILDS["selection"], True),
+        ("selection", "time", BUILDS["selection"] + 0.001, False),
+        ("own", "time", ANY_BUILD, True),
+        ("warm_up", "first_call", 1.01, False),
+        ("selection", "peak_memory", 1.01, False),
+    ],
+)
+def test_only_steady_times_are_held_against_what_two_builds_differ_by(
+    question: str, metric: str, ratio: float, within: bool
+) -> None:
+    series = Series(HERE, f"{question}.Any.track_{metric}", ("'mask'", "'small'"))
+    verdict = Verdict.SLOWER if ratio > 1 else Verdict.FASTER
+    assert changed(verdict, ratio, series).within_builds is within
+    assert not changed(Verdict.SAME, ratio, series).within_builds
+
+
+def test_what_another_lane_says_goes_before_what_builds_may_do() -> None:
+    small = changed(Verdict.SLOWER, 1.05)
+    assert "two builds" in sentence(small, "", UNTESTED.words)
+    said = sentence(small, "", Replication(Standing.REPLICATED, OTHER, "SLOWER").words)
+    assert "two builds" not in said
+    assert "replicated in release-py3.9" in said
+    assert verdicts.ANY_BUILD > 1
+
+
+AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
+
+
+def test_page_counts_what_fails_and_the_spread_is_that_of_numpy(results: Path) -> None:
+    of_lane = {
+        HERE: launches(HERE, {"both": 1.3, "here": 1.3, "opposite": 1.2}, 1),
+        OTHER: launches(OTHER, {"both": 1.25, "here": 1.0, "opposite": 0.8}, 2),
+    }
+    page = document({"here": [one for of in of_lane.values() for one in of]}, AXIS)
+    assert "| all | 5 | 3 | 60.0 % |" in page
+    assert "| lane: release-py3.9 | 2 | 1 | 50.0 % |" in page
+    pairs = both_ways({lane: neighbours(verdicts.history(of), AXIS) for lane, of in of_lane.items()})
+    apart = [
+        abs(np.log((pair.here.ratio or 0) / (pair.there.ratio or 1)))
+        for pair in pairs
+        if pair.here.series.environment == HERE
+    ]
+    assert len(apart) == 3
+    assert within(pairs) == pytest.approx(np.exp(np.quantile(apart + apart, 0.95)))
+
+
+def test_committed_spreads_are_those_of_the_committed_results() -> None:
+    """The number in the code lies in the interval of the estimate that the page prints beside it."""
+    page = (Path(__file__).resolve().parents[1] / "docs" / "generated" / "replication.md").read_text()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if " to 1." in line]
+    assert {row[0] for row in rows} == set(BUILDS)
+    for question, _, _, interval, used in rows:
+        low, high = map(float, interval.split(" to "))
+        assert low <= float(used) <= high, question

@@ -1,0 +1,70 @@
+"""Do sentences with numbers, written by hand in docs/questions, say what the committed results hold?
+
+Each sentence is looked for in its page word for word, so whoever rewrites one comes here, and each number in it is computed
+anew.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from torch_history.analysis.verdicts import History, compare_history, history
+from torch_history.releases.axis import Axis
+from torch_history.store.launches import read_on_axis
+
+ROOT = Path(__file__).resolve().parents[1]
+MACHINE = "amd-epyc-family-26-model-2-2-cores"
+LANES = ("release-py3.9", "release-py3.11")
+
+
+def said(page: str, sentence: str) -> list[float]:
+    """The numbers of `sentence`, in which `#` stands for each, as the page has them."""
+    text = " ".join((ROOT / "docs" / "questions" / f"{page}.md").read_text(encoding="utf-8").split())
+    pattern = re.escape(sentence).replace(r"\#", "#").replace("#", r"(\d+(?:\.\d+)?)")
+    found = re.search(pattern, text)
+    assert found, f"docs/questions/{page}.md no longer says: {sentence}"
+    return [float(number) for number in found.groups()]
+
+
+@pytest.fixture(scope="module")
+def lanes() -> dict[str, History]:
+    axis = Axis.load(ROOT / "releases.toml")
+    questions = ("saved_tensors", "warm_up")
+    return {lane: history(read_on_axis(ROOT / "results", MACHINE, axis, lane, questions)) for lane in LANES}
+
+
+def test_what_checkpoint_lost_in_2_1_0(lanes: dict[str, History]) -> None:
+    sentence = "`checkpoint` of a small step (`loop`) takes # to # times as long on 2.1.0 as on 2.0.1"
+    ratios = [
+        change.ratio
+        for found in lanes.values()
+        for change in compare_history(found, "v2.0.1", "v2.1.0")
+        if (change.series.metric, change.series.parameters) == ("time", ("'checkpoint'", "'loop, no gradient'"))
+    ]
+    assert said("saved_tensors", sentence) == [round(ratio, 1) for ratio in sorted(filter(None, ratios))]
+
+
+def test_launches_in_which_torchscript_stalled_without_a_fuser(lanes: dict[str, History]) -> None:
+    axis = Axis.load(ROOT / "releases.toml")
+    first, last = axis.position("v1.10.0"), axis.position("v2.0.1")
+    slowest = [
+        case.number
+        for found in lanes.values()
+        for series, of in found.items()
+        if series.metric == "worst_over_median" and series.parameters[0] in ("'scripted'", "'traced'")
+        for release, pairs in of.items()
+        if not first <= axis.position(release) <= last
+        for _, case in pairs
+        if case.number is not None
+    ]
+    sentence = "In # of # launches one took more than #, which counts as a stall; the largest was #."
+    stalled, launches, limit, largest = said("warm_up", sentence)
+    assert (stalled, launches) == (sum(number > limit for number in slowest), len(slowest))
+    assert largest == round(max(slowest), 1)
+    assert said("warm_up", "the slowest call after the first takes # to # medians") == [
+        round(min(slowest)),
+        round(sorted(slowest)[-int(stalled) - 1]),
+    ]

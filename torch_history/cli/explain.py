@@ -1,0 +1,63 @@
+"""The command `explain`: why is a series slower on one release than on another?"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from . import suite as suites
+from .output import console, plain
+from .suite import DEFAULT_LANE
+
+MINUTES = 8
+"""What scripted intersection from 2.0.1 to 2.15.0 took on two cores, both installed, with nothing else at work."""
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new")
+@click.argument("series", nargs=-1)
+@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
+@click.option("--workload", type=click.Path(path_type=Path), help="Explain functions of a file of your own.")
+@click.option(
+    "--machine", help="A folder of results/, to choose series from [default: this machine's, else the only one]."
+)
+@click.option(
+    "--most", default=3, show_default=True, help="Series to explain where none is named: the largest changes."
+)
+@click.option("--budget", default="200s", show_default=True, help="Time for the levers of one series.")
+@click.option("--again", is_flag=True, help="Explain again what is explained already.")
+@click.option("--issue", is_flag=True, help="Print the text of an issue for PyTorch's maintainers. Nothing is sent.")
+def explain(
+    old: str,
+    new: str,
+    series: tuple[str, ...],
+    lane: str,
+    workload: Path | None,
+    machine: str | None,
+    most: int,
+    budget: str,
+    again: bool,
+    issue: bool,
+) -> None:
+    """Say why SERIES take another time on NEW than on OLD: measured again, by place, and by what takes the difference away.
+
+    A SERIES is what sentences call it, such as 'selection time, index_reused vector 50 % x 10', or some words of that, such
+    as 'index_reused vector'. Without any, those that changed most by the results that are stored. docs/explain.md says what
+    each verdict proves.
+    """
+    from . import explaining
+
+    asked = explaining.Asked(old, new, series, lane, workload, machine, most, budget, again)
+    began = time.monotonic()
+    out = console()
+    found = suites.load()
+    for evidence, path in explaining.explained(asked, found):
+        click.echo(explaining.issue(evidence) if issue else explaining.report(evidence))
+        out.print(f"The evidence is in {plain(str(path))}.\n", highlight=False)
+    out.print(f"That took {(time.monotonic() - began) / 60:.1f} minutes.")
+
+
+COMMANDS = (explain,)

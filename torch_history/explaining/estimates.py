@@ -1,0 +1,151 @@
+"""How large is a difference, how much of it does a lever remove, and what could be chance?
+
+Every turn gives one number of each release, taken within seconds. Turns under one lever are a group; all groups lend
+each other what they know of noise, since a group of three knows next to nothing. Levels are medians, and a turn that was
+disturbed is pulled in.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scipy import special
+
+CONFIDENCE = 0.999
+"""Of the interval that says whether the difference is there at all: one A/A comparison in a thousand passes."""
+
+SHARE_CONFIDENCE = 0.99
+"""Of the interval of a share of the difference."""
+
+MARGIN = 0.04
+"""A difference of up to 4 % is none that a series tells either (`MARGIN` in contract/metrics.py)."""
+
+PULLED_IN = 4.0
+"""Robust standard deviations from its group's median beyond which a launch is pulled in to there."""
+
+LEAST_NOISE = 0.002
+"""Of a launch's logarithm: agreement beyond two in a thousand is chance."""
+
+_NORMAL = 1.4826
+"""Standard deviations of a normal distribution in a median absolute deviation."""
+
+_MEDIAN = math.pi / 2
+"""The variance of a median in that of a mean."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Seconds a call by turn, on the old and on the new release: each turn asks both within seconds."""
+
+    old: Sequence[float]
+    new: Sequence[float]
+
+    @property
+    def levels(self) -> tuple[float, float]:
+        """The old release's median, and what the median ratio makes of it."""
+        old = statistics.median(self.old)
+        return old, old * math.exp(self.shift)
+
+    @property
+    def shifts(self) -> list[float]:
+        """log(new / old) of each turn: what slows a turn down slows both."""
+        return [math.log(new / old) for old, new in zip(self.old, self.new, strict=True)]
+
+    @property
+    def shift(self) -> float:
+        return statistics.median(self.shifts)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of a turn's log(new / old), that of a launch's own logarithm, and the degrees of freedom that
+    they are known by."""
+
+    deviation: float
+    of_launch: float
+    freedom: int
+
+    @classmethod
+    def of(cls, groups: Iterable[Group]) -> Noise:
+        """What all turns of `groups` tell."""
+        groups = [group for group in groups if len(group.old) > 1]
+        freedom = sum(len(group.old) - 1 for group in groups)
+        if not freedom:
+            return cls(math.inf, math.inf, 1)
+        shifts = [group.shifts for group in groups]
+        launches = [[math.log(number) for number in group.old] for group in groups]
+        return cls(_deviation(shifts, freedom), _deviation(launches, freedom), freedom)
+
+    def of_shift(self, turns: int) -> float:
+        """The standard error of the median of so many turns."""
+        return self.deviation * math.sqrt((_MEDIAN if turns > 2 else 1.0) / turns)
+
+    def half(self, confidence: float) -> float:
+        """Standard errors in half an interval."""
+        return float(special.stdtrit(self.freedom, (1 + confidence) / 2))
+
+
+def _deviation(groups: Sequence[Sequence[float]], freedom: int) -> float:
+    """Of values about their groups' medians, those far out pulled in."""
+    residuals = [abs(value - statistics.median(group)) for group in groups for value in group]
+    limit = PULLED_IN * max(_NORMAL * statistics.median(residuals), LEAST_NOISE)
+    squares = sum(min(residual, limit) ** 2 for residual in residuals)
+    return max(math.sqrt(squares / freedom), LEAST_NOISE)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """new / old with its interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the releases differ: clear of chance, and by more than the margin."""
+        return (self.low > 1 or self.high < 1) and abs(math.log(self.ratio)) > math.log1p(MARGIN)
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of the difference, with its interval."""
+
+    share: float
+    low: float
+    high: float
+
+
+def ratio(group: Group, noise: Noise, confidence: float = CONFIDENCE) -> Ratio:
+    """new / old of a group."""
+    shift = group.shift
+    half = noise.half(confidence) * noise.of_shift(len(group.old))
+    return Ratio(math.exp(shift), math.exp(max(shift - half, -20)), math.exp(min(shift + half, 20)))
+
+
+def removed(base: Group, lever: Group, noise: Noise, confidence: float = SHARE_CONFIDENCE) -> Share:
+    """The share of the difference between the releases that a lever removes, in seconds or as a ratio, whichever is less:
+    what makes both releases slower by the same seconds makes the ratio smaller and removes nothing, and what makes both
+    quicker by the same factor makes the seconds fewer and removes nothing."""
+    shift, left = base.shift, lever.shift
+    if not shift:
+        return Share(0.0, -math.inf, math.inf)
+    half = noise.half(confidence)
+    errors = noise.of_shift(len(base.old)), noise.of_shift(len(lever.old))
+    as_ratio = left / shift
+    spread = half * math.hypot(errors[1], as_ratio * errors[0]) / abs(shift)
+    scale = lever.levels[0] / base.levels[0]
+    of_scale = noise.of_launch * math.sqrt(_MEDIAN / len(base.old) + _MEDIAN / len(lever.old))
+    seconds = scale * math.expm1(left) / math.expm1(shift)
+    parts = (
+        scale * math.exp(left) / math.expm1(shift) * errors[1],
+        seconds * math.exp(shift) / math.expm1(shift) * errors[0],
+        seconds * of_scale,
+    )
+    spread_of_seconds = half * math.hypot(*parts)
+    if as_ratio >= seconds:
+        return Share(1 - as_ratio, 1 - as_ratio - spread, 1 - as_ratio + spread)
+    return Share(1 - seconds, 1 - seconds - spread_of_seconds, 1 - seconds + spread_of_seconds)

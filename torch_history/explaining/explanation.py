@@ -1,0 +1,310 @@
+"""How is one changed series explained? Both releases are asked in turn, first whether they differ, then where and why.
+
+Every turn asks the old release and then the new one, the next turn the other way round, so that a machine that slows down
+meanwhile slows both. Nothing is looked for until the difference is there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import UserError
+from ..store.causes import Kind, Place, Pulled
+from . import places, verdict
+from .estimates import Group, Noise, Ratio, ratio, removed
+from .launching import Launch, LaunchFailed, Side, Subject
+from .levers import Lever
+
+LEAST_TURNS, MOST_TURNS = 4, 8
+"""Launches of each release that say whether the difference is there: more where the first ones cannot tell."""
+
+LOOKING_TURNS = 3
+"""Launches of each release that are profiled and in which levers within the process are pulled."""
+
+LEVER_TURNS, MORE_TURNS = 2, 3
+"""Launches of each release under a lever of its own process, and more where these cannot tell."""
+
+TIMING_SECONDS, PROFILING_SECONDS, PERF_SECONDS = 0.3, 0.15, 0.7
+
+SAME_CLOCK = 0.05
+"""Where a call's wall time and processor time are this close in some turn, the processor's is taken in all: what others do
+shows less in it."""
+
+TIMINGS = (0, 1, 1, 0)
+"""The order in which a turn times the two releases; the quicker timing of each counts."""
+
+Say = Callable[[str], None]
+Open = Callable[..., Any]
+
+
+class CannotExplain(UserError):
+    """This series cannot be explained here; the text says why."""
+
+
+@dataclass
+class Found:
+    """All that was found of one series: as `Evidence` in store/causes.py, before it has a name."""
+
+    clock: Literal["wall", "cpu"] = "wall"
+    base: Group = field(default_factory=lambda: Group([], []))
+    ratio: Ratio = field(default_factory=lambda: Ratio(1.0, 0.0, 0.0))
+    verdict: Kind = "NOT THERE"
+    words: str = ""
+    levers: list[Pulled] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    commits: tuple[str, str] = ("", "")
+    environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    took: float = 0.0
+
+
+class Explanation:
+    """Explains one series of `subject` between two releases."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        sides: tuple[Side, Side],
+        levers: Sequence[Lever],
+        scratch: Path,
+        say: Say,
+        seconds: float = 200.0,
+        opened: Open = Launch,
+    ) -> None:
+        """`opened` gives a launch: tests give one that draws numbers. `scratch` is an empty folder. After `seconds` levers
+        are pulled no more often than each needs to be."""
+        self._subject, self._sides, self._levers = subject, sides, levers
+        self._scratch, self._say, self._opened = scratch, say, opened
+        self._ends = time.monotonic() + seconds
+        self._turn = 0
+        self._traces: set[str] = set()
+        self._times: dict[str, tuple[list[dict[str, float]], list[dict[str, float]]]] = defaultdict(lambda: ([], []))
+        self._profiles: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
+        self._failed: dict[str, str] = {}
+
+    def explain(self) -> Found:
+        """All steps. Raises CannotExplain where a release cannot run the case."""
+        began = time.monotonic()
+        found = Found()
+        self._confirm(found)
+        if found.ratio.is_there:
+            found.environments, found.commits = self._facts()
+            self._look(found)
+            self._pull(found)
+            found.verdict, found.words = verdict.of_all(
+                found.levers,
+                {lever.name: lever.because for lever in self._levers},
+                found.places,
+                own=Path(self._subject.workload).name.removesuffix(".py") + ".py",
+            )
+        found.took = round(time.monotonic() - began, 1)
+        return found
+
+    # --- is it there?
+
+    def _confirm(self, found: Found) -> None:
+        for turn in range(MOST_TURNS):
+            self._time_both()
+            self._measure(found)
+            if turn + 1 >= LEAST_TURNS and (found.ratio.is_there or turn + 1 == MOST_TURNS):
+                break
+        at = found.ratio
+        said = f"new / old is {at.ratio:.3f} ({at.low:.3f} to {at.high:.3f}, {len(found.base.old)} turns)"
+        if not at.is_there:
+            found.words = f"the difference is not there: {said}"
+        self._say(f"Is it there? {said}: {'yes' if at.is_there else 'no, so nothing is looked for'}.")
+
+    def _time_both(self) -> None:
+        """One more turn without any lever."""
+        with self._both() as launches:
+            self._time("", launches, _timing(), needed=True)
+
+    def _measure(self, found: Found) -> None:
+        """Brings the base, its clock and the ratio up to what was measured so far."""
+        found.clock = self._clock()
+        found.base = self._group("", found.clock)
+        found.ratio = ratio(found.base, Noise.of([found.base]))
+
+    def _clock(self) -> Literal["wall", "cpu"]:
+        """The processor's, unless a call waits or has several threads: then no turn shows both alike."""
+        alike = [min(abs(one["cpu"] / one["wall"] - 1) for one in side) for side in self._times[""]]
+        return "cpu" if max(alike) <= SAME_CLOCK else "wall"
+
+    # --- where and why?
+
+    def _facts(self) -> tuple[tuple[dict[str, Any], dict[str, Any]], tuple[str, str]]:
+        """The environments and the commits of both, and what the call uses."""
+        answers = []
+        with self._both() as launches:
+            for launch in launches:
+                answers.append(launch.ask({"do": "facts"}))
+                self._traces.update(launch.ask({"do": "traces"}).get("traces", []))
+        environments = [answer.get("environment", {}) for answer in answers]
+        commits = [answer.get("commit", "") for answer in answers]
+        return (environments[0], environments[1]), (commits[0], commits[1])
+
+    def _look(self, found: Found) -> None:
+        """Profiles, and levers that need no process of their own, in the same launches as more plain times."""
+        within = [lever for lever in self._levers if lever.within and not lever.refusal(self._traces)]
+        self._say(f"Where did it go? {LOOKING_TURNS} launches of each with profilers and {len(within)} levers.")
+        for _ in range(LOOKING_TURNS):
+            with self._both() as launches:
+                self._time("", launches, _timing(), needed=True)
+                for lever in within:
+                    self._time(lever.name, launches, _timing(lever.set))
+                for number in self._order():
+                    self._look_at(number, launches[number])
+        self._measure(found)
+        self._tabulate(found)
+
+    def _look_at(self, number: int, launch: Any) -> None:
+        recorded = self._scratch / "perf.data"
+        recorded.unlink(missing_ok=True)
+        for kind, do in (("operator", "operators"), ("function", "functions")):
+            self._keep_profile(kind, number, launch.ask({"do": do, "seconds": PROFILING_SECONDS}))
+        answer = launch.ask({"do": "symbols", "seconds": PERF_SECONDS, "file": str(recorded)})
+        self._keep_perf(number, answer, recorded)
+
+    def _keep_profile(self, kind: str, number: int, answer: Mapping[str, Any]) -> None:
+        if "failed" in answer:
+            self._failed[kind] = answer["failed"]
+        else:
+            self._profiles[kind][number].append(answer)
+
+    def _keep_perf(self, number: int, answer: Mapping[str, Any], recorded: Path) -> None:
+        if "failed" in answer:
+            self._failed["symbol"] = answer["failed"]
+            return
+        try:
+            symbols, libraries = places.read_perf(recorded)
+        except (OSError, subprocess.CalledProcessError) as error:
+            self._failed["symbol"] = f"perf report failed: {error}"
+            return
+        self._profiles["symbol"][number].append(symbols)
+        self._profiles["library"][number].append(libraries)
+
+    def _tabulate(self, found: Found) -> None:
+        for kind, words in (("operator", "operators"), ("function", "Python functions")):
+            answers = self._profiles[kind]
+            if kind in self._failed or not all(answers):
+                found.notes.append(f"no table of {words}: {self._failed.get(kind, 'there was no profile')}")
+                continue
+            times = max(places.inflation(side) for side in answers)
+            old_level, new_level = found.base.levels
+            if not all(places.is_believed(side, new_level - old_level) for side in answers):
+                found.notes.append(
+                    f"no table of {words}: with their profiler a call takes {times:.1f} times as long, so that says "
+                    "little about a plain call"
+                )
+                continue
+            old, new = ([places.of_rows(answer) for answer in side] for side in answers)
+            found.places += places.table(kind, old, new, found.base)
+        if "symbol" in self._failed:
+            found.notes.append(f"no table of native symbols: {self._failed['symbol']}")
+            return
+        for kind in ("symbol", "library"):
+            old, new = self._profiles[kind]
+            found.places += places.table(kind, old, new, found.base)
+
+    def _pull(self, found: Found) -> None:
+        """Levers that need processes of their own, and then the verdict on each lever."""
+        refused = {lever.name: lever.refusal(self._traces) for lever in self._levers}
+        alone = [lever for lever in self._levers if not lever.within and not refused[lever.name]]
+        self._say(f"Why? {len(alone)} levers in processes of their own.")
+        for turns in (LEVER_TURNS, MORE_TURNS):
+            for _ in range(turns):
+                for lever in alone:
+                    if time.monotonic() < self._ends or turns == LEVER_TURNS:
+                        self._pull_one(lever)
+            alone = [lever for lever in alone if self._is_open(lever, found)]
+        found.levers = [
+            Pulled(lever.name, lever.words, lever.proves, refused=refused[lever.name])
+            if refused[lever.name]
+            else self._judged(lever, found)
+            for lever in self._levers
+        ]
+
+    def _is_open(self, lever: Lever, found: Found) -> bool:
+        """Whether more turns may tell what a lever does."""
+        return lever.name not in self._failed and self._judged(lever, found).verdict in ("UNKNOWN", "PART")
+
+    def _pull_one(self, lever: Lever) -> None:
+        step = {**_timing(lever.set), **({"fresh": True} if lever.fresh else {})}
+        try:
+            with self._both(variables=lever.surroundings(self._scratch), command=lever.command) as launches:
+                self._time(lever.name, launches, step)
+        except LaunchFailed as error:
+            self._failed[lever.name] = str(error)
+
+    def _judged(self, lever: Lever, found: Found) -> Pulled:
+        """What a lever was found to do."""
+        if lever.name in self._failed:
+            return Pulled(lever.name, lever.words, lever.proves, refused=self._failed[lever.name][:500])
+        group = self._group(lever.name, found.clock)
+        every = [self._group(name, found.clock) for name in self._times if name not in self._failed]
+        share = removed(found.base, group, Noise.of(every))
+        return Pulled(
+            lever.name,
+            lever.words,
+            lever.proves,
+            verdict=verdict.of_lever(share),
+            old=tuple(group.old),
+            new=tuple(group.new),
+            removed=_bounded(share.share),
+            low=_bounded(share.low),
+            high=_bounded(share.high),
+        )
+
+    # --- launches
+
+    def _order(self) -> tuple[int, int]:
+        """Old and new, in the next turn the other way round."""
+        self._turn += 1
+        return (0, 1) if self._turn % 2 else (1, 0)
+
+    @contextlib.contextmanager
+    def _both(self, **how: Any) -> Iterator[tuple[Any, Any]]:
+        """A launch of each release; they import at the same time."""
+        opened = []
+        try:
+            for side in self._sides:
+                opened.append(self._opened(side, self._subject, **how))
+            yield opened[0], opened[1]
+        finally:
+            for launch in opened:
+                launch.close()
+
+    def _time(self, name: str, launches: tuple[Any, Any], step: Mapping[str, Any], needed: bool = False) -> None:
+        """One more turn of a lever, or of none: both releases or neither, so that turns stay pairs."""
+        swapped = self._order()[0]
+        answers: tuple[list[Any], list[Any]] = ([], [])
+        for number in (each ^ swapped for each in TIMINGS):
+            answer = launches[number].ask(step)
+            if "failed" in answer:
+                tag = self._sides[number].tag
+                if needed:
+                    raise CannotExplain(f"{tag} cannot run it: {answer['failed']}.")
+                self._failed[name] = f"{tag} cannot run under it: {answer['failed']}"
+                return
+            answers[number].append(answer)
+        for kept, side in zip(self._times[name], answers, strict=True):
+            kept.append({clock: min(answer[clock] for answer in side) for clock in ("wall", "cpu")})
+
+    def _group(self, name: str, clock: Literal["wall", "cpu"]) -> Group:
+        old, new = self._times[name]
+        return Group([one[clock] for one in old], [one[clock] for one in new])
+
+
+def _timing(settings: Sequence[str] = ()) -> dict[str, Any]:
+    return {"do": "time", "seconds": TIMING_SECONDS, **({"set": list(settings)} if settings else {})}
+
+
+def _bounded(share: float) -> float:
+    return max(-1e6, min(share, 1e6))

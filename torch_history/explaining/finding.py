@@ -1,0 +1,142 @@
+"""What is explained, and where does the evidence go? From a series' name to a file in `results/<machine>/causes/`."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..analysis.compare import find
+from ..analysis.verdicts import Series, human
+from ..errors import UserError
+from ..store import sources
+from ..store.causes import Evidence
+from . import reproduction
+from .explanation import Explanation, Found, Say
+from .launching import Launch, Side, Subject
+from .levers import load
+
+EXPLAINABLE = ("time", "forward_time")
+"""Metrics of steady calls, which are timed again and again. What a process does once cannot be asked in turns of calls, and
+bytes and counts are exact: there `compare` says what moved."""
+
+SCRIPT_TURNS = 3
+SCRIPT_SECONDS = 120.0
+
+
+def changed(results: Path, machine: str, environment: str, old: str, new: str, most: int) -> list[Series]:
+    """The series that can be explained and changed by what is stored, the largest change first, at most so many. Raises
+    CannotCompare."""
+    found = find(results, machine, environment, old, new, metrics=())
+    ratios = [each for each in found.changed if each.series.metric in EXPLAINABLE and each.ratio]
+    return [each.series for each in sorted(ratios, key=lambda each: -abs(math.log(each.ratio or 1)))][:most]
+
+
+def suites_series(environment: str) -> list[Series]:
+    """Every series of the suite's questions that can be explained, without its parameters."""
+    every = (Series(environment, benchmark, ()) for benchmark in sources.here())
+    return [series for series in every if series.metric in EXPLAINABLE]
+
+
+def cases(side: Side, root: Path, workload: str) -> list[tuple[str, str]]:
+    """Variants and sizes of a question or an own file, as the release itself lists them. Raises LaunchFailed."""
+    launch = Launch(side, Subject(root, workload, "", "", "time"))
+    try:
+        return [(variant, size) for variant, size in launch.ask({"do": "cases"})["cases"]]
+    finally:
+        launch.close()
+
+
+def matching(words: str, series: Sequence[Series]) -> list[Series]:
+    """Those of `series` that a person means by `words`: all of these are in the name. Raises UserError for none."""
+    wanted = _words(words)
+    found = [each for each in series if wanted <= _words(each.words)]
+    exact = [each for each in found if _words(each.words) - {"time"} == wanted - {"time"}]
+    exact = exact or [each for each in found if words.strip() in (part.strip("'") for part in each.parameters)]
+    if not found:
+        near = ", ".join(f"'{each.words}'" for each in series[:3])
+        raise UserError(f"No series that can be explained is called '{words}'; there are for instance {near}.")
+    return exact or found
+
+
+def _words(text: str) -> set[str]:
+    return set(re.sub(r"[,/'\s]+", " ", text.lower().replace("_", " ")).split())
+
+
+def subject(root: Path, series: Series, workload: str = "") -> Subject:
+    """What is launched for a series; `workload` is the path of an own file."""
+    variant, size = (*(parameter.strip("'") for parameter in series.parameters), "", "")[:2]
+    return Subject(root, workload or series.question, variant, size, series.metric)
+
+
+def explain(
+    series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, say: Say, seconds: float, version: str
+) -> Evidence:
+    """All that can be found of one series. Raises CannotExplain and LaunchFailed."""
+    found = Explanation(asked, sides, load(), scratch, say, seconds).explain()
+    script, reproduced, notes = "", None, list(found.notes)
+    if found.verdict != "NOT THERE":
+        say("The script: is it there in plain PyTorch?")
+        script, reproduced, note = _reproduction(series, asked, sides, scratch, found)
+        notes += [note] if note else []
+    old, new = (tuple(side) for side in (found.base.old, found.base.new))
+    return Evidence(
+        environment=series.environment,
+        benchmark=series.benchmark,
+        version=version,
+        parameters=series.parameters,
+        old=sides[0].tag,
+        new=sides[1].tag,
+        taken_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        took=found.took,
+        clock=found.clock,
+        numbers=(old, new),
+        ratio=found.ratio.ratio,
+        low=found.ratio.low,
+        high=found.ratio.high,
+        verdict=found.verdict,
+        words=found.words[:500],
+        levers=tuple(found.levers),
+        places=tuple(found.places),
+        notes=tuple(note[:500] for note in notes),
+        commits=found.commits,
+        environments=found.environments,
+        script=script,
+        reproduced=reproduced,
+    )
+
+
+def _reproduction(
+    series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, found: Found
+) -> tuple[str, tuple[float, float] | None, str]:
+    """The script, what it printed on either release, and what stands in its way."""
+    old, new = (human(level, "seconds") for level in found.base.levels)
+    head = f"{series.words}\nexpected: {old} with {sides[0].tag}, {new} with {sides[1].tag}"
+    try:
+        text = reproduction.script(asked, head)
+    except reproduction.CannotReproduce as error:
+        return "", None, f"no script: {error}"
+    path = scratch / "reproduction.py"
+    path.write_text(text, encoding="utf-8")
+    numbers: tuple[list[float], list[float]] = ([], [])
+    for turn in range(SCRIPT_TURNS):
+        for number in (0, 1) if turn % 2 else (1, 0):
+            try:
+                numbers[number].append(_printed(sides[number], path))
+            except (subprocess.SubprocessError, ValueError) as error:
+                return text, None, f"no numbers of the script: with {sides[number].tag} it failed ({_last(error)})"
+    return text, (min(numbers[0]), min(numbers[1])), ""
+
+
+def _printed(side: Side, path: Path) -> float:
+    command = [str(side.python), "-W", "ignore", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SCRIPT_SECONDS)
+    return float(done.stdout.split()[-1])
+
+
+def _last(error: Exception) -> str:
+    lines = str(getattr(error, "stderr", "") or error).strip().splitlines()
+    return lines[-1][:200] if lines else type(error).__name__

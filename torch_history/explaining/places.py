@@ -1,0 +1,205 @@
+"""Where did the time go? Profiles of launches of both releases become a table whose rows add up to the difference.
+
+A launch's profile says which share of its time a place has; the share times the seconds of a call without any profiler is
+what the place takes. So the rows of a table add up to the calls, and their differences to the difference.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scipy import special
+
+from ..store.causes import Place
+from .estimates import Group
+
+CONFIDENCE = 0.95
+"""Of the interval of a row."""
+
+INFLATED = 1.3
+"""A profiler that makes a call take more than 1.3 times as long says little about where the time of a plain call goes,
+unless what it adds is less than 0.3 of the difference."""
+
+CAUSE_SHARE, CAUSE_MOST, OTHERS_MOST = 0.8, 1.25, 0.25
+"""A place is a cause where it holds 80 to 125 % of the difference and no other one more than a quarter of it either way."""
+
+PART_SHARE = 0.2
+"""From a fifth of the difference on a place holds a part of it."""
+
+MOST_ROWS = 12
+"""Rows of a table beside the one of what is left over."""
+
+LEAST_ROW = 0.02
+"""A row that holds less than 2 % of the difference goes to what is left over."""
+
+LEFT = "everything else"
+OUTSIDE = "outside operators"
+MADE_AT_RUN_TIME = "code made at run time"
+LONGEST_NAME = 150
+
+Profile = Mapping[str, tuple[float, float]]
+"""Name -> (share of the launch's time, calls a call; 0 where calls are not counted)."""
+
+
+def of_rows(answer: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """The profile in an answer of `by_operator` or `by_function`; what no row holds is `OUTSIDE`."""
+    total = max(answer["seconds"], sum(own for own, _ in answer["rows"].values()))
+    found = {shortened(name): (own / total, calls) for name, (own, calls) in answer["rows"].items()}
+    rest = 1 - sum(share for share, _ in found.values())
+    return {**found, OUTSIDE: (max(rest, 0.0), 0.0)}
+
+
+def inflation(answers: Sequence[Mapping[str, Any]]) -> float:
+    """How many times as much of the processor a call takes under the profiler."""
+    return statistics.median(answer["cpu"] / max(answer["plain"], 1e-12) for answer in answers)
+
+
+def is_believed(answers: Sequence[Mapping[str, Any]], difference: float) -> bool:
+    """Whether what the profiler adds to a call is little beside the call, or beside the `difference` in seconds."""
+    added = statistics.median(answer["cpu"] - answer["plain"] for answer in answers)
+    return inflation(answers) <= INFLATED or added <= (INFLATED - 1) * abs(difference)
+
+
+def read_perf(file: Path) -> tuple[dict[str, tuple[float, float]], dict[str, tuple[float, float]]]:
+    """Profiles by symbol and by library of what perf recorded. Raises OSError and CalledProcessError where perf fails."""
+    command = ["perf", "report", "-i", str(file), "--stdio", "--no-children", "-F", "sample,dso,sym", "-t", "\t"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
+    return of_samples(done.stdout)
+
+
+def of_samples(report: str) -> tuple[dict[str, tuple[float, float]], dict[str, tuple[float, float]]]:
+    """As `read_perf`, of what `perf report` printed."""
+    symbols: dict[str, float] = {}
+    libraries: dict[str, float] = {}
+    for line in report.splitlines():
+        count, *names = line.split("\t")
+        if line.startswith("#") or len(names) != 2 or not count.strip().isdigit():
+            continue
+        library = library_name(names[0].strip())
+        symbol = f"{library}: {symbol_name(names[1].strip())}"
+        symbols[symbol] = symbols.get(symbol, 0) + int(count)
+        libraries[library] = libraries.get(library, 0) + int(count)
+    total = sum(libraries.values()) or 1
+    return tuple({name: (count / total, 0.0) for name, count in of.items()} for of in (symbols, libraries))  # type: ignore[return-value]
+
+
+def library_name(shared_object: str) -> str:
+    """What two releases share of a library's name: `libgomp-a34b3233.so.1` is `libgomp`."""
+    name = shared_object.rpartition("/")[2]
+    if name.startswith("[kernel") or name == "[guest.kernel.kallsyms]":
+        return "the kernel"
+    if re.match(r"\[unknown\]|//anon|anon|\[JIT\]|\[heap\]|perf-\d+\.map|c[a-z2-7]{20,}.*\.so$", name) or not name:
+        return MADE_AT_RUN_TIME
+    if re.match(r"(lib)?python\d", name):
+        return "Python"
+    return re.sub(r"(-[0-9a-f]{8,})?\.so[.\d]*$|\.cpython-.*$", "", name) or name
+
+
+def symbol_name(symbol: str) -> str:
+    """What two releases share of a symbol's name: no templates, arguments or compiler's suffixes. Of a template it tells the
+    kernel that it was made for."""
+    text = re.sub(r"^\[.\]\s*", "", symbol)
+    if re.fullmatch(r"(0x)?[0-9a-f]{8,}|\[unknown\]", text):
+        return "without a name"
+    kernel = re.search(r"\b(\w*(?:kernel|_impl|_out)\w*)\b", text)
+    text = re.sub(r"\.(isra|constprop|part|cold|lto_priv)(\.\d+)*|@@?\w+[.\d]*$|\[clone .*?\]", "", text)
+    plain = _without_brackets(text)
+    hint = kernel[1] if kernel and kernel[1] not in plain else ""
+    return shortened(f"{hint} in {plain}" if hint else plain)
+
+
+def _without_brackets(text: str) -> str:
+    """`text` without what stands in <> and (), which templates and arguments do; `(anonymous namespace)` stays."""
+    text = text.replace("(anonymous namespace)", "{anonymous}").replace("operator<", "operator_less")
+    depth, kept = 0, []
+    for each in text:
+        if each in "<(":
+            depth += 1
+        elif each in ">)":
+            depth = max(0, depth - 1)
+        elif not depth:
+            kept.append(each)
+    plain = re.sub(r"\s+const\b.*$", "", "".join(kept)).strip()
+    return plain.rpartition(" ")[2] if " " in plain and "::" in plain else plain
+
+
+def shortened(name: str) -> str:
+    """`name` of at most LONGEST_NAME characters, without what cannot be printed."""
+    seen = "".join(each if each.isprintable() else "?" for each in name)
+    return seen if len(seen) <= LONGEST_NAME else f"{seen[: LONGEST_NAME - 1]}…"
+
+
+def table(kind: Any, old: Sequence[Profile], new: Sequence[Profile], base: Group) -> list[Place]:
+    """Rows of what changed most, and one of all that is left over: their differences add up to that of `base`."""
+    levels = base.levels
+    difference = levels[1] - levels[0]
+    names = {name for profile in (*old, *new) for name in profile}
+    rows = [_row(kind, name, old, new, levels) for name in sorted(names)]
+    rows.sort(key=lambda row: -abs(row.new - row.old))
+    shown = [row for row in rows[:MOST_ROWS] if abs(row.new - row.old) >= LEAST_ROW * abs(difference)]
+    left = [(name, old, new) for name in names - {row.name for row in shown}]
+    rest = [{LEFT: _sum_of(profile, [name for name, _, _ in left])} for profile in old]
+    rest_new = [{LEFT: _sum_of(profile, [name for name, _, _ in left])} for profile in new]
+    rows = [*shown, _row(kind, LEFT, rest, rest_new, levels)]
+    return [_judged(row, rows, difference) for row in rows]
+
+
+def _sum_of(profile: Profile, names: Sequence[str]) -> tuple[float, float]:
+    return sum(profile.get(name, (0.0, 0.0))[0] for name in names), 0.0
+
+
+def _row(kind: Any, name: str, old: Sequence[Profile], new: Sequence[Profile], levels: tuple[float, float]) -> Place:
+    """Mean seconds a call on either release, and the interval of their difference by Welch's t."""
+    sides = [
+        [profile.get(name, (0.0, 0.0))[0] * level for profile in profiles]
+        for profiles, level in ((old, levels[0]), (new, levels[1]))
+    ]
+    means = [statistics.fmean(side) for side in sides]
+    half = _half(sides)
+    calls = [statistics.median(profile.get(name, (0.0, 0.0))[1] for profile in profiles) for profiles in (old, new)]
+    shift = means[1] - means[0]
+    return Place(
+        kind=kind,
+        name=name,
+        old=means[0],
+        new=means[1],
+        low=shift - half,
+        high=shift + half,
+        calls=(calls[0], calls[1]) if any(calls) else None,
+    )
+
+
+def _half(sides: Sequence[Sequence[float]]) -> float:
+    """Half of the interval of a difference of means. One launch tells none: it is then as wide as the value."""
+    if min(map(len, sides)) < 2:
+        return max(max(side) for side in sides)
+    errors = [statistics.variance(side) / len(side) for side in sides]
+    if not sum(errors):
+        return 0.0
+    freedom = sum(errors) ** 2 / sum(error**2 / (len(side) - 1) for error, side in zip(errors, sides, strict=True))
+    return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt(sum(errors))
+
+
+def _judged(row: Place, rows: Sequence[Place], difference: float) -> Place:
+    """The row with its verdict: CAUSE, PART, CLEARED where it surely holds next to nothing, else UNKNOWN."""
+    if not difference:
+        return row
+    share, *ends = ((value / difference) for value in (row.new - row.old, row.low, row.high))
+    low, high = sorted(ends)
+    others = [abs(other.new - other.old) / abs(difference) for other in rows if other is not row]
+    is_place = row.name not in (LEFT, OUTSIDE)
+    if is_place and CAUSE_SHARE <= share <= CAUSE_MOST and low >= CAUSE_SHARE / 2 and max(others) <= OTHERS_MOST:
+        verdict = "CAUSE"
+    elif is_place and share >= PART_SHARE and low > 0:
+        verdict = "PART"
+    elif low > -PART_SHARE and high < PART_SHARE:
+        verdict = "CLEARED"
+    else:
+        verdict = "UNKNOWN"
+    return Place(**{name: getattr(row, name) for name in row.__struct_fields__ if name != "verdict"}, verdict=verdict)  # type: ignore[arg-type]

@@ -1,0 +1,198 @@
+"""How does somebody else see it? A script of plain PyTorch in one file, made from the workload's own source.
+
+From the variant's expression on, every name that it uses is looked up and its definition copied, through the modules of
+`workloads` that it comes from. What is timed is what the suite times.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import UserError
+from .launching import Subject
+
+SEED = 20240229
+"""As in benchmarks/common.py."""
+
+OURS = "workloads"
+
+_TIMING = """
+torch.set_num_threads(1)
+torch.manual_seed({seed})
+{prepare}
+for _ in range(3):
+    call()
+
+
+def block(calls):
+    begin = time.process_time()
+    for _ in range(calls):
+        call()
+    return time.process_time() - begin
+
+
+calls = 1
+while block(calls) < 0.01:
+    calls *= 2
+print(min(block(calls) for _ in range(30)) / calls)
+"""
+
+
+class CannotReproduce(UserError):
+    """No script can be made of this case; the text says why."""
+
+
+@dataclass
+class _Source:
+    """One module: its statements, and which of them defines a name."""
+
+    path: Path
+    body: list[ast.stmt]
+    defines: dict[str, list[ast.stmt]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, path: Path) -> _Source:
+        found = cls(path, ast.parse(path.read_text(encoding="utf-8")).body)
+        for statement in found.body:
+            for name in _defined(statement):
+                found.defines.setdefault(name, []).append(statement)
+        return found
+
+
+def script(subject: Subject, head: str) -> str:
+    """A script that prints the seconds of a call; `head` is its first comment. Raises CannotReproduce."""
+    own = subject.workload.endswith(".py")
+    path = Path(subject.workload) if own else subject.root / OURS / f"{subject.workload}.py"
+    copied = _Copy(subject.root / OURS)
+    copied.reduce = {name: key for name, key in (("sizes", subject.size),) if key}
+    source = copied.source(path)
+    table = _table_with(source, subject.variant)
+    copied.reduce[table] = subject.variant
+    copied.need(source, table)
+    copied.need(source, "inputs")
+    prepare = _prepared(source, table, subject, own)
+    head = "".join(f"# {line}".rstrip() + "\n" for line in head.splitlines())
+    body = "\n\n\n".join(copied.text())
+    timing = _TIMING.replace("{seed}", str(SEED)).replace("{prepare}", prepare)
+    return f"{head}from __future__ import annotations\n\nimport time\n\nimport torch\n\n{body}\n{timing}"
+
+
+def _prepared(source: _Source, table: str, subject: Subject, own: bool) -> str:
+    """The lines that make `call`."""
+    offered = {"size": repr(subject.size), "device": "'cpu'", "seed": str(SEED)}
+    inputs = source.defines["inputs"][-1]
+    arguments = inputs.args if isinstance(inputs, ast.FunctionDef) else None
+    names = [each.arg for each in (*arguments.args, *arguments.kwonlyargs)] if arguments else []
+    given = ", ".join(f"{name}={offered[name]}" for name in names if name in offered)
+    lines = [f"arguments = inputs({given})"]
+    if own:
+        lines.append("arguments = arguments if isinstance(arguments, tuple) else (arguments,)")
+    entry = f"{table}[{subject.variant!r}]"
+    lines.append(f"call = lambda: {entry}(*arguments)" if table == "functions" else f"call = {entry}(arguments)")
+    if subject.metric == "forward_time":
+        lines.append("call = call.forward")
+    return "\n".join(lines)
+
+
+def _table_with(source: _Source, variant: str) -> str:
+    """`functions` or `variants`, whichever names the variant; the latter where neither does so literally."""
+    tables = [name for name in ("functions", "variants") if name in source.defines]
+    for name in tables:
+        value = getattr(source.defines[name][-1], "value", None)
+        if isinstance(value, ast.Dict) and any(getattr(key, "value", None) == variant for key in value.keys):
+            return name
+    if not tables:
+        raise CannotReproduce(f"{source.path.name} defines no functions by name, so no script can be made of it.")
+    return tables[-1]
+
+
+class _Copy:
+    """The definitions that a script needs, in the order of their sources."""
+
+    def __init__(self, ours: Path) -> None:
+        self._ours = ours
+        self._sources: dict[Path, _Source] = {}
+        self._needed: dict[Path, set[int]] = {}
+        self._owner: dict[str, tuple[Path, ast.stmt]] = {}
+        self.reduce: dict[str, str] = {}
+        """Table -> the one key of it that is copied."""
+
+    def source(self, path: Path) -> _Source:
+        if path not in self._sources:
+            self._sources[path] = _Source.of(path)
+        return self._sources[path]
+
+    def need(self, source: _Source, name: str) -> None:
+        """Copies what defines `name` in `source`, and what that uses."""
+        for statement in source.defines.get(name, []):
+            self._copy(source, name, statement)
+
+    def _copy(self, source: _Source, name: str, statement: ast.stmt) -> None:
+        needed = self._needed.setdefault(source.path, set())
+        if id(statement) in needed:
+            return
+        if isinstance(statement, ast.ImportFrom) and (module := self._ours_of(statement)):
+            self.need(module, next(alias.name for alias in statement.names if (alias.asname or alias.name) == name))
+            return
+        owner, known = self._owner.setdefault(name, (source.path, statement))
+        if owner != source.path and not (_is_import(known) and _is_import(statement)):
+            raise CannotReproduce(f"{name} is defined in two modules, so one script cannot hold both.")
+        needed.add(id(statement))
+        for used in _used(self._reduced(statement)):
+            self.need(source, used)
+
+    def text(self) -> list[str]:
+        """Imports first, then the modules that others use."""
+        imports: list[str] = []
+        rest: list[str] = []
+        for path in reversed(list(self._needed)):
+            for statement in self._sources[path].body:
+                if id(statement) in self._needed[path]:
+                    (imports if _is_import(statement) else rest).append(ast.unparse(self._reduced(statement)))
+        shown = dict.fromkeys(line for line in imports if line not in ("import torch", "import time"))
+        return [*(["\n".join(shown)] if shown else []), *rest]
+
+    def _ours_of(self, statement: ast.ImportFrom) -> _Source | None:
+        """The module of `workloads` that a statement imports from, None for others'."""
+        module = statement.module or ""
+        if not statement.level and module.partition(".")[0] != OURS:
+            return None
+        name = module.removeprefix(OURS).removeprefix(".") or "__init__"
+        if name == "cpp":
+            raise CannotReproduce("Its code is C++, which a script of Python does not hold.")
+        return self.source(self._ours / f"{name}.py")
+
+    def _reduced(self, statement: ast.stmt) -> ast.stmt:
+        """A table of many keys with the one that is wanted."""
+        names = [name for name in _defined(statement) if name in self.reduce]
+        value = getattr(statement, "value", None)
+        if not names or not isinstance(value, ast.Dict):
+            return statement
+        wanted = self.reduce[names[0]]
+        pairs = [(k, v) for k, v in zip(value.keys, value.values, strict=True) if getattr(k, "value", None) == wanted]
+        if not pairs:
+            return statement
+        reduced = ast.Dict(keys=[pairs[0][0]], values=[pairs[0][1]])
+        return ast.Assign(targets=[ast.Name(names[0], ast.Store())], value=reduced, lineno=statement.lineno)
+
+
+def _defined(statement: ast.stmt) -> list[str]:
+    """Names that a statement of a module gives a meaning."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in statement.names]
+    targets: list[Any] = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    nodes = (node for target in targets if target is not None for node in ast.walk(target))
+    return [node.id for node in nodes if isinstance(node, ast.Name)]
+
+
+def _used(statement: ast.stmt) -> list[str]:
+    return list(dict.fromkeys(node.id for node in ast.walk(statement) if isinstance(node, ast.Name)))
+
+
+def _is_import(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Import | ast.ImportFrom)

@@ -1,0 +1,101 @@
+"""What is the cause? The rules by which levers and places become a verdict, and its sentence.
+
+CAUSE: a lever removes at least 80 % of the difference, or an operator, function or symbol holds at least 80 % of it, each
+with an interval clear of chance. PART: a stated share of it. CLEARED: a lever leaves it. UNKNOWN: none of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..store.causes import Kind, Place, Pulled
+from .estimates import Share
+
+REMOVES, MOST = 0.8, 1.25
+"""A lever is a cause where it removes 80 to 125 % of the difference. One that removes far more makes one of its own."""
+
+SURELY = 0.5
+"""...and surely half of it."""
+
+NEXT_TO_NOTHING = 0.02
+"""A place that takes 2 % of what it takes on the other release is new, or is gone."""
+
+LEAVES = 0.2
+"""A lever is cleared where it surely removes less than a fifth."""
+
+
+def of_lever(share: Share) -> Kind:
+    """The verdict of a lever that removes `share`."""
+    if share.high < LEAVES:
+        return "CLEARED"
+    if REMOVES <= share.share <= MOST and share.low >= SURELY:
+        return "CAUSE"
+    if LEAVES <= share.share <= MOST and share.low > 0:
+        return "PART"
+    return "UNKNOWN"
+
+
+def of_all(
+    levers: Sequence[Pulled], because: dict[str, str], places: Sequence[Place], own: str = ""
+) -> tuple[Kind, str]:
+    """The verdict and its clause: `because ...`, or where the time went all the same.
+
+    `because` gives a lever's words by its name, `own` is the name of the workload's file. Levers are in the order of their
+    list, where the narrower one comes first. Libraries are too wide a place for a cause."""
+    named = [place for place in places if place.kind != "library" and not _is_own(place, own)]
+    kinds: tuple[Kind, Kind] = ("CAUSE", "PART")
+    for kind in kinds:
+        pulled = [lever for lever in levers if lever.verdict == kind]
+        held = sorted((place for place in named if place.verdict == kind), key=_order)
+        clauses = [
+            *(_of_lever(pulled[0], because) for _ in pulled[:1]),
+            *(_of_place(held[0], places) for _ in held[:1]),
+        ]
+        if clauses:
+            return kind, f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
+    return "UNKNOWN", f"cause unknown; {_went(places)}"
+
+
+def _is_own(place: Place, own: str) -> bool:
+    """Whether a row is a function of the workload itself: the same code on both releases, whose time is that of what it
+    calls in C without a name."""
+    return place.kind == "function" and bool(own) and place.name.startswith(f"{own} ")
+
+
+def _order(place: Place) -> tuple[int, float]:
+    """Operators have names that a user knows; of the rest symbols are the narrowest."""
+    return ("operator", "symbol", "function", "library").index(place.kind), -abs(place.new - place.old)
+
+
+def _of_lever(lever: Pulled, because: dict[str, str]) -> str:
+    return f"{because[lever.name]}: with {lever.words} {_per_cent(lever.removed)} of the difference is gone"
+
+
+def _of_place(place: Place, places: Sequence[Place]) -> str:
+    total = sum(other.new - other.old for other in places if other.kind == place.kind)
+    share = (place.new - place.old) / total if total else 0.0
+    often = ""
+    if abs(place.old) < NEXT_TO_NOTHING * abs(place.new):
+        often = ", and took next to nothing before"
+    elif abs(place.new) < NEXT_TO_NOTHING * abs(place.old):
+        often = ", and takes next to nothing now"
+    elif place.calls and abs(place.calls[1] - place.calls[0]) >= 0.5:
+        often = f", which is called {place.calls[1]:.3g} times and not {place.calls[0]:.3g}"
+    return f"{place.name} holds {_per_cent(share)} of the difference{often}"
+
+
+def _went(places: Sequence[Place]) -> str:
+    """Where the time went although no place is its cause."""
+    for kind in ("operator", "symbol", "function", "library"):
+        rows = [place for place in places if place.kind == kind]
+        total = sum(row.new - row.old for row in rows)
+        rows = [row for row in rows[:-1] if total and (row.new - row.old) / total >= 0.1][:3]
+        if rows:
+            return "the time went to " + ", ".join(
+                f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows
+            )
+    return "no place holds a tenth of the difference"
+
+
+def _per_cent(share: float) -> str:
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,138 @@
+"""What is the evidence of a cause? One JSON file per series and pair of releases, in `results/<machine>/causes/`.
+
+docs/explain.md says what each key means and what it proves.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, ValidationError, convert, to_builtins
+
+from .files import read_object, warn, write_atomically
+from .launches import LEAST, MOST
+
+FOLDER = "causes"
+"""In a machine's folder."""
+
+SCHEMA = 1
+"""Of a file; it grows by one when a key goes or changes its meaning, not when one is added."""
+
+LARGEST = 2**18
+"""Bytes of one file: profiles are reduced to tables before they are stored."""
+
+Words = Annotated[str, Meta(max_length=500)]
+Name = Annotated[str, Meta(max_length=150)]
+Seconds = Annotated[float, Meta(ge=LEAST, le=MOST)]
+Number = Annotated[float, Meta(ge=-1e9, le=1e9)]
+Numbers = Annotated[tuple[Seconds, ...], Meta(max_length=100)]
+
+Kind = Literal["CAUSE", "PART", "CLEARED", "UNKNOWN", "NOT THERE"]
+
+
+class Pulled(Struct, frozen=True):
+    """A lever that was pulled on both releases: seconds a call by launch, and the share of the difference that it removes,
+    with its interval. `verdict` is CAUSE, PART, CLEARED, or UNKNOWN where chance cannot be ruled out; `refused` says why it
+    was not tried."""
+
+    name: Name
+    words: Words
+    proves: Words
+    verdict: Kind = "UNKNOWN"
+    old: Numbers = ()
+    new: Numbers = ()
+    removed: Number = 0.0
+    low: Number = 0.0
+    high: Number = 0.0
+    refused: Words = ""
+
+
+class Place(Struct, frozen=True):
+    """Where time went: seconds a call in an operator, a Python function, a symbol of a library, or a library. The interval
+    is of the difference new - old in seconds. `calls` are calls a call, where they are counted."""
+
+    kind: Literal["operator", "function", "symbol", "library"]
+    name: Name
+    old: Number
+    new: Number
+    low: Number
+    high: Number
+    verdict: Kind = "UNKNOWN"
+    calls: tuple[Number, Number] | None = None
+
+
+class Evidence(Struct, frozen=True):
+    """What `torch-history explain` found of one series between two releases."""
+
+    environment: Name
+    benchmark: Name
+    version: Name
+    parameters: tuple[Name, ...]
+    old: Name
+    new: Name
+    taken_at: Name
+    took: Annotated[float, Meta(ge=0, le=1e6)]
+    clock: Literal["wall", "cpu"]
+    numbers: tuple[Numbers, Numbers]
+    ratio: Annotated[float, Meta(gt=0, le=1e9)]
+    low: Annotated[float, Meta(gt=0, le=1e9)]
+    high: Annotated[float, Meta(gt=0, le=1e9)]
+    verdict: Kind
+    words: Words
+    levers: Annotated[tuple[Pulled, ...], Meta(max_length=100)] = ()
+    places: Annotated[tuple[Place, ...], Meta(max_length=200)] = ()
+    notes: Annotated[tuple[Words, ...], Meta(max_length=50)] = ()
+    commits: tuple[Name, Name] = ("", "")
+    environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    script: Annotated[str, Meta(max_length=60_000)] = ""
+    reproduced: tuple[Seconds, Seconds] | None = None
+    schema: Annotated[int, Meta(ge=1, le=SCHEMA)] = SCHEMA
+
+    @property
+    def cleared(self) -> list[str]:
+        """What was ruled out, in words."""
+        return [lever.words for lever in self.levers if lever.verdict == "CLEARED"]
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        words = "-".join([self.benchmark, *self.parameters, self.environment])
+        slug = re.sub(r"[^A-Za-z0-9.]+", "-", words.replace("%", "percent")).strip("-")
+        return f"{self.old}-{self.new}-{slug}.json"
+
+
+def parse(path: Path) -> Evidence:
+    """The evidence in a file. Raises ValueError, in words that follow the file's name, where it holds none."""
+    if path.is_file() and path.stat().st_size > LARGEST:
+        raise ValueError(f"it is larger than {LARGEST // 2**10} KiB")
+    try:
+        found = convert(read_object(path), Evidence)
+    except ValidationError as error:
+        raise ValueError(f"it is no evidence of a cause: {error}") from error
+    texts = (found.words, found.old, found.new, found.environment, found.benchmark, *found.parameters)
+    if not "".join(texts).isprintable():
+        raise ValueError("it holds characters that cannot be printed")
+    if path.name != found.file:
+        raise ValueError(f"it is that of {found.file}")
+    return found
+
+
+def read(results: Path, machine: str) -> Iterator[Evidence]:
+    """All evidence of a machine. What is none is left out with a warning."""
+    for path in sorted((results / machine / FOLDER).glob("*.json")):
+        try:
+            yield parse(path)
+        except ValueError as error:
+            warn(f"{path} is skipped: {error}.")
+
+
+def write(results: Path, machine: str, evidence: Evidence) -> Path:
+    """Stores `evidence`, in place of what was found before of the same series and releases. Returns its file."""
+    path = results / machine / FOLDER / evidence.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(to_builtins(evidence), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    return path
