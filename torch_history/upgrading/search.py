@@ -141,6 +141,6 @@ def _information(share: float) -> float:
     return -share * math.log2(share) - (1 - share) * math.log2(1 - share)
 
 
-def expected_releases(count: int) -> int:
-    """How many of `count` releases one change costs: both ends, and one for each halving."""
-    return min(count, 2 + math.ceil(math.log2(max(1, count - 1))))
+def expected_releases(count: int, changes: int = 1) -> int:
+    """How many of `count` releases so many changes cost at most: both ends, and one for each halving for each change."""
+    return min(count, 2 + changes * math.ceil(math.log2(max(1, count - 1))))

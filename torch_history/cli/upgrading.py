@@ -1,0 +1,146 @@
+"""What `upgrade` does once it knows what is asked: this module imports all that measures."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from ..analysis import compare as said
+from ..analysis.verdicts import Verdict
+from ..errors import UserError
+from ..measuring.budget import effort
+from ..measuring.locks import alone
+from ..measuring.machine import asked as surroundings
+from ..measuring.machine import describe
+from ..measuring.machine_records import use
+from ..measuring.plan import measurable
+from ..measuring.subjects import OwnWorkload
+from ..releases import environments
+from ..releases.axis import Axis, Release
+from ..scratch import temporary_files
+from ..upgrading import answer as answers
+from ..upgrading.answer import Answer, text
+from ..upgrading.expectation import expected, functions_in
+from ..upgrading.installed import installed_version
+from ..upgrading.room import Room
+from ..upgrading.sessions import Sessions
+from ..upgrading.upgrade import Upgrade
+from . import suite as suites
+from .measure import seconds_of
+from .output import plain
+
+__all__ = ["Asked", "failing", "ran", "text", "upgraded"]
+
+INSTALLED = "installed"
+
+BUDGET = "3m"
+"""For each comparison beyond its first rounds."""
+
+LEAST_ROUNDS = 2
+"""A single round is no evidence of a time."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `upgrade`."""
+
+    workload: Path
+    old: str
+    new: str | None
+    lane: str
+    sizes: tuple[str, ...]
+    rounds: int
+    budget: str | None
+    most: int | None
+    disk: str | None
+
+
+def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
+    """Measures what is not stored, and shows what was found; also what is known so far where that is interrupted or refused,
+    which is then raised. Returns the answer, None where nothing is known."""
+    own = OwnWorkload.of(asked.workload)
+    old = installed_version(os.environ) if asked.old == INSTALLED else asked.old
+    budget, limit = seconds_of(asked.budget or BUDGET), gigabytes_of(asked.disk) if asked.disk else None
+    if asked.rounds < LEAST_ROUNDS:
+        raise UserError(f"--rounds {asked.rounds} cannot tell times apart: a single round is no evidence. Ask for 5.")
+    suite = suites.load()
+    conf = suite.config()
+    conf.results_dir = str(own.folder / "results")
+    request = replace(surroundings(), workload=str(own.path), text=str(own.text))
+    request = replace(request, device=describe(request)["device"])
+    if request.device == "recorder":
+        raise UserError("`upgrade` compares times, and the recorder runs nothing. Set TORCH_HISTORY_DEVICE=cpu.")
+    record = describe(request)
+    use(record)
+    out = Console(soft_wrap=True, stderr=True)
+    path = on_the_way(suite.axis, old, asked.new, asked.lane, lambda words: out.print(plain(words)))
+    lane = environments.ReleaseEnvironment(conf, asked.lane, {}, {})
+    room = Room(lane.root, asked.lane, limit)
+    laboratory = Sessions(
+        *(conf, suite.axis, own, lane, request, record["machine"], out, room, asked.rounds, budget),
+        goes_on=asked.budget is not None,
+        sizes=asked.sizes,
+    )
+    tags = tuple(release.tag for release in path)
+    upgrade = Upgrade(tags, laboratory, lambda words: out.print(plain(words), highlight=False), asked.most)
+    for line in expected(path, room, asked.rounds, functions_in(own.text)).sentences:
+        out.print(line, highlight=False)
+    with temporary_files(), alone(Path(conf.env_dir)):
+        try:
+            upgrade.run()
+        finally:
+            found = _answer(asked, upgrade, laboratory)
+            if found:
+                show(found)
+    return found
+
+
+def _answer(asked: Asked, upgrade: Upgrade, laboratory: Sessions) -> Answer | None:
+    ends = upgrade.tags[0], upgrade.tags[-1]
+    left = effort(laboratory.launches(ends, ()), [ends])
+    return answers.answer(upgrade, str(asked.workload), asked.lane, left.undecided, left.seconds)
+
+
+def on_the_way(axis: Axis, old: str, new: str | None, lane: str, tell: Callable[[str], None]) -> Sequence[Release]:
+    """The releases of a lane from `old` to `new`, the newest where that is None; `tell` is given how many. Raises UserError
+    where an end has no wheel there, or `old` is not the older one."""
+    first = axis.find(old)
+    last = axis.find(new) if new else measurable(list(axis.releases), lane)[0][-1]
+    if axis.position(first.tag) >= axis.position(last.tag):
+        raise UserError(f"{last.tag} is no upgrade of {first.tag}. Name an older release with --from.")
+    between = list(axis.releases[axis.position(first.tag) : axis.position(last.tag) + 1])
+    able, skipped = measurable(between, lane)
+    for end in (first, last):
+        if end not in able:
+            raise UserError(
+                f"{end.tag} has no wheel for Python {lane}, only for {', '.join(end.pythons)}. Choose one with --lane."
+            )
+    left_out = f" {len(skipped)} have no wheel for it." if skipped else ""
+    tell(f"From {first.tag} to {last.tag} there are {len(able)} releases for Python {lane}.{left_out}")
+    return able
+
+
+def gigabytes_of(text: str) -> float:
+    """Of `20GB` or `20`. Raises UserError for what is no amount."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise UserError(f"'{text}' is no amount of disk. Write 20GB.")
+    return float(match[1])
+
+
+def ran(found: Answer | None) -> bool:
+    """Whether any function gave a number on a release."""
+    return found is not None and any(
+        change.verdict is not Verdict.NEVER_RAN and (change.old is not None or change.new is not None)
+        for change in found.comparison.changes
+    )
+
+
+def failing(found: Answer | None, limits: dict[str, float]) -> list[str]:
+    """Names of the series that changed as --fail-on says."""
+    return [change.series.words for change in said.failing(found.comparison, limits)] if found else []

@@ -1,0 +1,139 @@
+"""What an upgrade changes, in words: each function, by how much, since which release, and how to find the cause."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..analysis.compare import Comparison, summary
+from ..analysis.verdicts import Change, Series, Verdict
+from .upgrade import DRIVING, Place, Upgrade
+
+EXPLAINABLE = ("time", "forward_time")
+"""Metrics of which `explain` looks for the cause."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One series that changed between the ends, and where."""
+
+    change: Change
+    sentence: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that is said of an upgrade. `file` is as the caller named it; `deciding` are seconds that would probably decide
+    the `undecided` times, `unfinished` says that something interrupted it."""
+
+    file: str
+    lane: str
+    device: str
+    tags: tuple[str, ...]
+    measured: tuple[str, ...]
+    comparison: Comparison
+    rows: tuple[Row, ...]
+    left_out: dict[str, str]
+    is_open: bool
+    undecided: int
+    deciding: float
+    unfinished: bool
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        return self.tags[0], self.tags[-1]
+
+    @property
+    def unchanged(self) -> list[Change]:
+        return [change for change in self.comparison.changes if change.verdict.kind not in DRIVING]
+
+    def cause(self, place: Place) -> str:
+        """The command that looks for the cause of a change; empty where none can."""
+        series = place.change.series
+        is_slower = place.change.verdict is Verdict.SLOWER
+        if not is_slower or series.metric not in EXPLAINABLE or self.device != "cpu":
+            return ""
+        name = " ".join(part.strip("'") for part in series.parameters).strip()
+        words = ["torch-history", "explain", place.seen[0], place.seen[1], name, "--workload", self.file]
+        return shlex.join([*words, "--lane", self.lane])
+
+
+def answer(upgrade: Upgrade, file: str, lane: str, undecided: int, deciding: float) -> Answer | None:
+    """What is known so far; None where nothing is."""
+    if upgrade.ends is None or not upgrade.ends.changes:
+        return None
+    rows = [
+        Row(change, upgrade.ends.sentence(change), tuple(upgrade.places(change.series))) for change in upgrade.driving
+    ]
+    return Answer(
+        file,
+        lane,
+        upgrade.laboratory.device,
+        upgrade.tags,
+        tuple(upgrade.measured),
+        upgrade.ends,
+        tuple(rows),
+        dict(upgrade.left_out),
+        upgrade.open,
+        undecided,
+        deciding,
+        not upgrade.is_complete,
+    )
+
+
+def where(place: Place, ends: tuple[str, str]) -> str:
+    """`at v2.4.0 (v2.3.1 -> v2.4.0): SLOWER by 10 % (9 to 11 %)`, or between which releases."""
+    said = place.sentence.partition(": ")[2].rstrip(".")
+    if (place.old, place.new) == ends:
+        return "somewhere between the two"
+    if not place.is_exact:
+        return f"after {place.old}, at {place.new} at the latest: {said}"
+    if place.seen == (place.old, place.new):
+        return f"at {place.new} (after {place.old}): {said}"
+    return f"probably at {place.new} (after {place.old}), shown between {place.seen[0]} and {place.seen[1]}: {said}"
+
+
+def text(found: Answer) -> str:
+    """For a terminal."""
+    old, new = found.ends
+    lines = [f"{found.file}, {old} -> {new}:"]
+    for row in found.rows:
+        lines += ["", row.sentence]
+        for place in row.places:
+            lines.append(f"  {where(place, found.ends)}.")
+            if cause := found.cause(place):
+                lines.append(f"  To find the cause: {cause}")
+    if not found.rows:
+        lines += ["", "Nothing became slower or faster, or took more or less memory, as far as this can be seen:"]
+    lines += ["", *(found.comparison.sentence(change).rstrip(".") + seen(change) + "." for change in found.unchanged)]
+    return "\n".join([*lines, "", *notes(found)])
+
+
+def seen(change: Change) -> str:
+    """How small a change would have been seen, where the sentence does not say so itself."""
+    if change.verdict is Verdict.SAME and change.detectable is not None:
+        return f"; a change of {100 * (change.detectable - 1):.2g} % would have been seen"
+    return ""
+
+
+def notes(found: Answer) -> list[str]:
+    """What was measured, what is left open, and with what the verdicts were made."""
+    count = len(found.tags)
+    lines = [f"{len(found.measured)} of {count} releases were measured: {', '.join(found.measured)}."]
+    lines += [f"{tag} was passed over: {why}" for tag, why in found.left_out.items()]
+    if found.unfinished:
+        lines.append("This is not finished. The same command continues from here.")
+    elif found.is_open:
+        lines.append(f"More releases would tell more closely. Allow them with --most {count}.")
+    if found.undecided:
+        lines.append(
+            f"{found.undecided} times between {found.ends[0]} and {found.ends[1]} are inconclusive. "
+            f"--budget {max(1, round(found.deciding / 60))}m would probably decide them."
+        )
+    return [*lines, *summary(found.comparison)]
+
+
+def series_of(rows: Sequence[Row]) -> list[Series]:
+    return [row.change.series for row in rows]
