@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..analysis.compare import Comparison, summary
-from ..analysis.verdicts import Change, Series, Verdict
+from ..analysis.verdicts import Change, Verdict
 from .upgrade import DRIVING, Place, Upgrade
 
 EXPLAINABLE = ("time", "forward_time")
@@ -86,9 +85,9 @@ def answer(upgrade: Upgrade, file: str, lane: str, undecided: int, deciding: flo
 def where(place: Place, ends: tuple[str, str]) -> str:
     """`at v2.4.0 (v2.3.1 -> v2.4.0): SLOWER by 10 % (9 to 11 %)`, or between which releases."""
     said = place.sentence.partition(": ")[2].rstrip(".")
-    if (place.old, place.new) == ends:
-        return "somewhere between the two"
     if not place.is_exact:
+        if (place.old, place.new) == ends:
+            return "somewhere between the two"
         return f"after {place.old}, at {place.new} at the latest: {said}"
     if place.seen == (place.old, place.new):
         return f"at {place.new} (after {place.old}): {said}"
@@ -133,7 +132,3 @@ def notes(found: Answer) -> list[str]:
             f"--budget {max(1, round(found.deciding / 60))}m would probably decide them."
         )
     return [*lines, *summary(found.comparison)]
-
-
-def series_of(rows: Sequence[Row]) -> list[Series]:
-    return [row.change.series for row in rows]

@@ -113,7 +113,9 @@ class Upgrade:
 
     @property
     def measured(self) -> list[str]:
-        return [self.tags[at] for at in sorted(self.search.measured)]
+        """Releases of which there is something, oldest first."""
+        ends = {0, len(self.tags) - 1} if self.ends and self.ends.changes else set()
+        return [self.tags[at] for at in sorted(self.search.measured | ends)]
 
     @property
     def open(self) -> bool:
