@@ -9,6 +9,7 @@ import contextlib
 import json
 import math
 import random
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -336,7 +337,42 @@ def test_command_says_beforehand_what_it_takes_and_then_what_it_found(played: La
 def test_fail_on_gives_exit_code_2(played: Laboratory, tmp_path: Path, limit: str, code: int) -> None:
     found = command(tmp_path, "--fail-on", limit)
     assert found.exit_code == code
-    assert ("Failed by --fail-on: mine time, f." in found.stderr) == (code == 2)
+    assert ("Failed by --fail-on: mine time, f." in found.stdout) == (code == 2)
+
+
+def test_json_is_that_of_compare_with_the_places_of_each_change(played: Laboratory, tmp_path: Path) -> None:
+    found = command(tmp_path, "--json", "--fail-on", "slower:5%")
+    document = json.loads(found.stdout)
+    assert found.exit_code == 2
+    assert (document["old"], document["new"], document["failed"]) == ("v2.0.1", "v2.15.0", 1)
+    assert document["upgrade"]["releases"] == list(TAGS)
+    assert document["upgrade"]["finished"] is True
+    (slower,) = (change for change in document["changes"] if change["verdict"] == "SLOWER")
+    (place,) = slower["places"]
+    assert (place["after"], place["at"], place["exact"]) == (TAGS[8], TAGS[9], True)
+    assert place["low"] < 1.1 < place["high"]
+    assert place["explain"].startswith(f"torch-history explain {TAGS[8]} {TAGS[9]} f --workload ")
+
+
+def test_markdown_has_a_row_for_what_changed(played: Laboratory, tmp_path: Path) -> None:
+    words = command(tmp_path, "--markdown").stdout
+    assert "| series | change | since |" in words
+    (row,) = (line for line in words.splitlines() if line.startswith("| mine time, f"))
+    assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in row
+    assert f"    torch-history explain {TAGS[8]} {TAGS[9]} f " in words
+
+
+def test_page_is_one_file_that_asks_for_no_other_and_takes_nothing_for_markup(
+    played: Laboratory, tmp_path: Path
+) -> None:
+    played.slower = {"<b>f</b>": {9: 1.1}, "still": {}}
+    page = tmp_path / "report.html"
+    assert "SLOWER" in command(tmp_path, "--html", str(page)).stdout
+    markup = page.read_text(encoding="utf-8")
+    assert "&lt;b&gt;f&lt;/b&gt;" in markup
+    assert "<b>" not in markup
+    assert not re.search(r"(src|href)=|url\(|@import|<script", markup)
+    assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in markup
 
 
 def test_interrupted_command_prints_what_is_known_and_goes_on(played: Laboratory, tmp_path: Path) -> None:

@@ -26,6 +26,11 @@ NOTHING_RAN = 4
 @click.option("--most", type=click.IntRange(2), help="Releases to measure at most [default: as halving needs].")
 @click.option("--disk", help="Keep environments below this, such as 20GB, by removing those that are not needed.")
 @click.option("--fail-on", help="Exit code 2 where a function changed so much, such as slower:5%,broke.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print Markdown, for a pull request.")
+@click.option("--json", "form", flag_value="json", help="Print JSON.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this HTML file, too."
+)
 def upgrade(
     workload: Path,
     old: str,
@@ -37,6 +42,8 @@ def upgrade(
     most: int | None,
     disk: str | None,
     fail_on: str | None,
+    form: str | None,
+    html: Path | None,
 ) -> None:
     """Say what moving from one release to another changes in WORKLOAD, a file of your own, and since which release.
 
@@ -49,11 +56,11 @@ def upgrade(
 
     limits = _limits(fail_on)
     asked = upgrading.Asked(workload, old, new, lane, sizes, rounds, budget, most, disk)
-    found = upgrading.upgraded(asked, lambda answer: click.echo(upgrading.text(answer)))
+    page = html and html.resolve()
+    found = upgrading.upgraded(asked, lambda answer: upgrading.show(answer, limits, form, page))
     if not upgrading.ran(found):
         sys.exit(NOTHING_RAN)
-    if failed := upgrading.failing(found, limits):
-        click.echo(f"Failed by --fail-on: {'; '.join(failed)}.", err=True)
+    if upgrading.failing(found, limits):
         sys.exit(FAILED)
 
 

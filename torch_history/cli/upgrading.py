@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import click
 from rich.console import Console
 
 from ..analysis import compare as said
-from ..analysis.verdicts import Verdict
+from ..analysis.verdicts import Change, Verdict
 from ..errors import UserError
 from ..measuring.budget import effort
 from ..measuring.locks import alone
@@ -23,7 +24,9 @@ from ..measuring.subjects import OwnWorkload
 from ..releases import environments
 from ..releases.axis import Axis, Release
 from ..scratch import temporary_files
+from ..store.files import write_atomically
 from ..upgrading import answer as answers
+from ..upgrading import reports
 from ..upgrading.answer import Answer, text
 from ..upgrading.expectation import expected, functions_in
 from ..upgrading.installed import installed_version
@@ -33,8 +36,6 @@ from ..upgrading.upgrade import Upgrade
 from . import suite as suites
 from .measure import seconds_of
 from .output import plain
-
-__all__ = ["Asked", "failing", "ran", "text", "upgraded"]
 
 INSTALLED = "installed"
 
@@ -141,6 +142,15 @@ def ran(found: Answer | None) -> bool:
     )
 
 
-def failing(found: Answer | None, limits: dict[str, float]) -> list[str]:
-    """Names of the series that changed as --fail-on says."""
-    return [change.series.words for change in said.failing(found.comparison, limits)] if found else []
+def failing(found: Answer | None, limits: dict[str, float]) -> list[Change]:
+    """The series that changed as --fail-on says."""
+    return said.failing(found.comparison, limits) if found else []
+
+
+def show(found: Answer, limits: dict[str, float], form: str | None, page: Path | None) -> None:
+    """Prints an answer as text, `markdown` or `json`, and writes it to a file where `page` names one."""
+    failed = failing(found, limits)
+    forms = {"markdown": reports.markdown, "json": reports.as_json}
+    click.echo(forms.get(form or "", text)(found, failed))
+    if page:
+        write_atomically(page, reports.page(found, failed))

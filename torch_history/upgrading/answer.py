@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..analysis.compare import Comparison, summary
@@ -11,6 +12,8 @@ from .upgrade import DRIVING, Place, Upgrade
 
 EXPLAINABLE = ("time", "forward_time")
 """Metrics of which `explain` looks for the cause."""
+
+UNCHANGED = "Nothing became slower or faster, or took more or less memory, as far as this can be seen."
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,8 @@ def where(place: Place, ends: tuple[str, str]) -> str:
     return f"probably at {place.new} (after {place.old}), shown between {place.seen[0]} and {place.seen[1]}: {said}"
 
 
-def text(found: Answer) -> str:
-    """For a terminal."""
+def text(found: Answer, failed: Sequence[Change] = ()) -> str:
+    """For a terminal; `failed` are the series that --fail-on names."""
     old, new = found.ends
     lines = [f"{found.file}, {old} -> {new}:"]
     for row in found.rows:
@@ -105,9 +108,20 @@ def text(found: Answer) -> str:
             if cause := found.cause(place):
                 lines.append(f"  To find the cause: {cause}")
     if not found.rows:
-        lines += ["", "Nothing became slower or faster, or took more or less memory, as far as this can be seen:"]
-    lines += ["", *(found.comparison.sentence(change).rstrip(".") + seen(change) + "." for change in found.unchanged)]
-    return "\n".join([*lines, "", *notes(found)])
+        lines += ["", UNCHANGED]
+    lines += ["", *rest(found)]
+    return "\n".join([*lines, "", *notes(found), *failure(failed)])
+
+
+def failure(failed: Sequence[Change]) -> list[str]:
+    """What --fail-on found, in a line; nothing where that is nothing."""
+    names = "; ".join(change.series.words for change in failed)
+    return [f"Failed by --fail-on: {names}."] if names else []
+
+
+def rest(found: Answer) -> list[str]:
+    """A sentence for each series that did not change for better or worse."""
+    return [found.comparison.sentence(change).rstrip(".") + seen(change) + "." for change in found.unchanged]
 
 
 def seen(change: Change) -> str:
