@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from torch_history.analysis.verdicts import Verdict
 from torch_history.cli import main, upgrading
 from torch_history.errors import UserError
+from torch_history.measuring.budget import effort
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 from torch_history.upgrading.answer import Answer, answer, text
@@ -115,7 +116,8 @@ def asked(laboratory: Laboratory, most: int | None = None) -> tuple[Upgrade, Ans
 
 
 def said(upgrade: Upgrade) -> Answer:
-    found = answer(upgrade, "mine.py", "3.11", 0, 0.0)
+    ends = upgrade.tags[0], upgrade.tags[-1]
+    found = answer(upgrade, "mine.py", "3.11", effort(upgrade.laboratory.launches(ends, ()), [ends]))
     assert found is not None
     return found
 
@@ -244,6 +246,14 @@ def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered() ->
     _, found = asked(laboratory, most=4)
     assert len(laboratory.installed) == 4
     assert "More releases would tell more closely. Allow them with --most 30." in text(found)
+
+
+@pytest.mark.parametrize(("noise", "said_of"), [(0.02, "inconclusive between the ends. --budget "), (1.0, "too noisy")])
+def test_what_noise_hides_is_said_with_what_would_decide_it(noise: float, said_of: str) -> None:
+    laboratory = Laboratory({"f": {}, "g": {}}, noise=noise, seed=5)
+    _, found = asked(laboratory)
+    assert found.rows == ()
+    assert said_of in text(found)
 
 
 # --- what it costs

@@ -20,9 +20,9 @@ NOTHING_RAN = 4
 @click.option("--from", "old", required=True, help="The release in use, or `installed` for that of your environment.")
 @click.option("--to", "new", help="The release to move to [default: the newest].")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
-@click.option("--size", "sizes", multiple=True, help="Measure only this size of small and paper. Repeatable.")
 @click.option("--rounds", default=5, show_default=True, help="Rounds that measure everything.")
 @click.option("--budget", help="Time for each comparison to spend beyond those on inconclusive times.  [default: 3m]")
+@click.option("--again", is_flag=True, help="Measure once more what is stored.")
 @click.option("--most", type=click.IntRange(2), help="Releases to measure at most [default: as halving needs].")
 @click.option("--disk", help="Keep environments below this, such as 20GB, by removing those that are not needed.")
 @click.option("--fail-on", help="Exit code 2 where a function changed so much, such as slower:5%,broke.")
@@ -36,9 +36,9 @@ def upgrade(
     old: str,
     new: str | None,
     lane: str,
-    sizes: tuple[str, ...],
     rounds: int,
     budget: str | None,
+    again: bool,
     most: int | None,
     disk: str | None,
     fail_on: str | None,
@@ -55,7 +55,7 @@ def upgrade(
     from . import upgrading
 
     limits = _limits(fail_on)
-    asked = upgrading.Asked(workload, old, new, lane, sizes, rounds, budget, most, disk)
+    asked = upgrading.Asked(workload, old, new, lane, rounds, budget, again, most, disk)
     page = html and html.resolve()
     found = upgrading.upgraded(asked, lambda answer: upgrading.show(answer, limits, form, page))
     if not upgrading.ran(found):

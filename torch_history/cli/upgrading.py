@@ -54,9 +54,9 @@ class Asked:
     old: str
     new: str | None
     lane: str
-    sizes: tuple[str, ...]
     rounds: int
     budget: str | None
+    again: bool
     most: int | None
     disk: str | None
 
@@ -85,7 +85,7 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     laboratory = Sessions(
         *(conf, suite.axis, own, lane, request, record["machine"], out, room, asked.rounds, budget),
         goes_on=asked.budget is not None,
-        sizes=asked.sizes,
+        again=asked.again,
     )
     tags = tuple(release.tag for release in path)
     upgrade = Upgrade(tags, laboratory, lambda words: out.print(plain(words), highlight=False), asked.most)
@@ -104,7 +104,7 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
 def _answer(asked: Asked, upgrade: Upgrade, laboratory: Sessions) -> Answer | None:
     ends = upgrade.tags[0], upgrade.tags[-1]
     left = effort(laboratory.launches(ends, ()), [ends])
-    return answers.answer(upgrade, str(asked.workload), asked.lane, left.undecided, left.seconds)
+    return answers.answer(upgrade, str(asked.workload), asked.lane, left)
 
 
 def on_the_way(axis: Axis, old: str, new: str | None, lane: str, tell: Callable[[str], None]) -> Sequence[Release]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..analysis.compare import Comparison, summary
 from ..analysis.verdicts import Change, Verdict
+from ..measuring.budget import Effort
 from .upgrade import DRIVING, Place, Upgrade
 
 EXPLAINABLE = ("time", "forward_time")
@@ -27,8 +29,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Answer:
-    """All that is said of an upgrade. `file` is as the caller named it; `deciding` are seconds that would probably decide
-    the `undecided` times, `unfinished` says that something interrupted it."""
+    """All that is said of an upgrade. `file` is as the caller named it; `effort` is what would decide the times between the
+    ends that are inconclusive; `unfinished` says that something interrupted it."""
 
     file: str
     lane: str
@@ -39,8 +41,7 @@ class Answer:
     rows: tuple[Row, ...]
     left_out: dict[str, str]
     is_open: bool
-    undecided: int
-    deciding: float
+    effort: Effort
     unfinished: bool
 
     @property
@@ -62,7 +63,7 @@ class Answer:
         return shlex.join([*words, "--lane", self.lane])
 
 
-def answer(upgrade: Upgrade, file: str, lane: str, undecided: int, deciding: float) -> Answer | None:
+def answer(upgrade: Upgrade, file: str, lane: str, effort: Effort) -> Answer | None:
     """What is known so far; None where nothing is."""
     if upgrade.ends is None or not upgrade.ends.changes:
         return None
@@ -79,8 +80,7 @@ def answer(upgrade: Upgrade, file: str, lane: str, undecided: int, deciding: flo
         tuple(rows),
         dict(upgrade.left_out),
         upgrade.open,
-        undecided,
-        deciding,
+        effort,
         not upgrade.is_complete,
     )
 
@@ -113,6 +113,10 @@ def text(found: Answer, failed: Sequence[Change] = ()) -> str:
     return "\n".join([*lines, "", *notes(found), *failure(failed)])
 
 
+def _times(count: int) -> str:
+    return "1 time is" if count == 1 else f"{count} times are"
+
+
 def failure(failed: Sequence[Change]) -> list[str]:
     """What --fail-on found, in a line; nothing where that is nothing."""
     names = "; ".join(change.series.words for change in failed)
@@ -140,9 +144,9 @@ def notes(found: Answer) -> list[str]:
         lines.append("This is not finished. The same command continues from here.")
     elif found.is_open:
         lines.append(f"More releases would tell more closely. Allow them with --most {count}.")
-    if found.undecided:
-        lines.append(
-            f"{found.undecided} times between {found.ends[0]} and {found.ends[1]} are inconclusive. "
-            f"--budget {max(1, round(found.deciding / 60))}m would probably decide them."
-        )
+    if left := found.effort.undecided:
+        minutes = math.ceil(found.effort.seconds / 60)
+        lines.append(f"{_times(left)} inconclusive between the ends. --budget {minutes}m would probably decide that.")
+    if noisy := found.effort.hopeless:
+        lines.append(f"{_times(noisy)} too noisy to be decided. Measure anew with --again when the machine is quiet.")
     return [*lines, *summary(found.comparison)]

@@ -28,7 +28,8 @@ from .upgrade import Case, NotInstalled
 @dataclass
 class Sessions:
     """The `Laboratory` of real releases. `rounds` measure everything, then up to `budget` seconds go to what is
-    inconclusive; a session that has spent them is not gone on with unless `goes_on`."""
+    inconclusive; a session that has spent them is not gone on with unless `goes_on`. `again` measures what is stored
+    once more."""
 
     conf: Any
     axis: Axis
@@ -41,9 +42,12 @@ class Sessions:
     rounds: int
     budget: float
     goes_on: bool = False
-    sizes: tuple[str, ...] = ()
+    again: bool = False
     installed: list[str] = field(default_factory=list)
     """Releases that were measured, the last one last."""
+
+    def __post_init__(self) -> None:
+        self._begun: set[tuple[tuple[str, ...], tuple[Case, ...]]] = set()
 
     @property
     def environment(self) -> str:
@@ -54,7 +58,9 @@ class Sessions:
         return self.request.device
 
     def measure(self, tags: tuple[str, ...], cases: Collection[Case]) -> None:
-        session = self._session(tags, cases, 0.0)
+        key = tags, tuple(cases)
+        session = self._session(tags, cases, 0.0, again=self.again and key not in self._begun)
+        self._begun.add(key)
         first = not (session.finished or session.spent)
         if not first and not self._undecided(session):
             return
@@ -71,20 +77,20 @@ class Sessions:
     def facts(self, tag: str) -> Mapping[str, Any]:
         return read_environment(Path(self.conf.results_dir), self.machine, tag, self.environment)
 
-    def _session(self, tags: tuple[str, ...], cases: Collection[Case], budget: float) -> Session:
+    def _session(self, tags: tuple[str, ...], cases: Collection[Case], budget: float, again: bool = False) -> Session:
         """The session of this comparison, which is the same with every budget."""
         plan = Plan(
             releases=tags,
             environment=self.environment,
             questions=self.own.question,
-            sizes=self.sizes or SCALES,
+            sizes=SCALES,
             launches=self.rounds,
             budget=budget,
             workload=self.own.digest,
             cases=tuple(sorted(cases)),
         )
         folder = self.own.folder / SESSIONS
-        return Session(self.conf, self.axis, plan, self.releases, folder=folder, request=self.request)
+        return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request)
 
     def _undecided(self, session: Session) -> bool:
         return effort(session.launches(), session.plan.pairs).undecided > 0
