@@ -565,7 +565,7 @@ def upgrade(make: Make, tmp_path: Path, said: Console) -> Callable[..., Sessions
     own = OwnWorkload("selection", "d" * 64, tmp_path, tmp_path / "mine.py", tmp_path / "mine.py")
     room = Room(tmp_path / "env", "3.11", None)
 
-    def upgrade(budget: float, **more: bool) -> Sessions:
+    def upgrade(budget: float, **more: Any) -> Sessions:
         subject = first.conf, first._axis, own, first.environment, Request(device="cpu")
         return Sessions(*subject, "here", said, room, rounds=3, budget=budget, **more)
 

@@ -320,7 +320,9 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Laboratory:
     path = upgrading.on_the_way(Axis.load(ROOT / "releases.toml"), "2.0.1", "2.15.0", "3.11", lambda words: None)
     monkeypatch.setitem(globals(), "TAGS", tuple(release.tag for release in path))
     laboratory = Laboratory({"f": {9: 1.1}, "still": {}})
-    monkeypatch.setattr(upgrading, "Sessions", lambda *_, **__: laboratory)
+    monkeypatch.setattr(
+        upgrading, "Sessions", lambda **asked: vars(laboratory).update(room=asked["room"]) or laboratory
+    )
     environments = SimpleNamespace(ReleaseEnvironment=lambda *_: SimpleNamespace(root=tmp_path / "env"))
     monkeypatch.setattr(upgrading, "environments", environments)
     monkeypatch.setattr(upgrading, "alone", lambda _: contextlib.nullcontext())

@@ -66,32 +66,16 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     which is then raised. Returns the answer, None where nothing is known."""
     own = OwnWorkload.of(asked.workload)
     old = installed_version(os.environ) if asked.old == INSTALLED else asked.old
-    budget, limit = seconds_of(asked.budget or BUDGET), gigabytes_of(asked.disk) if asked.disk else None
     if asked.rounds < LEAST_ROUNDS:
         raise UserError(f"--rounds {asked.rounds} cannot tell times apart: a single round is no evidence. Ask for 5.")
-    suite = suites.load()
-    conf = suite.config()
-    conf.results_dir = str(own.folder / "results")
-    request = replace(surroundings(), workload=str(own.path), text=str(own.text))
-    request = replace(request, device=describe(request)["device"])
-    if request.device == "recorder":
-        raise UserError("`upgrade` compares times, and the recorder runs nothing. Set TORCH_HISTORY_DEVICE=cpu.")
-    record = describe(request)
-    use(record)
-    out = Console(soft_wrap=True, stderr=True)
+    suite, out = suites.load(), Console(soft_wrap=True, stderr=True)
     path = on_the_way(suite.axis, old, asked.new, asked.lane, lambda words: out.print(plain(words)))
-    lane = environments.ReleaseEnvironment(conf, asked.lane, {}, {})
-    room = Room(lane.root, asked.lane, limit)
-    laboratory = Sessions(
-        *(conf, suite.axis, own, lane, request, record["machine"], out, room, asked.rounds, budget),
-        goes_on=asked.budget is not None,
-        again=asked.again,
-    )
+    laboratory = _laboratory(asked, own, suite, out)
+    for line in expected(path, laboratory.room, asked.rounds, functions_in(own.text)).sentences:
+        out.print(line, highlight=False)
     tags = tuple(release.tag for release in path)
     upgrade = Upgrade(tags, laboratory, lambda words: out.print(plain(words), highlight=False), asked.most)
-    for line in expected(path, room, asked.rounds, functions_in(own.text)).sentences:
-        out.print(line, highlight=False)
-    with temporary_files(), alone(Path(conf.env_dir)):
+    with temporary_files(), alone(suite.env):
         try:
             upgrade.run()
         finally:
@@ -99,6 +83,33 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
             if found:
                 show(found)
     return found
+
+
+def _laboratory(asked: Asked, own: OwnWorkload, suite: suites.Suite, out: Console) -> Sessions:
+    """What measures; its results are in the folder of the file. Raises UserError where it cannot measure as asked."""
+    budget, limit = seconds_of(asked.budget or BUDGET), gigabytes_of(asked.disk) if asked.disk else None
+    conf = suite.config()
+    conf.results_dir = str(own.folder / "results")
+    request = replace(surroundings(), workload=str(own.path), text=str(own.text))
+    record = describe(request)
+    if record["device"] == "recorder":
+        raise UserError("`upgrade` compares times, and the recorder runs nothing. Set TORCH_HISTORY_DEVICE=cpu.")
+    use(record)
+    lane = environments.ReleaseEnvironment(conf, asked.lane, {}, {})
+    return Sessions(
+        conf=conf,
+        axis=suite.axis,
+        own=own,
+        releases=lane,
+        request=replace(request, device=record["device"]),
+        machine=record["machine"],
+        out=out,
+        room=Room(lane.root, asked.lane, limit),
+        rounds=asked.rounds,
+        budget=budget,
+        goes_on=asked.budget is not None,
+        again=asked.again,
+    )
 
 
 def _answer(asked: Asked, upgrade: Upgrade, laboratory: Sessions) -> Answer | None:
