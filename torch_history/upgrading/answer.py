@@ -148,5 +148,5 @@ def notes(found: Answer) -> list[str]:
         minutes = math.ceil(found.effort.seconds / 60)
         lines.append(f"{_times(left)} inconclusive between the ends. --budget {minutes}m would probably decide that.")
     if noisy := found.effort.hopeless:
-        lines.append(f"{_times(noisy)} too noisy to be decided. Measure anew with --again when the machine is quiet.")
+        lines.append(f"{_times(noisy)} too noisy to be decided. Measure again with --again when the machine is quiet.")
     return [*lines, *summary(found.comparison)]

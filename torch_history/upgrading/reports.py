@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..analysis.compare import as_json as comparison_as_json
 from ..analysis.compare import escape
@@ -79,14 +80,7 @@ def causes(found: Answer) -> list[str]:
     return list(dict.fromkeys(filter(None, commands)))
 
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1b1b; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .4rem .6rem; }
-tr { border-bottom: 1px solid #ccc; } .worse { border-left: 4px solid #b00020; } .better { border-left: 4px solid #00695c; }
-code { background: #f2f2f2; padding: .1rem .3rem; overflow-wrap: anywhere; } .notes { color: #555; font-size: .9rem; }
-@media (prefers-color-scheme: dark) { body { background: #161616; color: #eee; } code { background: #2a2a2a; }
-tr { border-color: #444; } .notes { color: #aaa; } }
-"""
+_STYLE = Path(__file__).with_name("report.css")
 
 
 def page(found: Answer, failed: Sequence[Change] = ()) -> str:
@@ -109,7 +103,8 @@ def page(found: Answer, failed: Sequence[Change] = ()) -> str:
 <meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{title}</title>
-<style>{_STYLE}</style>
+<style>
+{_STYLE.read_text(encoding="utf-8")}</style>
 </head>
 <body>
 <h1>{title}</h1>
