@@ -372,6 +372,8 @@ def test_markdown_has_a_row_for_what_changed(played: Laboratory, tmp_path: Path)
     (row,) = (line for line in words.splitlines() if line.startswith("| mine time, f"))
     assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in row
     assert f"    torch-history explain {TAGS[8]} {TAGS[9]} f " in words
+    assert "- mine time, still: SAME (" in words
+    assert "peak memory" not in words
 
 
 def test_page_is_one_file_that_asks_for_no_other_and_takes_nothing_for_markup(

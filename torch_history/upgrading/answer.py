@@ -123,9 +123,10 @@ def failure(failed: Sequence[Change]) -> list[str]:
     return [f"Failed by --fail-on: {names}."] if names else []
 
 
-def rest(found: Answer) -> list[str]:
+def rest(found: Answer, only_times: bool = False) -> list[str]:
     """A sentence for each series that did not change for better or worse."""
-    return [found.comparison.sentence(change).rstrip(".") + seen(change) + "." for change in found.unchanged]
+    shown = [change for change in found.unchanged if change.series.varies or not only_times]
+    return [found.comparison.sentence(change).rstrip(".") + seen(change) + "." for change in shown]
 
 
 def seen(change: Change) -> str:

@@ -55,7 +55,7 @@ def _place(found: Answer, place: Place) -> dict[str, object]:
 
 
 def markdown(found: Answer, failed: Sequence[Change] = ()) -> str:
-    """A table of what changed and one line about the rest, which is short enough for a comment."""
+    """A table of what changed and a line for each other time. Counts that got no better or worse are in the summary alone."""
     old, new = found.ends
     lines = [f"### {escape(found.file)}: PyTorch {escape(old)} → {escape(new)}", ""]
     if found.rows:
@@ -64,7 +64,7 @@ def markdown(found: Answer, failed: Sequence[Change] = ()) -> str:
         lines += ["", *(f"    {command}" for command in causes(found))]
     else:
         lines.append(UNCHANGED)
-    lines += ["", *(f"- {escape(sentence)}" for sentence in rest(found))]
+    lines += ["", *(f"- {escape(sentence)}" for sentence in rest(found, only_times=True))]
     lines += ["", *(f"{escape(line)}  " for line in [*notes(found), *failure(failed)])]
     return "\n".join(lines)
 
