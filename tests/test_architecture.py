@@ -84,6 +84,7 @@ ROOMS: dict[str, set[str]] = {
     "measuring": {"children", "signals", "errors", "store", "releases", "analysis"},
     "explaining": {"children", "errors", "store", "releases", "analysis", "measuring"},
     "fitting": {"children", "errors", "releases"},
+    "upgrading": {"errors", "store", "releases", "analysis", "measuring"},
     "reports": {"errors", "store", "releases", "analysis"},
     "site": {"children", "scratch", "errors", "store", "releases", "analysis", "reports"},
     "cli": {
@@ -97,6 +98,7 @@ ROOMS: dict[str, set[str]] = {
         "measuring",
         "explaining",
         "fitting",
+        "upgrading",
         "reports",
         "site",
     },

@@ -121,15 +121,15 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"), launches=list)
     monkeypatch.setattr("torch_history.measuring.session.Session", lambda *_, **__: done)
     monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_: SimpleNamespace(changed=()))
+    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_, **__: SimpleNamespace(changed=()))
     monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "")
     monkeypatch.setattr(
         "torch_history.releases.environments.prune",
-        lambda _, wanted: removed.append([r.tag for r in axis.releases if wanted(r.tag)]),
+        lambda _, wanted, lane: removed.append([lane, *(r.tag for r in axis.releases if wanted(r.tag))]),
     )
     answer = command("run", "--prune", "1.13.1..2.2.2")
     assert answer.exit_code == 4, "nothing ran on any release"
-    assert removed == [["v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1"]]
+    assert removed == [["3.11", "v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1"]]
     assert command("run", "1.13.1..2.2.2").exit_code == 4
     assert len(removed) == 1
 

@@ -363,6 +363,21 @@ def test_ratio_of_times_is_said_in_per_cent_or_as_a_factor(
     assert compared.sentence(change) == f"q time, f: {said}"
 
 
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (1_000_512, "HUNGRIER by 0.1 %, from 1,000,000 B to 1,000,512 B."),
+        (1_000_064, "HUNGRIER by 64 B, from 1,000,000 B to 1,000,064 B."),
+        (999_936, "LEANER by 64 B, from 1,000,000 B to 999,936 B."),
+    ],
+)
+def test_bytes_that_are_no_per_cent_are_said_in_bytes(new: int, said: str) -> None:
+    old = 1_000_000
+    verdict = Verdict.HUNGRIER if new > old else Verdict.LEANER
+    change = Change(Series("e", "q.Q.track_peak_memory", ("'f'",)), verdict, old, new, new / old, launches=(1, 1))
+    assert compared.sentence(change) == f"q peak memory, f: {said}"
+
+
 PAGE = (ROOT / "docs" / "verdicts.md").read_text()
 
 

@@ -557,6 +557,20 @@ def test_prune_removes_only_the_releases_asked_for(three: list[str]) -> None:
     assert Path("env", "session.json").read_text() == "{}"
 
 
+def test_prune_of_one_lane_leaves_the_others(three: list[str]) -> None:
+    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1", "3.8").names == ["v2.0.1-py3.8"]
+    assert Path("env", f"v2.0.1-py{LANE}", MARK).exists()
+
+
+def test_prune_leaves_what_a_link_leads_to(three: list[str], tmp_path: Path) -> None:
+    """Whoever made the link shares an environment that lies elsewhere, and its mark is one of what lies there."""
+    elsewhere = tmp_path / "elsewhere"
+    Path("env", f"v2.0.1-py{LANE}").rename(elsewhere)
+    Path("env", f"v2.0.1-py{LANE}").symlink_to(elsewhere)
+    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1", LANE).names == []
+    assert (elsewhere / MARK).exists()
+
+
 def test_prune_clears_from_our_cache_what_no_other_environment_has(three: list[str], uv: FakeUv) -> None:
     own = Path("env/.uv-cache").resolve()
     own.mkdir()

@@ -141,12 +141,16 @@ def find(
     new: str,
     questions: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    versions: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compares two tags by what is stored. Raises CannotCompare, in a sentence that names what there is."""
+    """Compares two tags by what is stored, of a benchmark in `versions` by that version alone. Raises CannotCompare, in a
+    sentence that names what there is."""
     if old == new:
         raise CannotCompare(f"{old} was named twice. Name two releases.")
     wanted = [_plain_name(name) for name in questions], [_plain_name(name) for name in metrics]
-    stored = list(read_launches(results_dir, machine, environment, wanted[0]))
+    of = versions or {}
+    every = read_launches(results_dir, machine, environment, wanted[0])
+    stored = [launch for launch in every if of.get(launch.benchmark, launch.version) == launch.version]
     theirs = [launch for launch in stored if launch.release in (old, new)]
     if {launch.release for launch in theirs} != {old, new} or {_question(launch) for launch in theirs} < {*wanted[0]}:
         _refuse_unknown(results_dir, machine, environment, (old, new), wanted[0])
@@ -294,7 +298,7 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
         if elsewhere or change.within_builds:
             said += f", {elsewhere or _of_builds(change)}"
     elif unit == "bytes" and change.ratio and change.ratio > 0:
-        said += f" {_by(change.ratio)}, {numbers}"
+        said += f" {_by_bytes(change)}, {numbers}"
     else:
         said += f", {numbers}"
     said = " ".join(said.split()).rstrip(".")
@@ -416,6 +420,14 @@ def _by(ratio: float | None) -> str:
     if not 1 / FOLD < ratio < FOLD:
         return f"by a factor of {_digits(max(ratio, 1 / ratio))}"
     return f"by {_digits(100 * abs(ratio - 1))} %"
+
+
+def _by_bytes(change: Change) -> str:
+    """By how much exact bytes changed, in per cent, or in bytes where those are none to two digits."""
+    assert change.old is not None
+    assert change.new is not None
+    words = _by(change.ratio)
+    return f"by {human(abs(change.new - change.old), 'bytes')}" if words == "by 0 %" else words
 
 
 def _interval(change: Change) -> str:

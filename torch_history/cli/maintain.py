@@ -15,7 +15,8 @@ from .suite import DEFAULT_LANE
 @click.command()
 @click.argument("releases", nargs=-1)
 @click.option("--keep", multiple=True, help="Keep the environments of this release. Repeatable.")
-def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
+@click.option("--lane", default="", help="Remove only those of this Python version [default: all].")
+def prune(releases: tuple[str, ...], keep: tuple[str, ...], lane: str) -> None:
     """Remove the environments of RELEASES (default: all).
 
     The command says how much disk space that freed. Results are kept.
@@ -27,7 +28,7 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
     kept = {suite.axis.find(name).tag for name in keep}
     asked = {release.tag for spec in releases for release in suite.axis.select(spec)}
     with alone(suite.env):
-        pruned = environments.prune(suite.env, lambda tag: tag not in kept and (not asked or tag in asked))
+        pruned = environments.prune(suite.env, lambda tag: tag not in kept and (not asked or tag in asked), lane)
     out = console()
     out.print(f"Removed {', '.join(pruned.names) or 'no environment'}; freed {pruned.freed / 2**30:.2f} GiB.")
     for sentence in pruned.elsewhere:

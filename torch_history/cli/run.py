@@ -276,6 +276,7 @@ def _sessions(
     from ..measuring.plan import Plan, neighbours
     from ..measuring.session import SESSIONS, Session
     from ..releases.environments import prune
+    from ..store.sources import own_versions
 
     ran = False
     questions = (own.question,) if own else asked.questions
@@ -286,7 +287,7 @@ def _sessions(
             releases=tuple(release.tag for release in group),
             environment=environment.name,
             questions="|".join(questions) or r"\w+",
-            sizes=asked.sizes or request.sizes or _default_sizes(request),
+            sizes=asked.sizes or request.sizes or _default_sizes(request, own),
             launches=asked.launches,
             budget=(ends - time.monotonic()) / (len(groups) - number) if ends else None,
             workload=own.digest if own else "",
@@ -302,13 +303,16 @@ def _sessions(
             session.measure(out)
         ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
         for old, new in plan.pairs:
-            found = said.find(Path(conf.results_dir), session.machine.machine, plan.environment, old, new, questions)
+            # What an own file was before it was mended is of no interest, not even where that is all that has a count.
+            versions = own_versions(own.question, own.text) if own else None
+            stored = Path(conf.results_dir), session.machine.machine, plan.environment
+            found = said.find(*stored, old, new, questions, versions=versions)
             out.print(f"\n[bold]{old} -> {new}[/bold]")
             click.echo(said.text(found, everything=own is not None))
             if request.device == "cpu" and (hint := explainable(found, asked)):
                 click.echo(hint)
         if asked.removes and group is not groups[-1]:
-            prune(environment.root, plan.releases[:-1].__contains__)
+            prune(environment.root, plan.releases[:-1].__contains__, asked.lane)
     return session, ran
 
 
@@ -361,7 +365,12 @@ def _calibrate(
     return not calibration.missed
 
 
-def _default_sizes(request: Request) -> tuple[str, ...]:
+def _default_sizes(request: Request, own: OwnWorkload | None) -> tuple[str, ...]:
+    """The sizes of the suite that fit the device; of an own file all that it names."""
+    from ..measuring.session import SCALES
+
+    if own:
+        return SCALES
     return ("paper",) if request.device == "cuda" else ("small",)
 
 

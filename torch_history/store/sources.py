@@ -45,6 +45,17 @@ def here() -> dict[str, str]:
     return versions(Path.cwd()) or versions(CHECKOUT)
 
 
+def own_versions(question: str, text: Path) -> dict[str, str]:
+    """Benchmark -> its version for a file of a user's own, measured as `question` by this program; `text` is what was read
+    of it. Raises OSError where that cannot be read."""
+    seed = ast.literal_eval(_assigned(CHECKOUT / "benchmarks" / "common.py")["SEED"])
+    of_source = {
+        source: _digest(seed, [text, CHECKOUT / "measure" / f"{source}.py"])
+        for source in {metric.source for metric in METRICS.values()}
+    }
+    return {f"{question}.Own.track_{name}": of_source[metric.source] for name, metric in METRICS.items()}
+
+
 def that_count(seen: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str], str]:
     """Environment and benchmark -> the version whose launches count, from (environment, benchmark, version, time) of what is
     stored: that of the sources here, else the one measured last, as for a workload that is kept elsewhere. A warning names
