@@ -55,7 +55,7 @@ def _place(found: Answer, place: Place) -> dict[str, object]:
 
 
 def markdown(found: Answer, failed: Sequence[Change] = ()) -> str:
-    """A table of what changed and a line for each other time. Counts that got neither better nor worse are in the summary."""
+    """A table of what changed and a line for each other time. Unchanged counts are in the summary alone."""
     old, new = found.ends
     lines = [f"### {escape(found.file)}: PyTorch {escape(old)} → {escape(new)}", ""]
     if found.rows:
