@@ -21,8 +21,9 @@ from contract.metrics import CALL_MARGIN
 from ..errors import UserError
 from ..store.launches import Launch, machines_in, read_environment, read_launches
 from ..store.machines import record_of
-from . import verdicts
+from . import answer, verdicts
 from .causes import Known, evidence, in_words, moved, why
+from .findings import Finding, of_changes
 from .replication import LANES, UNTESTED, Replication, Standing, replications
 from .steps import Kind, Net, Step
 from .verdicts import (
@@ -81,7 +82,7 @@ class Comparison:
     """Two releases on one machine in one environment: what was asked for, worst first, and the end of each sentence.
 
     `moved` are the facts of the two environments that differ; `one_sided` counts the series that only one release has;
-    `replicated` says of each changed time what the wheels of another lane say.
+    `replicated` says of each changed time what the wheels of another lane say; `device` and `threads` are the machine's.
     """
 
     machine: str
@@ -93,6 +94,8 @@ class Comparison:
     moved: dict[str, tuple[Any, Any]]
     one_sided: int
     replicated: Mapping[Series, Replication] = field(default_factory=dict)
+    device: str = "cpu"
+    threads: str = ""
 
     def sentence(self, change: Change) -> str:
         """The sentence of one of its changes, with what other wheels say of it and its cause."""
@@ -111,6 +114,21 @@ class Comparison:
     def looked_at(self) -> int:
         """How many times the error rate was shared between."""
         return sum(change.confidence is not None for change in self.changes)
+
+    @functools.cached_property
+    def findings(self) -> list[Finding]:
+        """What changed, grouped and ranked."""
+        return of_changes(self.changes, self.why)
+
+    @property
+    def sure(self) -> list[str]:
+        """What the times could have shown, with what the verdicts were made, and what other wheels say, in sentences."""
+        return _sure(self)
+
+    @property
+    def environments(self) -> list[str]:
+        """How the two environments differ, in a sentence; empty where nothing is known to."""
+        return [f"The environments differ: {in_words(self.moved)}."] if self.moved else []
 
 
 def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
@@ -163,7 +181,9 @@ def find(
             f"{had[1] or 'no question'}, but none in the same size and version."
         )
     others = OtherLanes(results_dir, machine, environment, tuple(wanted[0]), tuple(wanted[1]))
-    return replace(found, replicated=replications(found.changes, others.changes(old, new)))
+    threads = str(record_of(results_dir / machine).get("threads", ""))
+    replicated = replications(found.changes, others.changes(old, new))
+    return replace(found, replicated=replicated, device=device, threads=threads)
 
 
 @dataclass(frozen=True)
@@ -455,8 +475,16 @@ def summary(comparison: Comparison) -> list[str]:
     tally = Counter(change.verdict for change in comparison.changes)
     counted = [f"{tally[verdict]} {verdict.shown}" for verdict in Verdict if tally[verdict]]
     lines = [
-        f"{comparison.old} -> {comparison.new} on {comparison.machine}, {comparison.environment}: {', '.join(counted)}."
+        f"{comparison.old} -> {comparison.new} on {comparison.machine}, {comparison.environment}: {', '.join(counted)}.",
+        *comparison.sure,
     ]
+    if comparison.one_sided:
+        lines.append(f"{comparison.one_sided} series were measured on only one of the two releases.")
+    return [*lines, *comparison.environments]
+
+
+def _sure(comparison: Comparison) -> list[str]:
+    lines = []
     times = [
         change
         for change in comparison.changes
@@ -484,18 +512,17 @@ def summary(comparison: Comparison) -> list[str]:
     if tally_of.keys() - {Standing.NOT_TESTABLE}:
         said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
         lines.append(f"Of the changed times, held against the wheels of other lanes: {said}.")
-    if comparison.one_sided:
-        lines.append(f"{comparison.one_sided} series were measured on only one of the two releases.")
-    if comparison.moved:
-        lines.append(f"The environments differ: {in_words(comparison.moved)}.")
     return lines
 
 
-def text(comparison: Comparison, everything: bool, failed: Sequence[Change] = ()) -> str:
-    """A sentence per changed series, of all others too where `everything` is asked for, and the summary last."""
-    shown = comparison.changes if everything else comparison.changed
-    lines = [_of_case(changes, comparison) for changes in _by_case(shown)]
-    lines = lines or ["No change was detected."]
+def text(
+    comparison: Comparison, everything: bool, failed: Sequence[Change] = (), bold: Callable[[str], str] = str
+) -> str:
+    """The answer sheet and the findings, with `everything` a sentence per series and the summary last. `bold` sets off what
+    a reader looks for."""
+    if not everything:
+        return "\n".join([answer.text(comparison, bold), *_failure(failed)])
+    lines = [_of_case(changes, comparison) for changes in _by_case(comparison.changes)]
     return "\n".join([*lines, "", *summary(comparison), *_failure(failed)])
 
 
@@ -644,6 +671,8 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
         "moved": comparison.moved,
         "tally": Counter(change.verdict.words for change in comparison.changes),
         "failed": len(failed),
+        "answer": answer.as_data(comparison),
+        "findings": [finding.as_data() for finding in comparison.findings],
         "changes": changes,
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
