@@ -173,7 +173,8 @@ def find(
     facts = {tag: read_environment(results_dir, machine, tag, environment) for tag in (old, new)}
     beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
     device, known = _device(results_dir, machine), evidence(results_dir, machine)
-    found = compared(machine, environment, old, new, history(asked), facts, device, beside, known)
+    threads = str(record_of(results_dir / machine).get("threads", ""))
+    found = compared(machine, environment, old, new, history(asked), facts, device, beside, known, threads)
     if not found.changes:
         had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
         raise CannotCompare(
@@ -181,9 +182,7 @@ def find(
             f"{had[1] or 'no question'}, but none in the same size and version."
         )
     others = OtherLanes(results_dir, machine, environment, tuple(wanted[0]), tuple(wanted[1]))
-    threads = str(record_of(results_dir / machine).get("threads", ""))
-    replicated = replications(found.changes, others.changes(old, new))
-    return replace(found, replicated=replicated, device=device, threads=threads)
+    return replace(found, replicated=replications(found.changes, others.changes(old, new)))
 
 
 @dataclass(frozen=True)
@@ -231,6 +230,7 @@ def compared(
     device: str,
     beside: Iterable[Change] = (),
     known: Iterable[Known] = (),
+    threads: str = "",
 ) -> Comparison:
     """Two tags by what `verdicts.history` gives, with the facts of their environments; `beside` are exact changes that may
     be causes although they were not asked for, `known` is the evidence of the machine."""
@@ -246,6 +246,8 @@ def compared(
         why=why(causes, facts[old], facts[new], known),
         moved=moved(facts[old], facts[new], device),
         one_sided=len(every) - len(changes),
+        device=device,
+        threads=threads,
     )
 
 
