@@ -182,6 +182,28 @@ def test_what_is_not_there_is_refused_in_a_sentence_that_names_what_is(
     assert sentence in answer.stderr.replace("\n", " ")
 
 
+def test_release_of_another_lane_is_said_to_be_there_and_how_to_bridge_the_lanes(results: Path) -> None:
+    upgrade(results)
+    name = "selection.Selection.track_time"
+    for release in ("v1.8.1", OLD):
+        store(results, launch(release, name, Case(("'mask'", "'small'"), value=1.0), environment="release-py3.9"))
+    answer = command("1.8.1", "2.1.2")
+    assert answer.exit_code == 1
+    said = " ".join(answer.stderr.split())
+    assert "v1.8.1 was not measured in release-py3.11 on here, but in release-py3.9." in said
+    assert "`compare v1.8.1 v2.0.1 --lane release-py3.9` and `compare v2.0.1 v2.1.2 --lane release-py3.11`" in said
+    assert "Compare there: add `--lane release-py3.9`" in " ".join(command("1.8.1", "2.0.1").stderr.split())
+
+
+def test_environment_falls_back_to_the_only_machine(results: Path) -> None:
+    upgrade(results)
+    (results / "here").rename(results / "there")
+    store(results, *series("operators", [1], [2]), machine="there")
+    answer = CliRunner().invoke(cli.main, ["environment", "2.0.1", "2.1.2"])
+    assert answer.exit_code == 0
+    assert "1.26.4 -> 2.0.0" in answer.output
+
+
 def test_empty_results_are_refused_in_a_sentence(results: Path) -> None:
     answer = command("2.0.1", "2.1.2")
     assert answer.exit_code == 1

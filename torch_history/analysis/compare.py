@@ -258,10 +258,35 @@ def _refuse_unknown(
     stored = list(read_launches(results_dir, machine))
     _one_of([environment], {launch.environment for launch in stored}, "environment", f"on {machine}")
     stored = [launch for launch in stored if launch.environment == environment]
+    _refuse_other_lane(results_dir, machine, environment, tags)
     for tag in tags:
         _one_of([tag], {launch.release for launch in stored}, "result of", f"in {environment} on {machine}")
     theirs = {_question(launch) for launch in stored if launch.release in tags}
     _one_of(questions, theirs, "question", f"in {tags[0]} and {tags[1]}")
+
+
+def _refuse_other_lane(results_dir: Path, machine: str, environment: str, tags: tuple[str, str]) -> None:
+    """Raises CannotCompare where one tag was measured in other lanes alone: names them, and a release that lies in both, by
+    which each half of the way can be asked for."""
+    of: dict[str, set[str]] = defaultdict(set)
+    for launch in read_launches(results_dir, machine):
+        of[launch.environment].add(launch.release)
+    here = of.pop(environment)
+    for tag, other in (tags, tags[::-1]):
+        elsewhere = sorted(lane for lane, releases in of.items() if tag in releases)
+        if tag in here or not elsewhere:
+            continue
+        said = f"{tag} was not measured in {environment} on {machine}, but in {', '.join(elsewhere)}."
+        if other in of[elsewhere[0]]:
+            raise CannotCompare(f"{said} That lane has {other}, too. Compare there: add `--lane {elsewhere[0]}`.")
+        both = _in_order(here & of[elsewhere[0]])
+        if other not in here or not both:
+            raise CannotCompare(f"{said} No release connects it with {other}. Measure one in both lanes.")
+        bridge = both[-1]
+        raise CannotCompare(
+            f"{said} Times of two lanes are never compared. {bridge} is in both, so ask for each part: `compare {tag} "
+            f"{bridge} --lane {elsewhere[0]}` and `compare {bridge} {other} --lane {environment}`."
+        )
 
 
 def _one_of(names: Iterable[str], known: set[str], what: str, where: str) -> None:

@@ -186,10 +186,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Change:
-    """One series from one release to another. `old` and `new` are levels that differ by `ratio`, new / old, with its interval [low, high], which holds the truth with
-    `confidence`; `detectable` is the smallest ratio that these launches would have told from SAME; `spread` is the largest
-    coefficient of variation between launches of one release; `disturbed` counts the launches that were measured although the
-    machine was disturbed; `reason` stands where a number is missing."""
+    """One series from one release to another. `old` and `new` are levels that differ by `ratio`, which is new / old with its
+    interval [low, high], which holds the truth with `confidence`; `detectable` is the smallest ratio that these launches
+    would have told from SAME; `spread` is the largest coefficient of variation between launches of one release; `disturbed`
+    counts the launches that were measured although the machine was disturbed; `reason` stands where a number is missing."""
 
     series: Series
     verdict: Verdict
