@@ -974,5 +974,6 @@ def test_levels_of_a_comparison_agree_with_its_ratio() -> None:
         for turn, number in enumerate(of, 1)
     ]
     (change,) = verdicts.compare(launches, "v2.0.1", "v2.1.2")
-    assert change.old and change.new
+    assert change.old
+    assert change.new
     assert change.new / change.old == pytest.approx(change.ratio)

@@ -150,17 +150,22 @@ class Finding:
 
 def of_changes(changes: Iterable[Change], why: Mapping[Series, str]) -> list[Finding]:
     """The findings of a comparison, ranked: of all that changed, broke or runs again. `why` ends their sentences."""
-    return ranked(
-        group(
-            Row(*_numbers(change), reason=change.reason, because=why.get(change.series, ""))
-            for change in changes
-            if change.verdict.kind in ("worse", "better", "changed")
-        )
+    told = [change for change in changes if change.verdict.kind in ("worse", "better", "changed")]
+    return ranked(group(_row(change, why.get(change.series, "")) for change in told))
+
+
+def _row(change: Change, because: str) -> Row:
+    return Row(
+        change.series,
+        change.verdict,
+        change.old,
+        change.new,
+        change.ratio,
+        change.low,
+        change.high,
+        change.reason,
+        because,
     )
-
-
-def _numbers(change: Change) -> tuple[Any, ...]:
-    return change.series, change.verdict, change.old, change.new, change.ratio, change.low, change.high
 
 
 def group(rows: Iterable[Row]) -> list[Finding]:
