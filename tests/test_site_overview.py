@@ -736,6 +736,7 @@ def test_what_is_taken_along_is_what_the_command_prints(lab: Path, site: Path, p
         assert download.value.suggested_filename == f"torch-history-{old}-{new}-{LANE}.json"
         document = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
         printed = json.loads(compare(lab, data, old, new, "--json"))
+        del printed["answer"], printed["findings"]  # grouped in Python alone; the page has rows
         assert document.keys() == printed.keys()
         for key, value in printed.items():
             assert alike(document[key], value), key

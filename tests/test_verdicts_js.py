@@ -254,7 +254,9 @@ def test_random_lanes_have_the_same_verdicts_in_the_browser(
     for old, new in {*itertools.pairwise(tags), (tags[0], tags[-1]), (tags[-1], tags[0])}:
         said = page.evaluate(SAID, [old, new])
         found = compare.compared("here", ENVIRONMENT, old, new, stored, facts, lane.device, known=lane.evidence)
-        assert differences(json.loads(compare.as_json(found)), said["document"])[:4] == [], (old, new)
+        printed = json.loads(compare.as_json(found))
+        del printed["answer"], printed["findings"]  # grouped in Python alone; a page has rows
+        assert differences(printed, said["document"])[:4] == [], (old, new)
         assert said["summary"] == compare.summary(found)
         assert said["markdown"] == compare.markdown(found, everything=False)
         SEEN.update(change.verdict.words for change in found.changes)

@@ -186,10 +186,10 @@ class Series:
 
 @dataclass(frozen=True)
 class Change:
-    """One series from one release to another. `ratio` is new / old with its interval [low, high], which holds the truth with
-    `confidence`; `detectable` is the smallest ratio that these launches would have told from SAME; `spread` is the largest
-    coefficient of variation between launches of one release; `disturbed` counts the launches that were measured although the
-    machine was disturbed; `reason` stands where a number is missing."""
+    """One series from one release to another. `old` and `new` are levels that differ by `ratio`, which is new / old with its
+    interval [low, high], which holds the truth with `confidence`; `detectable` is the smallest ratio that these launches
+    would have told from SAME; `spread` is the largest coefficient of variation between launches of one release; `disturbed`
+    counts the launches that were measured although the machine was disturbed; `reason` stands where a number is missing."""
 
     series: Series
     verdict: Verdict
@@ -602,11 +602,12 @@ def _timed(
 ) -> Change:
     """The verdict on a time from the launches that compare the two releases."""
     olds, news = ([one.number for one in seen if one.release == release] for release in (old, new))
+    level_old, level_new = levels(olds, news, shift)
     found = Change(
         series,
         Verdict.CANT_TELL,
-        old=statistics.median(olds),
-        new=statistics.median(news),
+        old=level_old,
+        new=level_new,
         ratio=math.exp(shift),
         spread=max((_variation(side) for side in (olds, news) if len(side) > 1), default=None),
         launches=(len(olds), len(news)),
@@ -632,6 +633,13 @@ def _timed(
     )
 
 
+def levels(olds: Sequence[float], news: Sequence[float], shift: float) -> tuple[float, float]:
+    """The numbers of two releases that are `shift` apart in logarithms, in their unit. Their geometric middle is that of the
+    releases' medians. The medians themselves may point the other way: rounds differ by more than releases may."""
+    middle = math.sqrt(statistics.median(olds)) * math.sqrt(statistics.median(news))
+    return middle * math.exp(-shift / 2), middle * math.exp(shift / 2)
+
+
 def _mean_log(numbers: list[float]) -> float:
     return statistics.fmean(math.log(number) for number in numbers)
 
@@ -649,10 +657,10 @@ def judge(series: Series, before: _Pairs, after: _Pairs) -> Change:
         return _missing(series, before, after, olds, news)
     if not series.varies:
         return _exact(series, olds, news, counts)
-    old, new = statistics.median(olds), statistics.median(news)
-    ratio = math.exp(_mean_log(news) - _mean_log(olds))
+    shift = _mean_log(news) - _mean_log(olds)
+    old, new = levels(olds, news, shift)
     said = "no round has a number for both, and no chain of rounds with common releases connects them"
-    return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason=said)
+    return Change(series, Verdict.CANT_TELL, old, new, math.exp(shift), launches=counts, reason=said)
 
 
 def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[int, int]) -> Change:

@@ -14,7 +14,7 @@ import click
 from ..errors import UserError
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane
-from .output import console, listed, plain
+from .output import bold, console, listed, plain, show
 from .suite import DEFAULT_LANE
 
 PICTURE = (
@@ -117,10 +117,11 @@ def document(check: bool) -> None:
 
 @click.command()
 @click.argument("releases", nargs=-1, required=True)
-@click.option("--machine", help="A folder of results/ [default: this machine].")
+@click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
 @_in_lane
 def environment(releases: tuple[str, ...], machine: str | None, environment: str) -> None:
     """Show the environment of a release, or how two of them differ."""
+    from ..analysis.compare import choose_machine
     from ..measuring.machine import describe
     from ..store.launches import read_environment
 
@@ -129,7 +130,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     tags = [release.tag for spec in releases for release in suite.axis.select(spec)]
     if len(tags) > 2:
         raise UserError(f"{len(tags)} releases were named. Name one to show it, or two to compare them.")
-    machine = machine or describe()["machine"]
+    machine = choose_machine(suite.results, machine, describe()["machine"])
     found = [read_environment(suite.results, machine, tag, environment) for tag in tags]
     for tag, facts in zip(tags, found, strict=True):
         if not facts:
@@ -162,7 +163,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/verdicts.md lists the keys.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a table for a pull request or an issue.")
-@click.option("--all", "everything", is_flag=True, help="Also list series that did not change or are inconclusive.")
+@click.option("--all", "everything", is_flag=True, help="List every series in a sentence, also what did not change.")
 @click.option(
     "--fail-on",
     metavar="KIND:PER CENT,...",
@@ -200,8 +201,10 @@ def compare_stored(
     failed = said.failing(comparison, limits)
     if as_json:
         click.echo(said.as_json(comparison, failed))
+    elif as_markdown:
+        click.echo(said.markdown(comparison, everything, failed))
     else:
-        click.echo((said.markdown if as_markdown else said.text)(comparison, everything, failed))
+        show(said.text(comparison, everything, failed, bold))
     if failed:
         sys.exit(3)
 

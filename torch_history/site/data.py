@@ -402,7 +402,15 @@ def newest(lane: Lane) -> compare.Comparison | None:
         return None
     old, new = lane.releases[-2:]
     return compare.compared(
-        lane.name, lane.environment, old, new, lane.found, lane.facts, lane.device, known=lane.evidence
+        lane.name,
+        lane.environment,
+        old,
+        new,
+        lane.found,
+        lane.facts,
+        lane.device,
+        known=lane.evidence,
+        threads=str(lane.machine.get("threads", "")),
     )
 
 

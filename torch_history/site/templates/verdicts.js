@@ -315,8 +315,9 @@
     const timed = (at, series, {sides}, shift, evidence, errorRate) => {
         const [olds, news] = sides.map((positions) => positions.map((i) => series.numbers[i]));
         const spreads = [olds, news].filter((side) => side.length > 1).map(variation);
+        const [old, now] = levels(olds, news, shift);
         const found = change(at, "CAN'T TELL", {
-            old: median(olds), new: median(news), ratio: Math.exp(shift), launches: [olds.length, news.length],
+            old, new: now, ratio: Math.exp(shift), launches: [olds.length, news.length],
             spread: spreads.length ? Math.max(...spreads) : null,
             disturbed: series.disturbed.filter((i) => sides.flat().includes(i)).length,
         });
@@ -335,6 +336,12 @@
                 detectable: detectable(evidence, ofLook)};
     };
 
+    /* Numbers that are `shift` apart in logarithms, around the geometric middle of the two medians. */
+    const levels = (olds, news, shift) => {
+        const middle = Math.sqrt(median(olds)) * Math.sqrt(median(news));
+        return [middle * Math.exp(-shift / 2), middle * Math.exp(shift / 2)];
+    };
+
     const variation = (values) => {
         const middle = mean(values);
         return Math.sqrt(sum(values.map((value) => (value - middle) ** 2)) / (values.length - 1)) / middle;
@@ -349,10 +356,10 @@
         if (!varies(series)) {
             return exact(at, series, olds, news);
         }
-        const [old, now] = [median(olds), median(news)];
-        const ratio = Math.exp(mean(news.map(Math.log)) - mean(olds.map(Math.log)));
+        const shift = mean(news.map(Math.log)) - mean(olds.map(Math.log));
+        const [old, now] = levels(olds, news, shift);
         return change(at, "CAN'T TELL", {
-            old, new: now, ratio, launches: [olds.length, news.length],
+            old, new: now, ratio: Math.exp(shift), launches: [olds.length, news.length],
             reason: "no round has a number for both, and no chain of rounds with common releases connects them",
         });
     };
