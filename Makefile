@@ -97,7 +97,7 @@ document: .venv/ready
 
 # make lock   pins the tool's own environment anew
 lock: .venv/ready
-	$(UV) pip compile --quiet pyproject.toml --group dev --generate-hashes --python-version 3.11 --no-header --upgrade --output-file requirements.lock
+	$(UV) pip compile --quiet pyproject.toml --group dev --extra fleet --generate-hashes --python-version 3.11 --no-header --upgrade --output-file requirements.lock
 
 # make clean   removes the tool's environment, the releases' environments and the site
 clean:
