@@ -140,7 +140,7 @@ def _collect_asvs(source: Path, target: Path) -> None:
             merged = _merged(read_object(path), merged)
         except ValueError as error:
             warn(f"{path} was damaged: {error}. It is kept as {set_aside(path)}, and a new one was started.")
-    write_atomically(path, json.dumps(merged, separators=(",", ":"), sort_keys=True))
+    write_atomically(path, json.dumps(merged, separators=(",", ":")))
 
 
 def _merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:

@@ -123,7 +123,7 @@ class Scheduler(Protocol):
         """Ends jobs. Raises Unreachable."""
 
 
-def scheduler(name: str, resources: Resources) -> Scheduler:
+def scheduler(name: str, resources: Resources, work: type[Work] = Work) -> Scheduler:
     """By the name that submitit has for the executor. Raises UserError where it cannot be used here."""
     try:
         import submitit  # noqa: F401
@@ -137,8 +137,8 @@ def scheduler(name: str, resources: Resources) -> Scheduler:
                 "There is no sbatch on this machine, so it cannot submit to Slurm. Run this on a login node of the cluster, "
                 "or use --executor local, which runs the jobs here."
             )
-        return Slurm(resources)
-    return Here(name, resources)
+        return Slurm(resources, work)
+    return Here(name, resources, work)
 
 
 class Slurm:
@@ -147,8 +147,8 @@ class Slurm:
 
     queues = True
 
-    def __init__(self, resources: Resources) -> None:
-        self._resources = resources
+    def __init__(self, resources: Resources, work: type[Work]) -> None:
+        self._resources, self._work = resources, work
 
     def submit(self, fleet: Path, submission: int, numbers: Sequence[int]) -> list[str]:
         import submitit
@@ -162,7 +162,7 @@ class Slurm:
             **self._resources.of_sbatch(),
         )
         try:
-            return [job.job_id for job in executor.submit_array([Work(str(fleet), number) for number in numbers])]
+            return [job.job_id for job in executor.submit_array([self._work(str(fleet), number) for number in numbers])]
         except (FailedJobError, FailedSubmissionError, subprocess.CalledProcessError) as error:
             words = str(getattr(error, "stderr", "") or error).strip()
             if _transient(words):
@@ -230,8 +230,8 @@ class Here:
 
     queues = False
 
-    def __init__(self, name: str, resources: Resources) -> None:
-        self._name, self._resources = name, resources
+    def __init__(self, name: str, resources: Resources, work: type[Work]) -> None:
+        self._name, self._resources, self._work = name, resources, work
         self._running: dict[str, Any] = {}
 
     def submit(self, fleet: Path, submission: int, numbers: Sequence[int]) -> list[str]:
@@ -241,8 +241,7 @@ class Here:
         executor.update_parameters(timeout_min=self._resources.minutes)
         ids = []
         for place, number in enumerate(numbers):
-            work = Work(str(fleet), number)
-            job = executor.submit(work)
+            job = executor.submit(self._work(str(fleet), number))
             if self._name == "debug":
                 job.exception()  # runs it; what goes wrong is kept in the job's folder, as it would be anywhere
                 continue

@@ -60,13 +60,17 @@ class Work:
             return "Nothing is left to do."
         attempt = job.begin({**place(), "began_at": time.time()})
         try:
-            measure(order, order.jobs[self.number], attempt)
+            self.measure(order, order.jobs[self.number], attempt)
         except Exception as error:
             words = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             attempt.fail(words or type(error).__name__)
             raise
         counts = job.finish(attempt)
         return "Done." if counts else "Another attempt was done first, so this one does not count."
+
+    def measure(self, order: Order, releases: tuple[str, ...], attempt: Attempt) -> None:
+        """Runs the session of `releases` into the folder of `attempt`. Raises UserError where that cannot be done."""
+        measure(order, releases, attempt)
 
     def checkpoint(self) -> Any:
         """What submitit runs when the job is requeued: the same again."""
