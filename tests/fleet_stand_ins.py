@@ -16,12 +16,19 @@ from torch_history.fleet.attempts import Attempt
 from torch_history.fleet.order import Order
 from torch_history.fleet.scheduler import Seen, Unreachable
 from torch_history.fleet.work import Work, place
+from torch_history.store.files import append_lines
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
 
 MACHINE = "a-node"
 CASES = "TORCH_HISTORY_TEST_CASES"
 PAUSE = "TORCH_HISTORY_TEST_PAUSE"
 """How many cases a played session has on each release, and the seconds that one takes."""
+
+LEDGER = "ledger"
+"""File of a fleet in which every launch is written down when it is on disk, whichever attempt it is of."""
+
+FULL = "full"
+"""File of a fleet that stands for a full disk while it is there."""
 
 
 class PlayedWork(Work):
@@ -40,8 +47,11 @@ class PlayedWork(Work):
             for number in range(cases):
                 if (release, (str(number),)) not in done:
                     time.sleep(pause)
-                    path = folder / f"{release}-release-py{order.lane}.jsonl"
-                    append_launches(path, [played(release, number, order.lane)])
+                    if (Path(self.fleet) / FULL).exists():
+                        raise UserError("The disk of this node is full.")
+                    launch = played(release, number, order.lane, attempt=attempt.number)
+                    append_launches(folder / f"{release}-release-py{order.lane}.jsonl", [launch])
+                    append_lines(Path(self.fleet) / LEDGER, [launch.to_json()])
 
 
 class FailingWork(Work):
@@ -51,10 +61,10 @@ class FailingWork(Work):
         raise UserError(f"The disk of this node is full, so {releases[0]} cannot be installed.")
 
 
-def played(release: str, number: int, lane: str = "3.11") -> Launch:
+def played(release: str, number: int, lane: str = "3.11", attempt: int = 0) -> Launch:
     """A launch of one case, whose name no other launch has."""
     cases = (Case((str(number),), value=float(number)),)
-    facts = {"node": place()}
+    facts = {"node": place(), "attempt": attempt, "at": time.time()}
     benchmark = "batching.Batching.track_operators"
     moment = "2026-11-23T10:00:00+00:00"
     return Launch("s", 1, secrets.token_hex(8), release, f"release-py{lane}", benchmark, "v", moment, 1.0, facts, cases)

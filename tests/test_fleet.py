@@ -7,7 +7,6 @@ import json
 import pickle
 import random
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,7 +48,7 @@ def fleet(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def queue() -> Iterator[PlayedScheduler]:
+def queue() -> PlayedScheduler:
     return PlayedScheduler()
 
 
@@ -188,7 +187,7 @@ def test_what_slurm_holds_is_released_and_what_a_user_holds_is_not(fleet: Path, 
     head.start()
     queue.turn("1_0", "PENDING", "launch failed requeued held")
     queue.turn("1_1", "PENDING", "JobHeldUser")
-    queue.turn("1_2", "SPECIAL_EXIT", "job requeued in held state")
+    queue.turn("1_2", "PENDING", "JobHoldMaxRequeue")
     standings = head._look()
     assert queue.released == ["1_0", "1_2"]
     assert [standing.state for standing in standings] == ["queued"] * 3

@@ -46,6 +46,7 @@ SlurmdTimeout=20
 KillWait=5
 InactiveLimit=0
 MinJobAge=300
+Prolog={folder}/prolog
 JobRequeue=1
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=2,requeue_delay=1
@@ -89,6 +90,9 @@ class Cluster:
             names=",".join(self.names),
         )
         self.conf.write_text(text)
+        prolog = folder / "prolog"
+        prolog.write_text(f'#!/bin/sh\n[ ! -e "{folder}/broken-$SLURMD_NODENAME" ]\n')
+        prolog.chmod(0o755)
         (folder / "state").mkdir()
         for name in self.names:
             (folder / name).mkdir()
@@ -103,11 +107,20 @@ class Cluster:
         command = ["slurmctld", "-D"] if name == "slurmctld" else ["slurmd", "-D", "-N", name]
         self._run(name, command)
 
+    def runs(self, name: str) -> bool:
+        """Whether a node, or the controller, was started and not killed since."""
+        return name in self._running
+
     def kill(self, name: str) -> None:
         """Ends the slurmd of a node, or the controller, by SIGKILL. What jobs run lives on."""
         process = self._running.pop(name)
         process.kill()
         process.wait()
+
+    def break_node(self, name: str, broken: bool) -> None:
+        """From now on no job starts on a node: its prolog fails, Slurm drains it and holds the job. Or they do again."""
+        mark = self._folder / f"broken-{name}"
+        mark.touch() if broken else mark.unlink(missing_ok=True)
 
     def ask(self, *command: str) -> str:
         """What one of Slurm's commands prints. Raises CalledProcessError."""

@@ -36,8 +36,8 @@ OVER = (
 OWN_FAULT = ("FAILED", "OUT_OF_MEMORY", "TIMEOUT", "DEADLINE")
 """Those of them that a job brings upon itself, rather than a node, an administrator or a job of more weight."""
 
-HELD = ("launch failed requeued held", "launch_failed_requeued_held", "job requeued in held state", "JobHoldMaxRequeue")
-"""Reasons for which Slurm keeps a job that it requeued from starting again until somebody releases it."""
+HELD = ("launch failed requeued held", "launch_failed_requeued_held", "JobHoldMaxRequeue")
+"""Reasons for which Slurm itself keeps a job that it requeued from starting again until somebody releases it."""
 
 SIGNAL_SECONDS = 60
 """Before a time limit Slurm sends the job a signal so many seconds ahead, on which submitit requeues it."""
