@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
@@ -109,6 +110,20 @@ def collect(name: str | None) -> None:
     from . import fleets
 
     fleets.collect(name)
+
+
+@fleet.command()
+@click.option("--releases", "count", default=1000, show_default=True, help="Releases in the history.")
+@click.option("--lanes", default=2, show_default=True, help="Lanes, each measured on every GPU model.")
+@click.option("--models", default=4, show_default=True, help="GPU models, with as many nodes each.")
+@click.option("--machine", help="Take the durations stored for this machine. [default: this one]")
+@click.option("--seed", default=1, show_default=True, help="Of what is drawn.")
+@click.option("--write", is_flag=True, help="Write the table into docs/fleet.md.")
+def simulate(**asked: Any) -> None:
+    """Forecast a history of 1,000 releases on 64 to 1,024 nodes that fail and are taken away, planned by the same code."""
+    from . import fleets
+
+    fleets.simulate(**asked)
 
 
 COMMANDS = (fleet,)

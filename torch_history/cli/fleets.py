@@ -13,10 +13,10 @@ from rich.table import Table
 from contract.request import Request
 
 from ..errors import UserError
-from ..fleet import collecting
+from ..fleet import collecting, simulation
 from ..fleet.head import Head, Standing, numbered, only_head, sentence
 from ..fleet.order import FLEETS, ORDER, Order
-from ..fleet.planning import Job, Work, jobs, makespan, rates
+from ..fleet.planning import Job, Rates, Work, jobs, makespan, rates
 from ..fleet.scheduler import Resources, Scheduler, scheduler
 from ..measuring.machine import describe
 from ..measuring.plan import chosen
@@ -96,6 +96,35 @@ def collect(name: str | None) -> None:
     """Merges a fleet's results. Raises UserError where another process does so at the same time."""
     found, out = suites.load(), console()
     _collect(found, _head(found, name, out.print), out.print)
+
+
+PAGE, BEGIN, END = (
+    Path("docs/fleet.md"),
+    "<!-- simulation: by `torch-history fleet simulate --write` -->",
+    "<!-- end of simulation -->",
+)
+
+
+def simulate(count: int, lanes: int, models: int, machine: str | None, seed: int, write: bool) -> None:
+    """Prints the table of a simulation, or writes it into the page. Raises UserError where the page has no place for it."""
+    found = suites.load()
+    named = machine or _machine_with_durations(found)
+    known = rates(read_launches(found.results, named)) if named else Rates({}, {})
+    work = Work(_all_questions(found.root), "", launches=5)
+    releases = [f"v{number}" for number in range(count)]
+    ran = [
+        simulation.simulate(releases, lanes, work, known, simulation.Cluster(nodes, models), seed)
+        for nodes in (64, 128, 256, 512, 1024)
+    ]
+    text = simulation.table(ran)
+    if not write:
+        click.echo(text)
+        return
+    before, begin, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UserError(f"{PAGE} has no place for the table: put it between the lines {BEGIN} and {END}.")
+    write_atomically(PAGE, f"{before}{begin}\n{text}\n{end}{after}")
 
 
 # --- the work

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .head import POLL_SECONDS
-from .planning import INSTALL_SECONDS, START_SECONDS, Job, Rates, Work, jobs, makespan
+from .planning import INSTALL_SECONDS, START_SECONDS, Rates, Work, jobs, makespan
 
 HOUR = 3600.0
 WRITTEN_SECONDS = 10.0
@@ -20,9 +20,9 @@ WRITTEN_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Cluster:
-    """`nodes` in all, `models` of GPUs with as many nodes each, and what is drawn: a node fails after an exponential time with
-    the mean `failure` and is back after `repair`; a job is preempted after an exponential time with the mean `preemption` and
-    waits for `wait`. All in seconds."""
+    """`nodes` in all, `models` of GPUs with as many nodes each, and what is drawn: a node fails after an exponential time
+    with the mean `failure` and is back after `repair`; a job is preempted after an exponential time with the mean
+    `preemption` and waits for `wait`. All in seconds."""
 
     nodes: int
     models: int = 4
@@ -34,8 +34,8 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Simulated:
-    """What came out: `jobs` in all, `planned` seconds without interruptions, the `makespan` with them, `interruptions`, seconds
-    of `lost` work on nodes, the seconds that nodes were at `work` in all, and scheduler `calls` a minute."""
+    """What came out: `jobs` in all, `planned` seconds without interruptions, the `makespan` with them, `interruptions`,
+    seconds of `lost` work on nodes, the seconds that nodes were at `work` in all, and scheduler `calls` a minute."""
 
     nodes: int
     jobs: int
@@ -120,10 +120,13 @@ def table(found: Sequence[Simulated]) -> str:
         f"{one.lost / HOUR:.1f} ({one.lost / one.work:.2%}) | {one.calls:.0f} |"
         for one in found
     ]
-    head = "| nodes | jobs | hours as planned | hours with interruptions | interruptions | node hours lost | scheduler calls a minute |"
-    return "\n".join([head, "|---:|---:|---:|---:|---:|---:|---:|", *rows])
-
-
-def all_of(forecast: Sequence[Job]) -> float:
-    """Seconds of one node for all jobs."""
-    return sum(job.seconds for job in forecast)
+    titles = (
+        "nodes",
+        "jobs",
+        "hours as planned",
+        "hours with interruptions",
+        "interruptions",
+        "node hours lost",
+        "calls a minute",
+    )
+    return "\n".join([f"| {' | '.join(titles)} |", f"|{'---:|' * len(titles)}", *rows])
