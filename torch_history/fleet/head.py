@@ -75,7 +75,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
             ) from error
         except OSError as error:
             raise UserError(
-                f"{path} cannot be locked ({error.strerror}), so two heads could not be told apart. Mount its file system "
+                f"{path} cannot be locked ({error.strerror}), so a second head could not be refused. Mount its file system "
                 "with locks (flock on Lustre), or put the fleet on one that has them with --folder."
             ) from error
         stream.truncate(0)
