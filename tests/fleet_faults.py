@@ -130,7 +130,14 @@ class Trial:
         if not self.cluster.runs("slurmctld"):
             return ""
         self.cluster.kill("slurmctld")
-        self._after(lambda: self.cluster.start("slurmctld"))
+
+        def again() -> None:
+            # A controller that was killed may start what still runs again, and drain the nodes that refuse.
+            self.cluster.start("slurmctld")
+            for name in self.cluster.names:
+                self._after(lambda name=name: self._resume(name))  # type: ignore[misc]
+
+        self._after(again)
         return "controller killed and restarted"
 
     def _drain(self) -> str:
