@@ -345,17 +345,17 @@ def test_command_says_beforehand_what_it_takes_and_then_what_it_found(played: La
     assert "Release 3" not in found.stdout
 
 
-@pytest.mark.parametrize(("limit", "code"), [("slower:5%", 2), ("slower:50%", 0), ("broke", 0)])
-def test_fail_on_gives_exit_code_2(played: Laboratory, tmp_path: Path, limit: str, code: int) -> None:
+@pytest.mark.parametrize(("limit", "code"), [("slower:5%", 3), ("slower:50%", 0), ("broke", 0)])
+def test_fail_on_gives_exit_code_3(played: Laboratory, tmp_path: Path, limit: str, code: int) -> None:
     found = command(tmp_path, "--fail-on", limit)
     assert found.exit_code == code
-    assert ("Failed by --fail-on: mine time, f." in found.stdout) == (code == 2)
+    assert ("Failed by --fail-on: mine time, f." in found.stdout) == (code == 3)
 
 
 def test_json_is_that_of_compare_with_the_places_of_each_change(played: Laboratory, tmp_path: Path) -> None:
     found = command(tmp_path, "--json", "--fail-on", "slower:5%")
     document = json.loads(found.stdout)
-    assert found.exit_code == 2
+    assert found.exit_code == 3
     assert (document["old"], document["new"], document["failed"]) == ("v2.0.1", "v2.15.0", 1)
     assert document["upgrade"]["releases"] == list(TAGS)
     assert document["upgrade"]["finished"] is True
@@ -456,4 +456,4 @@ def test_environment_without_torch_is_refused_with_its_last_words(tmp_path: Path
 
 def test_help_says_the_exit_codes() -> None:
     words = CliRunner().invoke(main, ["upgrade", "--help"]).stdout
-    assert "Exit codes: 0 success, 1 refused, 2 a function failed --fail-on" in " ".join(words.split())
+    assert "Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed --fail-on" in " ".join(words.split())

@@ -25,7 +25,7 @@ from ..store.files import read_object, write_atomically
 from ..store.launches import machines_in, read_launches
 from ..store.sources import versions
 from . import suite as suites
-from .measure import seconds_of
+from .options import seconds_of
 from .output import console, plain
 
 ASKED = "asked.json"

@@ -265,7 +265,7 @@ def _holds(file: Path, text: str) -> bool:
 @click.argument("new")
 @click.option("--json", "as_json", is_flag=True, help="Print everything that is known of both, as JSON.")
 def facts(old: str, new: str, as_json: bool) -> None:
-    """Show how the wheels differ: size, GPU architectures, packages.
+    """Show how the wheels of two releases differ.
 
     It is what the wheels say; nothing is downloaded or installed for it. docs/generated/facts.md has all releases.
     """

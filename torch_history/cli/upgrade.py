@@ -9,13 +9,13 @@ import click
 
 from .suite import DEFAULT_LANE
 
-FAILED = 2
+FAILED = 3
 """Exit code where a function is what --fail-on names."""
 
 NOTHING_RAN = 4
 
 
-@click.command(epilog="Exit codes: 0 success, 1 refused, 2 a function failed --fail-on, or wrong usage, 4 nothing ran.")
+@click.command(epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed --fail-on, 4 nothing ran.")
 @click.argument("workload", type=click.Path(path_type=Path))
 @click.option("--from", "old", required=True, help="The release in use, or `installed` for that of your environment.")
 @click.option("--to", "new", help="The release to move to [default: the newest].")
@@ -45,10 +45,10 @@ def upgrade(
     form: str | None,
     html: Path | None,
 ) -> None:
-    """Say what moving from one release to another changes in WORKLOAD, a file of your own, and since which release.
+    """Say what an upgrade changes in WORKLOAD, and since when.
 
-    Both ends are measured first. Where something changed, the releases between are halved until the one is found that
-    changed it, each function by itself. See docs/own-workload.md.
+    WORKLOAD is a file of your own. Both ends are measured first. Where something changed, the releases between are halved
+    until the one is found that changed it, each function by itself. See docs/own-workload.md.
 
     Press Ctrl+C to interrupt, which prints what is known. The same command continues where it stopped.
     """

@@ -114,7 +114,7 @@ def update(path: Path, axis: Axis, address: str, say: Callable[[str], None]) -> 
             except (requests.RequestException, zipfile.BadZipFile, KeyError, NoSuchProjectError) as error:
                 raise CannotRead(
                     f"The wheels of {release.tag} cannot be read ({type(error).__name__}). What was read is stored, and the "
-                    "same command goes on from there."
+                    "same command continues from there."
                 ) from error
             ordered = {each.tag: to_builtins(known[each.tag]) for each in axis.releases if each.tag in known}
             write_atomically(path, json.dumps(ordered, indent=1) + "\n")
