@@ -456,4 +456,4 @@ def test_environment_without_torch_is_refused_with_its_last_words(tmp_path: Path
 
 def test_help_says_the_exit_codes() -> None:
     words = CliRunner().invoke(main, ["upgrade", "--help"]).stdout
-    assert "Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed --fail-on" in " ".join(words.split())
+    assert "Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed a limit" in " ".join(words.split())

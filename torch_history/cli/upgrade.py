@@ -15,7 +15,7 @@ FAILED = 3
 NOTHING_RAN = 4
 
 
-@click.command(epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed --fail-on, 4 nothing ran.")
+@click.command(epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed a limit, 4 nothing ran.")
 @click.argument("workload", type=click.Path(path_type=Path))
 @click.option("--from", "old", required=True, help="The release in use, or `installed` for that of your environment.")
 @click.option("--to", "new", help="The release to move to [default: the newest].")
