@@ -204,6 +204,80 @@ def _without_preload() -> dict:
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
+TAKES_MEMORY = re.compile(r"aten::(new_)?(empty|resize)\w*$")
+"""Operators that take memory for another one, whose memory it is."""
+
+NOBODY = "what lived before the call"
+
+
+def by_allocation(call: Callable[[], object]) -> dict:
+    """What one call dispatches and allocates, as profile.py counts it, and `rows`: operator -> its share of each of these
+    four numbers. Its share of `peak_memory` and `retained` are bytes that it took and that live then.
+
+    The profiler tells a freed block's size and not its operator: the youngest block of that size is taken to be it.
+    """
+    rows: dict = {}
+    counted = {"peak_memory": 0, "retained": 0, "allocations": 0, "operators": 0}
+    stack: list = []
+    holders: dict = {}  # size -> operators that took a block of it, the youngest last
+    live: dict = {}
+    at_peak: dict = {}
+    level = peak = 0
+    for kind, name, size in _in_order(call):
+        if kind == "push":
+            stack.append(name)
+            if "::" in name:
+                _add(rows, counted, name, "operators", 1)
+        elif kind == "pop":
+            del stack[-1:]
+        elif kind == "memory_alloc":
+            if size > 0:
+                holder = next((each for each in reversed(stack) if not TAKES_MEMORY.match(each)), "outside operators")
+                holders.setdefault(size, []).append(holder)
+                _add(rows, counted, holder, "allocations", 1)
+            else:
+                holder = holders[-size].pop() if holders.get(-size) else NOBODY
+            live[holder] = live.get(holder, 0) + size
+            level += size
+            if level > peak:
+                peak, at_peak = level, dict(live)
+    for metric, held in (("peak_memory", at_peak), ("retained", live)):
+        for name, size in held.items():
+            _add(rows, counted, name, metric, size)
+    return {**counted, "rows": rows}
+
+
+def _add(rows: dict, counted: dict, name: str, metric: str, number: int) -> None:
+    row = rows.setdefault(name, {})
+    row[metric] = row.get(metric, 0) + number
+    counted[metric] += number
+
+
+def _in_order(call: Callable[[], object]) -> list:
+    """(kind, name, bytes) of each of the older profiler's records, the only ones whose order is exact in every release."""
+    config = _memory_config()
+    torch.autograd._enable_profiler_legacy(config)
+    try:
+        result = call()
+    finally:
+        records = [record for thread in torch.autograd._disable_profiler_legacy() for record in thread]
+    del result
+    found = []
+    for record in records:
+        kind = record.kind()
+        size = record.cpu_memory_usage() if kind == "memory_alloc" else 0
+        found.append((kind, re.sub(r"_\d{9,}$", "", record.name()) if kind == "push" else "", size))
+    return found
+
+
+def _memory_config() -> Any:
+    try:
+        from torch.autograd.profiler_legacy import profile  # here, because torch 1.8 and 1.9 have none
+    except ImportError:
+        from torch.autograd.profiler import profile
+    return profile(profile_memory=True).config()
+
+
 def _collector_off() -> None:
     gc.disable()
 

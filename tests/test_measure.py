@@ -726,3 +726,20 @@ def test_loop_in_python_is_found_although_the_profiler_of_functions_makes_it_slo
     found = explain.by_function(lambda: (names["spin"](), sum(range(3000))), 0.02, 0.4)["samples"]
     assert found["torch/spin.py spin"] > 0.5 * sum(found.values())
     assert sum(found.values()) > 2e-5
+
+
+def test_operators_hold_what_profile_counts() -> None:
+    """x * 2 and its exp live at the peak, 4,000 bytes each; the sum is 4 bytes. Each operator holds what it took."""
+    x = torch.rand(1000)
+
+    def call() -> torch.Tensor:
+        return (x * 2.0).exp().sum()
+
+    call()
+    found, wanted = explain.by_allocation(call), profile.profile(call, "cpu")
+    for metric in ("peak_memory", "retained", "allocations", "operators"):
+        assert found[metric] == getattr(wanted, metric)
+        assert sum(row.get(metric, 0) for row in found["rows"].values()) == found[metric]
+    assert found["rows"]["aten::mul"]["peak_memory"] >= 4000
+    assert found["rows"]["aten::exp"]["peak_memory"] == 4000
+    assert found["rows"]["aten::sum"]["retained"] == 4

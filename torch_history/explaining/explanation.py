@@ -55,7 +55,7 @@ class CannotExplain(UserError):
 class Found:
     """All that was found of one series: as `Evidence` in store/causes.py, before it has a name."""
 
-    clock: Literal["wall", "cpu"] = "wall"
+    clock: Literal["wall", "cpu", "none"] = "wall"
     base: Group = field(default_factory=lambda: Group([], []))
     ratio: Ratio = field(default_factory=lambda: Ratio(1.0, 0.0, 0.0))
     verdict: Kind = "NOT THERE"
@@ -326,7 +326,7 @@ class Explanation:
         for kept, side in zip(self._times[name], answers, strict=True):
             kept.append({clock: min(answer[clock] for answer in side) for clock in ("wall", "cpu")})
 
-    def _group(self, name: str, clock: Literal["wall", "cpu"]) -> Group:
+    def _group(self, name: str, clock: str) -> Group:
         old, new = self._times[name]
         return Group([one[clock] for one in old], [one[clock] for one in new])
 

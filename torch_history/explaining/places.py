@@ -178,7 +178,7 @@ def table(kind: Any, old: Sequence[Profile], new: Sequence[Profile], base: Group
     rest = [{LEFT: _sum_of(profile, [name for name, _, _ in left])} for profile in old]
     rest_new = [{LEFT: _sum_of(profile, [name for name, _, _ in left])} for profile in new]
     rows = [*shown, _row(kind, LEFT, rest, rest_new, levels)]
-    return [_judged(row, rows, difference) for row in rows]
+    return [judged(row, rows, difference) for row in rows]
 
 
 def _sum_of(profile: Profile, names: Sequence[str]) -> tuple[float, float]:
@@ -217,7 +217,7 @@ def _half(sides: Sequence[Sequence[float]]) -> float:
     return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt(sum(errors))
 
 
-def _judged(row: Place, rows: Sequence[Place], difference: float) -> Place:
+def judged(row: Place, rows: Sequence[Place], difference: float) -> Place:
     """The row with its verdict: CAUSE, PART, CLEARED where it surely holds next to nothing, else UNKNOWN."""
     if not difference:
         return row

@@ -42,6 +42,7 @@ def of_all(
     places: Sequence[Place],
     own: str = "",
     code: Sequence[Code] = (),
+    went: str = "the time went to",
 ) -> tuple[Kind, str]:
     """The verdict and its clause: `because ...`, or where the time went all the same.
 
@@ -58,7 +59,7 @@ def of_all(
         ]
         if clauses:
             return kind, f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
-    return "UNKNOWN", f"cause unknown; {_went(places)}"
+    return "UNKNOWN", f"cause unknown; {_went(places, went)}"
 
 
 def _is_the_same(place: Place, own: str) -> bool:
@@ -101,16 +102,14 @@ def _of_code(place: Place, code: Sequence[Code]) -> str:
     return f", with the same instructions{' at another address' if of.old_loops != of.new_loops else ''}"
 
 
-def _went(places: Sequence[Place]) -> str:
-    """Where the time went although no place is its cause."""
+def _went(places: Sequence[Place], went: str) -> str:
+    """Where the difference is although no place is its cause."""
     for kind in ("operator", "symbol", "function", "library"):
         rows = [place for place in places if place.kind == kind]
         total = sum(row.new - row.old for row in rows)
         rows = [row for row in rows[:-1] if total and (row.new - row.old) / total >= 0.1][:3]
         if rows:
-            return "the time went to " + ", ".join(
-                f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows
-            )
+            return f"{went} " + ", ".join(f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows)
     return "no place holds a tenth of the difference"
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 
 from .files import read_object, warn, write_atomically
-from .launches import LEAST, MOST
 
 FOLDER = "causes"
 """In a machine's folder."""
@@ -27,18 +26,17 @@ LARGEST = 2**18
 
 Words = Annotated[str, Meta(max_length=500)]
 Name = Annotated[str, Meta(max_length=150)]
-Seconds = Annotated[float, Meta(ge=LEAST, le=MOST)]
 Count = Annotated[int, Meta(ge=0, le=2**31)]
-Number = Annotated[float, Meta(ge=-1e9, le=1e9)]
-Numbers = Annotated[tuple[Seconds, ...], Meta(max_length=100)]
+Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
+Numbers = Annotated[tuple[Number, ...], Meta(max_length=100)]
 
 Kind = Literal["CAUSE", "PART", "CLEARED", "UNKNOWN", "NOT THERE"]
 
 
 class Pulled(Struct, frozen=True):
-    """A lever that was pulled on both releases: seconds a call by launch, and the share of the difference that it removes,
-    with its interval. `verdict` is CAUSE, PART, CLEARED, or UNKNOWN where chance cannot be ruled out; `refused` says why it
-    was not tried."""
+    """A lever that was pulled on both releases: what a call takes by launch, and the share of the difference that it
+    removes, with its interval. `verdict` is CAUSE, PART, CLEARED, or UNKNOWN where chance cannot be ruled out; `refused`
+    says why it was not tried."""
 
     name: Name
     words: Words
@@ -53,8 +51,8 @@ class Pulled(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where time went: seconds a call in an operator, a Python function, a symbol of a library, or a library. The interval
-    is of the difference new - old in seconds. `calls` are calls a call, where they are counted."""
+    """Where a series' number went: seconds, bytes or counts a call in an operator, a Python function, a symbol of a library,
+    or a library. The interval is of the difference new - old. `calls` are calls a call, where they are counted."""
 
     kind: Literal["operator", "function", "symbol", "library"]
     name: Name
@@ -91,7 +89,8 @@ class Code(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """What `torch-history explain` found of one series between two releases."""
+    """What `torch-history explain` found of one series between two releases. `numbers`, those of levers and those of places
+    are in the unit of the series' metric; `clock` is `none` where these are bytes or counts."""
 
     environment: Name
     benchmark: Name
@@ -101,7 +100,7 @@ class Evidence(Struct, frozen=True):
     new: Name
     taken_at: Name
     took: Annotated[float, Meta(ge=0, le=1e6)]
-    clock: Literal["wall", "cpu"]
+    clock: Literal["wall", "cpu", "none"]
     numbers: tuple[Numbers, Numbers]
     ratio: Annotated[float, Meta(gt=0, le=1e9)]
     low: Annotated[float, Meta(gt=0, le=1e9)]
@@ -115,7 +114,7 @@ class Evidence(Struct, frozen=True):
     commits: tuple[Name, Name] = ("", "")
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     script: Annotated[str, Meta(max_length=60_000)] = ""
-    reproduced: tuple[Seconds, Seconds] | None = None
+    reproduced: tuple[Number, Number] | None = None
     schema: Annotated[int, Meta(ge=1, le=SCHEMA)] = SCHEMA
 
     @property
