@@ -38,6 +38,7 @@ _in_lane = click.option(
 """Former name of the option: --environment."""
 
 BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"
+BEGIN_CUDA, END_CUDA = "<!-- on CUDA: by `torch-history document` -->", "<!-- end of CUDA -->"
 
 
 @click.command()
@@ -93,7 +94,11 @@ def document(check: bool) -> None:
             findings += ["", f"On CUDA, recorded; no kernel ran for these (`results/{recorded}`):", ""]
             findings += [said.escape(line) for line in lines]
     files = {
-        "README.md": _with_findings("\n".join(findings)),
+        "README.md": _between("README.md", BEGIN, END, "\n".join(findings)),
+        **{
+            f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", BEGIN_CUDA, END_CUDA, text)
+            for question, text in recordings.on_cuda(results, launches, suite.axis).items()
+        },
         "docs/generated/recorded.md": recordings.document(results, launches, suite.axis),
         "docs/generated/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
         "docs/generated/answers.md": claims.document(
@@ -246,13 +251,12 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     click.echo(f"On {machine} in {environment}: {words}.{hidden}")
 
 
-def _with_findings(text: str) -> str:
-    """The README with `text` between the two comments that mark the place."""
-    readme = Path("README.md").read_text(encoding="utf-8")
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def _between(page: str, first: str, last: str, text: str) -> str:
+    """The page with `text` between the two comments that mark the place. Raises UserError where it lacks them."""
+    before, begin, rest = Path(page).read_text(encoding="utf-8").partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise UserError(f"README.md has no place for findings. Restore the lines {BEGIN} and {END}.")
+        raise UserError(f"{page} has no place for what is generated. Restore the lines {first} and {last}.")
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
