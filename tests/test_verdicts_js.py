@@ -36,7 +36,7 @@ from torch_history.store.launches import (
 from .site_data import joined
 
 SITE = Path(__file__).resolve().parents[1] / "torch_history" / "site"
-SCRIPTS = ("templates/common.js", "vendor/special.min.js", "templates/verdicts.js")
+SCRIPTS = ("templates/common.js", "vendor/special.min.js", "templates/verdicts.js", "templates/answer.js")
 ENVIRONMENT = "release-py3.11"
 SEEDS = 24
 
@@ -226,10 +226,12 @@ SEEN: Counter[str] = Counter()
 
 
 SAID = """([from, to]) => {
-    const V = torchHistory.verdicts;
+    const [V, A] = [torchHistory.verdicts, torchHistory.answer];
     const changes = V.compare(lane, from, to);
+    const found = A.findings(lane, changes);
     return {document: V.json(lane, from, to, changes), markdown: V.markdown(lane, from, to, changes),
-            summary: V.summary(lane, from, to, changes)};
+            summary: V.summary(lane, from, to, changes), findings: found.map(A.asData),
+            cards: A.cardsAsData(lane, changes, found)};
 }"""
 
 
@@ -255,7 +257,9 @@ def test_random_lanes_have_the_same_verdicts_in_the_browser(
         said = page.evaluate(SAID, [old, new])
         found = compare.compared("here", ENVIRONMENT, old, new, stored, facts, lane.device, known=lane.evidence)
         printed = json.loads(compare.as_json(found))
-        del printed["answer"], printed["findings"]  # grouped in Python alone; a page has rows
+        answer, findings = printed.pop("answer"), printed.pop("findings")
+        assert differences(findings, said["findings"])[:4] == [], (old, new)
+        assert differences(answer["cards"], said["cards"])[:4] == [], (old, new)
         assert differences(printed, said["document"])[:4] == [], (old, new)
         assert said["summary"] == compare.summary(found)
         assert said["markdown"] == compare.markdown(found, everything=False)

@@ -12,7 +12,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import requests
 from msgspec import Meta, Struct, ValidationError, convert, to_builtins
@@ -235,19 +235,39 @@ def _libraries(archive: zipfile.ZipFile) -> dict[str, int]:
 
 def differences(old: Wheel, new: Wheel) -> Iterator[tuple[str, str, str]]:
     """What differs, a row each: what it is, before, now."""
-    rows: list[tuple[str, Any, Any]] = [
-        ("download, with all packages", size(old.download), size(new.download)),
-        ("installed, with all packages", size(old.installed), size(new.installed)),
-        ("torch itself, installed", size(old.packages[0].installed), size(new.packages[0].installed)),
-        ("CUDA", old.cuda or "none", new.cuda or "none"),
-        ("GPU architectures", *_sides(old.architectures, new.architectures)),
-        ("C++11 ABI", _abi(old.cxx11_abi), _abi(new.cxx11_abi)),
-        ("least glibc", old.glibc or "not promised", new.glibc or "not promised"),
-    ]
-    before, now = old.versions, new.versions
-    rows += [(name, before.get(name, "-"), now.get(name, "-")) for name in sorted({*before, *now} - {"torch"})]
-    rows.append(("commit", old.commit[:10], new.commit[:10]))
+    before, now = told(old), told(new)
+    rows = [(what, before[what], now[what]) for what in OF_EACH]
+    rows.insert(OF_EACH.index("CUDA") + 1, (ARCHITECTURES, *_sides(old.architectures, new.architectures)))
+    packages = sorted({*before, *now} - {*OF_EACH, COMMIT})
+    rows += [(name, before.get(name, "-"), now.get(name, "-")) for name in (*packages, COMMIT)]
     return ((what, one, other) for what, one, other in rows if one != other)
+
+
+ARCHITECTURES, COMMIT = "GPU architectures", "commit"
+
+OF_EACH = (
+    "download, with all packages",
+    "installed, with all packages",
+    "torch itself, installed",
+    "CUDA",
+    "C++11 ABI",
+    "least glibc",
+)
+"""What is said of every wheel before its packages and its commit."""
+
+
+def told(wheel: Wheel) -> dict[str, str]:
+    """What a wheel brings but its architectures, in words: what it is -> what it says, the version of a package."""
+    of_each = (
+        size(wheel.download),
+        size(wheel.installed),
+        size(wheel.packages[0].installed),
+        wheel.cuda or "none",
+        _abi(wheel.cxx11_abi),
+        wheel.glibc or "not promised",
+    )
+    packages = {name: version for name, version in wheel.versions.items() if name != "torch"}
+    return {**dict(zip(OF_EACH, of_each, strict=True)), **packages, COMMIT: wheel.commit[:10]}
 
 
 def _sides(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, str]:

@@ -610,7 +610,7 @@
                 text += `, which two builds of one source may differ by (up to ${most} %)`;
             }
         } else {
-            text += series.unit === "bytes" && ratio > 0 ? ` ${by(ratio)}, ${numbers}` : `, ${numbers}`;
+            text += series.unit === "bytes" && ratio > 0 ? ` ${ofBytes(one)}, ${numbers}` : `, ${numbers}`;
         }
         return `${inOneLine(text).replace(/\.+$/, "")}${why ? `, ${why}` : ""}.`;
     };
@@ -618,6 +618,8 @@
     const isFactor = (ratio) => !(1 / constants().compare.FOLD < ratio && ratio < constants().compare.FOLD);
     const by = (ratio) => (isFactor(ratio)
         ? `by a factor of ${digits(Math.max(ratio, 1 / ratio))}` : `by ${digits(100 * Math.abs(ratio - 1))} %`);
+    const ofBytes = ({ratio, old, new: now}) =>
+        (by(ratio) === "by 0 %" ? `by ${human(Math.abs(now - old), "bytes")}` : by(ratio));
     const intervalWords = ({verdict, ratio, low, high}) => {
         if (ratio === null || low === null || high === null) {
             return "";
@@ -789,6 +791,6 @@
         [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
          values.map((value) => said(value, "yes", "no"))]));
 
-    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies, shown,
+    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies, shown, inOneLine,
                    numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
 })();
