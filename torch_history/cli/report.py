@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from ..errors import UserError
+from ..program import cache
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane
 from .output import bold, console, listed, plain, show
@@ -164,6 +165,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.argument("new")
 @click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
 @_in_lane
+@click.option("--workload", type=click.Path(path_type=Path), help="A file of your own that was measured before.")
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/verdicts.md lists the keys.")
@@ -180,6 +182,7 @@ def compare_stored(
     new: str,
     machine: str | None,
     environment: str,
+    workload: Path | None,
     questions: tuple[str, ...],
     metrics: tuple[str, ...],
     as_json: bool,
@@ -187,7 +190,7 @@ def compare_stored(
     everything: bool,
     fail_on: str | None,
 ) -> None:
-    """Say what an upgrade from OLD to NEW costs, and why. Reads results/ only."""
+    """Say what an upgrade from OLD to NEW costs, and why. Reads stored results only."""
     from ..analysis import compare as said
     from ..measuring.machine import describe
 
@@ -198,11 +201,12 @@ def compare_stored(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--fail-on") from error
     gc.disable()  # what a short command makes goes with its process
+    workload = workload and workload.resolve()
     suite = suites.load()
-    results = suite.results
+    results, versions = _of_own(workload) if workload else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
     machine = said.choose_machine(results, machine, describe()["machine"])
-    comparison = said.find(results, machine, environment, *tags, questions, metrics)
+    comparison = said.find(results, machine, environment, *tags, questions, metrics, versions)
     failed = said.failing(comparison, limits)
     if as_json:
         click.echo(said.as_json(comparison, failed))
@@ -264,6 +268,32 @@ def _holds(file: Path, text: str) -> bool:
     return file.exists() and file.read_text(encoding="utf-8") == text
 
 
+def _of_own(workload: Path) -> tuple[Path, dict[str, str]]:
+    """The results of a user's file, and the versions that its present text makes. Raises UserError where it is not read."""
+    from ..measuring.subjects import OwnWorkload
+    from ..store.sources import own_versions
+
+    own = OwnWorkload.of(workload)
+    return own.folder / "results", own_versions(own.question, own.text)
+
+
+@click.command("results")
+def results_of_own() -> None:
+    """List the files of your own that were measured."""
+    from ..store.own import measured
+
+    found = list(measured(cache()))
+    for each in found:
+        click.echo(
+            f"{each.name}: {', '.join(each.releases)}, on {each.machine}, {each.environment}, last on {each.last}"
+        )
+        click.echo(f"  {each.folder}")
+    if not found:
+        click.echo(
+            f"Nothing is in {cache()} yet. Measure a file with `torch-history run --workload mine.py 2.14.1 2.15.0`."
+        )
+
+
 @click.command()
 @click.argument("old")
 @click.argument("new")
@@ -294,4 +324,4 @@ def facts(old: str, new: str, as_json: bool) -> None:
         click.echo(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip())
 
 
-COMMANDS = (publish, document, facts, environment, compare_stored, regressions)
+COMMANDS = (publish, document, facts, environment, compare_stored, results_of_own, regressions)

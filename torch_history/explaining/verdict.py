@@ -58,8 +58,18 @@ def of_all(
             *(_of_place(held[0], places) + _of_code(held[0], code) for _ in held[:1]),
         ]
         if clauses:
-            return kind, f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
+            words = f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
+            return kind, words + _within(held[0], named, places) if held else words
     return "UNKNOWN", f"cause unknown; {_went(places, went)}"
+
+
+def _within(place: Place, named: Sequence[Place], places: Sequence[Place]) -> str:
+    """Which Python function holds most of an operator's share: some operators, such as an optimizer's step, are Python."""
+    inner = [each for each in named if each.kind == "function" and each.verdict in ("CAUSE", "PART")]
+    if place.kind != "operator" or not inner:
+        return ""
+    most = max(inner, key=lambda each: abs(each.new - each.old))
+    return f"; of Python functions {_of_place(most, places)}"
 
 
 def _is_the_same(place: Place, own: str) -> bool:

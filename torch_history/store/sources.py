@@ -13,9 +13,10 @@ from pathlib import Path
 
 from contract.metrics import METRICS, RECORDED, metrics_of
 
+from ..program import SOURCES
 from .files import warn
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = SOURCES
 """Where this program's own sources lie."""
 
 
