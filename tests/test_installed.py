@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command `torch-history` of a fresh environment with the wheel; what the wheel needs is that of this environment."""
+    """The command `torch-history` of a fresh environment with the wheel; its needs are met by this environment."""
     folder = tmp_path_factory.mktemp("installed")
     uv = str(Path(sys.executable).with_name("uv"))
     building = [
