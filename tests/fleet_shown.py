@@ -1,8 +1,9 @@
 """Does a fleet of real releases find what one machine finds, and is it done when its plan says so?
 
-`python -m tests.fleet_shown --lane 3.9 v1.8.0 v1.8.1 ...` measures one question's counts of these releases on one machine and
-then on 1, 2 and 4 nodes of a Slurm of its own, in a copy of the checkout. With `--times` it measures the question's times on
-one machine and on 4 nodes, and compares the verdicts. The releases have to be installed in env/.
+`python -m tests.fleet_shown --lane 3.9 v1.8.0 v1.8.1 ...` measures one question's counts of these releases on one machine
+and then on 1, 2 and 4 nodes of a Slurm of its own, in a copy of the checkout. With `--times` it measures the question's
+times on one machine and on 4 nodes, and compares the verdicts. With `--check` nodes measure the first release, the last node
+slowed by a tenth, and the program says which agree. The releases have to be installed in env/.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Shown:
 
     def keep(self, name: str) -> list[Path]:
         """Renames what was measured last, so that the next measurement begins with nothing."""
-        kept = []
+        kept: list[Path] = []
         for machine in machines_in(self.folder / "results"):
             if not machine.startswith((REFERENCE, "fleet-")):
                 target = self.folder / "results" / (f"{name}-{machine}" if kept or "on-" in machine else name)
@@ -113,7 +114,7 @@ def exact(launches: Sequence[Launch]) -> dict[object, object]:
 
 
 def show_counts(shown: Shown, most: int) -> bool:
-    """Prints whether counts on nodes are those of one machine, and the makespans as ratios. Returns whether all are equal."""
+    """Prints whether counts on nodes are those of one machine, and makespans as ratios. Returns whether all are equal."""
     reference = exact(shown.launches(shown.one_machine("counts", 1)))
     first, equal = 0.0, True
     for nodes in (1, 2, 4)[: [1, 2, 4].index(most) + 1]:
@@ -154,6 +155,12 @@ def show_times(shown: Shown, nodes: int, rounds: int) -> None:
     print(f"{against} of {total} verdicts contradict each other.")
 
 
+def show_check(shown: Shown, nodes: Sequence[str], rounds: int) -> None:
+    """Prints what the check says of nodes of which the last is slowed on purpose, and where times would then be kept."""
+    asked = ["--lane", shown.lane, "--question", shown.question, "--rounds", str(rounds), "--partition", "cpu"]
+    print(shown.command("fleet", "check", "--poll", "2", "--slow", nodes[-1], *asked, shown.releases[0]))
+
+
 def contradict(words: str) -> bool:
     """Whether two verdicts cannot both be right: of those that tell something, different ones."""
     here, there = (part.partition(" on ")[0] for part in words.split(", "))
@@ -168,6 +175,7 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=4, choices=(1, 2, 4))
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--times", action="store_true")
+    parser.add_argument("--check", action="store_true")
     asked = parser.parse_args()
     if words := missing():
         print(words, file=sys.stderr)
@@ -177,6 +185,9 @@ def main() -> int:
         shown = Shown(Path(folder).resolve(), running, asked.lane, asked.releases, asked.question)
         if asked.times:
             show_times(shown, asked.nodes, asked.rounds)
+            return 0
+        if asked.check:
+            show_check(shown, running.names, asked.rounds)
             return 0
         return 0 if show_counts(shown, asked.nodes) else 3
 
