@@ -31,7 +31,7 @@ from ..measuring.plan import Arm, Plan
 from ..measuring.recorded import RecorderEnvironment
 from ..measuring.recording import RecordedResults
 from ..measuring.session import Session, load_suite
-from ..releases.environments import ReleaseEnvironment, prune
+from ..releases.environments import ReleaseEnvironment, cache, prune
 from ..scratch import temporary_files
 from ..signals import stop_on_signals
 from ..store.launches import node_of, read_launches
@@ -112,7 +112,8 @@ def about_node(device: str) -> dict[str, Any]:
 def measure(order: Order, releases: tuple[str, ...], attempt: Attempt) -> None:
     """Runs the session of `releases` into the folder of `attempt`. Raises UserError where that cannot be done."""
     if order.offline:
-        os.environ["UV_OFFLINE"] = "1"
+        # What the login node prefetched lies beside its environments, also where a node has its own.
+        os.environ.update({"UV_OFFLINE": "1", "UV_CACHE_DIR": str(cache(Path(order.env)))})
     conf, axis = load_suite(Path(order.root))
     conf.results_dir, conf.env_dir = str(attempt.results), order.scratch or order.env
     env_dir = Path(conf.env_dir)
