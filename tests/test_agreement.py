@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,3 +99,9 @@ def test_slow_nodes_share_with_each_other() -> None:
 def test_few_rounds_are_no_agreement() -> None:
     found = check(np.random.default_rng(2), {"n1": 1.0, "n2": 1.0}, rounds=1)
     assert found.groups == {"n1": "n1", "n2": "n2"}
+
+
+def test_a_node_that_does_not_agree_with_itself_shares_with_none() -> None:
+    found = replace(check(np.random.default_rng(2), {"n1": 1.0, "n2": 1.0, "n3": 1.0}, 0.003), unsteady={"n1": 3})
+    assert found.groups == {"n1": "n1", "n2": "n2", "n3": "n2"}
+    assert "n1 does not agree with itself: 3 of its own times differ between two names of v2.0.1." in found.words

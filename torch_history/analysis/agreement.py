@@ -81,14 +81,18 @@ class Agreement:
     @property
     def groups(self) -> dict[str, str]:
         """Node -> the first node of its group. A node joins the first group with each member of which it agrees."""
-        agreeing = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.agree}
+        agreeing = {
+            frozenset((pair.first, pair.second))
+            for pair in self.pairs
+            if pair.agree and not self.unsteady.get(pair.first) and not self.unsteady.get(pair.second)
+        }
         members: dict[str, list[str]] = {}
         for node in self.nodes:
             joined = next(
                 (
                     first
                     for first, of_group in members.items()
-                    if not self.unsteady.get(node) and all(frozenset((node, other)) in agreeing for other in of_group)
+                    if all(frozenset((node, other)) in agreeing for other in of_group)
                 ),
                 node,
             )
