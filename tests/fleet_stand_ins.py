@@ -3,14 +3,20 @@ that a test plays."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
+import random
 import secrets
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace as replaced
+
+from torch_history.analysis.agreement import ARMS
 from torch_history.errors import UserError
 from torch_history.fleet.attempts import Attempt
 from torch_history.fleet.order import Order
@@ -52,6 +58,27 @@ class PlayedWork(Work):
                     launch = played(release, number, order.lane, attempt=attempt.number)
                     append_launches(folder / f"{release}-release-py{order.lane}.jsonl", [launch])
                     append_lines(Path(self.fleet) / LEDGER, [launch.to_json()])
+
+
+class CheckingWork(Work):
+    """A job of a check: two names of a release whose times are made, a tenth longer on the node that the order slows."""
+
+    def measure(self, order: Order, releases: tuple[str, ...], attempt: Attempt) -> None:
+        where = place()
+        folder = attempt.results / f"{MACHINE}-on-{where['node']}"
+        folder.mkdir(parents=True)
+        record = {"machine": folder.name, "device": "cpu", "cpu": "A", "version": 1}
+        (folder / "machine.json").write_text(json.dumps(record))
+        speed = 1.1 if order.slowed == where["node"] else 1.0
+        draw = random.Random(where["node"])
+        for round, name in itertools.product(range(1, order.launches + 1), ARMS):
+            seconds = [1e-5 * number * speed * math.exp(draw.gauss(0, 0.005)) for number in range(1, 13)]
+            cases = tuple(Case((repr(number),), samples=(one,)) for number, one in enumerate(seconds))
+            facts = {"node": {**where, "kernel": "6.1", "kind": {"cpu": "A"}}}
+            one = replaced(
+                played(name, 0), round=round, facts=facts, cases=cases, benchmark="batching.Batching.track_time"
+            )
+            append_launches(folder / f"{name}-release-py{order.lane}.jsonl", [replaced(one, session=f"s{self.number}")])
 
 
 class FailingWork(Work):

@@ -84,7 +84,7 @@ ROOMS: dict[str, set[str]] = {
     "analysis": {"errors", "store", "releases"},
     "measuring": {"children", "program", "signals", "errors", "store", "releases", "analysis"},
     "explaining": {"children", "errors", "store", "releases", "analysis", "measuring"},
-    "fleet": {"signals", "errors", "scratch", "store", "releases", "measuring"},
+    "fleet": {"signals", "errors", "scratch", "store", "releases", "analysis", "measuring"},
     "fitting": {"children", "program", "errors", "releases"},
     "upgrading": {"errors", "store", "releases", "analysis", "measuring"},
     "reports": {"errors", "store", "releases", "analysis"},

@@ -6,17 +6,21 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tools.loopback_slurm import Cluster, cluster, missing
+from torch_history.analysis.agreement import files, newest, shares
+from torch_history.fleet.collecting import collect_check
 from torch_history.fleet.head import FAILURES, Head
-from torch_history.fleet.scheduler import Resources, Slurm, scheduler
+from torch_history.fleet.scheduler import Resources, Slurm, nodes_of, scheduler
 from torch_history.fleet.work import Work, job_folder
+from torch_history.store.launches import read_file
 
 from .fleet_faults import Trial
-from .fleet_stand_ins import CASES, PAUSE, FailingWork, PlayedWork, an_order
+from .fleet_stand_ins import CASES, MACHINE, PAUSE, CheckingWork, FailingWork, PlayedWork, an_order
 from .test_fleet import cases_of, collected
 
 pytestmark = pytest.mark.fleet
@@ -79,6 +83,27 @@ def test_a_cancelled_fleet_leaves_nothing_in_the_queue(
     assert {standing.state for standing in head.cancel()} == {"closed"}
     live = [one for one in Slurm(Resources(), Work).seen(head.fleet) if not one.over and one.state != "COMPLETING"]
     assert live == []
+
+
+def test_a_check_runs_on_each_node_and_refuses_the_slow_one(here: Path) -> None:
+    nodes = tuple(f"n{number}" for number in range(1, NODES + 1))
+    fleet = here / "env" / "fleets" / "check"
+    order = replace(an_order(here, *[("v2.0.0",)] * NODES), nodes=nodes, slowed="n3", only="times", launches=8)
+    order.save(fleet)
+    head = Head(fleet, scheduler("slurm", Resources(partition="cpu"), CheckingWork), NODES, lambda words: None)
+    assert nodes_of("cpu") == nodes_of("") == [*nodes]
+    assert head.watch(0.5)
+    attempts = [attempt for job in head.jobs if (attempt := job.counted)]
+    assert [attempt.began["node"] for attempt in attempts] == [*nodes]
+    results = Path(order.results)
+    for _ in range(2):
+        assert collect_check(attempts, "v2.0.0", "release-py3.11", results, Path(order.env)) == [MACHINE]
+    agreement = newest(results, MACHINE)
+    assert agreement
+    assert len([*read_file(files(results, MACHINE)[0])]) == NODES * 8 * 2
+    assert agreement.groups == {"n1": "n1", "n2": "n1", "n3": "n3", "n4": "n1"}
+    shared = shares(results, [MACHINE])[MACHINE]
+    assert {node: known["with"] for node, known in shared.items()} == {"n1": "n1", "n2": "n1", "n4": "n1"}
 
 
 @pytest.mark.parametrize("executor", ["local", "debug"])

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from scipy import optimize, special, stats
 
 from torch_history.analysis import verdicts
+from torch_history.analysis.compare import sentence
 from torch_history.analysis.verdicts import (
     ERROR_RATE,
     FALSE_RATE,
@@ -988,3 +989,19 @@ def test_levels_of_a_comparison_agree_with_its_ratio() -> None:
     assert change.old
     assert change.new
     assert change.new / change.old == pytest.approx(change.ratio)
+
+
+@pytest.mark.parametrize(("nodes", "apart"), [(("n1", "n1"), False), (("n1", "n2"), True), (("", ""), False)])
+def test_a_pair_that_no_node_measured_is_known_to_be_apart(nodes: tuple[str, str], apart: bool) -> None:
+    middle = "v2.0.5"
+    launches = []
+    for node, session, tags in ((nodes[0], "s1", (OLD, middle)), (nodes[1], "s2", (middle, NEW))):
+        facts = {"node": {"node": node}} if node else {}
+        slow = 1.3 if node == "n2" else 1.0
+        for tag in tags:
+            seconds = [slow * (1 + 0.001 * number) for number in range(8)]
+            launches += timed(tag, seconds, session=session, facts=facts)
+    found = only(launches)
+    assert found.apart is apart
+    assert found.verdict is Verdict.SAME
+    assert ("no node measured both" in sentence(found)) is apart

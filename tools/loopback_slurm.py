@@ -1,7 +1,7 @@
 """A Slurm cluster on this machine's loopback, for tests: `python -m tools.loopback_slurm NODES` runs one until Ctrl+C.
 
 Debian's slurm-wlm and munge are all it needs: no systemd, no control groups, no accounting. Each node is a slurmd with one
-core of its own in Slurm's books; the system shares the real ones between them.
+core of its own in Slurm's books. The real ones are dealt out to the nodes in turn, so two nodes may share one.
 """
 
 from __future__ import annotations
@@ -104,8 +104,12 @@ class Cluster:
 
     def start(self, name: str) -> None:
         """Starts a node, or the controller by its name `slurmctld`."""
-        command = ["slurmctld", "-D"] if name == "slurmctld" else ["slurmd", "-D", "-N", name]
-        self._run(name, command)
+        if name == "slurmctld":
+            self._run(name, ["slurmctld", "-D"])
+            return
+        cores = sorted(os.sched_getaffinity(0))
+        core = cores[self.names.index(name) % len(cores)]
+        self._run(name, ["taskset", "--cpu-list", str(core), "slurmd", "-D", "-N", name])
 
     def runs(self, name: str) -> bool:
         """Whether a node, or the controller, was started and not killed since."""

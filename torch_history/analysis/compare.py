@@ -348,6 +348,8 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
         said += f" {_by_bytes(change)}, {numbers}"
     else:
         said += f", {numbers}"
+    if change.apart:
+        said += "; no node measured both"
     said = " ".join(said.split()).rstrip(".")
     return f"{said}, {because}." if because else f"{said}."
 
@@ -692,6 +694,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "replicated": comparison.replicated.get(change.series, UNTESTED).standing.value,
             "sentence": comparison.sentence(change),
             "failed": change in failed,
+            **({"apart": True} if change.apart else {}),
         }
         for change in comparison.changes
     ]

@@ -23,7 +23,7 @@ from scipy import special
 
 from contract.metrics import COUNTS, MARGIN, STEADY, Metric, metric_of
 
-from ..store.launches import Case, Launch
+from ..store.launches import Case, Launch, node_of
 from ..store.sources import that_count
 
 FALSE_RATE = 0.01
@@ -189,7 +189,8 @@ class Change:
     """One series from one release to another. `old` and `new` are levels that differ by `ratio`, which is new / old with its
     interval [low, high], which holds the truth with `confidence`; `detectable` is the smallest ratio that these launches
     would have told from SAME; `spread` is the largest coefficient of variation between launches of one release; `disturbed`
-    counts the launches that were measured although the machine was disturbed; `reason` stands where a number is missing."""
+    counts the launches that were measured although the machine was disturbed; `reason` stands where a number is missing.
+    `apart` says that a fleet measured both releases, and no node of it measured both."""
 
     series: Series
     verdict: Verdict
@@ -204,6 +205,7 @@ class Change:
     confidence: float | None = None
     detectable: float | None = None
     disturbed: int = 0
+    apart: bool = False
 
     @property
     def within_builds(self) -> bool:
@@ -338,7 +340,18 @@ def compare_history(found: History, old: str, new: str) -> list[Change]:
         else judge(series, of.get(old, []), of.get(new, []))
         for series, of in found.items()
     ]
+    changes = [
+        replace(change, apart=True) if change.series in used and _apart(found[change.series], old, new) else change
+        for change in changes
+    ]
     return sorted(changes, key=lambda change: RANK[change.verdict.kind])
+
+
+def _apart(releases: Mapping[str, _Pairs], old: str, new: str) -> bool:
+    """Whether nodes of a fleet are known to have measured both releases, and none of them both. Rounds of other releases may
+    tie them, each of which compares on one node, so that a node's speed goes out of it."""
+    nodes = [{node_of(launch) for launch, case in releases.get(tag, []) if case.number} for tag in (old, new)]
+    return all(nodes) and "" not in nodes[0] | nodes[1] and not nodes[0] & nodes[1]
 
 
 def looked_at(evidence: Mapping[Series, Evidence], rounds: Mapping[Series, int]) -> dict[Series, Evidence]:

@@ -28,6 +28,39 @@ def _of_the_work(command: click.Command) -> click.Command:
     return command
 
 
+def _of_the_jobs(command: click.Command) -> click.Command:
+    """The options that say where jobs run, and what they may use."""
+    options = [
+        click.option("--device", help="cpu, cuda or recorder [default: a GPU if the node has one]."),
+        click.option(
+            "--executor",
+            type=click.Choice(["slurm", "local", "debug"]),
+            default="slurm",
+            show_default=True,
+            help="Where jobs run: a cluster, processes here, or this process.",
+        ),
+        click.option("--partition", default="", help="Slurm's partition. Give each GPU model its own fleet."),
+        click.option("--account", default="", help="Slurm's account."),
+        click.option("--qos", default="", help="Slurm's quality of service."),
+        click.option("--constraint", default="", help="Features that a node must have."),
+        click.option("--gres", default="", help="Such as gpu:1."),
+        click.option("--cpus", type=int, help="Processors of a job."),
+        click.option("--memory", default="", help="Memory of a job, such as 16G."),
+        click.option("--exclusive", is_flag=True, help="One job alone on a node, as times need it."),
+        click.option("--time-limit", help="Of one job, such as 3h. [default: twice the forecast and half an hour]"),
+        click.option("--sbatch", "more", multiple=True, metavar="NAME=VALUE", help="An option of sbatch. Repeatable."),
+        click.option("--scratch", default="", help="Folder on each node's own disk for environments. [default: env/]"),
+        click.option("--offline", is_flag=True, help="Nodes have no network: install every release here first."),
+        click.option(
+            "--prune", "removes", is_flag=True, help="Remove a job's environments from the --scratch after it."
+        ),
+        click.option("--poll", default=15.0, show_default=True, help="Seconds between two looks at the queue."),
+    ]
+    for option in reversed(options):
+        option(command)
+    return command
+
+
 @click.group()
 def fleet() -> None:
     """Measure many releases on many machines, through Slurm. See docs/fleet.md."""
@@ -46,32 +79,10 @@ def plan(**asked: object) -> None:
 
 
 @_of_the_work
+@_of_the_jobs
 @fleet.command()
-@click.option("--device", help="cpu, cuda or recorder [default: a GPU if the node has one].")
-@click.option(
-    "--executor",
-    type=click.Choice(["slurm", "local", "debug"]),
-    default="slurm",
-    show_default=True,
-    help="Where jobs run: a cluster, processes here, or this process.",
-)
-@click.option("--partition", default="", help="Slurm's partition. Give each GPU model its own fleet.")
-@click.option("--account", default="", help="Slurm's account.")
-@click.option("--qos", default="", help="Slurm's quality of service.")
-@click.option("--constraint", default="", help="Features that a node must have.")
-@click.option("--gres", default="", help="Such as gpu:1.")
-@click.option("--cpus", type=int, help="Processors of a job.")
-@click.option("--memory", default="", help="Memory of a job, such as 16G.")
-@click.option("--exclusive", is_flag=True, help="One job alone on a node, as times need it.")
-@click.option("--time-limit", help="Of one job, such as 3h. [default: twice the forecast and half an hour]")
-@click.option("--sbatch", "more", multiple=True, metavar="NAME=VALUE", help="A further option of sbatch. Repeatable.")
-@click.option("--scratch", default="", help="Folder on each node's own disk for environments. [default: env/]")
-@click.option("--offline", is_flag=True, help="Nodes have no network: install every release here first.")
-@click.option("--prune", "removes", is_flag=True, help="Remove a job's environments from the --scratch after it.")
-@click.option("--agreed", is_flag=True, help="Nodes of one kind share a folder for times, too. See docs/fleet.md.")
 @click.option("--again", is_flag=True, help="Start a new fleet even if the same one has finished.")
 @click.option("--detach", is_flag=True, help="Submit and return. The same command without it looks after the jobs.")
-@click.option("--poll", default=15.0, show_default=True, help="Seconds between two looks at the queue.")
 def run(**asked: object) -> None:
     """Measure RELEASES in jobs, look after them until all are done, and collect their results.
 
@@ -82,6 +93,29 @@ def run(**asked: object) -> None:
     from . import fleets
 
     if not fleets.run(**asked):
+        sys.exit(3)
+
+
+@_of_the_jobs
+@fleet.command()
+@click.argument("release", required=False)
+@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
+@click.option("--question", "questions", multiple=True, default=("batching",), show_default=True, help="Repeatable.")
+@click.option("--size", "sizes", multiple=True, help="Measure this size. Repeatable.")
+@click.option("--rounds", "launches", default=8, show_default=True, help="Rounds on each node.")
+@click.option("--node", "nodes", multiple=True, help="Check this node. Repeatable. [default: all of the partition]")
+@click.option("--slow", "slowed", default="", metavar="NODE", help="Slow a node by 10 % on purpose; store nothing.")
+def check(**asked: object) -> None:
+    """Check whether nodes take the same time.
+
+    Each node measures RELEASE under two names and some work without torch. The default is the newest release of the lane.
+    `fleet run` lets nodes share a folder that agree in the newest check.
+
+    Exit code 3 means that a job was given up after three failures.
+    """
+    from . import fleets
+
+    if not fleets.check(**asked):
         sys.exit(3)
 
 

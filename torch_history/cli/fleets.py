@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,20 @@ from rich.table import Table
 
 from contract.request import Request
 
+from ..analysis import agreement
 from ..errors import UserError
 from ..fleet import collecting, simulation
 from ..fleet.head import Head, Standing, numbered, only_head, sentence
 from ..fleet.order import FLEETS, ORDER, Order
 from ..fleet.planning import Job, Rates, Work, jobs, makespan, rates
-from ..fleet.scheduler import Resources, Scheduler, scheduler
+from ..fleet.scheduler import Resources, Scheduler, nodes_of, scheduler
+from ..fleet.work import job_folder
 from ..measuring.machine import describe
-from ..measuring.plan import chosen
+from ..measuring.plan import chosen, measurable
 from ..releases import environments
 from ..store.files import read_object, write_atomically
 from ..store.launches import machines_in, read_launches
+from ..store.machines import RECORD
 from ..store.sources import versions
 from . import suite as suites
 from .options import seconds_of
@@ -48,19 +52,40 @@ def run(**asked: Any) -> bool:
     at_work = scheduler(asked["executor"], handed)
     folder = _folder(found, order, asked["again"])
     with only_head(folder):
-        if not (folder / ORDER).exists():
-            order.save(folder)
-        write_atomically(folder / ASKED, f'{{"executor": "{asked["executor"]}"}}')
-        out.print(f"Fleet {folder.name}: {len(Order.load(folder).jobs)} jobs in {plain(str(folder))}.")
-        if asked["offline"]:
-            _prefetch(found, order, out.print)
-        head = Head(folder, at_work, asked["nodes"], lambda words: out.print(plain(words)))
+        head = _begin(found, folder, order, at_work, asked["executor"], asked["nodes"])
+        if head.order.only != "counts":
+            out.print(_sharing(head.order))
         if asked["detach"]:
             for standing in head.start():
                 out.print(plain(sentence(standing)))
             return True
         everything = head.watch(asked["poll"])
         _collect(found, head, out.print)
+    return everything
+
+
+def check(**asked: Any) -> bool:
+    """Runs a check of nodes until all its jobs are done or given up, and says which agree; returns whether none was given
+    up. Raises UserError where no node is known."""
+    found, out = suites.load(), console()
+    here = [os.uname().nodename]
+    nodes = tuple(asked["nodes"] or (nodes_of(asked["partition"]) if asked["executor"] == "slurm" else here))
+    if asked["slowed"] and asked["slowed"] not in nodes:
+        raise UserError(f"{asked['slowed']} is not among the nodes {', '.join(nodes)}. Name one of them with --slow.")
+    axis = found.axis
+    release = axis.find(asked["release"]) if asked["release"] else measurable(list(axis.releases), asked["lane"])[0][-1]
+    known = {**asked, "nodes": len(nodes), "only": "times", "budget": None}
+    order = replace(_order(found, known, [Job(0, (release.tag,), 0.0, 0.0)] * len(nodes)), nodes=nodes)
+    order = replace(order, slowed=asked["slowed"], shares={})
+    folder = _folder(found, order, again=False)
+    if (folder / ORDER).exists() and all(job_folder(folder, number).done for number in range(len(nodes))):
+        folder = _folder(found, order, again=True)
+    hour = Job(0, (release.tag,), 3600.0, 0.0)
+    with only_head(folder):
+        at_work = scheduler(asked["executor"], _resources(known, [hour]))
+        head = _begin(found, folder, order, at_work, asked["executor"], len(nodes))
+        everything = head.watch(asked["poll"])
+        _say_agreement(found, head, release.tag, out.print)
     return everything
 
 
@@ -95,7 +120,11 @@ def cancel(name: str | None) -> None:
 def collect(name: str | None) -> None:
     """Merges a fleet's results. Raises UserError where another process does so at the same time."""
     found, out = suites.load(), console()
-    _collect(found, _head(found, name, out.print), out.print)
+    head = _head(found, name, out.print)
+    if head.order.nodes:
+        _say_agreement(found, head, head.order.jobs[0][0], out.print)
+    else:
+        _collect(found, head, out.print)
 
 
 PAGE, BEGIN, END = (
@@ -206,7 +235,7 @@ def _order(found: suites.Suite, asked: dict[str, Any], forecast: Sequence[Job]) 
         scratch=asked["scratch"],
         offline=asked["offline"],
         removes=asked["removes"],
-        agreed=asked["agreed"],
+        shares={} if asked["only"] == "counts" else agreement.shares(found.results, _machines(found.results)),
     )
 
 
@@ -263,6 +292,50 @@ def _head(found: suites.Suite, name: str | None, tell: Callable[[str], None]) ->
     path = known[name] if name else max(known.values(), key=lambda path: path.stat().st_mtime)
     at_work: Scheduler = scheduler(str(read_object(path).get("executor", "slurm")), Resources())
     return Head(path.parent, at_work, 1, tell)
+
+
+def _begin(found: suites.Suite, folder: Path, order: Order, at_work: Scheduler, executor: str, nodes: int) -> Head:
+    """A head of the fleet in `folder`, which is new or goes on as it was begun. Raises UserError."""
+    out = console()
+    if not (folder / ORDER).exists():
+        order.save(folder)
+    write_atomically(folder / ASKED, f'{{"executor": "{executor}"}}')
+    out.print(f"Fleet {folder.name}: {len(Order.load(folder).jobs)} jobs in {plain(str(folder))}.")
+    if order.offline:
+        _prefetch(found, order, out.print)
+    return Head(folder, at_work, nodes, lambda words: out.print(plain(words)))
+
+
+def _machines(results: Path) -> list[str]:
+    """Those with a folder, whether or not anything but a check is in it."""
+    return sorted(path.name for path in results.glob("*/") if (path / RECORD).exists())
+
+
+def _sharing(order: Order) -> str:
+    """Which nodes share a folder for times, in a sentence."""
+    groups: dict[str, list[str]] = {}
+    for nodes in order.shares.values():
+        for node, known in nodes.items():
+            groups.setdefault(str(known["with"]), []).append(node)
+    if not groups:
+        command = "`torch-history fleet check` checks them"
+        return f"No check says that nodes agree, so each has its own folder for times. {command}."
+    words = "; ".join(", ".join(together) for together in groups.values())
+    return f"By the newest check these nodes share a folder for times: {words}. Every other one has its own."
+
+
+def _say_agreement(found: suites.Suite, head: Head, release: str, tell: Callable[[str], None]) -> None:
+    """Says what a check found so far, and keeps it in the results, unless a node was slowed on purpose."""
+    order = head.order
+    counted = [attempt for job in head.jobs if (attempt := job.counted)]
+    environment = f"release-py{order.lane}"
+    results = found.env / FLEETS / head.fleet.name / "slowed" if order.slowed else found.results
+    for machine in collecting.collect_check(counted, release, environment, results, found.env):
+        agreed = agreement.newest(results, machine)
+        for words in [agreement.heading(agreed), *agreed.words] if agreed else []:
+            tell(plain(words))
+    if order.slowed:
+        tell(plain(f"{order.slowed} was slowed by 10 % on purpose, so nothing was stored."))
 
 
 def _collect(found: suites.Suite, head: Head, tell: Callable[[str], None]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..analysis import agreement
 from ..errors import UserError
 from ..store.details import DETAILS, add_details, read_details
 from ..store.files import append_lines, each_line, read_lines, read_object, set_aside, warn, write_atomically
@@ -45,6 +46,28 @@ def collect(attempts: Iterable[Attempt], results: Path, env: Path) -> Collected:
                 _collect_machine(folder, results / folder.name, collected)
             _copy_benchmarks(attempt.results, results)
     return collected
+
+
+def collect_check(attempts: Iterable[Attempt], release: str, environment: str, results: Path, env: Path) -> list[str]:
+    """Adds what the jobs of a check measured to `results/<machine>/agreement/`; returns the machines. Raises UserError where
+    another process collects at the same time."""
+    machines = []
+    (env / FLEETS).mkdir(parents=True, exist_ok=True)
+    with locked(env / FLEETS / "collecting", f"collects into {results}"):
+        for attempt in attempts:
+            for record in sorted(attempt.results.glob(f"*/{RECORD}")):
+                known = _record(record.parent)
+                machine = str(known["machine"]).removesuffix(f"-on-{attempt.began.get('node', '')}")
+                target = results / machine
+                (target / agreement.FOLDER).mkdir(parents=True, exist_ok=True)
+                if not (target / RECORD).exists():
+                    write_atomically(
+                        target / RECORD, json.dumps({**known, "machine": machine}, indent=4, sort_keys=True)
+                    )
+                for path in sorted(record.parent.glob("*.jsonl")):
+                    _collect_launches(path, target / agreement.FOLDER / f"{release}-{environment}.jsonl", Collected())
+                machines.append(machine)
+    return sorted(set(machines))
 
 
 def _refuse_another_kind(source: Path, target: Path) -> None:

@@ -175,8 +175,13 @@ class Head:
         ]
         first = not self._submissions and self._scheduler.queues
         room = len(missing) if first else max(0, self._nodes - len(live))
-        if not (chosen := missing[:room]):
-            return
+        chosen = missing[:room]
+        # What is bound to a node cannot be part of an array.
+        for together in [[number] for number in chosen] if self.order.nodes else [chosen] if chosen else []:
+            self._hand_over(together)
+
+    def _hand_over(self, chosen: list[int]) -> None:
+        """Submits jobs together, after it has been written down."""
         number = max(self._submissions, default=0) + 1
         begun = {str(of): len(self.jobs[of].attempts) for of in chosen}
         path = self.fleet / "submissions" / f"{number}.json"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -25,7 +27,8 @@ class Order:
     `root` is the suite and `env` the folder of environments, both as every node sees them. `jobs`: the releases of each
     session. `budget` is in seconds of one job, 0 for none. `scratch`: a folder on each node's own disk for environments,
     empty for `env`. `offline`: nodes have no network. `removes`: environments on the scratch go when their job is done.
-    `agreed`: nodes whose records are equal share a machine's folder for times too.
+    `shares`: machine -> node -> what a check knew of that node, with the name of the one whose folder it shares (`with`).
+    `nodes`: of a check, the node that each job runs on; `slowed` of them is slowed by a tenth on purpose.
     """
 
     root: str
@@ -42,7 +45,9 @@ class Order:
     scratch: str = ""
     offline: bool = False
     removes: bool = False
-    agreed: bool = False
+    shares: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+    slowed: str = ""
 
     @property
     def digest(self) -> str:
@@ -50,7 +55,7 @@ class Order:
         goes on with what an interruption left though more nodes were asked for."""
         tags = sorted({tag for job in self.jobs for tag in job})
         what = [tags, self.lane, self.questions, self.sizes, self.launches, self.only, self.budget > 0, self.device]
-        return hashlib.sha256(json.dumps([*what, self.agreed]).encode()).hexdigest()[:10]
+        return hashlib.sha256(json.dumps([*what, self.nodes, self.slowed]).encode()).hexdigest()[:10]
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import UserError
+from .order import Order
 from .work import Work
 
 NAMED = "torch-history"
@@ -86,8 +87,8 @@ class Resources:
     minutes: int = 60
     more: Mapping[str, str] = field(default_factory=dict)
 
-    def of_sbatch(self) -> dict[str, Any]:
-        """These as submitit's parameters for Slurm."""
+    def of_sbatch(self, node: str = "") -> dict[str, Any]:
+        """These as submitit's parameters for Slurm, for a job on one `node` where it is named."""
         named = {
             "slurm_partition": self.partition,
             "slurm_account": self.account,
@@ -100,7 +101,7 @@ class Resources:
         given: dict[str, Any] = {name: value for name, value in named.items() if value}
         if self.cpus:
             given["slurm_cpus_per_task"] = self.cpus
-        more = {"requeue": True, **self.more}
+        more = {"requeue": True, **({"nodelist": node} if node else {}), **self.more}
         return {**given, "slurm_array_parallelism": self.nodes, "slurm_additional_parameters": more}
 
 
@@ -159,7 +160,7 @@ class Slurm:
             name=f"{NAMED}-{fleet.name}-{submission}",
             timeout_min=self._resources.minutes,
             slurm_signal_delay_s=SIGNAL_SECONDS,
-            **self._resources.of_sbatch(),
+            **self._resources.of_sbatch(nodes[numbers[0]] if (nodes := Order.load(fleet).nodes) else ""),
         )
         try:
             return [job.job_id for job in executor.submit_array([self._work(str(fleet), number) for number in numbers])]
@@ -195,6 +196,18 @@ class Slurm:
     def cancel(self, ids: Iterable[str]) -> None:
         if named := list(ids):
             _ask("scancel", *named)
+
+
+def nodes_of(partition: str) -> list[str]:
+    """The nodes that a partition has, or the default one where none is named. Raises UserError where Slurm does not tell."""
+    try:
+        said = _ask(
+            "sinfo", "--noheader", "--Node", "--format=%N|%P", *([f"--partition={partition}"] if partition else [])
+        )
+    except Unreachable as error:
+        raise UserError(f"The scheduler does not answer ({error}). Name the nodes with --node.") from error
+    rows = [line.strip().split("|") for line in said.splitlines() if "|" in line]
+    return list(dict.fromkeys(node for node, of in rows if partition or of.endswith("*")))
 
 
 def _ask(*command: str) -> str:

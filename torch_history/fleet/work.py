@@ -22,23 +22,31 @@ from rich.console import Console
 
 from contract.request import Request
 
+from ..analysis.agreement import ARMS, STAYS
 from ..errors import UserError
 from ..measuring.locks import allotted
 from ..measuring.machine import asked, describe, of_visible
 from ..measuring.machine_records import use
-from ..measuring.plan import Plan
+from ..measuring.plan import Arm, Plan
 from ..measuring.recorded import RecorderEnvironment
 from ..measuring.recording import RecordedResults
 from ..measuring.session import Session, load_suite
-from ..releases.environments import ReleaseEnvironment, prune
+from ..releases.environments import ReleaseEnvironment, cache, prune
 from ..scratch import temporary_files
 from ..signals import stop_on_signals
+from ..store.launches import node_of, read_launches
 from .attempts import Attempt, JobFolder
 from .order import Order
 
 JOB_VARIABLES = ("SLURM_JOB_ID", "SUBMITIT_LOCAL_JOB_ID", "SUBMITIT_DEBUG_JOB_ID")
 OF_A_GPU = ("name", "serial", "uuid", "driver_version", "clocks.max.sm", "clocks.max.mem")
 """What nvidia-smi is asked of the GPU that is measured."""
+
+KIND = ("device", "cpu", "num_cpu", "gpu", "driver", "threads", "card")
+"""What the records of two nodes of one kind have in common."""
+
+SLOWER = "slower"
+"""What measure/planted.py puts into the cases of a node that is slowed on purpose."""
 
 
 def job_folder(fleet: Path, number: int) -> JobFolder:
@@ -104,35 +112,61 @@ def about_node(device: str) -> dict[str, Any]:
 def measure(order: Order, releases: tuple[str, ...], attempt: Attempt) -> None:
     """Runs the session of `releases` into the folder of `attempt`. Raises UserError where that cannot be done."""
     if order.offline:
-        os.environ["UV_OFFLINE"] = "1"
+        # What the login node prefetched lies beside its environments, also where a node has its own.
+        os.environ.update({"UV_OFFLINE": "1", "UV_CACHE_DIR": str(cache(Path(order.env)))})
     conf, axis = load_suite(Path(order.root))
     conf.results_dir, conf.env_dir = str(attempt.results), order.scratch or order.env
     env_dir = Path(conf.env_dir)
     request = _request(order)
     record = describe(request)
     node = about_node(record["device"])
-    _record_under(_folder_of(order, record, node["node"]), attempt.folder / "machines.json")
+    if order.nodes:
+        node["kind"] = {name: record[name] for name in KIND if name in record}
+    ours = _folder_of(order, record, node)
+    _record_under(ours, attempt.folder / "machines.json")
     environment: Any = (
         RecorderEnvironment(conf, order.lane, request.card)
         if record["device"] == "recorder"
         else ReleaseEnvironment(conf, order.lane, {}, {})
     )
-    plan = Plan(
-        releases=releases,
-        environment=environment.name,
+    sizes = order.sizes or request.sizes or (("paper",) if record["device"] == "cuda" else ("small",))
+    plan = _plan(order, releases, environment.name, sizes, node["node"])
+    sessions = attempt.sessions
+    if order.only != "counts":
+        # Rounds compare releases on one node. Where another one began the job, a session of this node measures the rest.
+        sessions = sessions / node["node"]
+        rounds = _rounds_elsewhere(attempt, ours["machine"], node["node"])
+        plan = replace(plan, launches=max(1, plan.launches - rounds))
+    RecordedResults.node = node
+    with temporary_files(), allotted(env_dir), _using(env_dir, releases):
+        Session(conf, axis, plan, environment, folder=sessions, request=request).measure(Console(soft_wrap=True))
+    if order.removes and order.scratch:
+        prune(env_dir, lambda tag: tag in releases and not _in_use(env_dir, tag))
+
+
+def _plan(order: Order, releases: tuple[str, ...], environment: str, sizes: tuple[str, ...], node: str) -> Plan:
+    """What a job measures: of a check the release under two names, slowed on purpose where that was asked for."""
+    planted = SLOWER if order.slowed == node else ""
+    arms = {name: Arm(releases[0], planted) for name in ARMS} if order.nodes else {}
+    return Plan(
+        releases=tuple(arms) or releases,
+        environment=environment,
         questions="|".join(order.questions) or r"\w+",
-        sizes=order.sizes or request.sizes or (("paper",) if record["device"] == "cuda" else ("small",)),
+        sizes=sizes,
         launches=order.launches,
         budget=order.budget or None,
         only=order.only,
+        arms=arms,
     )
-    RecordedResults.node = node
-    with temporary_files(), allotted(env_dir), _using(env_dir, releases):
-        Session(conf, axis, plan, environment, folder=attempt.sessions, request=request).measure(
-            Console(soft_wrap=True)
-        )
-    if order.removes and order.scratch:
-        prune(env_dir, lambda tag: tag in releases and not _in_use(env_dir, tag))
+
+
+def _rounds_elsewhere(attempt: Attempt, machine: str, node: str) -> int:
+    """How many rounds of this job other nodes finished into the same folder. The last one of each may be torn."""
+    last: dict[str, int] = {}
+    for launch in read_launches(attempt.results, machine):
+        if node_of(launch) != node:
+            last[launch.session] = max(last.get(launch.session, 0), launch.round)
+    return sum(round - 1 for round in last.values() if round)
 
 
 def _request(order: Order) -> Request:
@@ -141,12 +175,16 @@ def _request(order: Order) -> Request:
     return replace(request, device=describe(request)["device"])
 
 
-def _folder_of(order: Order, record: dict[str, str], node: str) -> dict[str, str]:
-    """The record under which results are kept. Times of two nodes share a folder only where somebody has found that the
-    nodes agree; counts are the same on all nodes of a kind."""
-    if order.only == "counts" or order.agreed:
+def _folder_of(order: Order, record: dict[str, str], node: dict[str, Any]) -> dict[str, str]:
+    """The record under which results are kept. Times of two nodes share a folder only where a check found that the nodes
+    agree, and this one is still what was checked; counts are the same on all nodes of a kind."""
+    if order.only == "counts":
         return record
-    return {**record, "machine": f"{record['machine']}-on-{node}"}
+    name = node["node"]
+    checked = order.shares.get(record["machine"], {}).get(name, {})
+    now = {**node, "kind": {of: record[of] for of in KIND if of in record}}
+    same = checked and all(checked.get(what) == now.get(what) for what in STAYS)
+    return {**record, "machine": f"{record['machine']}-on-{checked['with'] if same else name}"}
 
 
 def _record_under(record: dict[str, str], collection: Path) -> None:

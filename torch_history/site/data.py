@@ -26,7 +26,7 @@ from ..analysis.causes import Known, evidence
 from ..analysis.verdicts import NOT_MEASURED, History, Series, compare_history, disturbed, history
 from ..releases.axis import Axis, Release
 from ..store.files import LONGEST_NAME, read_object, warn, write_atomically
-from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, read_environment, read_file
+from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file
 from ..store.machines import record_of
 from ..store.sources import that_count
 from .processes import at_once
@@ -422,7 +422,7 @@ def _key(series: Series) -> list[str]:
 def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: Axis) -> dict[str, Any]:
     """Some releases of a lane as the pages read them: docs/site.md lists the keys."""
     position = {tag: i for i, tag in enumerate(tags)}
-    rounds: dict[tuple[str, int], int] = {}
+    rounds: dict[tuple[str | int, ...], int] = {}
     reasons: dict[str, int] = {}
     patterns: dict[tuple[tuple[int, int], ...], int] = {}
     rows = []
@@ -433,7 +433,7 @@ def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: A
             for launch, case in releases[tag]
             if case.number is not None
         ]
-        where = [(at, rounds.setdefault((launch.session, launch.round), len(rounds))) for at, launch, _ in known]
+        where = [(at, rounds.setdefault(_block(launch), len(rounds))) for at, launch, _ in known]
         plain = [parameter.strip("'") for parameter in series.parameters]
         rows.append(
             {
@@ -465,6 +465,12 @@ def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: A
         },
         "limits": claims.limits(found, tags),
     }
+
+
+def _block(launch: Launch) -> tuple[str | int, ...]:
+    """The session and the round, and the node of a fleet, which is one for all of a session."""
+    node = node_of(launch)
+    return (launch.session, launch.round, node) if node else (launch.session, launch.round)
 
 
 def _missing(

@@ -576,9 +576,19 @@
         const why = causes(lane, from, to, changes);
         for (const one of changes) {
             one.why = why.get(one.series) || "";
+            one.apart = isApart(lane, lane.series[one.series], [old, now]);
             one.sentence = sentence(lane.series[one.series], one);
         }
         return changes;
+    };
+
+    /* Whether nodes of a fleet measured both releases, and none of them both. */
+    const isApart = (lane, series, releases) => {
+        const {launches} = indexOf(lane);
+        const [olds, news] = releases.map((release) => new Set((launches[series.pattern].get(release) || [])
+            .map((i) => (lane.rounds[lane.patterns[series.pattern][i][1]] || [])[2] || "")));
+        return varies(series) && olds.size > 0 && news.size > 0 && !olds.has("") && !news.has("")
+            && ![...olds].some((node) => news.has(node));
     };
 
     const inOrder = (one, other) => {
@@ -612,6 +622,7 @@
         } else {
             text += series.unit === "bytes" && ratio > 0 ? ` ${ofBytes(one)}, ${numbers}` : `, ${numbers}`;
         }
+        text += one.apart ? "; no node measured both" : "";
         return `${inOneLine(text).replace(/\.+$/, "")}${why ? `, ${why}` : ""}.`;
     };
 
@@ -761,7 +772,7 @@
                     detectable: one.detectable, spread: one.spread, launches: one.launches, disturbed: one.disturbed,
                     reason: one.reason, why: one.why, build: varies(series) ? buildOf(series) : null,
                     within_builds: isWithinBuilds(series, one), replicated: "not testable", sentence: one.sentence,
-                    failed: false,
+                    failed: false, ...(one.apart ? {apart: true} : {}),
                 };
             }),
         };
