@@ -574,9 +574,10 @@
         const keys = new Map(changes.map((one) => [one, place(one)]));
         changes.sort((a, b) => inOrder(keys.get(a), keys.get(b)));
         const why = causes(lane, from, to, changes);
+        const isFleet = (lane.rounds || []).some(([, , node]) => node);
         for (const one of changes) {
             one.why = why.get(one.series) || "";
-            one.apart = isApart(lane, lane.series[one.series], [old, now]);
+            one.apart = isFleet && isApart(lane, lane.series[one.series], [old, now]);
             one.sentence = sentence(lane.series[one.series], one);
         }
         return changes;
@@ -586,7 +587,7 @@
     const isApart = (lane, series, releases) => {
         const {launches} = indexOf(lane);
         const [olds, news] = releases.map((release) => new Set((launches[series.pattern].get(release) || [])
-            .map((i) => (lane.rounds[lane.patterns[series.pattern][i][1]] || [])[2] || "")));
+            .map((i) => lane.rounds[lane.patterns[series.pattern][i][1]][2] || "")));
         return varies(series) && olds.size > 0 && news.size > 0 && !olds.has("") && !news.has("")
             && ![...olds].some((node) => news.has(node));
     };
