@@ -18,6 +18,7 @@ from contract.metrics import CALL_MARGIN
 from torch_history import cli
 from torch_history.analysis import compare as compared
 from torch_history.analysis import verdicts
+from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import FALSE_RATE, Change, Evidence, Series, Verdict
 from torch_history.store.launches import Case, Launch, append_environment, append_launches
 
@@ -461,3 +462,16 @@ def test_a_case_that_lacks_all_its_metrics_is_said_once() -> None:
         "mine f: BROKE: ValueError: no (time, peak memory).",
         "mine time, g: FIXED at 1.00s; before, it failed.",
     ]
+
+
+def test_changes_of_one_variant_at_one_release_are_one_sentence(tmp_path: Path) -> None:
+    launches = [
+        launch(release, "q.Q.track_operators", Case(("'f'", f"'{size}'"), samples=(count,)))
+        for release, count in (("v2.0.1", 10.0), ("v2.1.2", 12.0))
+        for size in ("small", "large", "paper")
+    ]
+    found = verdicts.history(launches)
+    steps = [Step(series, Kind.STEP, "v2.0.1", "v2.1.2", "v2.1.2", 10.0, 12.0, 1.2, None, None) for series in found]
+    (said,) = compared.tell_findings(steps, found, tmp_path, "here")
+    assert said == "v2.1.2: q operators, f: 20 % more in 3 cases."
+    assert len(compared.tell(steps, found, tmp_path, "here")) == 3

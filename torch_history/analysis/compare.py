@@ -23,7 +23,7 @@ from ..store.launches import Launch, machines_in, read_environment, read_launche
 from ..store.machines import record_of
 from . import answer, verdicts
 from .causes import Known, evidence, in_words, moved, why
-from .findings import Finding, of_changes
+from .findings import Finding, Row, group, of_changes
 from .replication import LANES, UNTESTED, Replication, Standing, replications
 from .steps import Kind, Net, Step
 from .verdicts import (
@@ -403,16 +403,66 @@ def told(
 ) -> list[str]:
     """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane, `known` is the
     machine's evidence."""
+    return [each.sentence for each in _happened(steps, found, facts, known, others)]
+
+
+def tell_findings(
+    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherLanes | None = None
+) -> list[str]:
+    """`tell` with a sentence for all that belongs together: changes of one variant or one cause at one release, in the order
+    of the first of each. What stands alone has the sentence of `tell`."""
+
+    def facts(tag: str, environment: str) -> dict[str, Any]:
+        return read_environment(results_dir, machine, tag, environment)
+
+    happened = _happened(steps, found, facts, evidence(results_dir, machine), others)
+    of_row = {each.row: each for each in happened}
+    groups = group(of_row)
+    return [
+        of_row[finding.best].sentence if len(finding.rows) == 1 else f"{finding.best.release}: {finding.words}"
+        for finding in groups
+    ]
+
+
+@dataclass(frozen=True)
+class _Happened:
+    """A step, excursion or drift in words: where it happened, its cause, what other lanes say, and its net change."""
+
+    change: Change
+    where: str
+    because: str
+    elsewhere: str
+    net: str
+
+    @property
+    def sentence(self) -> str:
+        said = f"{self.where}: {sentence(self.change, self.because, self.elsewhere)}"
+        return " ".join(filter(None, [said, self.net]))
+
+    @property
+    def row(self) -> Row:
+        of = self.change
+        numbers = of.old, of.new, of.ratio, of.low, of.high
+        return Row(of.series, of.verdict, *numbers, because=self.because, release=self.where)
+
+
+def _happened(
+    steps: Iterable[Step],
+    found: History,
+    facts: Callable[[str, str], Mapping[str, Any]],
+    known: Sequence[Known],
+    others: OtherLanes | None,
+) -> list[_Happened]:
+    """Every step with its cause: what changed at one release made a step there; a slow change has no such cause."""
     exact: dict[object, list[Series]] = defaultdict(list)
     for series in found:
         if not series.varies:
             exact[series.environment, series.question, series.parameters].append(series)
-    sentences = []
+    happened = []
     for step in steps:
         series = step.series
         change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
         because = ""
-        # What changed at one release made a step there; a slow change has no such cause.
         if step.kind is not Kind.DRIFT:
             beside = {
                 other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
@@ -420,15 +470,18 @@ def told(
             }
             before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
             because = why({**beside, series: change}.values(), before, after, known).get(series, "")
-        where = {
-            Kind.STEP: f"{step.new}",
-            Kind.EXCURSION: " to ".join(dict.fromkeys((step.new, step.until))) + ", then recovered",
-            Kind.DRIFT: f"slowly from {step.old} to {step.new}",
-        }[step.kind]
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
-        said = f"{where}: {sentence(change, because, elsewhere)}"
-        sentences.append(" ".join(filter(None, [said, _net(step)])))
-    return sentences
+        happened.append(_Happened(change, _where(step), because, elsewhere, _net(step)))
+    return happened
+
+
+def _where(step: Step) -> str:
+    """`v2.1.0`, `v2.1.0 to v2.2.0, then recovered`, `slowly from v2.1.0 to v2.15.0`"""
+    if step.kind is Kind.STEP:
+        return step.new
+    if step.kind is Kind.EXCURSION:
+        return " to ".join(dict.fromkeys((step.new, step.until))) + ", then recovered"
+    return f"slowly from {step.old} to {step.new}"
 
 
 def _net(step: Step) -> str:
@@ -694,7 +747,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "replicated": comparison.replicated.get(change.series, UNTESTED).standing.value,
             "sentence": comparison.sentence(change),
             "failed": change in failed,
-            **({"apart": True} if change.apart else {}),
+            "apart": change.apart,
         }
         for change in comparison.changes
     ]

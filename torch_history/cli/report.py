@@ -225,11 +225,17 @@ def compare_stored(
 @click.option(
     "--largest", is_flag=True, help="List the largest change of each question at each release, largest first."
 )
-@click.option("--limit", default=40, show_default=True, help="Number of sentences to print. 0 prints all.")
-def regressions(machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int) -> None:
+@click.option("--limit", default=40, show_default=True, help="Number of changes to look at. 0 looks at all.")
+@click.option(
+    "--all", "everything", is_flag=True, help="List each change by itself, not those of one finding together."
+)
+def regressions(
+    machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int, everything: bool
+) -> None:
     """List changes over all releases, newest release first.
 
-    Changes are steps, excursions and drifts. docs/steps.md defines them.
+    Changes are steps, excursions and drifts. docs/steps.md defines them. Changes of one variant or one cause at one release
+    are one finding.
     """
     from ..analysis import compare as said
     from ..analysis import steps
@@ -245,7 +251,8 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     found = steps.of_history(stored, suite.axis)
     shown = (steps.largest(found) if largest else found)[: limit or None]
     others = said.OtherLanes(results, machine, environment, questions)
-    for line in said.tell(shown, stored, results, machine, others):
+    lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, results, machine, others)
+    for line in lines:
         click.echo(line)
     for line in steps.unconnected(stored, suite.axis):
         click.echo(line)

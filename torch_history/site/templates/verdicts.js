@@ -773,7 +773,7 @@
                     detectable: one.detectable, spread: one.spread, launches: one.launches, disturbed: one.disturbed,
                     reason: one.reason, why: one.why, build: varies(series) ? buildOf(series) : null,
                     within_builds: isWithinBuilds(series, one), replicated: "not testable", sentence: one.sentence,
-                    failed: false, ...(one.apart ? {apart: true} : {}),
+                    failed: false, apart: one.apart,
                 };
             }),
         };
