@@ -29,6 +29,7 @@ Name = Annotated[str, Meta(max_length=150)]
 Count = Annotated[int, Meta(ge=0, le=2**31)]
 Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
 Numbers = Annotated[tuple[Number, ...], Meta(max_length=100)]
+Positive = Annotated[tuple[Annotated[float, Meta(gt=0, le=1e15)], ...], Meta(max_length=100)]
 
 Kind = Literal["CAUSE", "PART", "CLEARED", "UNKNOWN", "NOT THERE"]
 
@@ -101,7 +102,7 @@ class Evidence(Struct, frozen=True):
     taken_at: Name
     took: Annotated[float, Meta(ge=0, le=1e6)]
     clock: Literal["wall", "cpu", "none"]
-    numbers: tuple[Numbers, Numbers]
+    numbers: tuple[Positive, Positive]
     ratio: Annotated[float, Meta(gt=0, le=1e9)]
     low: Annotated[float, Meta(gt=0, le=1e9)]
     high: Annotated[float, Meta(gt=0, le=1e9)]
