@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,11 +45,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def elsewhere(installed: Path, tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
-    """The command, an empty folder, and variables whose cache is an empty folder."""
+def elsewhere(installed: Path, tmp_path: Path) -> Iterator[tuple[Path, Path, dict[str, str]]]:
+    """The command, an empty folder, and variables whose cache is an empty folder. Releases that were installed there go."""
     folder = tmp_path / "empty"
     folder.mkdir()
-    return installed, folder, {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    yield installed, folder, {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    shutil.rmtree(tmp_path / "cache", ignore_errors=True)
 
 
 def said(elsewhere: tuple[Path, Path, dict[str, str]], *words: str) -> subprocess.CompletedProcess[str]:
