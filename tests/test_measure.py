@@ -383,7 +383,7 @@ def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypa
     blocks = "".join("s" if what == "synchronize cuda" else "c" for what in happened).strip("s").split("ss")
     assert set("".join(blocks)) == {"c"}
     assert len(set(blocks[-5:])) == 1
-    assert len(blocks[-1]) >= 4
+    assert len(blocks[-1]) > 1
 
 
 def test_warm_up_calls_three_times_and_leaves_the_device_idle(monkeypatch: pytest.MonkeyPatch) -> None:
