@@ -8,7 +8,7 @@ QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-.PHONY: help run test test-fast lint lint-python lint-scripts bundle-scripts npm bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
+.PHONY: help run test test-fast lint lint-python lint-scripts bundle-scripts npm slurm fleet bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -63,6 +63,19 @@ npm:
 browser:
 	@command -v chromium >/dev/null || { apt-get update --quiet && apt-get install --yes --quiet --no-install-recommends chromium; }
 
+# make slurm   installs Debian's Slurm and munge, which the fleet's tests start on this machine's loopback
+slurm:
+	@PATH=$$PATH:/usr/sbin; command -v slurmctld >/dev/null && command -v munged >/dev/null || { \
+		command -v apt-get >/dev/null || { echo "The fleet's tests need Slurm and munge, and there is no apt-get to install them: install slurmctld, slurmd and munge by hand."; exit 1; }; \
+		[ "$$(id -u)" = 0 ] || { echo "The fleet's tests need Slurm and munge, which only root can install: run 'make slurm' as root."; exit 1; }; \
+		apt-get update --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends slurm-wlm munge || \
+		{ echo "Debian's slurm-wlm and munge could not be installed: is its package index in reach?"; exit 1; }; }
+
+# make fleet   runs the fleet's tests on a Slurm of their own; two to four minutes, and never more than five
+fleet: .venv/ready slurm
+	@FLEET=1 timeout --signal=INT --kill-after=20 280 $(BIN)/python -m pytest -m fleet tests/test_fleet_slurm.py || \
+		{ status=$$?; [ $$status != 124 ] || echo "The fleet's tests were not done after 280 seconds, and were stopped."; exit $$status; }
+
 # make bench   what building an environment costs against a plain install, and a switch between two
 bench: .venv/ready
 	$(BIN)/python -m tools.bench_environments
@@ -97,7 +110,7 @@ document: .venv/ready
 
 # make lock   pins the tool's own environment anew
 lock: .venv/ready
-	$(UV) pip compile --quiet pyproject.toml --group dev --generate-hashes --python-version 3.11 --no-header --upgrade --output-file requirements.lock
+	$(UV) pip compile --quiet pyproject.toml --group dev --extra fleet --generate-hashes --python-version 3.11 --no-header --upgrade --output-file requirements.lock
 
 # make clean   removes the tool's environment, the releases' environments and the site
 clean:

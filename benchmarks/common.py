@@ -299,7 +299,7 @@ def version(workload: ModuleType, metric: ModuleType) -> str:
     used = {owner for owner in owners if package and getattr(owner, "__name__", "").startswith(package + ".")}
     digest = hashlib.sha256(repr(SEED).encode())
     for module in [*sorted(used | {workload}, key=lambda module: module.__name__), metric]:
-        source = Path(str(module.__file__))
+        source = Path(str(module.__spec__.origin if module.__spec__ else module.__file__))  # an own file's kept text
         for path in (source, source.with_suffix(".cpp")):
             if path.exists():
                 digest.update(path.read_bytes())

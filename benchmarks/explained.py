@@ -108,7 +108,9 @@ def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict
     if step["do"] == "operators":
         return explain.by_operator(call, step["seconds"])
     if step["do"] == "functions":
-        return explain.by_function(call, step["seconds"])
+        return explain.by_function(call, step["seconds"], step["sampled"])
+    if step["do"] == "allocations":
+        return explain.by_allocation(call)
     if step["do"] == "symbols":
         return explain.by_symbol(call, step["seconds"], step["file"])
     return {"traces": explain.traces(call)}

@@ -32,6 +32,9 @@ PATIENCE = 5.0
 MOST_EVENTS = 20_000
 """Events of the profiler that are looked at together: some releases take seconds for a table of more."""
 
+SAMPLING_SECONDS = 0.0007
+"""Between two looks at Python's functions: a look takes some millionths of a second."""
+
 PERF_HERTZ = 2_999
 """Samples a second: no divisor of the scheduler's own rate, so that the two do not keep step."""
 
@@ -112,8 +115,10 @@ def _profiled(call: Callable[[], object], calls: int) -> tuple:
     return list(profiler.function_events or []), taken
 
 
-def by_function(call: Callable[[], object], length: float) -> dict:
-    """Functions by Python's own profiler, those written in C included: as `by_operator`."""
+def by_function(call: Callable[[], object], length: float, sampled: float) -> dict:
+    """Functions by Python's own profiler, those written in C included: as `by_operator`. It makes Python's code slow, so
+    `samples` says the same of `sampled` seconds of calls that are interrupted now and then: name -> seconds a call, where
+    the time of what is written in C is its caller's."""
     calls = calls_within(call, length)
     plain = _block(call, calls)[1]
     profiler = cProfile.Profile()
@@ -127,7 +132,31 @@ def by_function(call: Callable[[], object], length: float) -> dict:
         row = rows.setdefault(_function(path, name), [0.0, 0.0])
         row[0] += own / calls
         row[1] += count / calls
-    return {"seconds": taken / calls, "cpu": cpu / calls, "plain": plain / calls, "rows": rows}
+    found = {"seconds": taken / calls, "cpu": cpu / calls, "plain": plain / calls, "rows": rows}
+    return {**found, "samples": _sampled(call, sampled)}
+
+
+def _sampled(call: Callable[[], object], length: float) -> dict:
+    """Name of a function -> seconds a call in it, by an alarm every SAMPLING_SECONDS."""
+    seen: dict = {}
+
+    def look(number: int, frame: Any) -> None:
+        if frame is not None and frame.f_code.co_filename != __file__:
+            name = _function(frame.f_code.co_filename, frame.f_code.co_name)
+            seen[name] = seen.get(name, 0) + 1
+
+    before = signal.signal(signal.SIGALRM, look)
+    calls, goes_on, began = 0, _for_so_long(length), time.perf_counter()
+    signal.setitimer(signal.ITIMER_REAL, SAMPLING_SECONDS, SAMPLING_SECONDS)
+    try:
+        while goes_on():
+            call()
+            calls += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    each = (time.perf_counter() - began) / calls / max(1, sum(seen.values()))
+    return {name: count * each for name, count in seen.items()}
 
 
 def _function(path: str, name: str) -> str:
@@ -173,6 +202,80 @@ def _wait_for(perf: Any, file: str) -> None:
 
 def _without_preload() -> dict:
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
+TAKES_MEMORY = re.compile(r"aten::(new_)?(empty|resize)\w*$")
+"""Operators that take memory for another one, whose memory it is."""
+
+NOBODY = "what lived before the call"
+
+
+def by_allocation(call: Callable[[], object]) -> dict:
+    """What one call dispatches and allocates, as profile.py counts it, and `rows`: operator -> its share of each of these
+    four numbers. Its share of `peak_memory` and `retained` are bytes that it took and that live then.
+
+    The profiler tells a freed block's size and not its operator: the youngest block of that size is taken to be it.
+    """
+    rows: dict = {}
+    counted = {"peak_memory": 0, "retained": 0, "allocations": 0, "operators": 0}
+    stack: list = []
+    holders: dict = {}  # size -> operators that took a block of it, the youngest last
+    live: dict = {}
+    at_peak: dict = {}
+    level = peak = 0
+    for kind, name, size in _in_order(call):
+        if kind == "push":
+            stack.append(name)
+            if "::" in name:
+                _add(rows, counted, name, "operators", 1)
+        elif kind == "pop":
+            del stack[-1:]
+        elif kind == "memory_alloc":
+            if size > 0:
+                holder = next((each for each in reversed(stack) if not TAKES_MEMORY.match(each)), "outside operators")
+                holders.setdefault(size, []).append(holder)
+                _add(rows, counted, holder, "allocations", 1)
+            else:
+                holder = holders[-size].pop() if holders.get(-size) else NOBODY
+            live[holder] = live.get(holder, 0) + size
+            level += size
+            if level > peak:
+                peak, at_peak = level, dict(live)
+    for metric, held in (("peak_memory", at_peak), ("retained", live)):
+        for name, size in held.items():
+            _add(rows, counted, name, metric, size)
+    return {**counted, "rows": rows}
+
+
+def _add(rows: dict, counted: dict, name: str, metric: str, number: int) -> None:
+    row = rows.setdefault(name, {})
+    row[metric] = row.get(metric, 0) + number
+    counted[metric] += number
+
+
+def _in_order(call: Callable[[], object]) -> list:
+    """(kind, name, bytes) of each of the older profiler's records, the only ones whose order is exact in every release."""
+    config = _memory_config()
+    torch.autograd._enable_profiler_legacy(config)
+    try:
+        result = call()
+    finally:
+        records = [record for thread in torch.autograd._disable_profiler_legacy() for record in thread]
+    del result
+    found = []
+    for record in records:
+        kind = record.kind()
+        size = record.cpu_memory_usage() if kind == "memory_alloc" else 0
+        found.append((kind, re.sub(r"_\d{9,}$", "", record.name()) if kind == "push" else "", size))
+    return found
+
+
+def _memory_config() -> Any:
+    try:
+        from torch.autograd.profiler_legacy import profile  # here, because torch 1.8 and 1.9 have none
+    except ImportError:
+        from torch.autograd.profiler import profile
+    return profile(profile_memory=True).config()
 
 
 def _collector_off() -> None:

@@ -23,6 +23,9 @@ TURNS = 5
 
 BYTES = 4096
 
+SLOWER = 0.1
+"""Share of its time that every case of a node gets that is slowed on purpose."""
+
 IN_CALLS = 10
 """Calls that are made once get so many times what steady ones get, 50 to 200 %: they are judged at a margin of 25 %."""
 
@@ -49,8 +52,8 @@ class _Planted:
 
 
 def into(call: Callable[[], object], case: str, on: str) -> Any:
-    """`call`, or `call` with what TORCH_HISTORY_PLANTED names: more `time` in some cases (see `share`), one `operator` more,
-    4 KiB more at its `peak`, or a `failure`. `case` is variant and size.
+    """`call`, or `call` with what TORCH_HISTORY_PLANTED names: more `time` in some cases (see `share`) or `slower` in all of
+    them, one `operator` more, 4 KiB more at its `peak`, or a `failure`. `case` is variant and size.
 
     Raises ValueError where it names something else, PlantedFailure for a failure."""
     what = Request.of(os.environ).planted
@@ -63,23 +66,27 @@ def into(call: Callable[[], object], case: str, on: str) -> Any:
         return _Planted(call, lambda: torch.empty(BYTES, dtype=torch.uint8, device=on))
     if what == "time":
         return _longer(call, share(case), on) if share(case) else call
+    if what == "slower":
+        return _longer(call, SLOWER, on)
     if what:
         raise ValueError(f"nothing is known of planting '{what}'")
     return call
 
 
 def into_each(call: Callable[[object], object], case: str) -> Callable[[object], object]:
-    """As `into`, for a call whose every turn takes another time: each becomes longer by IN_CALLS times the share."""
+    """As `into`, for a call whose every turn takes another time: each becomes longer by IN_CALLS times the share, or by
+    SLOWER."""
     what = Request.of(os.environ).planted
     if what == "failure":
         raise PlantedFailure("this failure was planted")
-    if what != "time":
+    if what not in ("time", "slower"):
         return call
+    more = SLOWER if what == "slower" else IN_CALLS * share(case)
 
     def planted(argument: object) -> object:
         began = time.perf_counter()
         result = call(argument)
-        end = began + (time.perf_counter() - began) * (1 + IN_CALLS * share(case))
+        end = began + (time.perf_counter() - began) * (1 + more)
         while time.perf_counter() < end:
             pass
         return result

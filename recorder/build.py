@@ -126,20 +126,20 @@ def find_wheel(environment: Path) -> Wheel:
         if text.exists():
             break
     else:
-        raise Refused(f"{environment} holds no torch: install a release into it first.")
+        raise Refused(f"{environment} contains no torch: install a release into it first.")
     written = text.read_text(encoding="utf-8")
     version = re.search(r"^__version__ = '([^']+)'", written, re.MULTILINE)
     cuda = re.search(r"^cuda.*= '(\d+)\.(\d+)", written, re.MULTILINE)
     name = version[1] if version else "?"
     if cuda is None:
         raise Refused(
-            f"torch {name} in {environment} was built without CUDA, so it has nothing to tell of a GPU: install the package "
+            f"torch {name} in {environment} was built without CUDA, so there is nothing to count: install the package "
             "index's default wheel."
         )
     wheel = Wheel(folder, name, (int(cuda[1]), int(cuda[2])), _cudnn(folder))
     if not _nvrtc_folders(wheel):
         raise Refused(
-            f"torch {name} needs NVRTC to compile what it fuses, and {environment} holds none: install nvidia-cuda-nvrtc "
+            f"torch {name} needs NVRTC to compile fused kernels, and {environment} contains none: install nvidia-cuda-nvrtc "
             f"for CUDA {cuda[1]}.{cuda[2]}."
         )
     return wheel
@@ -325,7 +325,7 @@ def main() -> None:
         built = build(Path(sys.argv[1]))
     except Refused as refused:
         sys.exit(str(refused))
-    print(f"{built.folder}: {len(built.bodies)} entries with a body, {len(built.stubs)} without")
+    print(f"{built.folder}: {len(built.bodies)} entry points, {len(built.stubs)} stubs")
 
 
 if __name__ == "__main__":

@@ -106,9 +106,9 @@ def _elements(key: str, member: Member, given: Any, none: bool) -> list[int]:
         return elements
     said = "is not given" if given is None else f"is {given}"
     raise Refused(
-        f"{member.name} of the card '{key}' {said}, and a release may allocate otherwise for a card that has none: give "
+        f"{member.name} of the card '{key}' {said}. A release may allocate differently on a card without it: give "
         f"{'the number' if member.elements == 1 else f'{member.elements} numbers'} in devices.toml, or list the name in "
-        "`none` if the card truly has none."
+        "`none` if the card really lacks it."
     )
 
 

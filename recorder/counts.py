@@ -56,9 +56,7 @@ def launched(call: Callable[[], object], reads_by_design: str = "") -> Launched:
     Raises Refused where the process has no caching allocator, or the counts are not what a GPU would show.
     """
     if not caching():
-        raise Refused(
-            "Peaks of the caching allocator were asked for and it is switched off: start the process with caching."
-        )
+        raise Refused("The caching allocator is switched off, so it has no peaks: start the process with caching.")
     _empty()
     torch.cuda.reset_peak_memory_stats()
     allocated = torch.cuda.memory_allocated()
@@ -84,7 +82,7 @@ def requested(call: Callable[[], object], reads_by_design: str = "") -> Requeste
     """
     if caching():
         raise Refused(
-            "The bytes that were asked for can be told only without the caching allocator: start the process without it "
+            "Requested bytes can be counted only without the caching allocator: start the process without it "
             "(PYTORCH_NO_CUDA_MEMORY_CACHING=1)."
         )
     _empty()

@@ -43,7 +43,7 @@ def packages(release: Release, python: str) -> list[str]:
     locked = locked_packages(release, python)
     if not locked:
         raise Refused(
-            f"releases.lock does not say what {release.tag} needs on Python {python}: choose a Python that it has wheels "
+            f"releases.lock has no entry for {release.tag} on Python {python}: choose a Python that it has wheels "
             f"for, or add it with `torch-history lock`. It has wheels for {', '.join(release.pythons)}."
         )
     kept = [package for package in locked if not LEFT_OUT.fullmatch(package.partition("==")[0])]
@@ -56,7 +56,7 @@ def python_for(release: Release) -> str:
     for python in reversed(release.pythons):
         if locked_packages(release, python):
             return python
-    raise Refused(f"releases.lock says of no Python what {release.tag} needs: add it with `torch-history lock`.")
+    raise Refused(f"releases.lock has no entry for {release.tag} on any Python: add it with `torch-history lock`.")
 
 
 def create(release: Release, python: str, folder: Path) -> Path:

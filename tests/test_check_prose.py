@@ -117,3 +117,8 @@ def test_a_module_that_says_something_bad_fails(tmp_path: Path) -> None:
 
 def test_committed_pages_read_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert report(ROOT), capsys.readouterr().out
+
+
+def test_python_in_a_string_is_no_sentence() -> None:
+    code = 'SCRIPT = """for number in range(3):\n    print(number)\nprint({last})\n"""\nWORDS = "Three. And more."\n'
+    assert [sentence.text for sentence in said(code)] == ["Three.", "And more."]

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
-from torch_history.cli import main, measure, report
+from torch_history.cli import main, report
 from torch_history.errors import UserError
 from torch_history.measuring import plan
 from torch_history.releases.axis import Axis
@@ -119,16 +119,17 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     axis = Axis.load(ROOT / "releases.toml")
     removed: list[list[str]] = []
     done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"), launches=list)
-    monkeypatch.setattr(measure, "Session", lambda *_, **__: done)
-    monkeypatch.setattr(measure, "alone", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_: SimpleNamespace(changed=()))
+    monkeypatch.setattr("torch_history.measuring.session.Session", lambda *_, **__: done)
+    monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_, **__: SimpleNamespace(changed=()))
     monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "")
     monkeypatch.setattr(
-        measure.environments, "prune", lambda _, wanted: removed.append([r.tag for r in axis.releases if wanted(r.tag)])
+        "torch_history.releases.environments.prune",
+        lambda _, wanted, lane: removed.append([lane, *(r.tag for r in axis.releases if wanted(r.tag))]),
     )
     answer = command("run", "--prune", "1.13.1..2.2.2")
     assert answer.exit_code == 4, "nothing ran on any release"
-    assert removed == [["v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1"]]
+    assert removed == [["3.11", "v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1"]]
     assert command("run", "1.13.1..2.2.2").exit_code == 4
     assert len(removed) == 1
 
@@ -150,6 +151,12 @@ def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.S
     _, said = process.communicate(timeout=30)
     assert process.returncode == 128 + asked
     assert "The same command continues from here" in said
+
+
+def test_each_command_is_listed_with_a_whole_sentence() -> None:
+    listed = command("--help").output.partition("Commands:\n")[2].splitlines()
+    assert len(listed) == len(main.commands)
+    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
 
 
 # --- documents
@@ -202,10 +209,13 @@ def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     readme = Path("README.md")
     readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-    assert report._with_findings("new") == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
+    assert (
+        report._between("README.md", report.BEGIN, report.END, "new")
+        == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
+    )
     readme.write_text("before\nafter\n")
-    with pytest.raises(UserError, match=r"README\.md has no place for findings"):
-        report._with_findings("new")
+    with pytest.raises(UserError, match=r"README\.md has no place for what is generated"):
+        report._between("README.md", report.BEGIN, report.END, "new")
 
 
 @pytest.mark.committed
@@ -227,6 +237,9 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
         "because it is no longer fused. 4.00 times since v1.13.0 (60,000,000 B to 240,000,000 B), all of it at v2.1.0."
     ]
     assert summary.startswith(f"On {MACHINE} in release-py3.11: ")
+    rows = command("regressions", "--question", "intersection", "--limit", "0", "--all").output.splitlines()
+    assert rows[-1] == summary
+    assert set(lost) <= set(rows)
     largest = command("regressions", "--question", "intersection", "--largest", "--limit", "1").output.splitlines()
     assert largest[0].startswith("v2.1.0: intersection time, scripted small: SLOWER by a factor of 7")
     assert largest[-1].endswith(" are not shown. --limit 0 shows all.")

@@ -18,6 +18,7 @@ from contract.metrics import CALL_MARGIN
 from torch_history import cli
 from torch_history.analysis import compare as compared
 from torch_history.analysis import verdicts
+from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import FALSE_RATE, Change, Evidence, Series, Verdict
 from torch_history.store.launches import Case, Launch, append_environment, append_launches
 
@@ -84,7 +85,7 @@ def command(*arguments: str) -> Result:
 
 def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: Path) -> None:
     upgrade(results)
-    answer = command("2.0.1", "2.1.2")
+    answer = command("2.0.1", "2.1.2", "--all")
     assert answer.exit_code == 0
     lines = answer.output.splitlines()
     assert lines[0].startswith("selection time, broken small: BROKE: RuntimeError: expected <Tensor>")
@@ -101,11 +102,14 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
     )
     assert rest[2] == "selection peak memory, mask small: HUNGRIER by 0.6 %, from 100,000 B to 100,600 B."
     assert rest[3] == "selection operators, mask small: MORE, from 1 to 9."
-    assert rest[5] == (
+    (summary,) = (line for line in rest if line.startswith("v2.0.1 -> v2.1.2"))
+    assert summary == (
         "v2.0.1 -> v2.1.2 on here, release-py3.11: "
         "2 SLOWER, 1 HUNGRIER, 1 MORE, 2 SAME, 1 INCONCLUSIVE, 1 BROKE, 1 NEVER RAN."
     )
-    assert rest[6].startswith("4 times were compared, with a margin of 4 % (25 % for single calls). At most 1 %")
+    assert rest[rest.index(summary) + 1].startswith(
+        "4 times were compared, with a margin of 4 % (25 % for single calls). At most 1 %"
+    )
     assert rest[-1] == "The environments differ: NumPy went from 1.26.4 to 2.0.0."
 
 
@@ -117,13 +121,13 @@ def test_all_lists_the_rest_too_and_says_what_could_have_been_seen(results: Path
     assert re.search(r"^selection operators, nonzero small: SAME at 5\.$", everything, re.MULTILINE)
     assert "selection time, never small: NEVER RAN: no wheel." in everything
     assert re.search(
-        r"^selection time, noisy small: INCONCLUSIVE, from 1.00s to 1.00s.*: .*(detected|tenfold)", everything, re.M
+        r"^selection time, noisy small: INCONCLUSIVE, from \S+s to \S+s.*: .*(detected|tenfold)", everything, re.M
     )
 
 
 def test_change_said_the_other_way_round_is_faster(results: Path) -> None:
     upgrade(results)
-    said = command("2.1.2", "2.0.1").output
+    said = command("2.1.2", "2.0.1", "--all").output
     assert re.search(r"mask small: FASTER by 8\.3 % \((7\.\d|8) to 8\.\d %\), because .* from 9 to 1\.", said)
     assert re.search(r"nonzero small: FASTER by a factor of 2 \((1\.9|2) to 2(\.1)?\)", said)
     assert "selection time, broken small: FIXED at 1.00s; before, RuntimeError" in said
@@ -132,20 +136,21 @@ def test_change_said_the_other_way_round_is_faster(results: Path) -> None:
 def test_single_launch_is_no_evidence_and_the_next_command_is_named(results: Path) -> None:
     store(results, *series("time", [1.0], [5.0]))
     answer = command("2.0.1", "2.1.2")
-    assert answer.output.startswith("No change was detected.\n")
-    assert "1 INCONCLUSIVE" in answer.output
-    assert "`torch-history run --lane 3.11 --rounds 5 v2.0.1 v2.1.2`" in answer.output
+    said = " ".join(answer.output.split())
+    assert "No change was detected." in said
+    assert "Time Inconclusive in all 1 series." in said
+    assert "`torch-history run --lane 3.11 --rounds 5 v2.0.1 v2.1.2`" in said
 
 
 def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results: Path) -> None:
     upgrade(results)
     store(results, launch(OLD, "batching.Batching.track_time", Case(("'a'",), value=1.0)))
-    said = command("2.0.1", "2.1.2", "--question", "selection", "--metric", "time").output
+    said = command("2.0.1", "2.1.2", "--question", "selection", "--metric", "time", "--all").output
     assert "because the number of operators went from 1 to 9" in said
     assert "MORE" not in said
     assert "HUNGRIER" not in said
     assert "in one of the two only" not in said
-    assert "HUNGRIER" in command("2.0.1", "2.1.2", "--metric", "peak memory").output
+    assert "HUNGRIER" in command("2.0.1", "2.1.2", "--metric", "peak memory", "--all").output
 
 
 # --- refusals
@@ -178,6 +183,28 @@ def test_what_is_not_there_is_refused_in_a_sentence_that_names_what_is(
     assert sentence in answer.stderr.replace("\n", " ")
 
 
+def test_release_of_another_lane_is_said_to_be_there_and_how_to_bridge_the_lanes(results: Path) -> None:
+    upgrade(results)
+    name = "selection.Selection.track_time"
+    for release in ("v1.8.1", OLD):
+        store(results, launch(release, name, Case(("'mask'", "'small'"), value=1.0), environment="release-py3.9"))
+    answer = command("1.8.1", "2.1.2")
+    assert answer.exit_code == 1
+    said = " ".join(answer.stderr.split())
+    assert "v1.8.1 was not measured in release-py3.11 on here, but in release-py3.9." in said
+    assert "`compare v1.8.1 v2.0.1 --lane release-py3.9` and `compare v2.0.1 v2.1.2 --lane release-py3.11`" in said
+    assert "Compare there: add `--lane release-py3.9`" in " ".join(command("1.8.1", "2.0.1").stderr.split())
+
+
+def test_environment_falls_back_to_the_only_machine(results: Path) -> None:
+    upgrade(results)
+    (results / "here").rename(results / "there")
+    store(results, *series("operators", [1], [2]), machine="there")
+    answer = CliRunner().invoke(cli.main, ["environment", "2.0.1", "2.1.2"])
+    assert answer.exit_code == 0
+    assert "1.26.4 -> 2.0.0" in answer.output
+
+
 def test_empty_results_are_refused_in_a_sentence(results: Path) -> None:
     answer = command("2.0.1", "2.1.2")
     assert answer.exit_code == 1
@@ -194,14 +221,14 @@ def test_releases_with_nothing_in_common_are_refused(results: Path) -> None:
 
 def test_machine_is_this_one_else_the_only_one_else_asked_for(results: Path) -> None:
     store(results, *series("operators", [1], [2]), machine="there")
-    assert "on there" in command("2.0.1", "2.1.2").output
+    assert "\nthere, release-py3.11\n" in command("2.0.1", "2.1.2").output
     store(results, *series("operators", [1], [2]), machine="elsewhere")
     answer = command("2.0.1", "2.1.2")
     assert answer.exit_code == 1
     assert "no results of this machine, here. Name one with --machine: elsewhere, there." in answer.stderr
-    assert "on elsewhere" in command("2.0.1", "2.1.2", "--machine", "elsewhere").output
+    assert "\nelsewhere, release-py3.11\n" in command("2.0.1", "2.1.2", "--machine", "elsewhere").output
     store(results, *series("operators", [1], [2]))
-    assert "on here" in command("2.0.1", "2.1.2").output
+    assert "\nhere, release-py3.11\n" in command("2.0.1", "2.1.2").output
 
 
 # --- exit codes
@@ -271,6 +298,9 @@ def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
     tables = [set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) for part in text.split("### ")]
     (top,) = [table for table in tables if "schema" in table]
     (change,) = [table for table in tables if "sentence" in table]
+    (finding,) = [table for table in tables if "nearest" in table]
+    assert document["findings"]
+    assert all(set(entry) == finding for entry in document["findings"])
     assert set(document) == top
     assert all(set(entry) == change for entry in document["changes"])
     assert (document["schema"], document["looked_at"]) == (2, 4)
@@ -363,6 +393,21 @@ def test_ratio_of_times_is_said_in_per_cent_or_as_a_factor(
     assert compared.sentence(change) == f"q time, f: {said}"
 
 
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (1_000_512, "HUNGRIER by 0.1 %, from 1,000,000 B to 1,000,512 B."),
+        (1_000_064, "HUNGRIER by 64 B, from 1,000,000 B to 1,000,064 B."),
+        (999_936, "LEANER by 64 B, from 1,000,000 B to 999,936 B."),
+    ],
+)
+def test_bytes_that_are_no_per_cent_are_said_in_bytes(new: int, said: str) -> None:
+    old = 1_000_000
+    verdict = Verdict.HUNGRIER if new > old else Verdict.LEANER
+    change = Change(Series("e", "q.Q.track_peak_memory", ("'f'",)), verdict, old, new, new / old, launches=(1, 1))
+    assert compared.sentence(change) == f"q peak memory, f: {said}"
+
+
 PAGE = (ROOT / "docs" / "verdicts.md").read_text()
 
 
@@ -411,9 +456,22 @@ def test_a_case_that_lacks_all_its_metrics_is_said_once() -> None:
     ]
     fixed = Change(Series("e", "mine.Own.track_time", ("'g'", "''")), Verdict.FIXED, new=1.0, reason="it failed")
     said = compared.text(
-        compared.Comparison("m", "e", "v1", "v2", [*changes, fixed], {}, {}, 0), everything=False
+        compared.Comparison("m", "e", "v1", "v2", [*changes, fixed], {}, {}, 0), everything=True
     ).splitlines()
     assert said[:2] == [
         "mine f: BROKE: ValueError: no (time, peak memory).",
         "mine time, g: FIXED at 1.00s; before, it failed.",
     ]
+
+
+def test_changes_of_one_variant_at_one_release_are_one_sentence(tmp_path: Path) -> None:
+    launches = [
+        launch(release, "q.Q.track_operators", Case(("'f'", f"'{size}'"), samples=(count,)))
+        for release, count in (("v2.0.1", 10.0), ("v2.1.2", 12.0))
+        for size in ("small", "large", "paper")
+    ]
+    found = verdicts.history(launches)
+    steps = [Step(series, Kind.STEP, "v2.0.1", "v2.1.2", "v2.1.2", 10.0, 12.0, 1.2, None, None) for series in found]
+    (said,) = compared.tell_findings(steps, found, tmp_path, "here")
+    assert said == "v2.1.2: q operators, f: 20 % more in 3 cases."
+    assert len(compared.tell(steps, found, tmp_path, "here")) == 3

@@ -557,6 +557,20 @@ def test_prune_removes_only_the_releases_asked_for(three: list[str]) -> None:
     assert Path("env", "session.json").read_text() == "{}"
 
 
+def test_prune_of_one_lane_leaves_the_others(three: list[str]) -> None:
+    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1", "3.8").names == ["v2.0.1-py3.8"]
+    assert Path("env", f"v2.0.1-py{LANE}", MARK).exists()
+
+
+def test_prune_leaves_what_a_link_leads_to(three: list[str], tmp_path: Path) -> None:
+    """Whoever made the link shares an environment that lies elsewhere, and its mark is one of what lies there."""
+    elsewhere = tmp_path / "elsewhere"
+    Path("env", f"v2.0.1-py{LANE}").rename(elsewhere)
+    Path("env", f"v2.0.1-py{LANE}").symlink_to(elsewhere)
+    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1", LANE).names == []
+    assert (elsewhere / MARK).exists()
+
+
 def test_prune_clears_from_our_cache_what_no_other_environment_has(three: list[str], uv: FakeUv) -> None:
     own = Path("env/.uv-cache").resolve()
     own.mkdir()
@@ -711,7 +725,7 @@ def test_lock_of_old_gets_the_digests_that_it_lacks_and_nothing_else(
 @pytest.mark.parametrize(
     ("resolved", "said"),
     [
-        (["torch==2.1.0", "numpy==1.26.4+evil"], r"uv chose numpy 1\.26\.4\+evil, a build of somebody's own"),
+        (["torch==2.1.0", "numpy==1.26.4+evil"], r"uv chose numpy 1\.26\.4\+evil, a private build"),
         (["torch==2.1.0", "sympy==1.12"], r"sympy-1\.12-py3-none-any\.whl has the sha256 0{64}, and the package index"),
     ],
 )

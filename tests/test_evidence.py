@@ -15,7 +15,7 @@ from msgspec import structs
 from torch_history.analysis.compare import Comparison
 from torch_history.analysis.verdicts import Change, Series, Verdict
 from torch_history.cli import main
-from torch_history.cli.measure import Asked, explainable
+from torch_history.cli.run import Asked, explainable
 from torch_history.errors import UserError
 from torch_history.explaining import finding, issue
 from torch_history.explaining.launching import Subject

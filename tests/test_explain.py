@@ -280,7 +280,7 @@ def test_libraries_of_two_releases_share_their_names(name: str, expected: str) -
 
 def test_what_perf_reports_becomes_shares() -> None:
     report = "# Samples: 4\n#\n 3\tlibtorch_cpu.so  \t[.] at::native::Indexer::get_1\n 1\tlibc.so.6  \t[.] malloc\n"
-    symbols, libraries = places.of_samples(report)
+    symbols, libraries, _ = places.of_perf(report)
     assert symbols == {"libtorch_cpu: at::native::Indexer::get_1": (0.75, 0.0), "libc: malloc": (0.25, 0.0)}
     assert libraries == {"libtorch_cpu": (0.75, 0.0), "libc": (0.25, 0.0)}
 
@@ -307,3 +307,11 @@ def test_lever_of_what_the_call_does_not_use_is_refused() -> None:
 def test_lever_without_its_program_or_library_is_refused() -> None:
     assert Lever("a", "", "", "", command=("no-such-program",)).refusal([]) == "no-such-program is not installed"
     assert Lever("a", "", "", "", preload=("libnone.so",)).refusal([]) == "none of libnone.so is installed"
+
+
+def test_symbol_of_the_interpreter_is_no_cause() -> None:
+    """Both releases run on the same interpreter: what it takes is what the Python code takes that it runs."""
+    loop = Place("function", "torch/nn/functional.py checks", 0.0, 9e-5, 8.8e-5, 9.2e-5, verdict="CAUSE")
+    interpreter = Place("symbol", "Python: _PyEval_EvalFrameDefault", 1e-6, 9e-5, 8.8e-5, 9.2e-5, verdict="CAUSE")
+    assert verdict.of_all([], {}, [interpreter, loop])[1].startswith("because torch/nn/functional.py checks holds")
+    assert verdict.of_all([], {}, [interpreter])[0] == "UNKNOWN"

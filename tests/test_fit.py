@@ -129,7 +129,7 @@ def test_a_card_that_is_unknown_is_refused_before_anything_is_installed() -> Non
     ("cuda", "nvrtc", "zero", "said"),
     [
         ("None", True, "", "was built without CUDA"),
-        ("'12.8'", False, "", "needs NVRTC to compile what it fuses"),
+        ("'12.8'", False, "", "needs NVRTC to compile fused kernels"),
         ("'12.8'", True, "multiProcessorCount", "multiProcessorCount of the card 'turing' is 0"),
     ],
 )

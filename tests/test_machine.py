@@ -111,7 +111,7 @@ def test_cpu_measured_on_a_machine_with_a_gpu_is_recorded_as_the_cpu(box: Box, m
 
 def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cuda")
-    with pytest.raises(UserError, match=r"nvidia-smi names none .* name a folder with TORCH_HISTORY_MACHINE"):
+    with pytest.raises(UserError, match=r"nvidia-smi reports none .* name a folder with TORCH_HISTORY_MACHINE"):
         machine.describe()
     monkeypatch.setenv("TORCH_HISTORY_MACHINE", "unnamed")
     record = machine.describe()

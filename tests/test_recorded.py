@@ -38,7 +38,7 @@ def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch: py
 
 
 def test_unknown_card_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UserError, match=r"no card 'voodoo' to pretend; there are turing, ampere, "):
+    with pytest.raises(UserError, match=r"no card 'voodoo' to imitate; there are turing, ampere, "):
         describe(Request(device="recorder", card="voodoo"))
 
 

@@ -255,7 +255,10 @@ def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Comm
         assert len(first) == len(set(first))
         assert {launch["round"] for launch in launches(suite, release)} == {1, 2}
     assert "v2.0.1 -> v2.15.0" in answer.stdout
-    assert "intersection peak memory, scripted small: HUNGRIER by a factor of 4" in answer.stdout
+    assert (
+        "intersection peak memory, scripted and traced and stacked_scripted: 2.00 to 4.00 times as much in 3 cases"
+        in (" ".join(answer.stdout.split()))
+    )
     again = command("torch-history", *arguments)
     assert "has already measured this" in again.stdout
 
@@ -286,6 +289,62 @@ def raises(x):
     raise ValueError("no number")
 
 functions = {"doubled": lambda x: x + x, "halved": lambda x: x / 2, "raises": raises}
+"""
+
+
+def test_a_mended_file_does_not_answer_for_what_it_was(command: Command, suite: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    arguments = ("run", "--workload", str(mine), "--releases", "2.0.1", "--releases", "2.15.0", "--rounds", "2")
+    mine.write_text(OWN, encoding="utf-8")
+    assert "raises: NEVER RAN" in command("torch-history", *arguments).stdout
+    mine.write_text(OWN.replace('raise ValueError("no number")', "return x * 2"), encoding="utf-8")
+    said = command("torch-history", *arguments, "--only", "times").stdout
+    assert "mine time, raises: " in said
+    assert "ValueError" not in said
+    assert "peak memory" not in said
+
+
+def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_nothing(
+    command: Command, suite: Path, tmp_path: Path
+) -> None:
+    """Counts alone, which noise does not touch. The axis has two releases, so that no other is installed."""
+    axis = suite / "releases.toml"
+    tables = axis.read_text(encoding="utf-8").split("[[release]]")
+    kept = [table for table in tables if 'version = "2.0.1"' in table or 'version = "2.15.0"' in table]
+    axis.write_text("[[release]]" + "[[release]]".join(kept), encoding="utf-8")
+    mine = tmp_path / "mine.py"
+    mine.write_text(CHAIN, encoding="utf-8")
+    arguments = ("upgrade", str(mine), "--from", "2.0.1", "--to", "2.15.0")
+    found = command("torch-history", *arguments, "--fail-on", "hungrier:5%", expect=3)
+    assert "Both ends are measured first: 0 to install" in found.stderr
+    for size, nbytes in (("small", 40_000), ("paper", 80_000)):
+        line = f"mine peak memory, scripted {size}: HUNGRIER by a factor of 2, from {nbytes:,} B to {2 * nbytes:,} B"
+        assert line in found.stdout
+        assert f"mine peak memory, eager {size}: SAME at {2 * nbytes:,} B." in found.stdout
+    assert "  at v2.15.0 (after v2.0.1): HUNGRIER by a factor of 2, " in found.stdout
+    document = json.loads(command("torch-history", *arguments, "--json").stdout)
+    assert document["tally"]["HUNGRIER"] == 2
+    assert {launch["session"] for launch in own_launches(suite)} == {own_launches(suite)[0]["session"]}
+
+
+def own_launches(suite: Path) -> list[dict]:
+    (path,) = (suite / ".cache" / "torch-history").glob("mine-*/results/test/v2.15.0-*.jsonl")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+CHAIN = """
+import torch
+
+sizes = {"small": 10_000, "paper": 20_000}
+METRICS = ("peak_memory", "operators", "allocations")
+
+def inputs(size):
+    return torch.ones(sizes[size]), torch.ones(sizes[size])
+
+def chain(x, y):
+    return torch.sqrt(x * y + x) - y
+
+functions = {"eager": chain, "scripted": torch.jit.script(chain)}
 """
 
 

@@ -23,13 +23,17 @@ from asv.runner import BenchmarkResult
 from rich.console import Console
 from rich.progress import Progress
 
+from contract.request import Request
 from torch_history.analysis.verdicts import Verdict, compare, history
 from torch_history.errors import SessionError
 from torch_history.measuring import recording
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, Arm, Plan, neighbours
 from torch_history.measuring.session import AGAIN, LEAST_PATIENCE, Session, load_suite
+from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store.launches import Launch
+from torch_history.upgrading.room import Room
+from torch_history.upgrading.sessions import Sessions
 
 TIME: dict[str, Any] = {
     "name": "selection.Selection.track_time",
@@ -217,6 +221,18 @@ def test_without_a_budget_there_are_as_many_rounds_as_asked_for(make: Make, worl
     assert {launch.round for launch in session.launches()} == {1, 2, 3}
 
 
+def test_plan_that_names_cases_measures_no_others(make: Make, world: World, said: Console) -> None:
+    session = make(sizes=("small", "paper"), cases=(("'slower'", "'paper'"), ("'even'", "'small'")))
+    session.measure(said)
+    assert {case.parameters for launch in session.launches() for case in launch.cases} == {*session.plan.cases}
+    assert make(sizes=("small", "paper")).id != session.id
+
+
+def test_plan_of_all_cases_is_the_one_that_it_was_before_cases_could_be_named() -> None:
+    plan = Plan(("v2.0.1", "v2.15.0"), "release-py3.11", "selection", ("small",), 3)
+    assert plan.digest == "31dd11681853c424"
+
+
 def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: World, said: Console) -> None:
     session = make(launches=3, budget=3600.0)
     session.measure(said)
@@ -299,6 +315,18 @@ def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: 
     session.measure(said)
     assert {launch.round for launch in session.launches()} == {1, 2}
     assert "The budget allows no further round after 2 of 5." in said.export_text()
+
+
+def test_session_that_spent_its_budget_is_told_from_one_that_was_interrupted(
+    make: Make, world: World, said: Console
+) -> None:
+    make(launches=3, budget=1e-9).measure(said)
+    assert make(launches=3, budget=1e-9).spent
+    world.stop_after = len(world.asked) + 1
+    with pytest.raises(KeyboardInterrupt):
+        make(launches=3, budget=3600.0).measure(said)
+    session = make(launches=3, budget=3600.0)
+    assert (session.resumed, session.spent) == (True, False)
 
 
 def test_what_a_spent_budget_left_untold_is_gone_on_with(make: Make, world: World, said: Console) -> None:
@@ -525,3 +553,70 @@ def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(
     assert variables["TORCH_HISTORY_SIZES"] == "small"
     assert variables["TORCH_HISTORY_ONLY"] == "times"
     assert os.environ["TORCH_HISTORY_SIZES"] == "paper"
+
+
+# --- of an upgrade
+
+
+@pytest.fixture
+def upgrade(make: Make, tmp_path: Path, said: Console) -> Callable[..., Sessions]:
+    """The sessions of an upgrade, with so many seconds of budget."""
+    first = make()
+    own = OwnWorkload("selection", "d" * 64, tmp_path, tmp_path / "mine.py", tmp_path / "mine.py")
+    room = Room(tmp_path / "env", "3.11", None)
+
+    def upgrade(budget: float, **more: Any) -> Sessions:
+        subject = first.conf, first._axis, own, first.environment, Request(device="cpu")
+        return Sessions(*subject, "here", said, room, rounds=3, budget=budget, **more)
+
+    return upgrade
+
+
+def test_upgrade_spends_its_budget_after_the_first_rounds_and_not_on_them(
+    upgrade: Callable[..., Sessions], world: World
+) -> None:
+    upgrade(1e-9).measure((OLD, NEW), ())
+    assert {launch.round for launch in upgrade(0).launches((OLD, NEW), ())} == {1, 2, 3}
+    asked = len(world.asked)
+    upgrade(3600.0).measure((OLD, NEW), ())
+    assert len(world.asked) == asked, "what spent its budget is gone on with where a budget is asked for"
+    upgrade(3600.0, goes_on=True).measure((OLD, NEW), ())
+    assert len(world.asked) > asked
+    asked = len(world.asked)
+    upgrade(3600.0, goes_on=True).measure((OLD, NEW), ())
+    assert len(world.asked) == asked, "all that can be told is told"
+
+
+def test_upgrade_measures_both_sizes_and_installs_each_release_once(
+    upgrade: Callable[..., Sessions], world: World
+) -> None:
+    laboratory = upgrade(0)
+    laboratory.measure((OLD, NEW), ())
+    sizes = {case.parameters[1] for launch in laboratory.launches((OLD, NEW), ()) for case in launch.cases}
+    assert sizes == {"'small'", "'paper'"}
+    assert laboratory.installed == [OLD, NEW]
+
+
+def test_upgrade_measures_again_where_asked_to(upgrade: Callable[..., Sessions], world: World) -> None:
+    upgrade(0).measure((OLD, NEW), ())
+    (before,) = {launch.session for launch in upgrade(0).launches((OLD, NEW), ())}
+    laboratory = upgrade(0, again=True)
+    for _ in range(2):
+        laboratory.measure((OLD, NEW), ())
+    launches = upgrade(0).launches((OLD, NEW), ())
+    assert {launch.session for launch in launches}.isdisjoint({before})
+    assert {launch.round for launch in launches} == {1, 2, 3}
+
+
+def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade: Callable[..., Sessions], world: World) -> None:
+    laboratory = upgrade(3600.0)
+    world.stop_after = 3 * 2 * 7 + 4
+    with pytest.raises(KeyboardInterrupt):
+        laboratory.measure((OLD, NEW), ())
+    before = len(laboratory.launches((OLD, NEW), ()))
+    world.stop_after = math.inf
+    laboratory.measure((OLD, NEW), ())
+    launches = laboratory.launches((OLD, NEW), ())
+    assert len(launches) > before
+    assert len({launch.session for launch in launches}) == 1
+    assert rounds_of(list(launches), "noisy") > 3

@@ -24,7 +24,7 @@ import pytest
 
 from torch_history.analysis.verdicts import SHOWN
 
-from .lab import LANE, OTHER_LANE
+from .lab import LANE
 from .site_data import read_lane, write_lane
 
 WIDE, NARROW = (1200, 900), (360, 740)
@@ -175,22 +175,51 @@ def test_newest_release_is_told_as_python_tells_it(site: Path, page: Any) -> Non
     assert in_width(page)
 
 
+def plain(text: str) -> str:
+    """Text of a page without the signs of verdicts."""
+    return re.sub(r"\s+", " ", re.sub(r"[▲▼✕✓◆] ", "", text)).strip()
+
+
 @SIZES
-def test_worst_and_best_are_sentences_that_lead_to_their_series(site: Path, page: Any) -> None:
-    show(page, site, "index", lane=OTHER_LANE)
-    comparison = newest(site, OTHER_LANE)
-    for list_, kind in (("worst", "worse"), ("best", "better")):
-        both = [change for change in comparison["changes"] if None not in (change["old"], change["new"])]
-        numbers = [change for change in both if change["kind"] == kind]
-        if not numbers:
-            continue
-        items = page.locator(f"[aria-labelledby={list_}] li")
-        texts = [re.sub(r"[▲▼✕✓] ", "", text) for text in items.all_inner_texts()]
-        assert numbers[0]["sentence"] in texts
-        at = texts.index(numbers[0]["sentence"])
-        keys = keys_of(items.nth(at).locator("a").get_attribute("href"))
-        assert keys["benchmark"] == numbers[0]["benchmark"]
-        assert keys["release"] == comparison["new"]
+def test_cards_and_findings_are_those_of_python_and_lead_to_their_series(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    comparison = newest(site)
+    cards = [plain(text) for text in page.locator(".cards > li").all_inner_texts()]
+    for card, text in zip(comparison["answer"]["cards"], cards, strict=True):
+        parts = [card["name"], card["verdict"], *(card[key] for key in ("worst", "best") if card[key])]
+        assert all(part.replace("`", "") in text for part in parts)
+    items = page.locator("#findings > li")
+    assert 0 < items.count() <= 10
+    words = {finding["words"].replace("`", ""): finding for finding in comparison["findings"]}
+    for item in items.all():
+        said = plain(item.inner_text())
+        found = next(finding for text, finding in words.items() if said.endswith(text))
+        assert (
+            said
+            == f"{SHOWN.get(found['verdict'], found['verdict'])} {plain(next(t for t, f in words.items() if f is found))}"
+        )
+        if len(found["rows"]) > 1:
+            item.locator("summary").click()
+            assert item.locator("details li").count() == len(found["rows"])
+        keys = keys_of(item.locator("a").first.get_attribute("href"))
+        assert [keys["benchmark"], keys["release"]] == [found["rows"][0][0], comparison["new"]]
+    assert in_width(page)
+
+
+def test_any_two_releases_are_answered_and_are_in_the_address(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    tags = [release["tag"] for release in data_of(site)["releases"]]
+    picker(page, "From").select_option(tags[0])
+    ready(page)
+    assert page.locator("#newest-title").inner_text().startswith(f"{tags[-1]} against {tags[0]} on ")
+    assert keys_of(page.url)["from"] == tags[0]
+    page.go_back()
+    ready(page)
+    assert page.locator("#newest-title").inner_text().startswith(f"{tags[-1]} against {tags[-2]} on ")
+    show(page, site, "index", **{"from": tags[0].removeprefix("v"), "to": f"{tags[-1]}+cpu"})
+    assert page.locator("#newest-title").inner_text().startswith(f"{tags[-1]} against {tags[0]} on ")
+    show(page, site, "index", **{"from": "banana"})
+    assert "There are no results of 'banana'" in page.locator(".newest [role=alert]").inner_text()
 
 
 def test_a_chip_leads_to_the_upgrade_page_filtered_by_it(site: Path, page: Any) -> None:
@@ -216,10 +245,10 @@ def test_single_launches_decide_counts_and_say_so_of_times(copied: Callable, pag
     assert "All times are inconclusive" in text
     assert "torch-history run --lane 3.11 --rounds 5 v1.0.0 v1.1.0" in text
     assert "5 MORE" in page.locator("#newest-title").inner_text()
-    assert "Counts did change" in text
+    assert "MORE" in page.locator("#findings").inner_text()
 
 
-def test_what_broke_for_one_reason_is_one_sentence(copied: Callable, page: Any) -> None:
+def test_what_broke_is_said_with_its_reason(copied: Callable, page: Any) -> None:
     lane = lane_of(8, variants=12, rounds=6, change_at=7)
     lane["reasons"] = ["the wheel has no compiler", "it ran out of memory"]
     for i, series in enumerate(lane["series"]):
@@ -230,14 +259,13 @@ def test_what_broke_for_one_reason_is_one_sentence(copied: Callable, page: Any) 
             series["missing"] = [[7, int(i == 11), 1]]
             series["pattern"] = len(lane["patterns"]) - 1
     show(page, copied(lane), "index")
-    items = page.locator("[aria-labelledby=worst] li")
-    texts = items.all_inner_texts()
-    assert "batching variant_3 small and 9 more: ✕ BROKE: the wheel has no compiler." in texts
-    assert "batching allocations, variant_11 small: ✕ BROKE: it ran out of memory." in texts
-    assert sum("SLOWER" in text for text in texts) == 3
-    items.nth(texts.index("batching variant_3 small and 9 more: ✕ BROKE: the wheel has no compiler.")).locator(
-        "a"
-    ).click()
+    texts = [plain(text) for text in page.locator("#findings > li").all_inner_texts()]
+    broke = [text for text in texts if text.startswith("BROKE")]
+    assert any(
+        "variant_3" in text and "no longer runs" in text and "the wheel has no compiler." in text for text in broke
+    )
+    assert any("variant_11" in text and "it ran out of memory." in text for text in broke)
+    page.locator(".newest .tally a", has_text="BROKE").click()
     page.wait_for_selector("#changes")
     assert page.locator("#changes tbody tr").count() == 41
     assert page.locator(".tally [aria-pressed=true]").inner_text() == "41 ✕ BROKE"
@@ -736,6 +764,7 @@ def test_what_is_taken_along_is_what_the_command_prints(lab: Path, site: Path, p
         assert download.value.suggested_filename == f"torch-history-{old}-{new}-{LANE}.json"
         document = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
         printed = json.loads(compare(lab, data, old, new, "--json"))
+        del printed["answer"], printed["findings"]  # grouped in Python alone; the page has rows
         assert document.keys() == printed.keys()
         for key, value in printed.items():
             assert alike(document[key], value), key
@@ -781,3 +810,29 @@ def test_names_that_look_like_html_are_text(copied: Callable, page: Any) -> None
         assert page.locator("img").count() == 0
         assert HOSTILE in page.locator("main").inner_text()
         assert in_width(page)
+
+
+@pytest.mark.committed
+def test_one_choice_answers_an_upgrade_from_the_committed_results(page: Any, tmp_path: Path) -> None:
+    """From 2.3.1 to the newest: what Python says of memory, the first findings, how sure, and what was not measured."""
+    root = Path(__file__).resolve().parents[1]
+    html = tmp_path / "html"
+    command = [str(Path(sys.executable).with_name("torch-history"))]
+    subprocess.run([*command, "publish", "--html-dir", str(html)], cwd=root, check=True, capture_output=True)
+    page.goto((html / "index.html").as_uri())
+    ready(page)
+    picker(page, "From").select_option("v2.3.1")
+    ready(page)
+    newest, shown = picker(page, "To").input_value(), page.locator("#choose-lane").input_value()
+    known = json.loads((html / "data" / "index.json").read_text())["lanes"]
+    lane = next(each for each in known if each["id"] == shown)
+    asked = ["compare", "v2.3.1", newest, "--machine", lane["machine"], "--lane", lane["environment"], "--json"]
+    said = json.loads(subprocess.run([*command, *asked], cwd=root, check=True, capture_output=True, text=True).stdout)
+    text = plain(page.locator(".newest").inner_text())
+    for card in said["answer"]["cards"]:
+        assert f"{card['name']} {card['verdict']}" in text
+    for finding in said["findings"][:3]:
+        assert plain(finding["words"]).replace("`", "") in text
+    assert "of the changes reported in them are expected to be false" in text
+    assert "no GPU time" in text
+    assert "Download, with all packages" in text

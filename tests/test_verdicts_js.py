@@ -36,7 +36,7 @@ from torch_history.store.launches import (
 from .site_data import joined
 
 SITE = Path(__file__).resolve().parents[1] / "torch_history" / "site"
-SCRIPTS = ("templates/common.js", "vendor/special.min.js", "templates/verdicts.js")
+SCRIPTS = ("templates/common.js", "vendor/special.min.js", "templates/verdicts.js", "templates/answer.js")
 ENVIRONMENT = "release-py3.11"
 SEEDS = 24
 
@@ -168,11 +168,14 @@ def launches_of(chance: random.Random, tags: list[str]) -> list[Launch]:
     truth = Truth(chance, tags)
     found: list[Launch] = []
     for session, (together, rounds) in enumerate(sessions_of(chance, tags)):
+        node = random.Random(f"{tags} {session}").choice(("", "n1", "n2", "n3"))
+        fleet = {"node": {"node": node}} if node else {}
         for question, metric in itertools.product(truth.questions, truth.metrics):
             asked = [case for case in truth.params if chance.random() > 0.02]
             for turn in rounds if metric in (*truth.timed, "stalls") else rounds[:1]:
                 drift = chance.gauss(0, 0.2)
                 for tag in chance.sample(together, len(together)) * chance.choice((1, 1, 1, 2)):
+                    disturbed = {"conditions": {"disturbed": "a neighbour"}} if chance.random() < 0.1 else {}
                     launch = Launch(
                         session=f"session-{session}",
                         round=turn,
@@ -183,7 +186,7 @@ def launches_of(chance: random.Random, tags: list[str]) -> list[Launch]:
                         version="1",
                         started_at=f"2026-01-01T00:00:00.{len(found):06}",
                         duration=1.0,
-                        facts={"conditions": {"disturbed": "a neighbour"}} if chance.random() < 0.1 else {},
+                        facts={**disturbed, **fleet},
                         cases=tuple(truth.case(tag, question, metric, case, drift) for case in asked),
                     )
                     found.append(launch)
@@ -226,10 +229,12 @@ SEEN: Counter[str] = Counter()
 
 
 SAID = """([from, to]) => {
-    const V = torchHistory.verdicts;
+    const [V, A] = [torchHistory.verdicts, torchHistory.answer];
     const changes = V.compare(lane, from, to);
+    const found = A.findings(lane, changes);
     return {document: V.json(lane, from, to, changes), markdown: V.markdown(lane, from, to, changes),
-            summary: V.summary(lane, from, to, changes)};
+            summary: V.summary(lane, from, to, changes), findings: found.map(A.asData),
+            cards: A.cardsAsData(lane, changes, found)};
 }"""
 
 
@@ -254,11 +259,16 @@ def test_random_lanes_have_the_same_verdicts_in_the_browser(
     for old, new in {*itertools.pairwise(tags), (tags[0], tags[-1]), (tags[-1], tags[0])}:
         said = page.evaluate(SAID, [old, new])
         found = compare.compared("here", ENVIRONMENT, old, new, stored, facts, lane.device, known=lane.evidence)
-        assert differences(json.loads(compare.as_json(found)), said["document"])[:4] == [], (old, new)
+        printed = json.loads(compare.as_json(found))
+        answer, findings = printed.pop("answer"), printed.pop("findings")
+        assert differences(findings, said["findings"])[:4] == [], (old, new)
+        assert differences(answer["cards"], said["cards"])[:4] == [], (old, new)
+        assert differences(printed, said["document"])[:4] == [], (old, new)
         assert said["summary"] == compare.summary(found)
         assert said["markdown"] == compare.markdown(found, everything=False)
         SEEN.update(change.verdict.words for change in found.changes)
         SEEN.update(change.reason.partition(":")[0] for change in found.changes)
+        SEEN.update("apart" for change in found.changes if change.apart and change.verdict.kind == "worse")
         SEEN.update(text.partition(" ")[0] for text in found.why.values())
         SEEN.update(text for text in found.why.values() if text.startswith(("because since ", "because aten::")))
 
@@ -267,6 +277,7 @@ def test_what_chance_drew_holds_every_verdict_and_every_kind_of_cause() -> None:
     if not SEEN:
         pytest.skip("it looks at what the test before it drew")
     assert {verdict.words for verdict in Verdict} <= SEEN.keys()
+    assert SEEN["apart"]
     assert {"because", "in", "cause", "although", "unexplained"} <= SEEN.keys()
     assert any(text.endswith(")") and " (from v" in text for text in SEEN)
     causes = [cause for cause in why.FOUND if cause.release == "2.6.0" and cause.verdict == Verdict.SLOWER.words]

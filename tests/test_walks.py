@@ -17,8 +17,10 @@ from asv.benchmarks import Benchmarks
 from click.testing import CliRunner
 from msgspec import Struct
 
+from contract.request import PREFIX
 from torch_history.analysis.verdicts import compare
 from torch_history.cli import main
+from torch_history.measuring import server as servers
 from torch_history.measuring.session import Session
 from torch_history.releases.axis import Release
 from torch_history.releases.environments import ReleaseEnvironment
@@ -26,11 +28,13 @@ from torch_history.store.launches import read_launches
 
 from .test_session import NEW, OLD, TIME, World, world  # noqa: F401
 
-MOST = {"A release tag": 6, "A sample": 5}
+MOST = {"A release tag": 5, "A sample": 5, "The device": 2}
 """Heading of a walk in docs/architecture.md -> modules at most."""
 
 SECONDS = 0.001234567
-PACKAGE = str(Path(__file__).resolve().parents[1] / "torch_history") + "/"
+ROOT = str(Path(__file__).resolve().parents[1]) + "/"
+PACKAGE = f"{ROOT}torch_history/"
+CONTRACT = f"{ROOT}contract/"
 INSIDE = ["measure/clock", "benchmarks/common"]
 """The modules inside a release, which has torch; the last test says that a sample passes no other there."""
 
@@ -42,10 +46,10 @@ Look = Callable[[FrameType, str, Any], None]
 
 @contextmanager
 def traced(look: Look) -> Iterator[None]:
-    """Calls `look` with every call and return of torch_history's own functions."""
+    """Calls `look` with every call and return of the functions of torch_history and of the contract."""
 
     def seen(frame: FrameType, event: str, value: Any) -> None:
-        if event in ("call", "return") and frame.f_code.co_filename.startswith(PACKAGE):
+        if event in ("call", "return") and frame.f_code.co_filename.startswith((PACKAGE, CONTRACT)):
             look(frame, event, value)
 
     sys.setprofile(seen)
@@ -56,7 +60,7 @@ def traced(look: Look) -> Iterator[None]:
 
 
 def module(frame: FrameType) -> str:
-    return frame.f_code.co_filename.removeprefix(PACKAGE).removesuffix(".py")
+    return frame.f_code.co_filename.removeprefix(PACKAGE).removeprefix(ROOT).removesuffix(".py")
 
 
 def stack(frame: FrameType | None) -> list[str]:
@@ -158,6 +162,39 @@ def test_samples_of_the_clock_are_handed_on_by_one_module(root: Path) -> None:
     folders = [root / name for name in ("benchmarks", "contract", "measure", "workloads")]
     callers = [path for folder in folders for path in folder.glob("*.py") if "clock.samples(" in path.read_text()]
     assert callers == [root / "benchmarks" / "common.py"]
+
+
+def test_the_device_is_decided_and_translated_by_the_modules_that_the_page_lists(
+    root: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "")
+    monkeypatch.setattr("torch_history.measuring.machine.gpus", list)
+    started = servers.get_spawner
+    handed: list[str] = []
+
+    def start(environment: ReleaseEnvironment, *more: Any, **options: Any) -> Any:
+        handed.append(environment.surroundings({})[f"{PREFIX}DEVICE"])
+        return started(environment, *more, **options)
+
+    monkeypatch.setattr(servers, "get_spawner", start)
+    made: list[str] = []
+    received: set[FrameType | None] = set()
+
+    def says(value: Any) -> bool:
+        return isinstance(value, dict) and "cpu" in (value.get("device"), value.get(f"{PREFIX}DEVICE"))
+
+    def look(frame: FrameType, event: str, value: Any) -> None:
+        if event == "call" and any(map(says, frame.f_locals.values())):
+            received.add(frame)
+        elif event == "return" and says(value) and not handed:
+            received.add(frame.f_back)
+            if frame not in received:
+                made.append(module(frame))
+
+    with traced(look):
+        run()
+    assert set(handed) == {"cpu"}
+    assert list(dict.fromkeys(made)) == documented(root, "The device")
 
 
 @pytest.mark.parametrize("heading", MOST)

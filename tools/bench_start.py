@@ -1,8 +1,8 @@
 """How long does a command of torch-history take to start and to answer? Ratios of processor time, measured in one run.
 
 `make bench-start` prints them; `--write` writes docs/generated/start.md. A command is compared with `python -c pass` or with
-reading all launches by `json` alone, in turn with it. The ratio is the median over the turns: the machine's clock wanders by a
-third within minutes, and two runs that follow one another share it.
+reading all launches by `json` alone, in turn with it. The ratio is the median over the turns: the machine's clock changes by
+a third within minutes, and two runs that follow one another share it.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 
 def spoken(source: str, says_docstrings: bool = False) -> Iterator[tuple[int, str]]:
     """The line and the text of each string literal of a module that may be a sentence: two words or more. Docstrings are
-    left out, but for those of functions where these are the help of commands."""
+    left out, but for those of functions where these are the help of commands; so is Python in a string."""
     tree = ast.parse(source)
     silent = set()
     for node in ast.walk(tree):
@@ -185,8 +185,16 @@ def spoken(source: str, says_docstrings: bool = False) -> Iterator[tuple[int, st
         if id(node) not in silent and isinstance(node, (ast.Constant, ast.JoinedStr)):
             parts = node.values if isinstance(node, ast.JoinedStr) else [node]
             text = "".join(str(part.value) if isinstance(part, ast.Constant) else _CODE for part in parts)
-            if len(text.split()) > 1:
+            if len(text.split()) > 1 and not _is_code(text):
                 yield node.lineno, text
+
+
+def _is_code(text: str) -> bool:
+    """Whether a text is lines of Python, and so for the interpreter and not for a reader."""
+    try:
+        return len(ast.parse(text).body) > 1
+    except (SyntaxError, ValueError):
+        return False
 
 
 def said(source: str, says_docstrings: bool = False) -> tuple[Sentence, ...]:

@@ -49,7 +49,7 @@ class Cause(NamedTuple):
     """Since `release`, `words`: why the `metrics` of `variants` went the way of `verdict`, in sizes that hold `size`.
 
     Told of releases from `first` to `last` where these are given: what comes and goes explains its neighbours alone. `link`
-    is the page that says how it was found.
+    is the page that says how it was found; `title` is what all its variants do, as a person says it.
     """
 
     release: str
@@ -62,6 +62,7 @@ class Cause(NamedTuple):
     size: str = ""
     first: str = ""
     last: str = ""
+    title: str = ""
 
 
 def _by_hand(path: Path) -> tuple[Cause, ...]:
@@ -155,6 +156,16 @@ def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], k
     most = max(fitting, key=lambda one: (-TOLD.index(one.verdict), abs(math.log(one.ratio))))
     whole = before == _version(most.old[1:]) and now == _version(most.new[1:])
     return most.words if whole else f"{most.words} (from {most.old} to {most.new})"
+
+
+def is_common(because: str) -> bool:
+    """Whether a cause may be that of several cases: one that was looked for, or a fusion; no number of a single case."""
+    return bool(because) and not because.endswith("unexplained") and " went from " not in because
+
+
+def title(question: str, because: str) -> str:
+    """What the variants of a cause found by hand do, as a person says it; empty where it has no title."""
+    return next((one.title for one in FOUND if one.question == question and one.title and one.words in because), "")
 
 
 def moved(old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[str, tuple[Any, Any]]:

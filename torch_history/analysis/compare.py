@@ -21,8 +21,9 @@ from contract.metrics import CALL_MARGIN
 from ..errors import UserError
 from ..store.launches import Launch, machines_in, read_environment, read_launches
 from ..store.machines import record_of
-from . import verdicts
+from . import answer, verdicts
 from .causes import Known, evidence, in_words, moved, why
+from .findings import Finding, Row, group, of_changes
 from .replication import LANES, UNTESTED, Replication, Standing, replications
 from .steps import Kind, Net, Step
 from .verdicts import (
@@ -81,7 +82,7 @@ class Comparison:
     """Two releases on one machine in one environment: what was asked for, worst first, and the end of each sentence.
 
     `moved` are the facts of the two environments that differ; `one_sided` counts the series that only one release has;
-    `replicated` says of each changed time what the wheels of another lane say.
+    `replicated` says of each changed time what the wheels of another lane say; `device` and `threads` are the machine's.
     """
 
     machine: str
@@ -93,6 +94,8 @@ class Comparison:
     moved: dict[str, tuple[Any, Any]]
     one_sided: int
     replicated: Mapping[Series, Replication] = field(default_factory=dict)
+    device: str = "cpu"
+    threads: str = ""
 
     def sentence(self, change: Change) -> str:
         """The sentence of one of its changes, with what other wheels say of it and its cause."""
@@ -111,6 +114,21 @@ class Comparison:
     def looked_at(self) -> int:
         """How many times the error rate was shared between."""
         return sum(change.confidence is not None for change in self.changes)
+
+    @functools.cached_property
+    def findings(self) -> list[Finding]:
+        """What changed, grouped and ranked."""
+        return of_changes(self.changes, self.why)
+
+    @property
+    def sure(self) -> list[str]:
+        """What the times could have shown, with what the verdicts were made, and what other wheels say, in sentences."""
+        return _sure(self)
+
+    @property
+    def environments(self) -> list[str]:
+        """How the two environments differ, in a sentence; empty where nothing is known to."""
+        return [f"The environments differ: {in_words(self.moved)}."] if self.moved else []
 
 
 def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
@@ -141,12 +159,16 @@ def find(
     new: str,
     questions: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    versions: Mapping[str, str] | None = None,
 ) -> Comparison:
-    """Compares two tags by what is stored. Raises CannotCompare, in a sentence that names what there is."""
+    """Compares two tags by what is stored, of a benchmark in `versions` by that version alone. Raises CannotCompare, in a
+    sentence that names what there is."""
     if old == new:
         raise CannotCompare(f"{old} was named twice. Name two releases.")
     wanted = [_plain_name(name) for name in questions], [_plain_name(name) for name in metrics]
-    stored = list(read_launches(results_dir, machine, environment, wanted[0]))
+    of = versions or {}
+    every = read_launches(results_dir, machine, environment, wanted[0])
+    stored = [launch for launch in every if of.get(launch.benchmark, launch.version) == launch.version]
     theirs = [launch for launch in stored if launch.release in (old, new)]
     if {launch.release for launch in theirs} != {old, new} or {_question(launch) for launch in theirs} < {*wanted[0]}:
         _refuse_unknown(results_dir, machine, environment, (old, new), wanted[0])
@@ -155,7 +177,8 @@ def find(
     facts = {tag: read_environment(results_dir, machine, tag, environment) for tag in (old, new)}
     beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
     device, known = _device(results_dir, machine), evidence(results_dir, machine)
-    found = compared(machine, environment, old, new, history(asked), facts, device, beside, known)
+    threads = str(record_of(results_dir / machine).get("threads", ""))
+    found = compared(machine, environment, old, new, history(asked), facts, device, beside, known, threads)
     if not found.changes:
         had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
         raise CannotCompare(
@@ -211,6 +234,7 @@ def compared(
     device: str,
     beside: Iterable[Change] = (),
     known: Iterable[Known] = (),
+    threads: str = "",
 ) -> Comparison:
     """Two tags by what `verdicts.history` gives, with the facts of their environments; `beside` are exact changes that may
     be causes although they were not asked for, `known` is the evidence of the machine."""
@@ -226,6 +250,8 @@ def compared(
         why=why(causes, facts[old], facts[new], known),
         moved=moved(facts[old], facts[new], device),
         one_sided=len(every) - len(changes),
+        device=device,
+        threads=threads,
     )
 
 
@@ -236,10 +262,35 @@ def _refuse_unknown(
     stored = list(read_launches(results_dir, machine))
     _one_of([environment], {launch.environment for launch in stored}, "environment", f"on {machine}")
     stored = [launch for launch in stored if launch.environment == environment]
+    _refuse_other_lane(results_dir, machine, environment, tags)
     for tag in tags:
         _one_of([tag], {launch.release for launch in stored}, "result of", f"in {environment} on {machine}")
     theirs = {_question(launch) for launch in stored if launch.release in tags}
     _one_of(questions, theirs, "question", f"in {tags[0]} and {tags[1]}")
+
+
+def _refuse_other_lane(results_dir: Path, machine: str, environment: str, tags: tuple[str, str]) -> None:
+    """Raises CannotCompare where one tag was measured in other lanes alone: names them, and a release that lies in both, by
+    which each half of the way can be asked for."""
+    of: dict[str, set[str]] = defaultdict(set)
+    for launch in read_launches(results_dir, machine):
+        of[launch.environment].add(launch.release)
+    here = of.pop(environment)
+    for tag, other in (tags, tags[::-1]):
+        elsewhere = sorted(lane for lane, releases in of.items() if tag in releases)
+        if tag in here or not elsewhere:
+            continue
+        said = f"{tag} was not measured in {environment} on {machine}, but in {', '.join(elsewhere)}."
+        if other in of[elsewhere[0]]:
+            raise CannotCompare(f"{said} That lane has {other}, too. Compare there: add `--lane {elsewhere[0]}`.")
+        both = _in_order(here & of[elsewhere[0]])
+        if other not in here or not both:
+            raise CannotCompare(f"{said} No release connects it with {other}. Measure one in both lanes.")
+        bridge = both[-1]
+        raise CannotCompare(
+            f"{said} Times of two lanes are never compared. {bridge} is in both, so ask for each part: `compare {tag} "
+            f"{bridge} --lane {elsewhere[0]}` and `compare {bridge} {other} --lane {environment}`."
+        )
 
 
 def _one_of(names: Iterable[str], known: set[str], what: str, where: str) -> None:
@@ -294,9 +345,11 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
         if elsewhere or change.within_builds:
             said += f", {elsewhere or _of_builds(change)}"
     elif unit == "bytes" and change.ratio and change.ratio > 0:
-        said += f" {_by(change.ratio)}, {numbers}"
+        said += f" {_by_bytes(change)}, {numbers}"
     else:
         said += f", {numbers}"
+    if change.apart:
+        said += "; no node measured both"
     said = " ".join(said.split()).rstrip(".")
     return f"{said}, {because}." if because else f"{said}."
 
@@ -350,16 +403,66 @@ def told(
 ) -> list[str]:
     """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane, `known` is the
     machine's evidence."""
+    return [each.sentence for each in _happened(steps, found, facts, known, others)]
+
+
+def tell_findings(
+    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherLanes | None = None
+) -> list[str]:
+    """`tell` with a sentence for all that belongs together: changes of one variant or one cause at one release, in the order
+    of the first of each. What stands alone has the sentence of `tell`."""
+
+    def facts(tag: str, environment: str) -> dict[str, Any]:
+        return read_environment(results_dir, machine, tag, environment)
+
+    happened = _happened(steps, found, facts, evidence(results_dir, machine), others)
+    of_row = {each.row: each for each in happened}
+    groups = group(of_row)
+    return [
+        of_row[finding.best].sentence if len(finding.rows) == 1 else f"{finding.best.release}: {finding.words}"
+        for finding in groups
+    ]
+
+
+@dataclass(frozen=True)
+class _Happened:
+    """A step, excursion or drift in words: where it happened, its cause, what other lanes say, and its net change."""
+
+    change: Change
+    where: str
+    because: str
+    elsewhere: str
+    net: str
+
+    @property
+    def sentence(self) -> str:
+        said = f"{self.where}: {sentence(self.change, self.because, self.elsewhere)}"
+        return " ".join(filter(None, [said, self.net]))
+
+    @property
+    def row(self) -> Row:
+        of = self.change
+        numbers = of.old, of.new, of.ratio, of.low, of.high
+        return Row(of.series, of.verdict, *numbers, because=self.because, release=self.where)
+
+
+def _happened(
+    steps: Iterable[Step],
+    found: History,
+    facts: Callable[[str, str], Mapping[str, Any]],
+    known: Sequence[Known],
+    others: OtherLanes | None,
+) -> list[_Happened]:
+    """Every step with its cause: what changed at one release made a step there; a slow change has no such cause."""
     exact: dict[object, list[Series]] = defaultdict(list)
     for series in found:
         if not series.varies:
             exact[series.environment, series.question, series.parameters].append(series)
-    sentences = []
+    happened = []
     for step in steps:
         series = step.series
         change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
         because = ""
-        # What changed at one release made a step there; a slow change has no such cause.
         if step.kind is not Kind.DRIFT:
             beside = {
                 other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
@@ -367,15 +470,18 @@ def told(
             }
             before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
             because = why({**beside, series: change}.values(), before, after, known).get(series, "")
-        where = {
-            Kind.STEP: f"{step.new}",
-            Kind.EXCURSION: " to ".join(dict.fromkeys((step.new, step.until))) + ", then recovered",
-            Kind.DRIFT: f"slowly from {step.old} to {step.new}",
-        }[step.kind]
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
-        said = f"{where}: {sentence(change, because, elsewhere)}"
-        sentences.append(" ".join(filter(None, [said, _net(step)])))
-    return sentences
+        happened.append(_Happened(change, _where(step), because, elsewhere, _net(step)))
+    return happened
+
+
+def _where(step: Step) -> str:
+    """`v2.1.0`, `v2.1.0 to v2.2.0, then recovered`, `slowly from v2.1.0 to v2.15.0`"""
+    if step.kind is Kind.STEP:
+        return step.new
+    if step.kind is Kind.EXCURSION:
+        return " to ".join(dict.fromkeys((step.new, step.until))) + ", then recovered"
+    return f"slowly from {step.old} to {step.new}"
 
 
 def _net(step: Step) -> str:
@@ -418,6 +524,14 @@ def _by(ratio: float | None) -> str:
     return f"by {_digits(100 * abs(ratio - 1))} %"
 
 
+def _by_bytes(change: Change) -> str:
+    """By how much exact bytes changed, in per cent, or in bytes where those are none to two digits."""
+    assert change.old is not None
+    assert change.new is not None
+    words = _by(change.ratio)
+    return f"by {human(abs(change.new - change.old), 'bytes')}" if words == "by 0 %" else words
+
+
 def _interval(change: Change) -> str:
     """In the words of its ratio: from less to more per cent, or factors."""
     if change.ratio is None or change.low is None or change.high is None:
@@ -455,8 +569,16 @@ def summary(comparison: Comparison) -> list[str]:
     tally = Counter(change.verdict for change in comparison.changes)
     counted = [f"{tally[verdict]} {verdict.shown}" for verdict in Verdict if tally[verdict]]
     lines = [
-        f"{comparison.old} -> {comparison.new} on {comparison.machine}, {comparison.environment}: {', '.join(counted)}."
+        f"{comparison.old} -> {comparison.new} on {comparison.machine}, {comparison.environment}: {', '.join(counted)}.",
+        *comparison.sure,
     ]
+    if comparison.one_sided:
+        lines.append(f"{comparison.one_sided} series were measured on only one of the two releases.")
+    return [*lines, *comparison.environments]
+
+
+def _sure(comparison: Comparison) -> list[str]:
+    lines = []
     times = [
         change
         for change in comparison.changes
@@ -484,18 +606,17 @@ def summary(comparison: Comparison) -> list[str]:
     if tally_of.keys() - {Standing.NOT_TESTABLE}:
         said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
         lines.append(f"Of the changed times, held against the wheels of other lanes: {said}.")
-    if comparison.one_sided:
-        lines.append(f"{comparison.one_sided} series were measured on only one of the two releases.")
-    if comparison.moved:
-        lines.append(f"The environments differ: {in_words(comparison.moved)}.")
     return lines
 
 
-def text(comparison: Comparison, everything: bool, failed: Sequence[Change] = ()) -> str:
-    """A sentence per changed series, of all others too where `everything` is asked for, and the summary last."""
-    shown = comparison.changes if everything else comparison.changed
-    lines = [_of_case(changes, comparison) for changes in _by_case(shown)]
-    lines = lines or ["No change was detected."]
+def text(
+    comparison: Comparison, everything: bool, failed: Sequence[Change] = (), bold: Callable[[str], str] = str
+) -> str:
+    """The answer sheet and the findings, with `everything` a sentence per series and the summary last. `bold` sets off what
+    a reader looks for."""
+    if not everything:
+        return "\n".join([answer.text(comparison, bold), *_failure(failed)])
+    lines = [_of_case(changes, comparison) for changes in _by_case(comparison.changes)]
     return "\n".join([*lines, "", *summary(comparison), *_failure(failed)])
 
 
@@ -626,6 +747,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "replicated": comparison.replicated.get(change.series, UNTESTED).standing.value,
             "sentence": comparison.sentence(change),
             "failed": change in failed,
+            "apart": change.apart,
         }
         for change in comparison.changes
     ]
@@ -644,6 +766,8 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
         "moved": comparison.moved,
         "tally": Counter(change.verdict.words for change in comparison.changes),
         "failed": len(failed),
+        "answer": answer.as_data(comparison),
+        "findings": [finding.as_data() for finding in comparison.findings],
         "changes": changes,
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)

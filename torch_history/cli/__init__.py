@@ -9,7 +9,7 @@ import click
 
 from ..errors import UserError
 from ..signals import say_stopped, stop_on_signals
-from . import certify, explain, fit, maintain, report, run
+from . import certify, explain, fit, fleet, maintain, report, run, upgrade
 from .output import refuse
 
 SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
@@ -46,6 +46,7 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
-COMMANDS = (*run.COMMANDS, *explain.COMMANDS, *fit.COMMANDS, *certify.COMMANDS, *report.COMMANDS, *maintain.COMMANDS)
+ROOMS = (run, upgrade, fleet, explain, fit, certify, report, maintain)
+COMMANDS = tuple(command for room in ROOMS for command in room.COMMANDS)
 for command in COMMANDS:
     main.add_command(command)

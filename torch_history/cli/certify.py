@@ -19,10 +19,13 @@ from .output import console, plain
     "--python", "interpreter", default="python3", show_default=True, help="Interpreter whose torch sees the GPU."
 )
 def certify(release: str | None, interpreter: str) -> None:
-    """Run the same cases on this machine's GPU and on the recorder, print all that differs, and write a certificate.
+    """Compare this machine's GPU with the recorder.
+
+    The same cases run on both. The command prints every difference and writes a certificate.
 
     RELEASE is the one that the interpreter has [default: the newest]. It is installed a second time, for the recorder.
-    Exit code 3 where something differs.
+
+    Exit code 3 means that something differs.
     """
     from recorder import Refused, certificate
 

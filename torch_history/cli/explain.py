@@ -19,16 +19,14 @@ MINUTES = 8
 @click.argument("old")
 @click.argument("new")
 @click.argument("series", nargs=-1)
-@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
+@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
 @click.option("--workload", type=click.Path(path_type=Path), help="Explain functions of a file of your own.")
 @click.option(
-    "--machine", help="A folder of results/, to choose series from [default: this machine's, else the only one]."
+    "--machine", help="A folder of results/ to choose series from [default: this machine, else the only one]."
 )
-@click.option(
-    "--most", default=3, show_default=True, help="Series to explain where none is named: the largest changes."
-)
-@click.option("--budget", default="200s", show_default=True, help="Time for the levers of one series.")
-@click.option("--again", is_flag=True, help="Explain again what is explained already.")
+@click.option("--most", default=3, show_default=True, help="Number of series to explain if none is named.")
+@click.option("--budget", default="200s", show_default=True, help="Time per series for switching parts off.")
+@click.option("--again", is_flag=True, help="Explain a series again that has been explained.")
 @click.option("--issue", is_flag=True, help="Print the text of an issue for PyTorch's maintainers. Nothing is sent.")
 def explain(
     old: str,
@@ -42,11 +40,14 @@ def explain(
     again: bool,
     issue: bool,
 ) -> None:
-    """Say why SERIES take another time on NEW than on OLD: measured again, by place, and by what takes the difference away.
+    """Find out why SERIES are slower or faster on NEW than on OLD.
 
-    A SERIES is what sentences call it, such as 'selection time, index_reused vector 50 % x 10', or some words of that, such
-    as 'index_reused vector'. Without any, those that changed most by the results that are stored. docs/explain.md says what
-    each verdict proves.
+    The difference is measured again and located in the code. Then parts of PyTorch and of the system are switched off in
+    turn, to see which of them makes the difference.
+
+    Name a SERIES as `compare` prints it, such as 'selection time, index_reused vector 50 % x 10', or give some words of the
+    name, such as 'index_reused vector'. Without SERIES, those with the largest changes in the stored results are explained.
+    docs/explain.md says what each verdict proves.
     """
     from . import explaining
 

@@ -25,8 +25,8 @@ from ..measuring.subjects import OwnWorkload
 from ..releases import environments
 from ..scratch import temporary_files
 from ..store import causes, sources
-from ..store.causes import Evidence
-from .measure import seconds_of
+from ..store.causes import Evidence, Place
+from .options import seconds_of
 from .output import console, plain
 from .suite import Suite
 
@@ -56,7 +56,7 @@ def explained(asked: Asked, suite: Suite) -> Iterator[tuple[Evidence, Path]]:
     if old.tag == new.tag:
         raise UserError(f"{old.tag} was named twice: name two releases.")
     if describe()["device"] != "cpu":
-        raise UserError("`explain` looks at a CPU. Set TORCH_HISTORY_DEVICE=cpu.")
+        raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
     own = OwnWorkload.of(asked.workload) if asked.workload else None
     machine, environment = describe()["machine"], f"release-py{asked.lane}"
     results = own.folder / "results" if own else suite.results
@@ -92,7 +92,7 @@ def _one(
         and (evidence.old, evidence.new) == (sides[0].tag, sides[1].tag)
     ]
     if known and not again:
-        out.print("It is explained already. Use --again to explain it again.")
+        out.print("It has been explained. Use --again to explain it again.")
         return known[0], results / machine / causes.FOLDER / known[0].file
     with tempfile.TemporaryDirectory() as folder:
         subject = finding.subject(suite.root, series, workload)
@@ -125,9 +125,13 @@ def _chosen(
 ) -> list[Series]:
     """The series that are explained: those named, else those that changed most."""
     if own:
-        every = _series(f"{own.question}.Own.track_time", finding.cases(sides[1], suite.root, workload), environment)
+        cases = finding.cases(sides[1], suite.root, workload)
+        times, *counts = (
+            _series(f"{own.question}.Own.track_{metric}", cases, environment) for metric in ("time", *finding.COUNTED)
+        )
+        every = times + [series for of_metric in counts for series in of_metric]
         named = [one for words in asked.series for one in finding.matching(words, every)]
-        return list(dict.fromkeys(named)) or every[: asked.most]
+        return list(dict.fromkeys(named)) or times[: asked.most]
     if not asked.series:
         machine = choose_machine(suite.results, asked.machine, describe()["machine"])
         found = finding.changed(suite.results, machine, environment, sides[0].tag, sides[1].tag, asked.most)
@@ -151,26 +155,36 @@ def report(evidence: Evidence) -> str:
     series = Series(evidence.environment, evidence.benchmark, evidence.parameters)
     lines = [f"{series.words}, {evidence.old} -> {evidence.new}: {evidence.verdict}: {evidence.words}."]
     if evidence.verdict != "NOT THERE":
-        lines.append(f"  new / old is {evidence.ratio:.3f} ({evidence.low:.3f} to {evidence.high:.3f}).")
+        lines.append(f"  new / old is {evidence.ratio:.3f}{_ends(evidence)}.")
     for kind in ("operator", "function", "symbol"):
         rows = [place for place in evidence.places if place.kind == kind]
         if rows:
             lines.append(f"  by {kind}, a call:")
-            lines += [_row(row.name, row.old, row.new, row.low, row.high) for row in [*rows[:-1][:ROWS], rows[-1]]]
+            lines += [_row(row, series.unit) for row in [*rows[:-1][:ROWS], rows[-1]]]
+    lines += [f"  {code.symbol}: {code.words}." for code in evidence.code]
     for lever in evidence.levers:
         if not lever.refused:
-            share = f"removes {100 * lever.removed:.0f} % ({100 * lever.low:.0f} to {100 * lever.high:.0f} %)"
+            ends = f" ({100 * lever.low:.0f} to {100 * lever.high:.0f} %)" if lever.low < lever.high else ""
+            share = f"removes {100 * lever.removed:.0f} %{ends}"
             lines.append(f"  with {lever.words}: {share}: {lever.verdict}")
     lines += [f"  There is {note}." for note in evidence.notes]
     if evidence.reproduced:
-        numbers = " and ".join(human(number, "seconds") for number in evidence.reproduced)
-        lines.append(f"  The script in plain PyTorch takes {numbers}.")
+        numbers = " and ".join(human(number, series.unit) for number in evidence.reproduced)
+        lines.append(f"  The script in plain PyTorch gives {numbers}.")
     return "\n".join(lines)
 
 
-def _row(name: str, old: float, new: float, low: float, high: float) -> str:
-    chance = ", could be chance" if low <= 0 <= high else ""
-    return f"    {1e6 * (new - old):+10.3g} us ({1e6 * low:+.3g} to {1e6 * high:+.3g}{chance})  {name}"
+def _ends(evidence: Evidence) -> str:
+    return f" ({evidence.low:.3f} to {evidence.high:.3f})" if evidence.low < evidence.high else ", exactly"
+
+
+def _row(row: Place, unit: str) -> str:
+    """One line of a table: times with their interval, counts as they are."""
+    if unit != "seconds":
+        return f"    {row.new - row.old:+16,.0f}{' B' if unit == 'bytes' else ''}  {row.name}"
+    chance = ", could be chance" if row.low <= 0 <= row.high else ""
+    ends = f"{1e6 * row.low:+.3g} to {1e6 * row.high:+.3g}"
+    return f"    {1e6 * (row.new - row.old):+10.3g} us ({ends}{chance})  {row.name}"
 
 
 def issue(evidence: Evidence) -> str:

@@ -23,15 +23,13 @@ MIB = 2**20
 
 @click.command()
 @click.argument("workload", type=click.Path(path_type=Path))
-@click.option("--gpu", default="", help="A known card (t4, rtx3090, a100, ...) or memory (24GB) [default: 16GB].")
+@click.option("--gpu", default="", help="A known card (t4, rtx3090, a100, ...) or an amount of memory [default: 16GB].")
 @click.option("--sm", default="", help="Compute capability of another card, such as 86.")
 @click.option("--memory", default="", help="Memory of another card in gigabytes, such as 12GB.")
-@click.option("--from", "first", default="", help="Release you come from [default: the one before the newest].")
-@click.option("--to", "last", default="", help="Release you go to [default: the newest].")
-@click.option(
-    "--releases", "ranges", multiple=True, help="More releases, or ranges (2.3.1..2.6.0); may be given again."
-)
-@click.option("--function", "only", multiple=True, help="Count only this function of the file; may be given again.")
+@click.option("--from", "first", default="", help="Release to upgrade from [default: the one before the newest].")
+@click.option("--to", "last", default="", help="Release to upgrade to [default: the newest].")
+@click.option("--releases", "ranges", multiple=True, help="More releases, or ranges (2.3.1..2.6.0). Repeatable.")
+@click.option("--function", "only", multiple=True, help="Count only this function of the file. Repeatable.")
 def fit(
     workload: Path,
     gpu: str,
@@ -42,11 +40,12 @@ def fit(
     ranges: tuple[str, ...],
     only: tuple[str, ...],
 ) -> None:
-    """Count the memory that WORKLOAD takes on a GPU on each release, and the largest batch that fits. Needs no GPU.
+    """Count the memory that WORKLOAD takes on a GPU, without one.
 
-    WORKLOAD is a file as for `run --workload` (docs/own-workload.md). Where `inputs` has a parameter `batch`, the
-    largest is looked for; else each of `sizes` is tried. No kernel runs, so nothing can be said of time, and what
-    only a GPU can tell is refused.
+    WORKLOAD is a file as for `run --workload` (docs/own-workload.md). If `inputs` has a parameter `batch`, the command
+    finds the largest batch that fits. Otherwise it tries each of `sizes`.
+
+    No kernel runs, so the answer says nothing about time. A workload that needs values computed on a GPU is refused.
     """
     from ..fitting.answer import count, made
     from ..fitting.cards import find

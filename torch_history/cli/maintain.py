@@ -15,8 +15,12 @@ from .suite import DEFAULT_LANE
 @click.command()
 @click.argument("releases", nargs=-1)
 @click.option("--keep", multiple=True, help="Keep the environments of this release. Repeatable.")
-def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
-    """Remove the environments of RELEASES (default: all), and say how much disk space that freed. Results are kept."""
+@click.option("--lane", default="", help="Remove only those of this Python version [default: all].")
+def prune(releases: tuple[str, ...], keep: tuple[str, ...], lane: str) -> None:
+    """Remove the environments of RELEASES (default: all).
+
+    The command says how much disk space that freed. Results are kept.
+    """
     from ..measuring.locks import alone
     from ..releases import environments
 
@@ -24,7 +28,7 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
     kept = {suite.axis.find(name).tag for name in keep}
     asked = {release.tag for spec in releases for release in suite.axis.select(spec)}
     with alone(suite.env):
-        pruned = environments.prune(suite.env, lambda tag: tag not in kept and (not asked or tag in asked))
+        pruned = environments.prune(suite.env, lambda tag: tag not in kept and (not asked or tag in asked), lane)
     out = console()
     out.print(f"Removed {', '.join(pruned.names) or 'no environment'}; freed {pruned.freed / 2**30:.2f} GiB.")
     for sentence in pruned.elsewhere:
@@ -34,13 +38,21 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...]) -> None:
 @click.command()
 @click.option("--write", is_flag=True, help="Change releases.toml. Without this option, only the difference is shown.")
 @click.option("--index", "address", help="Address of a package index [default: that of uv, else that of pip].")
-def sync(write: bool, address: str | None) -> None:
-    """Add the releases that are in the package index and not yet on the axis."""
+@click.option(
+    "--wheels", "only_wheels", is_flag=True, help="Read what wheels.json lacks from the wheels: some 10 MB a release."
+)
+def sync(write: bool, address: str | None, only_wheels: bool) -> None:
+    """Add releases that the package index has and the axis lacks."""
     from ..releases import sync as index
+    from ..releases import wheels
 
     suite = suites.load()
     path = suite.list
     out = console()
+    if only_wheels:
+        known = wheels.update(path.with_name(wheels.FILE), suite.axis, address or index.configured_index(), out.print)
+        out.print(f"{wheels.FILE} knows the wheels of {len(known)} releases.")
+        return
     found = index.find(suite.axis, address or index.configured_index())
     text = index.with_releases(path.read_text(encoding="utf-8"), found.new)
     click.echo(index.difference(path, text), nl=False)
@@ -69,8 +81,10 @@ def sync(write: bool, address: str | None) -> None:
     help="Python version of a lane. Repeatable.",
 )
 def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
-    """Pin the packages of RELEASES (default: all) in releases.lock, with version and sha256. Existing entries are never
-    changed."""
+    """Pin the packages of RELEASES (default: all).
+
+    releases.lock then names their versions and the sha256 of each file. Existing entries are never changed.
+    """
     from ..releases import environments, pins
 
     suite = suites.load()
@@ -87,7 +101,10 @@ def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
 @click.command(epilog="Exit codes: 0 success, 1 something is wrong, 2 wrong usage.")
 @click.argument("results", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
 def check(results: Path | None) -> None:
-    """List every file and line of RESULTS (default: the suite's) that is damaged, out of bounds or of unknown sources."""
+    """List every damaged file and line in RESULTS.
+
+    RESULTS is the suite's results/ by default. Lines that are out of bounds or from unknown sources are listed as well.
+    """
     from ..reports import check as checks
 
     results = results and results.resolve()

@@ -7,6 +7,8 @@ import re
 
 import click
 
+from ..errors import SessionError
+
 
 class Renamed(click.Option):
     """An option shown by its first name alone; the others are former names, which still work."""
@@ -20,6 +22,14 @@ class Renamed(click.Option):
 def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
     """The name of a lane as results/ has it: `3.9` is `release-py3.9`, anything else is a name already."""
     return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value
+
+
+def seconds_of(text: str) -> float:
+    """Seconds of `90s`, `6m` or `2h`. Raises SessionError for what is no length of time."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())
+    if match is None:
+        raise SessionError(f"'{text}' is not a duration. Write 90s, 6m or 2h.")
+    return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 LANE_HELP = "A Python version, or a lane as results/ names it, such as installed-py3.12."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,9 +20,23 @@ def console() -> Console:
     return Console(soft_wrap=True)
 
 
+def bold(text: str) -> str:
+    """`text` set off in a terminal; as it is elsewhere, and where NO_COLOR is set (https://no-color.org)."""
+    return click.style(text, bold=True) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+
+
+def show(text: str) -> None:
+    """Prints `text`, through a pager where it is longer than the terminal that it goes to."""
+    if sys.stdout.isatty() and text.count("\n") + 1 >= shutil.get_terminal_size().lines:
+        click.echo_via_pager(text, color=not os.environ.get("NO_COLOR"))
+    else:
+        click.echo(text)
+
+
 def refuse(sentence: str) -> NoReturn:
     """Says on standard error why a command did not do what it was asked to, and ends it with exit code 1."""
-    click.echo(f"{click.style('torch-history:', fg='red')} {sentence}", err=True)
+    name = "torch-history:"
+    click.echo(f"{name if os.environ.get('NO_COLOR') else click.style(name, fg='red')} {sentence}", err=True)
     sys.exit(1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -11,9 +12,10 @@ from pathlib import Path
 import click
 
 from ..errors import UserError
+from ..program import cache
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane
-from .output import console, listed, plain
+from .output import bold, console, listed, plain, show
 from .suite import DEFAULT_LANE
 
 PICTURE = (
@@ -37,6 +39,7 @@ _in_lane = click.option(
 """Former name of the option: --environment."""
 
 BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"
+BEGIN_CUDA, END_CUDA = "<!-- on CUDA: by `torch-history document` -->", "<!-- end of CUDA -->"
 
 
 @click.command()
@@ -61,10 +64,14 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing. Exit code 1 means that a file is out of date.")
 def document(check: bool) -> None:
-    """Update the generated pages from results/: the README's picture and findings, and docs/generated/."""
+    """Update the generated pages from results/.
+
+    These are the README's picture and findings, and the pages in docs/generated/.
+    """
     from ..analysis import claims, steps
     from ..analysis import compare as said
     from ..analysis.verdicts import history
+    from ..releases import wheels
     from ..reports import calibration as calibrations
     from ..reports import recorded as recordings
     from ..reports import repeats, replication
@@ -88,12 +95,17 @@ def document(check: bool) -> None:
             findings += ["", f"On CUDA, recorded; no kernel ran for these (`results/{recorded}`):", ""]
             findings += [said.escape(line) for line in lines]
     files = {
-        "README.md": _with_findings("\n".join(findings)),
+        "README.md": _between("README.md", BEGIN, END, "\n".join(findings)),
+        **{
+            f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", BEGIN_CUDA, END_CUDA, text)
+            for question, text in recordings.on_cuda(results, launches, suite.axis).items()
+        },
         "docs/generated/recorded.md": recordings.document(results, launches, suite.axis),
         "docs/generated/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
         "docs/generated/answers.md": claims.document(
             launches, suite.axis, lambda steps, of, machine: said.tell(steps, of, results, machine)
         ),
+        "docs/generated/facts.md": wheels.document(wheels.load(suite.list.with_name(wheels.FILE)), suite.axis),
         "docs/generated/coverage.md": coverage(launches, suite.axis),
         "docs/generated/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
         "docs/generated/repeats.md": repeats.document(launches, suite.axis),
@@ -111,10 +123,11 @@ def document(check: bool) -> None:
 
 @click.command()
 @click.argument("releases", nargs=-1, required=True)
-@click.option("--machine", help="A folder of results/ [default: this machine].")
+@click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
 @_in_lane
 def environment(releases: tuple[str, ...], machine: str | None, environment: str) -> None:
-    """Show the environment of a release, or how the environments of two releases differ."""
+    """Show the environment of a release, or how two of them differ."""
+    from ..analysis.compare import choose_machine
     from ..measuring.machine import describe
     from ..store.launches import read_environment
 
@@ -123,7 +136,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     tags = [release.tag for spec in releases for release in suite.axis.select(spec)]
     if len(tags) > 2:
         raise UserError(f"{len(tags)} releases were named. Name one to show it, or two to compare them.")
-    machine = machine or describe()["machine"]
+    machine = machine or choose_machine(suite.results, None, describe()["machine"])
     found = [read_environment(suite.results, machine, tag, environment) for tag in tags]
     for tag, facts in zip(tags, found, strict=True):
         if not facts:
@@ -152,11 +165,12 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.argument("new")
 @click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
 @_in_lane
+@click.option("--workload", type=click.Path(path_type=Path), help="A file of your own that was measured before.")
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/verdicts.md lists the keys.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print a table for a pull request or an issue.")
-@click.option("--all", "everything", is_flag=True, help="Also list series that did not change or are inconclusive.")
+@click.option("--all", "everything", is_flag=True, help="List every series in a sentence, also what did not change.")
 @click.option(
     "--fail-on",
     metavar="KIND:PER CENT,...",
@@ -168,6 +182,7 @@ def compare_stored(
     new: str,
     machine: str | None,
     environment: str,
+    workload: Path | None,
     questions: tuple[str, ...],
     metrics: tuple[str, ...],
     as_json: bool,
@@ -175,7 +190,7 @@ def compare_stored(
     everything: bool,
     fail_on: str | None,
 ) -> None:
-    """Say what an upgrade from OLD to NEW costs, and why. Reads results/ only."""
+    """Say what an upgrade from OLD to NEW costs, and why. Reads stored results only."""
     from ..analysis import compare as said
     from ..measuring.machine import describe
 
@@ -186,16 +201,19 @@ def compare_stored(
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--fail-on") from error
     gc.disable()  # what a short command makes goes with its process
+    workload = workload and workload.resolve()
     suite = suites.load()
-    results = suite.results
+    results, versions = _of_own(workload) if workload else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
     machine = said.choose_machine(results, machine, describe()["machine"])
-    comparison = said.find(results, machine, environment, *tags, questions, metrics)
+    comparison = said.find(results, machine, environment, *tags, questions, metrics, versions)
     failed = said.failing(comparison, limits)
     if as_json:
         click.echo(said.as_json(comparison, failed))
+    elif as_markdown:
+        click.echo(said.markdown(comparison, everything, failed))
     else:
-        click.echo((said.markdown if as_markdown else said.text)(comparison, everything, failed))
+        show(said.text(comparison, everything, failed, bold))
     if failed:
         sys.exit(3)
 
@@ -207,9 +225,18 @@ def compare_stored(
 @click.option(
     "--largest", is_flag=True, help="List the largest change of each question at each release, largest first."
 )
-@click.option("--limit", default=40, show_default=True, help="Number of sentences to print. 0 prints all.")
-def regressions(machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int) -> None:
-    """List steps, excursions and drifts over all releases, newest release first."""
+@click.option("--limit", default=40, show_default=True, help="Number of changes to look at. 0 looks at all.")
+@click.option(
+    "--all", "everything", is_flag=True, help="List each change by itself, not those of one finding together."
+)
+def regressions(
+    machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int, everything: bool
+) -> None:
+    """List changes over all releases, newest release first.
+
+    Changes are steps, excursions and drifts. docs/steps.md defines them. Changes of one variant or one cause at one release
+    are one finding.
+    """
     from ..analysis import compare as said
     from ..analysis import steps
     from ..analysis.verdicts import history
@@ -224,7 +251,8 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     found = steps.of_history(stored, suite.axis)
     shown = (steps.largest(found) if largest else found)[: limit or None]
     others = said.OtherLanes(results, machine, environment, questions)
-    for line in said.tell(shown, stored, results, machine, others):
+    lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, results, machine, others)
+    for line in lines:
         click.echo(line)
     for line in steps.unconnected(stored, suite.axis):
         click.echo(line)
@@ -234,13 +262,12 @@ def regressions(machine: str | None, environment: str, questions: tuple[str, ...
     click.echo(f"On {machine} in {environment}: {words}.{hidden}")
 
 
-def _with_findings(text: str) -> str:
-    """The README with `text` between the two comments that mark the place."""
-    readme = Path("README.md").read_text(encoding="utf-8")
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
+def _between(page: str, first: str, last: str, text: str) -> str:
+    """The page with `text` between the two comments that mark the place. Raises UserError where it lacks them."""
+    before, begin, rest = Path(page).read_text(encoding="utf-8").partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise UserError(f"README.md has no place for findings. Restore the lines {BEGIN} and {END}.")
+        raise UserError(f"{page} has no place for what is generated. Restore the lines {first} and {last}.")
     return f"{before}{begin}\n{text}\n{end}{after}"
 
 
@@ -248,4 +275,60 @@ def _holds(file: Path, text: str) -> bool:
     return file.exists() and file.read_text(encoding="utf-8") == text
 
 
-COMMANDS = (publish, document, environment, compare_stored, regressions)
+def _of_own(workload: Path) -> tuple[Path, dict[str, str]]:
+    """The results of a user's file, and the versions that its present text makes. Raises UserError where it is not read."""
+    from ..measuring.subjects import OwnWorkload
+    from ..store.sources import own_versions
+
+    own = OwnWorkload.of(workload)
+    return own.folder / "results", own_versions(own.question, own.text)
+
+
+@click.command("results")
+def results_of_own() -> None:
+    """List the files of your own that were measured."""
+    from ..store.own import measured
+
+    found = list(measured(cache()))
+    for each in found:
+        click.echo(
+            f"{each.name}: {', '.join(each.releases)}, on {each.machine}, {each.environment}, last on {each.last}"
+        )
+        click.echo(f"  {each.folder}")
+    if not found:
+        click.echo(
+            f"Nothing is in {cache()} yet. Measure a file with `torch-history run --workload mine.py 2.14.1 2.15.0`."
+        )
+
+
+@click.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--json", "as_json", is_flag=True, help="Print everything that is known of both, as JSON.")
+def facts(old: str, new: str, as_json: bool) -> None:
+    """Show how the wheels of two releases differ.
+
+    It is what the wheels say; nothing is downloaded or installed for it. docs/generated/facts.md has all releases.
+    """
+    import msgspec
+
+    from ..releases import wheels
+
+    suite = suites.load()
+    known = wheels.load(suite.list.with_name(wheels.FILE))
+    tags = [suite.axis.find(name).tag for name in (old, new)]
+    if missing := [tag for tag in tags if tag not in known]:
+        raise UserError(f"The wheels of {missing[0]} are not read yet. `torch-history sync --wheels` reads them.")
+    before, now = (known[tag] for tag in tags)
+    if as_json:
+        click.echo(json.dumps({tag: msgspec.to_builtins(known[tag]) for tag in tags}, indent=1))
+        return
+    rows = [("", *tags), *wheels.differences(before, now)]
+    click.echo(f"{tags[0]} -> {tags[1]}, from the wheels for Python {before.python} and {now.python}.")
+    click.echo("GPU architectures are those that only one of the two has.\n")
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for row in rows:
+        click.echo(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip())
+
+
+COMMANDS = (publish, document, facts, environment, compare_stored, results_of_own, regressions)

@@ -1,32 +1,36 @@
-"""Commands that measure: `run` and `calibrate`."""
+"""Commands that measure: `run` and `calibrate`. What measures is imported where it is needed: that takes a second, which
+`--help` does without."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import Renamed
+from ..errors import SessionError, UserError
+from . import suite as suites
+from .explain import MINUTES
+from .options import Renamed, seconds_of
+from .output import console, plain
 from .suite import DEFAULT_LANE
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from contract.request import Request
+
+    from ..analysis.compare import Comparison
+    from ..measuring.session import Session
+    from ..measuring.subjects import OwnWorkload
+    from ..releases.axis import Release
 
 DEFAULT_LAUNCHES = 3
 
-
-@click.command()
-@click.argument("releases", nargs=-1)
-@click.option("--releases", "ranges", multiple=True, help="The same as RELEASES. Repeatable.")
-@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
-@click.option("--device", help="cpu, cuda or recorder [default: TORCH_HISTORY_DEVICE, else a GPU if there is one].")
-@click.option("--card", help="The GPU that the recorder pretends. See docs/recorder.md. [default: turing]")
-@click.option(
-    "--workload", type=click.Path(path_type=Path), help="Measure a file of your own. See docs/own-workload.md."
-)
-@click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
-@click.option(
-    "--size", "sizes", multiple=True, help="Measure this size. Repeatable. [default: small on a CPU, paper on a GPU]"
-)
-@click.option(
+ROUNDS = click.option(
     "--rounds",
     "--launches",
     "launches",
@@ -35,13 +39,31 @@ DEFAULT_LAUNCHES = 3
     show_default=True,
     help="Rounds that measure everything. Each round starts new processes.",
 )
+
+
+@click.command()
+@click.argument("releases", nargs=-1)
+@click.option("--releases", "ranges", multiple=True, help="The same as RELEASES. Repeatable.")
+@click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
+@click.option(
+    "--device", default="", help="cpu, cuda or recorder [default: TORCH_HISTORY_DEVICE, else a GPU if there is one]."
+)
+@click.option("--card", default="", help="The GPU that the recorder imitates. See docs/recorder.md. [default: turing]")
+@click.option(
+    "--workload", type=click.Path(path_type=Path), help="Measure a file of your own. See docs/own-workload.md."
+)
+@click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
+@click.option(
+    "--size", "sizes", multiple=True, help="Measure this size. Repeatable. [default: small on a CPU, paper on a GPU]"
+)
+@ROUNDS
 @click.option(
     "--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts. Counts need one round."
 )
 @click.option(
     "--budget",
     type=str,
-    help="Time to spend, such as 6m or 2h. What those rounds leave of it is spent on inconclusive comparisons.",
+    help="Time to spend, such as 6m or 2h. What is left after the first rounds goes to inconclusive comparisons.",
 )
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
 @click.option(
@@ -57,27 +79,18 @@ DEFAULT_LAUNCHES = 3
 )
 @click.option("--installed", is_flag=True, help="Measure the torch that is installed for --python. Needs no network.")
 @click.option("--python", "interpreter", default="python3", show_default=True, help="Interpreter for --installed.")
-@click.option("--as", "recorded_as", help="Record an --installed torch that is not a release under this release.")
+@click.option(
+    "--as", "recorded_as", help="The release to record an --installed torch under, if it is not a release itself."
+)
 def run(
     releases: tuple[str, ...],
     ranges: tuple[str, ...],
-    lane: str,
-    device: str | None,
-    card: str | None,
-    workload: Path | None,
-    questions: tuple[str, ...],
-    sizes: tuple[str, ...],
-    launches: int,
     only: str | None,
-    budget: str | None,
-    again: bool,
-    removes: bool,
-    shares: bool,
     installed: bool,
     interpreter: str,
-    recorded_as: str | None,
+    **options: Any,
 ) -> None:
-    """Measure RELEASES in turn, and say what changed from each one to the next.
+    """Measure RELEASES, and say what changed from each to the next.
 
     RELEASES are names (2.5.1) or ranges (2.0.1..2.2.0, which excludes 2.0.1). NEW stands for all releases since the newest
     one that this machine has measured. A single release is measured together with the one before it. Without RELEASES, the
@@ -88,28 +101,10 @@ def run(
 
     Exit code 4 means that nothing ran: no case gave a number on any release.
     """
-    from . import measure
-
-    ran = measure.run(
-        measure.Asked(
-            releases=releases + ranges,
-            lane=lane,
-            workload=workload,
-            questions=questions,
-            sizes=sizes,
-            launches=launches,
-            only=only or "",
-            budget=budget,
-            again=again,
-            removes=removes,
-            shares=shares,
-            interpreter=interpreter if installed else None,
-            recorded_as=recorded_as,
-            device=device or "",
-            card=card or "",
-        )
+    asked = Asked(
+        releases=releases + ranges, only=only or "", interpreter=interpreter if installed else None, **options
     )
-    if not ran:
+    if not measure(asked):
         sys.exit(4)
 
 
@@ -117,15 +112,7 @@ def run(
 @click.argument("release", required=False)
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
 @click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
-@click.option(
-    "--rounds",
-    "--launches",
-    "launches",
-    cls=Renamed,
-    default=DEFAULT_LAUNCHES,
-    show_default=True,
-    help="Rounds that measure everything.",
-)
+@ROUNDS
 @click.option("--budget", default="60m", show_default=True, help="Time to spend on times, as in `run`.")
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
 def calibrate(
@@ -137,10 +124,278 @@ def calibrate(
 
     Exit code 3 means that an aim of docs/generated/calibration.md is missed.
     """
-    from . import measure
-
-    if not measure.calibrate(release, lane, questions, launches, budget, again):
+    if not _calibrate(release, lane, questions, launches, budget, again):
         sys.exit(3)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `run`; `interpreter` is the one whose torch is measured as installed, None for releases."""
+
+    releases: tuple[str, ...]
+    lane: str
+    workload: Path | None
+    questions: tuple[str, ...]
+    sizes: tuple[str, ...]
+    launches: int
+    only: str
+    budget: str | None
+    again: bool
+    removes: bool
+    shares: bool
+    interpreter: str | None
+    recorded_as: str | None
+    device: str = ""
+    card: str = ""
+
+    def request(self, own: OwnWorkload | None) -> Request:
+        """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
+        from ..measuring.machine import asked, decided
+
+        request = asked()
+        request = replace(
+            request,
+            device=self.device or request.device,
+            card=self.card or request.card,
+            workload=str(own.path) if own else "",
+            text=str(own.text) if own else "",
+        )
+        if self.card and request.device != "recorder":
+            raise UserError("--card names the GPU that the recorder imitates: add --device recorder.")
+        return decided(request)
+
+
+def measure(asked: Asked) -> bool:
+    """Measures and says what changed from each release to the next; returns whether anything ran. Raises SessionError where
+    that cannot be done."""
+    from ..measuring.locks import alone, beside
+    from ..measuring.machine import describe
+    from ..measuring.machine_records import use
+    from ..measuring.subjects import OwnWorkload
+    from ..scratch import temporary_files
+
+    own = OwnWorkload.of(asked.workload) if asked.workload else None
+    found = suites.load()
+    conf, out = found.config(), console()
+    request = asked.request(own)
+    use(describe(request))
+    if own:
+        conf.results_dir = str(own.folder / "results")
+    if asked.shares and asked.removes:
+        raise SessionError("--prune removes environments that another lane may be using. Drop --prune or --alongside.")
+    if request.device == "recorder":
+        asked = _counting(asked)
+    environment = _environment(asked, request, conf)
+    releases = _releases(asked, request, found.axis, Path(conf.results_dir), environment, out)
+    if not releases:
+        out.print("Nothing is new. This machine has measured the newest release of the lane.")
+        return True
+    env_dir = Path(conf.env_dir)
+    with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
+        session, ran = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
+    if len(releases) == 1:
+        _print_numbers(out, session)
+    out.print(f"Results are in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
+    if not ran:
+        out.print("Nothing ran. No case gave a number on any of these releases.")
+    return ran
+
+
+def _counting(asked: Asked) -> Asked:
+    """The options as the recorder can answer them. Raises SessionError where it cannot."""
+    from contract.metrics import NEVER_RECORDED
+
+    if asked.only == "times":
+        raise SessionError(NEVER_RECORDED.capitalize() + ".")
+    if asked.budget or asked.shares or asked.interpreter:
+        raise SessionError(
+            "Counts do not vary, so --budget, --alongside and --installed mean nothing on the recorder. Leave them out."
+        )
+    return replace(asked, only="counts")
+
+
+def _environment(asked: Asked, request: Request, conf: Any) -> Any:
+    from ..measuring.recorded import RecorderEnvironment
+    from ..measuring.subjects import InstalledEnvironment
+    from ..releases.environments import ReleaseEnvironment
+
+    if request.device == "recorder":
+        return RecorderEnvironment(conf, asked.lane, request.card)
+    if asked.interpreter is None:
+        return ReleaseEnvironment(conf, asked.lane, {}, {})
+    if asked.releases:
+        raise SessionError(
+            "--installed measures the torch that is installed, so it takes no RELEASES. Use --as to record it under one."
+        )
+    return InstalledEnvironment(conf, _interpreter(asked.interpreter))
+
+
+def _releases(
+    asked: Asked, request: Request, axis: Any, results: Path, environment: Any, out: Console
+) -> Sequence[Release]:
+    """What is measured, oldest first; nothing where NEW was asked for and there is none."""
+    from ..measuring.machine import describe
+    from ..measuring.plan import chosen, new_releases
+    from ..store.launches import read_on_axis
+
+    if asked.interpreter is not None:
+        release = environment.release(axis, asked.recorded_as)
+        out.print(f"Measuring the installed torch {plain(environment.torch)} as {release.tag}.")
+        return [release]
+    specs = asked.releases
+    if "NEW" in specs:
+        stored = read_on_axis(results, describe(request)["machine"], axis)
+        fresh = new_releases(axis, asked.lane, stored, environment.name)
+        specs = tuple(tag for spec in specs for tag in (fresh if spec == "NEW" else [spec]))
+        if not specs:
+            return []
+    return chosen(
+        axis,
+        specs,
+        asked.lane,
+        lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]"),
+        alone=request.device == "recorder",
+    )
+
+
+def _sessions(
+    asked: Asked,
+    request: Request,
+    own: OwnWorkload | None,
+    conf: Any,
+    axis: Any,
+    environment: Any,
+    releases: Sequence[Release],
+    out: Console,
+) -> tuple[Session, bool]:
+    """Measures `releases` in sessions of neighbours and says after each what changed; returns the last session, and whether
+    a case gave a number in any of them."""
+    import time
+
+    from ..analysis import compare as said
+    from ..measuring.plan import Plan, neighbours
+    from ..measuring.session import SESSIONS, Session
+    from ..releases.environments import prune
+    from ..store.sources import own_versions
+
+    ran = False
+    questions = (own.question,) if own else asked.questions
+    ends = time.monotonic() + seconds_of(asked.budget) if asked.budget else None
+    groups = neighbours(releases)
+    for number, group in enumerate(groups):
+        plan = Plan(
+            releases=tuple(release.tag for release in group),
+            environment=environment.name,
+            questions="|".join(questions) or r"\w+",
+            sizes=asked.sizes or request.sizes or _default_sizes(request, own),
+            launches=asked.launches,
+            budget=(ends - time.monotonic()) / (len(groups) - number) if ends else None,
+            workload=own.digest if own else "",
+            only=asked.only,
+        )
+        folder = own.folder / SESSIONS if own else None
+        session = Session(conf, axis, plan, environment, asked.again, folder, asked.shares, request)
+        if session.finished:
+            out.print(f"Session {session.id} has already measured this. Use --again to measure it again.")
+        else:
+            words = "Continuing" if session.resumed else "Starting"
+            out.print(f"{words} session {session.id} on {plain(session.machine.machine)}.")
+            session.measure(out)
+        ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
+        for old, new in plan.pairs:
+            # What an own file was before it was mended is of no interest, not even where that is all that has a count.
+            versions = own_versions(own.question, own.text) if own else None
+            stored = Path(conf.results_dir), session.machine.machine, plan.environment
+            found = said.find(*stored, old, new, questions, versions=versions)
+            out.print(f"\n[bold]{old} -> {new}[/bold]")
+            click.echo(said.text(found, everything=own is not None))
+            if request.device == "cpu" and (hint := explainable(found, asked)):
+                click.echo(hint)
+        if asked.removes and group is not groups[-1]:
+            prune(environment.root, plan.releases[:-1].__contains__, asked.lane)
+    return session, ran
+
+
+def explainable(found: Comparison, asked: Asked) -> str:
+    """What to ask for the causes of the times that rose on a CPU, and how long that takes; empty where none did, or none can
+    be asked for."""
+    import shlex
+
+    from ..explaining.finding import EXPLAINABLE
+
+    rose = [
+        change
+        for change in found.changed
+        if change.series.metric in EXPLAINABLE and change.ratio and change.ratio > 1 and change.verdict.kind == "worse"
+    ]
+    if not rose or asked.interpreter is not None:
+        return ""
+    lane = f" --lane {asked.lane}" if asked.lane != DEFAULT_LANE else ""
+    own = f" --workload {shlex.quote(str(asked.workload))}" if asked.workload else ""
+    command = f"torch-history explain{lane}{own} {found.old} {found.new} --most {len(rose)}"
+    return (
+        f"{len(rose)} time{'s' if len(rose) > 1 else ''} rose. `{command}` looks for the cause and takes about "
+        f"{MINUTES * len(rose)} minutes."
+    )
+
+
+def _calibrate(
+    release: str | None, lane: str, questions: Sequence[str], launches: int, budget: str, again: bool
+) -> bool:
+    """Calibrates and prints the report; returns whether every aim is met."""
+    from ..analysis.calibration import read
+    from ..measuring import calibrate as calibrations
+    from ..measuring.locks import alone
+    from ..measuring.plan import measurable
+    from ..releases.environments import ReleaseEnvironment
+    from ..reports.calibration import text
+    from ..scratch import temporary_files
+
+    found = suites.load()
+    conf, axis, out = found.config(), found.axis, console()
+    chosen_one = axis.find(release) if release else measurable(list(axis.releases), lane)[0][-1]
+    environment = ReleaseEnvironment(conf, lane, {}, {})
+    with temporary_files(), alone(Path(conf.env_dir)):
+        path = calibrations.measure(
+            conf, axis, chosen_one, environment, questions, launches, seconds_of(budget), again, out
+        )
+        calibration = read(path)
+        click.echo(text(calibration))
+        out.print(f"The measurements are in {plain(str(path))}.")
+    return not calibration.missed
+
+
+def _default_sizes(request: Request, own: OwnWorkload | None) -> tuple[str, ...]:
+    """The sizes of the suite that fit the device; of an own file all that it names."""
+    from ..measuring.session import SCALES
+
+    if own:
+        return SCALES
+    return ("paper",) if request.device == "cuda" else ("small",)
+
+
+def _interpreter(name: str) -> str:
+    import shutil
+
+    path = shutil.which(name)
+    if path is None:
+        raise SessionError(f"There is no interpreter '{name}' on this machine. Give its path with --python.")
+    return path
+
+
+def _print_numbers(out: Console, session: Session) -> None:
+    import statistics
+
+    from ..analysis.verdicts import history, human
+
+    numbers = history(session.launches())
+    width = max((len(series.words) for series in numbers), default=0)
+    for series, releases in numbers.items():
+        cases = [case for pairs in releases.values() for _, case in pairs]
+        known = [case.number for case in cases if case.number is not None]
+        reason = cases[-1].failed or cases[-1].unavailable
+        number = human(statistics.median(known), series.unit) if known else plain(reason)
+        out.print(f"{plain(f'{series.words:<{width}}')}  {number}", highlight=False)
 
 
 COMMANDS = (run, calibrate)

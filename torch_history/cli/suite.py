@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
+from ..program import SOURCES, in_cache, is_installed
 
 if TYPE_CHECKING:
     from ..releases.axis import Axis
@@ -37,11 +37,11 @@ class Suite:
 
 
 def find_root(start: Path) -> Path:
-    """The folder of the suite that `start` lies in, else the checkout that this program runs from. Raises UserError."""
-    checkout = Path(__file__).resolve().parents[2]
-    for folder in (start, *start.parents, checkout):
+    """The folder of the suite that `start` lies in, else the suite that this program came with: its checkout, or the copy of
+    an installed program in the user's cache. Raises UserError."""
+    for folder in (start, *start.parents, SOURCES):
         if (folder / CONFIGURATION).is_file() and (folder / "releases.toml").is_file():
-            return folder
+            return in_cache() if folder == SOURCES and is_installed() else folder
     raise UserError(
         f"There is no torch-history suite here. Neither {start} nor a folder above it contains {CONFIGURATION} and "
         "releases.toml. Go to a clone of torch-history and run the command there."
@@ -50,6 +50,8 @@ def find_root(start: Path) -> Path:
 
 def load() -> Suite:
     """The suite of the working folder; its root becomes the working folder. Raises UserError where there is none."""
+    import json
+
     from ..releases.axis import Axis
 
     root = find_root(Path.cwd())

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import UserError
-from ..store.causes import Kind, Place, Pulled
-from . import places, verdict
+from ..store.causes import Code, Kind, Place, Pulled
+from . import machine_code, places, verdict
 from .estimates import Group, Noise, Ratio, ratio, removed
 from .launching import Launch, LaunchFailed, Side, Subject
 from .levers import Lever
@@ -31,7 +31,7 @@ LOOKING_TURNS = 3
 LEVER_TURNS, MORE_TURNS = 2, 3
 """Launches of each release under a lever of its own process, and more where these cannot tell."""
 
-TIMING_SECONDS, PROFILING_SECONDS, PERF_SECONDS = 0.3, 0.15, 0.7
+TIMING_SECONDS, PROFILING_SECONDS, SAMPLED_SECONDS, PERF_SECONDS = 0.3, 0.15, 0.5, 0.7
 
 SAME_CLOCK = 0.05
 """Where a call's wall time and processor time are this close in some turn, the processor's is taken in all: what others do
@@ -39,6 +39,9 @@ shows less in it."""
 
 TIMINGS = (0, 1, 1, 0)
 """The order in which a turn times the two releases; the quicker timing of each counts."""
+
+LONG = 2.5
+"""Seconds that a timing takes, most of them to build and warm up the call, from which on a turn times each release once."""
 
 Say = Callable[[str], None]
 Open = Callable[..., Any]
@@ -52,13 +55,14 @@ class CannotExplain(UserError):
 class Found:
     """All that was found of one series: as `Evidence` in store/causes.py, before it has a name."""
 
-    clock: Literal["wall", "cpu"] = "wall"
+    clock: Literal["wall", "cpu", "none"] = "wall"
     base: Group = field(default_factory=lambda: Group([], []))
     ratio: Ratio = field(default_factory=lambda: Ratio(1.0, 0.0, 0.0))
     verdict: Kind = "NOT THERE"
     words: str = ""
     levers: list[Pulled] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
+    code: list[Code] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     commits: tuple[str, str] = ("", "")
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
@@ -85,8 +89,10 @@ class Explanation:
         self._ends = time.monotonic() + seconds
         self._turn = 0
         self._traces: set[str] = set()
+        self._timings: tuple[int, ...] = TIMINGS
         self._times: dict[str, tuple[list[dict[str, float]], list[dict[str, float]]]] = defaultdict(lambda: ([], []))
         self._profiles: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
+        self._raw: tuple[places.Raw, places.Raw] = ({}, {})
         self._failed: dict[str, str] = {}
 
     def explain(self) -> Found:
@@ -103,6 +109,7 @@ class Explanation:
                 {lever.name: lever.because for lever in self._levers},
                 found.places,
                 own=Path(self._subject.workload).name.removesuffix(".py") + ".py",
+                code=found.code,
             )
         found.took = round(time.monotonic() - began, 1)
         return found
@@ -124,7 +131,12 @@ class Explanation:
     def _time_both(self) -> None:
         """One more turn without any lever."""
         with self._both() as launches:
+            for launch in launches:
+                launch.ask({"do": "facts"})  # which waits for what it imports
+            began = time.monotonic()
             self._time("", launches, _timing(), needed=True)
+            if time.monotonic() - began > LONG * len(self._timings):
+                self._timings = TIMINGS[:2]
 
     def _measure(self, found: Found) -> None:
         """Brings the base, its clock and the ratio up to what was measured so far."""
@@ -168,7 +180,8 @@ class Explanation:
         recorded = self._scratch / "perf.data"
         recorded.unlink(missing_ok=True)
         for kind, do in (("operator", "operators"), ("function", "functions")):
-            self._keep_profile(kind, number, launch.ask({"do": do, "seconds": PROFILING_SECONDS}))
+            step = {"do": do, "seconds": PROFILING_SECONDS, "sampled": SAMPLED_SECONDS}
+            self._keep_profile(kind, number, launch.ask(step))
         answer = launch.ask({"do": "symbols", "seconds": PERF_SECONDS, "file": str(recorded)})
         self._keep_perf(number, answer, recorded)
 
@@ -183,12 +196,13 @@ class Explanation:
             self._failed["symbol"] = answer["failed"]
             return
         try:
-            symbols, libraries = places.read_perf(recorded)
+            symbols, libraries, raw = places.read_perf(recorded)
         except (OSError, subprocess.CalledProcessError) as error:
             self._failed["symbol"] = f"perf report failed: {error}"
             return
         self._profiles["symbol"][number].append(symbols)
         self._profiles["library"][number].append(libraries)
+        self._raw[number].update(raw)
 
     def _tabulate(self, found: Found) -> None:
         for kind, words in (("operator", "operators"), ("function", "Python functions")):
@@ -199,6 +213,10 @@ class Explanation:
             times = max(places.inflation(side) for side in answers)
             old_level, new_level = found.base.levels
             if not all(places.is_believed(side, new_level - old_level) for side in answers):
+                if all("samples" in answer for side in answers for answer in side):
+                    old, new = ([places.of_samples(answer) for answer in side] for side in answers)
+                    found.places += places.table(kind, old, new, found.base)
+                    continue
                 found.notes.append(
                     f"no table of {words}: with their profiler a call takes {times:.1f} times as long, so that says "
                     "little about a plain call"
@@ -212,6 +230,17 @@ class Explanation:
         for kind in ("symbol", "library"):
             old, new = self._profiles[kind]
             found.places += places.table(kind, old, new, found.base)
+        self._compare_code(found)
+
+    def _compare_code(self, found: Found) -> None:
+        """Whether the symbols that hold the difference are the same code in both wheels."""
+        names = [place.name for place in found.places if place.kind == "symbol" and place.verdict in ("CAUSE", "PART")]
+        folders = [side.python.parent.parent for side in self._sides]
+        for name in names:
+            try:
+                found.code += machine_code.compare([name], (folders[0], self._raw[0]), (folders[1], self._raw[1]))
+            except machine_code.CannotDisassemble as error:
+                found.notes.append(f"no comparison of machine code: {error}")
 
     def _pull(self, found: Found) -> None:
         """Levers that need processes of their own, and then the verdict on each lever."""
@@ -285,7 +314,7 @@ class Explanation:
         """One more turn of a lever, or of none: both releases or neither, so that turns stay pairs."""
         swapped = self._order()[0]
         answers: tuple[list[Any], list[Any]] = ([], [])
-        for number in (each ^ swapped for each in TIMINGS):
+        for number in (each ^ swapped for each in self._timings):
             answer = launches[number].ask(step)
             if "failed" in answer:
                 tag = self._sides[number].tag
@@ -297,7 +326,7 @@ class Explanation:
         for kept, side in zip(self._times[name], answers, strict=True):
             kept.append({clock: min(answer[clock] for answer in side) for clock in ("wall", "cpu")})
 
-    def _group(self, name: str, clock: Literal["wall", "cpu"]) -> Group:
+    def _group(self, name: str, clock: str) -> Group:
         old, new = self._times[name]
         return Group([one[clock] for one in old], [one[clock] for one in new])
 

@@ -15,13 +15,15 @@ from ..errors import UserError
 from ..store import sources
 from ..store.causes import Evidence
 from . import reproduction
+from .counting import COUNTED, Counting
 from .explanation import Explanation, Found, Say
 from .launching import Launch, Side, Subject
 from .levers import load
 
-EXPLAINABLE = ("time", "forward_time")
-"""Metrics of steady calls, which are timed again and again. What a process does once cannot be asked in turns of calls, and
-bytes and counts are exact: there `compare` says what moved."""
+TIMES = ("time", "forward_time")
+"""Times of steady calls, which are timed again and again. What a process does once cannot be asked in turns of calls."""
+
+EXPLAINABLE = (*TIMES, *COUNTED)
 
 SCRIPT_TURNS = 3
 SCRIPT_SECONDS = 120.0
@@ -51,9 +53,11 @@ def cases(side: Side, root: Path, workload: str) -> list[tuple[str, str]]:
 
 
 def matching(words: str, series: Sequence[Series]) -> list[Series]:
-    """Those of `series` that a person means by `words`: all of these are in the name. Raises UserError for none."""
+    """Those of `series` that a person means by `words`: all of these are in the name. Where these name no metric, times are
+    meant. Raises UserError for none."""
     wanted = _words(words)
-    found = [each for each in series if wanted <= _words(each.words)]
+    counts = {metric for metric in COUNTED if _words(metric) <= wanted}
+    found = [each for each in series if wanted <= _words(each.words) and each.metric in (counts or TIMES)]
     exact = [each for each in found if _words(each.words) - {"time"} == wanted - {"time"}]
     exact = exact or [each for each in found if words.strip() in (part.strip("'") for part in each.parameters)]
     if not found:
@@ -76,7 +80,11 @@ def explain(
     series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, say: Say, seconds: float, version: str
 ) -> Evidence:
     """All that can be found of one series. Raises CannotExplain and LaunchFailed."""
-    found = Explanation(asked, sides, load(), scratch, say, seconds).explain()
+    found = (
+        Counting(asked, sides, load(), say).explain()
+        if series.metric in COUNTED
+        else Explanation(asked, sides, load(), scratch, say, seconds).explain()
+    )
     script, reproduced, notes = "", None, list(found.notes)
     if found.verdict != "NOT THERE":
         say("The script: is it there in plain PyTorch?")
@@ -101,6 +109,7 @@ def explain(
         words=found.words[:500],
         levers=tuple(found.levers),
         places=tuple(found.places),
+        code=tuple(found.code),
         notes=tuple(note[:500] for note in notes),
         commits=found.commits,
         environments=found.environments,
@@ -113,7 +122,7 @@ def _reproduction(
     series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, found: Found
 ) -> tuple[str, tuple[float, float] | None, str]:
     """The script, what it printed on either release, and what stands in its way."""
-    old, new = (human(level, "seconds") for level in found.base.levels)
+    old, new = (human(level, series.unit) for level in found.base.levels)
     head = f"{series.words}\nexpected: {old} with {sides[0].tag}, {new} with {sides[1].tag}"
     try:
         text = reproduction.script(asked, head)
@@ -127,7 +136,7 @@ def _reproduction(
             try:
                 numbers[number].append(_printed(sides[number], path))
             except (subprocess.SubprocessError, ValueError) as error:
-                return text, None, f"no numbers of the script: with {sides[number].tag} it failed ({_last(error)})"
+                return text, None, f"no measurement of the script: with {sides[number].tag} it failed ({_last(error)})"
     return text, (min(numbers[0]), min(numbers[1])), ""
 
 

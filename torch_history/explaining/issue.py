@@ -18,14 +18,11 @@ FACTS = ("torch", "python", "numpy", "cuda", "onednn", "mkl", "compiler", "cpu_c
 def text(evidence: Evidence, machine: dict[str, Any]) -> str:
     """Markdown: title, numbers, script, where the time went, what was ruled out, the commits, both environments."""
     series = Series(evidence.environment, evidence.benchmark, evidence.parameters)
-    more = "slower" if evidence.ratio > 1 else "faster"
-    factor = max(evidence.ratio, 1 / evidence.ratio)
     parts = [
-        f"# {series.words}: {factor:.2f} times as {'slow' if more == 'slower' else 'fast'} in {evidence.new} as in "
-        f"{evidence.old} (CPU)",
-        _numbers(evidence, machine),
-        _script(evidence),
-        _tables(evidence),
+        f"# {series.words}: {_factor(evidence)} in {evidence.new} as in {evidence.old} (CPU)",
+        _numbers(evidence, machine, series),
+        _script(evidence, series),
+        _tables(evidence, series),
         _levers(evidence),
         _commits(evidence),
         _environments(evidence),
@@ -33,10 +30,21 @@ def text(evidence: Evidence, machine: dict[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _numbers(evidence: Evidence, machine: dict[str, Any]) -> str:
-    old, new = (min(side) for side in evidence.numbers)
+def _factor(evidence: Evidence) -> str:
+    """How many times as slow or fast, or of counts as much."""
+    if evidence.clock == "none":
+        return f"{evidence.ratio:.2f} times as much"
+    factor = max(evidence.ratio, 1 / evidence.ratio)
+    return f"{factor:.2f} times as {'slow' if evidence.ratio > 1 else 'fast'}"
+
+
+def _numbers(evidence: Evidence, machine: dict[str, Any], series: Series) -> str:
+    old, new = (human(min(side), series.unit) for side in evidence.numbers)
+    if evidence.clock == "none":
+        counted = f"{series.measure.words} of a call: {old} with {evidence.old} and {new} with {evidence.new}"
+        return f"{counted}, equal in every launch.\n\n**{evidence.verdict}**: {evidence.words}."
     lines = [
-        f"A call takes {human(old, 'seconds')} with {evidence.old} and {human(new, 'seconds')} with {evidence.new}: "
+        f"A call takes {old} with {evidence.old} and {new} with {evidence.new}: "
         f"{evidence.ratio:.3f} times the time ({evidence.low:.3f} to {evidence.high:.3f} with a confidence of 99.9 %), in "
         f"{len(evidence.numbers[0])} turns, each with a fresh process of either release, on {machine.get('cpu', 'a CPU')}.",
         "",
@@ -45,42 +53,52 @@ def _numbers(evidence: Evidence, machine: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _script(evidence: Evidence) -> str:
+def _script(evidence: Evidence, series: Series) -> str:
     if not evidence.script:
         return ""
     said = ""
     if evidence.reproduced:
-        old, new = (human(value, "seconds") for value in evidence.reproduced)
-        said = f"It prints the seconds of a call: {old} with {evidence.old}, {new} with {evidence.new}."
+        old, new = (human(value, series.unit) for value in evidence.reproduced)
+        what = "what a call counts" if evidence.clock == "none" else "the seconds of a call"
+        said = f"It prints {what}: {old} with {evidence.old}, {new} with {evidence.new}."
     return f"## To reproduce\n\n{said}\n\n```python\n{evidence.script.rstrip()}\n```"
 
 
-def _tables(evidence: Evidence) -> str:
-    parts = ["## Where the time went"]
+def _tables(evidence: Evidence, series: Series) -> str:
+    parts = ["## Where the difference is" if evidence.clock == "none" else "## Where the time went"]
     for kind in ("operator", "function", "symbol", "library"):
         rows = [row for row in evidence.places if row.kind == kind]
         if rows:
             rows = [*rows[:-1][:ROWS], rows[-1]]
-            lines = [f"| {kind} | {evidence.old} | {evidence.new} | difference (95 %) | |", "|---|---:|---:|---:|---|"]
-            parts.append("\n".join([*lines, *map(_row, rows)]))
+            head = "difference" if evidence.clock == "none" else "difference (95 %)"
+            lines = [f"| {kind} | {evidence.old} | {evidence.new} | {head} | |", "|---|---:|---:|---:|---|"]
+            parts.append("\n".join([*lines, *(_row(row, series.unit) for row in rows)]))
+    parts += [f"`{code.symbol}`: {code.words}." for code in evidence.code]
     parts += [f"There is {note}." for note in evidence.notes]
     return "\n\n".join(parts)
 
 
-def _row(row: Place) -> str:
+def _row(row: Place, unit: str) -> str:
+    if unit != "seconds":
+        verdict = row.verdict if row.verdict in ("CAUSE", "PART") else ""
+        sides = f"{human(row.old, unit)} | {human(row.new, unit)}"
+        return f"| `{_in_cell(row.name)}` | {sides} | {row.new - row.old:+,.0f} | {verdict} |"
     chance = "could be chance" if row.low <= 0 <= row.high else row.verdict if row.verdict in ("CAUSE", "PART") else ""
     ends = f"{row.low * 1e6:+.3g} to {row.high * 1e6:+.3g}"
-    name = row.name.replace("|", "\\|")
     sides = f"{row.old * 1e6:.3g} µs | {row.new * 1e6:.3g} µs"
-    return f"| `{name}` | {sides} | {1e6 * (row.new - row.old):+.3g} µs ({ends}) | {chance} |"
+    return f"| `{_in_cell(row.name)}` | {sides} | {1e6 * (row.new - row.old):+.3g} µs ({ends}) | {chance} |"
+
+
+def _in_cell(name: str) -> str:
+    return name.replace("|", "\\|")
 
 
 def _levers(evidence: Evidence) -> str:
     lines = ["## What was tried", ""]
     for lever in evidence.levers:
         if not lever.refused:
-            ends = f"{100 * lever.low:.0f} to {100 * lever.high:.0f} %"
-            lines.append(f"- with {lever.words}: removes {100 * lever.removed:.0f} % ({ends}); {lever.verdict}")
+            ends = f" ({100 * lever.low:.0f} to {100 * lever.high:.0f} %)" if lever.low < lever.high else ""
+            lines.append(f"- with {lever.words}: removes {100 * lever.removed:.0f} %{ends}; {lever.verdict}")
     return "\n".join(lines) if len(lines) > 2 else ""
 
 

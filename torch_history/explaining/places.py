@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 import statistics
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -40,8 +41,14 @@ LEAST_ROW = 0.02
 
 LEFT = "everything else"
 OUTSIDE = "outside operators"
+INTERPRETER = "Python"
 MADE_AT_RUN_TIME = "code made at run time"
 LONGEST_NAME = 150
+
+Shares = dict[str, tuple[float, float]]
+
+Raw = dict[str, dict[tuple[str, str], int]]
+"""Name of a symbol as a table tells it -> library file and name for the linker -> samples."""
 
 Profile = Mapping[str, tuple[float, float]]
 """Name -> (share of the launch's time, calls a call; 0 where calls are not counted)."""
@@ -55,6 +62,13 @@ def of_rows(answer: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     return {**found, OUTSIDE: (max(rest, 0.0), 0.0)}
 
 
+def of_samples(answer: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """The profile in the `samples` of an answer of `by_function`, with the calls that its profiler counted."""
+    total = sum(answer["samples"].values()) or 1.0
+    calls = {name: calls for name, (_, calls) in answer["rows"].items()}
+    return {shortened(name): (own / total, calls.get(name, 0.0)) for name, own in answer["samples"].items()}
+
+
 def inflation(answers: Sequence[Mapping[str, Any]]) -> float:
     """How many times as much of the processor a call takes under the profiler."""
     return statistics.median(answer["cpu"] / max(answer["plain"], 1e-12) for answer in answers)
@@ -66,27 +80,44 @@ def is_believed(answers: Sequence[Mapping[str, Any]], difference: float) -> bool
     return inflation(answers) <= INFLATED or added <= (INFLATED - 1) * abs(difference)
 
 
-def read_perf(file: Path) -> tuple[dict[str, tuple[float, float]], dict[str, tuple[float, float]]]:
-    """Profiles by symbol and by library of what perf recorded. Raises OSError and CalledProcessError where perf fails."""
+def read_perf(file: Path) -> tuple[Shares, Shares, Raw]:
+    """Profiles by symbol and by library of what perf recorded, and the symbols by the names that the linker knows. Raises
+    OSError and CalledProcessError where perf or c++filt fails."""
     command = ["perf", "report", "-i", str(file), "--stdio", "--no-children", "-F", "sample,dso,sym", "-t", "\t"]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
-    return of_samples(done.stdout)
+    plain = _said([*command, "--no-demangle"])
+    return of_perf(_said([*command]) if shutil.which("c++filt") is None else _said(["c++filt", "-i"], plain), plain)
 
 
-def of_samples(report: str) -> tuple[dict[str, tuple[float, float]], dict[str, tuple[float, float]]]:
-    """As `read_perf`, of what `perf report` printed."""
+def _said(command: Sequence[str], given: str = "") -> str:
+    done = subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", check=True)
+    return done.stdout
+
+
+def of_perf(report: str, mangled: str = "") -> tuple[Shares, Shares, Raw]:
+    """As `read_perf`, of what `perf report` printed, and of the same lines with `mangled` names."""
     symbols: dict[str, float] = {}
     libraries: dict[str, float] = {}
-    for line in report.splitlines():
-        count, *names = line.split("\t")
-        if line.startswith("#") or len(names) != 2 or not count.strip().isdigit():
-            continue
-        library = library_name(names[0].strip())
-        symbol = f"{library}: {symbol_name(names[1].strip())}"
-        symbols[symbol] = symbols.get(symbol, 0) + int(count)
-        libraries[library] = libraries.get(library, 0) + int(count)
+    raw: Raw = {}
+    for (count, dso, name), (*_, linked) in zip(_rows(report), _rows(mangled or report), strict=False):
+        library = library_name(dso)
+        symbol = f"{library}: {symbol_name(name)}"
+        symbols[symbol] = symbols.get(symbol, 0) + count
+        libraries[library] = libraries.get(library, 0) + count
+        of_symbol = raw.setdefault(symbol, {})
+        of_symbol[dso, linked] = of_symbol.get((dso, linked), 0) + count
     total = sum(libraries.values()) or 1
-    return tuple({name: (count / total, 0.0) for name, count in of.items()} for of in (symbols, libraries))  # type: ignore[return-value]
+    shares = [{name: (count / total, 0.0) for name, count in of.items()} for of in (symbols, libraries)]
+    return shares[0], shares[1], raw
+
+
+def _rows(report: str) -> list[tuple[int, str, str]]:
+    """Samples, library and symbol of each line."""
+    lines = [line.split("\t") for line in report.splitlines() if not line.startswith("#")]
+    return [
+        (int(line[0]), line[1].strip(), re.sub(r"^\[.\]\s*", "", line[2].strip()))
+        for line in lines
+        if len(line) == 3 and line[0].strip().isdigit()
+    ]
 
 
 def library_name(shared_object: str) -> str:
@@ -97,7 +128,7 @@ def library_name(shared_object: str) -> str:
     if re.match(r"\[unknown\]|//anon|anon|\[JIT\]|\[heap\]|perf-\d+\.map|c[a-z2-7]{20,}.*\.so$", name) or not name:
         return MADE_AT_RUN_TIME
     if re.match(r"(lib)?python\d", name):
-        return "Python"
+        return INTERPRETER
     return re.sub(r"(-[0-9a-f]{8,})?\.so[.\d]*$|\.cpython-.*$", "", name) or name
 
 
@@ -147,7 +178,7 @@ def table(kind: Any, old: Sequence[Profile], new: Sequence[Profile], base: Group
     rest = [{LEFT: _sum_of(profile, [name for name, _, _ in left])} for profile in old]
     rest_new = [{LEFT: _sum_of(profile, [name for name, _, _ in left])} for profile in new]
     rows = [*shown, _row(kind, LEFT, rest, rest_new, levels)]
-    return [_judged(row, rows, difference) for row in rows]
+    return [judged(row, rows, difference) for row in rows]
 
 
 def _sum_of(profile: Profile, names: Sequence[str]) -> tuple[float, float]:
@@ -186,7 +217,7 @@ def _half(sides: Sequence[Sequence[float]]) -> float:
     return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt(sum(errors))
 
 
-def _judged(row: Place, rows: Sequence[Place], difference: float) -> Place:
+def judged(row: Place, rows: Sequence[Place], difference: float) -> Place:
     """The row with its verdict: CAUSE, PART, CLEARED where it surely holds next to nothing, else UNKNOWN."""
     if not difference:
         return row

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from .counting import COUNTED
 from .launching import Subject
 
 SEED = 20240229
@@ -40,6 +41,41 @@ while block(calls) < 0.01:
 print(min(block(calls) for _ in range(30)) / calls)
 """
 
+_COUNTING = """
+torch.set_num_threads(1)
+torch.manual_seed({seed})
+{prepare}
+for _ in range(3):
+    call()
+
+
+def counted(call):
+    try:
+        from torch.autograd.profiler_legacy import profile
+    except ImportError:  # Before torch 1.10.
+        from torch.autograd.profiler import profile
+    # This profiler is old, but only its records are in order.
+    torch.autograd._enable_profiler_legacy(profile(profile_memory=True).config())
+    result = call()
+    records = [record for thread in torch.autograd._disable_profiler_legacy() for record in thread]
+    # Each change of the allocated bytes.
+    changes = [record.cpu_memory_usage() for record in records if record.kind() == "memory_alloc"]
+    # The highest level is the peak.
+    level = peak = 0
+    for change in changes:
+        level += change
+        peak = max(peak, level)
+    return {
+        "peak_memory": peak,
+        "retained": level,
+        "allocations": sum(change > 0 for change in changes),
+        "operators": sum(record.kind() == "push" and "::" in record.name() for record in records),
+    }
+
+
+print(counted(call)["{metric}"])
+"""
+
 
 class CannotReproduce(UserError):
     """No script can be made of this case; the text says why."""
@@ -63,7 +99,7 @@ class _Source:
 
 
 def script(subject: Subject, head: str) -> str:
-    """A script that prints the seconds of a call; `head` is its first comment. Raises CannotReproduce."""
+    """A script that prints the seconds of a call, or what it counts; `head` is its first comment. Raises CannotReproduce."""
     own = subject.workload.endswith(".py")
     path = Path(subject.workload) if own else subject.root / OURS / f"{subject.workload}.py"
     copied = _Copy(subject.root / OURS)
@@ -76,8 +112,10 @@ def script(subject: Subject, head: str) -> str:
     prepare = _prepared(source, table, subject, own)
     head = "".join(f"# {line}".rstrip() + "\n" for line in head.splitlines())
     body = "\n\n\n".join(copied.text())
-    timing = _TIMING.replace("{seed}", str(SEED)).replace("{prepare}", prepare)
-    return f"{head}from __future__ import annotations\n\nimport time\n\nimport torch\n\n{body}\n{timing}"
+    measuring = _COUNTING if subject.metric in COUNTED else _TIMING
+    for name, value in (("seed", str(SEED)), ("prepare", prepare), ("metric", subject.metric)):
+        measuring = measuring.replace("{" + name + "}", value)
+    return f"{head}from __future__ import annotations\n\nimport time\n\nimport torch\n\n{body}\n{measuring}"
 
 
 def _prepared(source: _Source, table: str, subject: Subject, own: bool) -> str:

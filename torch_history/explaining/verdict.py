@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..store.causes import Kind, Place, Pulled
+from ..store.causes import Code, Kind, Place, Pulled
 from .estimates import Share
+from .places import INTERPRETER
 
 REMOVES, MOST = 0.8, 1.25
 """A lever is a cause where it removes 80 to 125 % of the difference. One that removes far more makes one of its own."""
@@ -36,29 +37,46 @@ def of_lever(share: Share) -> Kind:
 
 
 def of_all(
-    levers: Sequence[Pulled], because: dict[str, str], places: Sequence[Place], own: str = ""
+    levers: Sequence[Pulled],
+    because: dict[str, str],
+    places: Sequence[Place],
+    own: str = "",
+    code: Sequence[Code] = (),
+    went: str = "the time went to",
 ) -> tuple[Kind, str]:
     """The verdict and its clause: `because ...`, or where the time went all the same.
 
     `because` gives a lever's words by its name, `own` is the name of the workload's file. Levers are in the order of their
     list, where the narrower one comes first. Libraries are too wide a place for a cause."""
-    named = [place for place in places if place.kind != "library" and not _is_own(place, own)]
+    named = [place for place in places if place.kind != "library" and not _is_the_same(place, own)]
     kinds: tuple[Kind, Kind] = ("CAUSE", "PART")
     for kind in kinds:
         pulled = [lever for lever in levers if lever.verdict == kind]
         held = sorted((place for place in named if place.verdict == kind), key=_order)
         clauses = [
             *(_of_lever(pulled[0], because) for _ in pulled[:1]),
-            *(_of_place(held[0], places) for _ in held[:1]),
+            *(_of_place(held[0], places) + _of_code(held[0], code) for _ in held[:1]),
         ]
         if clauses:
-            return kind, f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
-    return "UNKNOWN", f"cause unknown; {_went(places)}"
+            words = f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
+            return kind, words + _within(held[0], named, places) if held else words
+    return "UNKNOWN", f"cause unknown; {_went(places, went)}"
 
 
-def _is_own(place: Place, own: str) -> bool:
-    """Whether a row is a function of the workload itself: the same code on both releases, whose time is that of what it
-    calls in C without a name."""
+def _within(place: Place, named: Sequence[Place], places: Sequence[Place]) -> str:
+    """Which Python function holds most of an operator's share: some operators, such as an optimizer's step, are Python."""
+    inner = [each for each in named if each.kind == "function" and each.verdict in ("CAUSE", "PART")]
+    if place.kind != "operator" or not inner:
+        return ""
+    most = max(inner, key=lambda each: abs(each.new - each.old))
+    return f"; of Python functions {_of_place(most, places)}"
+
+
+def _is_the_same(place: Place, own: str) -> bool:
+    """Whether a row is the same code on both releases: a function of the workload itself, whose time is that of what it
+    calls in C without a name, or a symbol of the interpreter, whose time is that of the Python code it runs."""
+    if place.kind == "symbol":
+        return place.name.startswith(f"{INTERPRETER}: ")
     return place.kind == "function" and bool(own) and place.name.startswith(f"{own} ")
 
 
@@ -84,16 +102,24 @@ def _of_place(place: Place, places: Sequence[Place]) -> str:
     return f"{place.name} holds {_per_cent(share)} of the difference{often}"
 
 
-def _went(places: Sequence[Place]) -> str:
-    """Where the time went although no place is its cause."""
+def _of_code(place: Place, code: Sequence[Code]) -> str:
+    """What both wheels' machine code of a symbol says."""
+    of = next((each for each in code if each.symbol == place.name and place.kind == "symbol"), None)
+    if of is None:
+        return ""
+    if not of.same:
+        return ", with other instructions than before"
+    return f", with the same instructions{' at another address' if of.old_loops != of.new_loops else ''}"
+
+
+def _went(places: Sequence[Place], went: str) -> str:
+    """Where the difference is although no place is its cause."""
     for kind in ("operator", "symbol", "function", "library"):
         rows = [place for place in places if place.kind == kind]
         total = sum(row.new - row.old for row in rows)
         rows = [row for row in rows[:-1] if total and (row.new - row.old) / total >= 0.1][:3]
         if rows:
-            return "the time went to " + ", ".join(
-                f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows
-            )
+            return f"{went} " + ", ".join(f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows)
     return "no place holds a tenth of the difference"
 
 

@@ -15,11 +15,10 @@ from recorder.build import Built
 
 from ..children import dies_with_parent
 from ..errors import UserError
+from ..program import SOURCES
 from .bound import Bound, not_counted
 from .cards import Wanted
 from .search import Outcome, Try
-
-ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = """
 from pathlib import Path
@@ -45,7 +44,7 @@ class Process:
         reader, writer = os.pipe()
         environment = {
             **built.surroundings(wanted.card.key),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(SOURCES),
             "PYTHONDONTWRITEBYTECODE": "1",
             "TORCH_HISTORY_DEVICE": "recorder",
         }

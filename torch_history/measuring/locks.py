@@ -47,6 +47,14 @@ def beside(env_dir: Path, lane: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def allotted(env_dir: Path) -> Iterator[None]:
+    """Lets processes measure at the same time to which a scheduler has given processors of their own. Raises SessionError
+    where another process wants to be alone."""
+    with _held(env_dir / RUNNING, fcntl.LOCK_SH):
+        yield
+
+
+@contextlib.contextmanager
 def _held(path: Path, lock: int) -> Iterator[None]:
     """Holds a lock of flock's on a file that names the process."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from contract.request import Request
@@ -31,6 +32,11 @@ def checked(request: Request) -> Request:
     if request.problem:
         raise UserError(f"{request.problem}.")
     return request
+
+
+def decided(request: Request) -> Request:
+    """`request` with the device that it leaves open. Raises UserError as `describe` does."""
+    return replace(request, device=describe(request)["device"])
 
 
 def describe(request: Request | None = None) -> dict[str, str]:
@@ -59,8 +65,8 @@ def describe(request: Request | None = None) -> dict[str, str]:
         record["gpu"], record["driver"] = found[0]
     elif device == "cuda" and not named:
         raise UserError(
-            "A GPU was asked for and nvidia-smi names none that may be used, so its results would be in the processor's "
-            "folder. Install nvidia-smi and look at CUDA_VISIBLE_DEVICES, or name a folder with TORCH_HISTORY_MACHINE."
+            "A GPU was requested, but nvidia-smi reports none that may be used. Its results would be in the processor's "
+            "folder. Install nvidia-smi and check CUDA_VISIBLE_DEVICES, or name a folder with TORCH_HISTORY_MACHINE."
         )
     subject = record.get("gpu") or f"{record['cpu']} {record['num_cpu']} cores"
     words = f"{subject} {threads} threads" if threads != "1" else subject
@@ -74,7 +80,7 @@ def card_of(key: str) -> Card:
     if not key:
         return next(iter(known.values()))
     if key not in known:
-        raise UserError(f"There is no card '{key}' to pretend; there are {', '.join(known)}. Choose one with --card.")
+        raise UserError(f"There is no card '{key}' to imitate; there are {', '.join(known)}. Choose one with --card.")
     return known[key]
 
 

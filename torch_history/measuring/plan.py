@@ -31,7 +31,8 @@ class Plan:
     first only, because they do not vary. `budget` is in seconds: no round is begun that would end after it, and what of it
     is left after those rounds goes to what is undecided. `workload` is the digest of a user's own file, whose session is not
     this repository's. `only` is `times` or `counts` where the other is left out; counts alone are taken in every round.
-    `arms` says what names in `releases` stand for that are no releases."""
+    `arms` says what names in `releases` stand for that are no releases. `cases` are the parameters of what is measured
+    where that is not everything."""
 
     releases: tuple[str, ...]
     environment: str
@@ -42,6 +43,7 @@ class Plan:
     workload: str = ""
     only: str = ""
     arms: Mapping[str, Arm] = field(default_factory=dict)
+    cases: tuple[tuple[str, ...], ...] = ()
 
     def arm(self, name: str) -> Arm:
         return self.arms.get(name, Arm(name))
@@ -55,8 +57,10 @@ class Plan:
     @property
     def digest(self) -> str:
         """The same for plans of which one goes on with what an interruption left of the other."""
-        identity = json.dumps({**asdict(self), "budget": self.budget is not None}, sort_keys=True)
-        return hashlib.sha256(identity.encode()).hexdigest()[:16]
+        identity = {**asdict(self), "budget": self.budget is not None}
+        if not self.cases:
+            del identity["cases"]  # a plan of all of them is the one that it was before there was a choice
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def measurable(releases: list[Release], python: str) -> tuple[list[Release], list[str]]:

@@ -164,13 +164,15 @@ class RecordedResults(Results):
     """asv's results of one release in one environment, which also keep each launch and why a case has no number.
 
     asv makes one such object per start of its fork server, so one object is one launch. `conditions` are those of the
-    machine while the next result was measured; `tag` is the release, where the results go by another name.
+    machine while the next result was measured; `tag` is the release, where the results go by another name; `node` says where
+    this process runs, if it is one of a fleet's.
     """
 
     session = new_session()
     round = 0
     conditions: dict[str, Any] | None = None
     tag = ""
+    node: Mapping[str, Any] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -306,7 +308,8 @@ class RecordedResults(Results):
 
     def _circumstances(self) -> dict[str, Any]:
         """What plain asv lets us know of the machine is its load; sessions watch it closely."""
-        return {"conditions": self.conditions} if self.conditions else {"load": round(os.getloadavg()[0], 2)}
+        found = {"conditions": self.conditions} if self.conditions else {"load": round(os.getloadavg()[0], 2)}
+        return {**found, "node": dict(self.node)} if self.node else found
 
     def _refuse_another_device(self, facts: Mapping[str, Any]) -> None:
         """Raises SessionError where a process says that it measured on something else than the machine's record does."""

@@ -139,6 +139,7 @@ class Session:
         self._suite = _suite(conf)
         self.finished = begun and stored.get("finished") is True and stored.get("suite") == self._suite
         self.resumed = begun and not self.finished
+        self.spent = self.resumed and stored.get("spent") is True and stored.get("suite") == self._suite
         self._spent = False
         self._waited = 0.0
         self._note: Callable[[str], None] = lambda words: None
@@ -175,7 +176,7 @@ class Session:
 
     def measure(self, console: Console) -> None:
         """Measures what is missing of the plan. Raises KeyboardInterrupt when interrupted; what was finished is kept. Where
-        the budget ends before all is told the session is not finished: asked again, it spends another one."""
+        the budget ends before all is told the session is `spent` and not finished: asked again, it spends another one."""
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
@@ -432,7 +433,9 @@ class Session:
         return parts
 
     def _asked(self, case: tuple[str, ...]) -> bool:
-        """Whether this plan measures that size."""
+        """Whether this plan measures that case, and its size."""
+        if self.plan.cases and case not in self.plan.cases:
+            return False
         scale = case[-1].strip("'").rpartition(" ")[2] if case else ""
         return scale not in SCALES or scale in self.plan.sizes
 
@@ -503,7 +506,8 @@ class Session:
 
     def _save_state(self, finished: bool) -> None:
         self.state.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.state, json.dumps({"id": self.id, "finished": finished, "suite": self._suite}))
+        state = {"id": self.id, "finished": finished, "spent": self._spent, "suite": self._suite}
+        write_atomically(self.state, json.dumps(state))
 
 
 def _suite(conf: Config) -> str:

@@ -19,6 +19,7 @@ from packaging.version import Version
 from contract.request import Request
 
 from ..errors import SessionError
+from ..program import cache
 from ..releases.axis import Axis, Release
 from ..store.files import write_atomically
 
@@ -51,9 +52,8 @@ class OwnWorkload:
             raise SessionError(
                 f"The workload cannot be measured: line {error.lineno} of {path.name} is no Python: {error.msg}."
             ) from error
-        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-        folder, digest = caches / "torch-history" / f"{path.stem}-{place}", hashlib.sha256(text).hexdigest()
+        folder, digest = cache() / f"{path.stem}-{place}", hashlib.sha256(text).hexdigest()
         kept = folder / "measured" / digest[:16] / path.name
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, text)

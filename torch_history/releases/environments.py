@@ -133,7 +133,7 @@ class ReleaseEnvironment(Virtualenv):
 
     def _make(self, release: Release, folder: Path, lock: int) -> None:
         """Builds what is not there whole, under `lock`."""
-        if not is_ready(folder, _asked(release)):
+        if not is_ready(folder, asked_of(release)):
             self._build(release, folder, lock)
 
     def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
@@ -172,7 +172,7 @@ class ReleaseEnvironment(Virtualenv):
             run_uv(["pip", "install", "--python", python, *what], holding=[lock])
             packages = run_uv(["pip", "freeze", "--python", python]).split()
             mark = {
-                "requirements": _asked(release),
+                "requirements": asked_of(release),
                 "origin": plan.origin,
                 "packages": packages,
                 "digests": digests(folder),
@@ -192,7 +192,7 @@ def requirements_of(release: Release) -> list[str]:
     return [f"torch=={release.version}", *HARNESS, *release.pins]
 
 
-def _asked(release: Release) -> list[str]:
+def asked_of(release: Release) -> list[str]:
     """What a finished environment must have been built for, to be the one that is wanted."""
     chosen = backend()
     return [*requirements_of(release), *([f"{BACKEND}={chosen}"] if chosen else [])]
@@ -333,10 +333,10 @@ class Pruned(NamedTuple):
     elsewhere: list[str]
 
 
-def prune(root: Path, wanted: Callable[[str], bool]) -> Pruned:
-    """Removes the environments in `root` whose release's tag is `wanted`, and from our own cache the packages that no
-    other environment has. What lies in another cache stays, because other projects may use it."""
-    folders = [folder for folder in sorted(root.glob("v*-py*/")) if wanted(folder.name.rpartition("-py")[0])]
+def prune(root: Path, wanted: Callable[[str], bool], lane: str = "") -> Pruned:
+    """Removes the environments in `root` whose release's tag is `wanted`, of one `lane` or of all, and from our own cache
+    the packages that no other environment has. What lies in another cache stays, because other projects may use it."""
+    folders = [folder for folder in _made(root, lane) if wanted(_tag(folder))]
     removed: list[str] = []
     packages: dict[Path | None, set[str]] = {}
     own = (root / CACHE).resolve()
@@ -353,6 +353,25 @@ def prune(root: Path, wanted: Callable[[str], bool]) -> Pruned:
     after = _links([*folders, own])
     elsewhere = [_kept(place, names) for place, names in packages.items()]
     return Pruned(removed, _freed(before, after), elsewhere)
+
+
+def made_in(root: Path, lane: str) -> list[str]:
+    """Tags of the releases that this program installed into `root` for one lane."""
+    return [_tag(folder) for folder in _made(root, lane) if (folder / MARK).exists()]
+
+
+def size_of(folder: Path) -> int:
+    """Bytes that the files in `folder` take on the disk, each once however many names it has there."""
+    return sum(file.size for file in _links([folder]).values())
+
+
+def _made(root: Path, lane: str) -> list[Path]:
+    """The environments in `root`, of one lane or of all. What a link leads to was made elsewhere and is not among them."""
+    return [folder for folder in sorted(root.glob(f"v*-py{lane or '*'}/")) if not folder.is_symlink()]
+
+
+def _tag(folder: Path) -> str:
+    return folder.name.rpartition("-py")[0]
 
 
 def _cache_of(folder: Path) -> Path | None:

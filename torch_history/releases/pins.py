@@ -193,8 +193,8 @@ def _refuse_misfit(
         version = versions.get(canonicalize_name(asked.name), "none")
         if version == "none" or not asked.specifier.contains(version, prereleases=True):
             raise LockError(
-                f"{path} pins {asked.name} to {version} for {release.tag} on Python {python}, and {asked} is needed: "
-                "an entry is never changed, so either restore the file with git or the version that is asked for."
+                f"{path} pins {asked.name} to {version} for {release.tag} on Python {python}, but {asked} is needed. "
+                "An entry is never changed: restore the lock or the list of releases with git, whichever was edited."
             )
 
 
@@ -254,13 +254,12 @@ def _asked_of_index(
         name, version = str(package["name"]), str(package.get("version", ""))
         if Version(version).local:
             raise LockError(
-                f"{subject}: uv chose {name} {version}, a build of somebody's own. "
-                f"Unset UV_FIND_LINKS, UV_INDEX and {BACKEND}."
+                f"{subject}: uv chose {name} {version}, a private build. Unset UV_FIND_LINKS, UV_INDEX and {BACKEND}."
             )
         packages.append(f"{name}=={version}")
         for file in package.get("wheels") or [package["sdist"]]:
             digest = file.get("hashes", {}).get("sha256")
             if digest is None:
-                raise LockError(f"{subject}: the package index tells no sha256 of {name} {version}.")
+                raise LockError(f"{subject}: the package index gives no sha256 of {name} {version}.")
             files[unquote(Path(urlsplit(file.get("url") or file["path"]).path).name)] = digest
     return packages, files

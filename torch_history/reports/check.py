@@ -22,6 +22,8 @@ EXCLUSIONS = "exclusions.jsonl"
 EXCLUDED = {"machine", "session", "benchmark", "releases", "launches", "rule", "reason", "commit"}
 """What each line of EXCLUSIONS says at least."""
 CALIBRATION = "calibration"
+UNDER_OTHER_NAMES = (CALIBRATION, "agreement")
+"""Folders of a machine whose launches go by names that are no releases."""
 CERTIFICATES = "certificates"
 """The folder of what `torch-history certify` writes, which is no machine's."""
 EARLY = datetime.timedelta(days=1)
@@ -117,11 +119,11 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
             _check_causes(path, axis, known, found)
         elif path.suffix == DETAILS:
             _check_details(path, found)
-        elif path.name != CALIBRATION and ".damaged-" not in path.name:
+        elif path.name not in UNDER_OTHER_NAMES and ".damaged-" not in path.name:
             found.say(path, "it is no file of results")
     if not (folder / RECORD).exists():
         found.say(folder / RECORD, "it is missing")
-    for path in sorted((folder / CALIBRATION).glob("*")):
+    for path in sorted(path for name in UNDER_OTHER_NAMES for path in (folder / name).glob("*")):
         for _ in _launches(path, found):
             pass
     for path, number, launch in launches:

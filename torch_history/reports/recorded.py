@@ -44,6 +44,28 @@ def findings(found: History, axis: Axis) -> list[str]:
     return lines
 
 
+def on_cuda(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> dict[str, str]:
+    """Question -> what its page says of CUDA: the claim in each lane of each card, or why counts do not decide it."""
+    lines: dict[str, list[str]] = {question: [] for question in CLAIMS}
+    for machine, launches in launches_of.items():
+        if not is_recorded(results, machine):
+            continue
+        found = history(launches)
+        for environment in sorted({series.environment for series in found}):
+            of_lane = {series: of for series, of in found.items() if series.environment == environment}
+            for question, of in answers(of_lane).items():
+                tags = _in_order(of, axis)
+                told = [(tag, of[tag].word) for tag in tags if of[tag].word != UNKNOWN]
+                words = f"{in_turn(told)} {of[told[-1][0]].sentence}" if told else of[tags[-1]].sentence
+                lines[question].append(f"- `{machine}`, `{environment}`: {words}")
+    head = "Recorded; no kernel ran. [How](../recorder.md), [every count and refusal](../generated/recorded.md)."
+    return {question: "\n".join([head, "", *of]) for question, of in lines.items() if of}
+
+
+def _in_order(tags: Iterable[str], axis: Axis) -> list[str]:
+    return sorted((tag for tag in tags if tag in axis), key=axis.position)
+
+
 def document(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
     """docs/generated/recorded.md: for each pretended card what was counted, refused and failed, and every change between
     neighbours. Raises ValueError where a file of details is damaged."""

@@ -35,10 +35,11 @@ from markupsafe import Markup
 
 from contract.metrics import METRICS
 
+from ..analysis import answer, compare, findings, verdicts
 from ..analysis import causes as why
-from ..analysis import compare, verdicts
 from ..analysis.verdicts import Verdict
 from ..errors import UserError
+from ..releases import wheels
 from ..releases.axis import Axis
 from ..reports import calibration
 from ..scratch import mark
@@ -77,8 +78,18 @@ class Page:
 
     @property
     def scripts(self) -> list[str]:
+        answering = ["answer.js"] if self.name == "overview" else []
         drawing = ["vega.js", "charts.js", "history.js"] if self.draws_charts else []
-        return ["app.js", "common.js", "data/index.js", "special.js", "verdicts.js", *drawing, f"{self.name}.js"]
+        return [
+            "app.js",
+            "common.js",
+            "data/index.js",
+            "special.js",
+            "verdicts.js",
+            *answering,
+            *drawing,
+            f"{self.name}.js",
+        ]
 
 
 PAGES = (
@@ -86,7 +97,7 @@ PAGES = (
         "overview",
         "Overview",
         "Which PyTorch release made your code slower, or made it use more memory?",
-        "The newest release first.",
+        "Choose the release that you have and the one that you want.",
     ),
     Page("upgrade", "Upgrade", "What does an upgrade cost?", "Any two releases, series by series."),
     Page("series", "Series", "One series over all releases", "Every launch that was measured.", draws_charts=True),
@@ -137,7 +148,8 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
         if not found:
             raise nothing
         data, upgrades = zip(*(of for of in told if not isinstance(of, str)), strict=True)
-        _write_data(new / "data", found, data, upgrades, axis)
+        brought = wheels.load(Path(conf.repo).with_name(wheels.FILE))
+        _write_data(new / "data", found, data, upgrades, axis, brought)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
         _write_pages(new, axis, feeds, calibration.document(results), _on_a_gpu(found, axis))
@@ -173,9 +185,11 @@ def _write_data(
     data: Sequence[Mapping[str, Any]],
     upgrades: Sequence[compare.Comparison | None],
     axis: Axis,
+    brought: Mapping[str, wheels.Wheel],
 ) -> None:
     """data/: an index and a file per lane, as JSON and as a script, which a page opened from disk may load; and the newest
-    release of each lane against the one before it, as `torch-history compare --json` prints it."""
+    release of each lane against the one before it, as `torch-history compare --json` prints it. The index also says what
+    the wheels that some lane measured bring."""
     folder.mkdir(parents=True)
     said = Counter(lane.words for lane in found)
     index = {
@@ -198,6 +212,11 @@ def _write_data(
             for lane in found
         ],
         "constants": constants(),
+        "wheels": {
+            tag: {"told": wheels.told(wheel), "architectures": wheel.architectures}
+            for tag, wheel in brought.items()
+            if any(tag in lane.releases for lane in found)
+        },
     }
     _write_json(folder / "index", index, "torchHistory.index({json});")
     for lane, of_lane, upgrade in zip(found, data, upgrades, strict=True):
@@ -222,7 +241,7 @@ def _write_text(path: Path, text: str, script: str) -> None:
 
 def constants() -> dict[str, Any]:
     """What the pages' scripts decide by: the constants of the modules that decide the same in Python, and the metrics."""
-    modules = {"verdicts": verdicts, "compare": compare, "why": why}
+    modules = {"verdicts": verdicts, "compare": compare, "why": why, "findings": findings, "answer": answer}
     metrics = {name: metric.as_data() for name, metric in METRICS.items()}
     return {**{name: _constants(module) for name, module in modules.items()}, "metrics": metrics}
 
@@ -361,7 +380,7 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
         )
         (folder / page.file).write_text(text, encoding="utf-8")
         shutil.copy(here / f"{page.name}.js", folder)
-    for name in ("style.css", "app.js", "common.js", "verdicts.js", "history.js"):
+    for name in ("style.css", "app.js", "common.js", "verdicts.js", "answer.js", "history.js"):
         shutil.copy(here / name, folder)
     shutil.copy(here.with_name("vendor") / "special.min.js", folder / "special.js")
     documents = [(name, words, _rendered(name, calibration)) for name, words in DOCUMENTS.items()]

@@ -75,30 +75,7 @@ def history_spec(x: str, y: str, variants: Sequence[str] = (), title: str | None
     the y axis. Parameters: `unit` of the numbers (seconds, bytes, ratio, count, relative), `tags` of the lane's releases,
     and `dot`, the size of a point.
     """
-    across = (
-        altair.X(
-            "position:O",
-            scale=altair.Scale(type="point", padding=0.5),
-            axis=altair.Axis(
-                labelExpr="tags[datum.value]",
-                labelAngle=-45,
-                labelOverlap="greedy",
-                labelSeparation=-14,
-                labelFontSize=12,
-                ticks=False,
-                labelPadding=5,
-                grid=False,
-            ),
-            title="PyTorch release" if title else None,
-        )
-        if x == "order"
-        else altair.X(
-            "date:T",
-            scale=altair.Scale(type="utc", padding=12),
-            axis=altair.Axis(labelOverlap=True, labelFontSize=12, grid=False),
-            title="release date" if title else None,
-        )
-    )
+    across = _across(x, bool(title))
     scale = altair.Scale(type="log", nice=False, padding=14) if y == "log" else altair.Scale(zero=True, nice=5)
     axis = altair.Axis(
         labelExpr=(ROOM if y == "log" else "") + TICK,
@@ -112,17 +89,7 @@ def history_spec(x: str, y: str, variants: Sequence[str] = (), title: str | None
     def up(field: str) -> altair.Y:
         return altair.Y(f"{field}:Q", scale=scale, axis=axis, title=title)
 
-    if variants:
-        legend = altair.Legend(orient="bottom", title=None, symbolOpacity=1)
-        colour = altair.Color(
-            "variant:N", scale=altair.Scale(domain=variants, range=_repeated(PALETTE, variants)), legend=legend
-        )
-        shape = altair.Shape(
-            "variant:N", scale=altair.Scale(domain=variants, range=_repeated(SHAPES, variants)), legend=legend
-        )
-    else:
-        colour = altair.Color("colour:N", scale=None, legend=None)
-        shape = altair.Shape("shape:N", scale=None, legend=None)
+    colour, shape = _looks(variants)
     said = [altair.Tooltip(f"{field}:N", title=words) for field, words in TOLD.items()]
 
     def rows(name: str) -> altair.Chart:
@@ -151,6 +118,45 @@ def history_spec(x: str, y: str, variants: Sequence[str] = (), title: str | None
         ],
         "datasets": {name: [] for name in DATA},
     }
+
+
+def _across(x: str, titled: bool) -> altair.X:
+    """The axis of releases: by their dates, or evenly spaced in their order."""
+    if x == "order":
+        return altair.X(
+            "position:O",
+            scale=altair.Scale(type="point", padding=0.5),
+            axis=altair.Axis(
+                labelExpr="tags[datum.value]",
+                labelAngle=-45,
+                labelOverlap="greedy",
+                labelSeparation=-14,
+                labelFontSize=12,
+                ticks=False,
+                labelPadding=5,
+                grid=False,
+            ),
+            title="PyTorch release" if titled else None,
+        )
+    return altair.X(
+        "date:T",
+        scale=altair.Scale(type="utc", padding=12),
+        axis=altair.Axis(labelOverlap=True, labelFontSize=12, grid=False),
+        title="release date" if titled else None,
+    )
+
+
+def _looks(variants: Sequence[str]) -> tuple[altair.Color, altair.Shape]:
+    """Colour and shape of a point: with a legend for `variants`, or as each row says."""
+    if not variants:
+        return altair.Color("colour:N", scale=None, legend=None), altair.Shape("shape:N", scale=None, legend=None)
+    legend = altair.Legend(orient="bottom", title=None, symbolOpacity=1)
+
+    def scale(values: Sequence[str]) -> altair.Scale:
+        return altair.Scale(domain=variants, range=_repeated(values, variants))
+
+    colour = altair.Color("variant:N", scale=scale(PALETTE), legend=legend)
+    return colour, altair.Shape("variant:N", scale=scale(SHAPES), legend=legend)
 
 
 def _repeated(values: Sequence[str], names: Sequence[str]) -> list[str]:

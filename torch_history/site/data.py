@@ -24,9 +24,9 @@ from threadpoolctl import threadpool_limits
 from ..analysis import claims, compare, steps
 from ..analysis.causes import Known, evidence
 from ..analysis.verdicts import NOT_MEASURED, History, Series, compare_history, disturbed, history
-from ..releases.axis import Axis
+from ..releases.axis import Axis, Release
 from ..store.files import LONGEST_NAME, read_object, warn, write_atomically
-from ..store.launches import ENVIRONMENTS, Launch, machines_in, read_environment, read_file
+from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file
 from ..store.machines import record_of
 from ..store.sources import that_count
 from .processes import at_once
@@ -280,22 +280,14 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
     folder = (results_dir / name).resolve()
     own = memory / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     own.mkdir(parents=True, exist_ok=True)
-    known: dict[str, Any] = {}
-    with contextlib.suppress(ValueError):
-        kept = read_object(own / INDEX)
-        known = kept["known"] if kept.get("digest") == _digest(_as_json(kept.get("known"))) else {}
-    if known.get("made_by") != _made_by():
-        known = {}
+    known = _remembered(own / INDEX)
     files = _Files(folder, known.get("files", {}))
     parts: dict[str, Any] = known.get("parts", {})
     changes: dict[str, Any] = known.get("changes", {})
     used: dict[str, dict[str, Any]] = {"parts": {}, "changes": {}}
     proven = evidence(results_dir, name)
     for environment, names in sorted(files.of_environments().items()):
-        others = sorted(tag for tag in names if tag not in axis)
-        if others:
-            warn(f"{folder}: launches of {', '.join(others)} are skipped: there is no such release on the axis.")
-        tags = sorted((tag for tag in names if tag in axis), key=axis.position)
+        tags = _on_axis(names, axis, folder)
         if not tags:
             continue
         batches = [tags[first : first + PART] for first in range(0, len(tags), PART)]
@@ -342,10 +334,31 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
             files=files,
             evidence=[one for one in proven if one.environment == environment],
         )
-    remembered = {"made_by": _made_by(), "files": files.to_json(), **used}
-    write_atomically(own / INDEX, _as_json({"digest": _digest(_as_json(remembered)), "known": remembered}))
-    for path in own.glob("*.json"):
-        if path.stem not in used["parts"] and path.name != INDEX:
+    _remember(own, {"made_by": _made_by(), "files": files.to_json(), **used})
+
+
+def _on_axis(names: Iterable[str], axis: Axis, folder: Path) -> list[str]:
+    """Those of `names` that are releases, oldest first; a warning says which others launches are named by."""
+    others = sorted(tag for tag in names if tag not in axis)
+    if others:
+        warn(f"{folder}: launches of {', '.join(others)} are skipped: there is no such release on the axis.")
+    return sorted((tag for tag in names if tag in axis), key=axis.position)
+
+
+def _remembered(path: Path) -> dict[str, Any]:
+    """What the last publish wrote to `path`; empty where it was damaged, or written by other sources."""
+    known: dict[str, Any] = {}
+    with contextlib.suppress(ValueError):
+        kept = read_object(path)
+        known = kept["known"] if kept.get("digest") == _digest(_as_json(kept.get("known"))) else {}
+    return known if known.get("made_by") == _made_by() else {}
+
+
+def _remember(folder: Path, known: dict[str, Any]) -> None:
+    """Writes the index of `folder`, and removes the parts that it no longer names."""
+    write_atomically(folder / INDEX, _as_json({"digest": _digest(_as_json(known)), "known": known}))
+    for path in folder.glob("*.json"):
+        if path.stem not in known["parts"] and path.name != INDEX:
             path.unlink()
 
 
@@ -389,7 +402,15 @@ def newest(lane: Lane) -> compare.Comparison | None:
         return None
     old, new = lane.releases[-2:]
     return compare.compared(
-        lane.name, lane.environment, old, new, lane.found, lane.facts, lane.device, known=lane.evidence
+        lane.name,
+        lane.environment,
+        old,
+        new,
+        lane.found,
+        lane.facts,
+        lane.device,
+        known=lane.evidence,
+        threads=str(lane.machine.get("threads", "")),
     )
 
 
@@ -401,30 +422,18 @@ def _key(series: Series) -> list[str]:
 def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: Axis) -> dict[str, Any]:
     """Some releases of a lane as the pages read them: docs/site.md lists the keys."""
     position = {tag: i for i, tag in enumerate(tags)}
-    rounds: dict[tuple[str, int], int] = {}
+    rounds: dict[tuple[str | int, ...], int] = {}
     reasons: dict[str, int] = {}
     patterns: dict[tuple[tuple[int, int], ...], int] = {}
     rows = []
     for series, releases in found.items():
-        where: list[tuple[int, int]] = []
-        numbers: list[float] = []
-        uneasy: list[int] = []
-        missing: list[list[int]] = []
-        for tag in sorted(releases, key=position.__getitem__):
-            pairs = releases[tag]
-            known = False
-            for launch, case in pairs:
-                if case.number is not None:
-                    known = True
-                    if disturbed(launch):
-                        uneasy.append(len(numbers))
-                    block = rounds.setdefault((launch.session, launch.round), len(rounds))
-                    where.append((position[tag], block))
-                    numbers.append(case.number)
-            if not known:
-                case = pairs[-1][1]
-                reason = reasons.setdefault(case.failed or case.unavailable, len(reasons))
-                missing.append([position[tag], reason, int(bool(case.failed))])
+        known = [
+            (position[tag], launch, case.number)
+            for tag in sorted(releases, key=position.__getitem__)
+            for launch, case in releases[tag]
+            if case.number is not None
+        ]
+        where = [(at, rounds.setdefault(_block(launch), len(rounds))) for at, launch, _ in known]
         plain = [parameter.strip("'") for parameter in series.parameters]
         rows.append(
             {
@@ -437,23 +446,13 @@ def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: A
                 "size": " ".join(plain[1:]),
                 "unit": series.unit,
                 "pattern": patterns.setdefault(tuple(where), len(patterns)),
-                "numbers": numbers,
-                "disturbed": uneasy,
-                "missing": missing,
+                "numbers": [number for _, _, number in known],
+                "disturbed": [i for i, (_, launch, _) in enumerate(known) if disturbed(launch)],
+                "missing": _missing(releases, position, reasons),
             }
         )
-    releases_of = [axis.releases[axis.position(tag)] for tag in tags]
     return {
-        "releases": [
-            {
-                "tag": release.tag,
-                "date": release.date.isoformat(),
-                "estimated": release.date_source == "estimated",
-                "yanked": release.yanked,
-                "facts": facts[release.tag],
-            }
-            for release in releases_of
-        ],
+        "releases": [_about(axis.releases[axis.position(tag)], facts[tag]) for tag in tags],
         "rounds": list(rounds),
         "reasons": list(reasons),
         "patterns": list(patterns),
@@ -465,6 +464,35 @@ def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: A
             for question, of in claims.answers(found).items()
         },
         "limits": claims.limits(found, tags),
+    }
+
+
+def _block(launch: Launch) -> tuple[str | int, ...]:
+    """The session and the round, and the node of a fleet, which is one for all of a session."""
+    node = node_of(launch)
+    return (launch.session, launch.round, node) if node else (launch.session, launch.round)
+
+
+def _missing(
+    releases: Mapping[str, Sequence[tuple[Launch, Case]]], position: Mapping[str, int], reasons: dict[str, int]
+) -> list[list[int]]:
+    """Of each release without a number its position, the place of the reason in `reasons`, and 1 if it failed."""
+    missing = []
+    for tag in sorted(releases, key=position.__getitem__):
+        if all(case.number is None for _, case in releases[tag]):
+            case = releases[tag][-1][1]
+            reason = reasons.setdefault(case.failed or case.unavailable, len(reasons))
+            missing.append([position[tag], reason, int(bool(case.failed))])
+    return missing
+
+
+def _about(release: Release, facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "tag": release.tag,
+        "date": release.date.isoformat(),
+        "estimated": release.date_source == "estimated",
+        "yanked": release.yanked,
+        "facts": facts,
     }
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 
 from .files import read_object, warn, write_atomically
-from .launches import LEAST, MOST
 
 FOLDER = "causes"
 """In a machine's folder."""
@@ -27,17 +26,18 @@ LARGEST = 2**18
 
 Words = Annotated[str, Meta(max_length=500)]
 Name = Annotated[str, Meta(max_length=150)]
-Seconds = Annotated[float, Meta(ge=LEAST, le=MOST)]
-Number = Annotated[float, Meta(ge=-1e9, le=1e9)]
-Numbers = Annotated[tuple[Seconds, ...], Meta(max_length=100)]
+Count = Annotated[int, Meta(ge=0, le=2**31)]
+Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
+Numbers = Annotated[tuple[Number, ...], Meta(max_length=100)]
+Positive = Annotated[tuple[Annotated[float, Meta(gt=0, le=1e15)], ...], Meta(max_length=100)]
 
 Kind = Literal["CAUSE", "PART", "CLEARED", "UNKNOWN", "NOT THERE"]
 
 
 class Pulled(Struct, frozen=True):
-    """A lever that was pulled on both releases: seconds a call by launch, and the share of the difference that it removes,
-    with its interval. `verdict` is CAUSE, PART, CLEARED, or UNKNOWN where chance cannot be ruled out; `refused` says why it
-    was not tried."""
+    """A lever that was pulled on both releases: what a call takes by launch, and the share of the difference that it
+    removes, with its interval. `verdict` is CAUSE, PART, CLEARED, or UNKNOWN where chance cannot be ruled out; `refused`
+    says why it was not tried."""
 
     name: Name
     words: Words
@@ -52,8 +52,8 @@ class Pulled(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where time went: seconds a call in an operator, a Python function, a symbol of a library, or a library. The interval
-    is of the difference new - old in seconds. `calls` are calls a call, where they are counted."""
+    """Where a series' number went: seconds, bytes or counts a call in an operator, a Python function, a symbol of a library,
+    or a library. The interval is of the difference new - old. `calls` are calls a call, where they are counted."""
 
     kind: Literal["operator", "function", "symbol", "library"]
     name: Name
@@ -65,8 +65,33 @@ class Place(Struct, frozen=True):
     calls: tuple[Number, Number] | None = None
 
 
+class Code(Struct, frozen=True):
+    """The machine code of a symbol in both wheels: whether it is the `same` once addresses are taken out, how many
+    `instructions` it has, and at which of the 64 bytes of a line of the cache its loops begin."""
+
+    symbol: Name
+    same: bool
+    instructions: tuple[Count, Count]
+    old_loops: Annotated[tuple[Count, ...], Meta(max_length=20)] = ()
+    new_loops: Annotated[tuple[Count, ...], Meta(max_length=20)] = ()
+
+    @property
+    def words(self) -> str:
+        """What was found, in a clause that follows the symbol's name."""
+        if not self.same:
+            return f"other instructions ({self.instructions[0]:,} before, {self.instructions[1]:,} now)"
+        if self.old_loops == self.new_loops:
+            return f"the same {self.instructions[0]:,} instructions"
+        old, new = (", ".join(map(str, loops)) for loops in (self.old_loops, self.new_loops))
+        return (
+            f"the same {self.instructions[0]:,} instructions at another address: of 64 bytes its loops begin at {old} "
+            f"before, and at {new} now"
+        )
+
+
 class Evidence(Struct, frozen=True):
-    """What `torch-history explain` found of one series between two releases."""
+    """What `torch-history explain` found of one series between two releases. `numbers`, those of levers and those of places
+    are in the unit of the series' metric; `clock` is `none` where these are bytes or counts."""
 
     environment: Name
     benchmark: Name
@@ -76,8 +101,8 @@ class Evidence(Struct, frozen=True):
     new: Name
     taken_at: Name
     took: Annotated[float, Meta(ge=0, le=1e6)]
-    clock: Literal["wall", "cpu"]
-    numbers: tuple[Numbers, Numbers]
+    clock: Literal["wall", "cpu", "none"]
+    numbers: tuple[Positive, Positive]
     ratio: Annotated[float, Meta(gt=0, le=1e9)]
     low: Annotated[float, Meta(gt=0, le=1e9)]
     high: Annotated[float, Meta(gt=0, le=1e9)]
@@ -85,11 +110,12 @@ class Evidence(Struct, frozen=True):
     words: Words
     levers: Annotated[tuple[Pulled, ...], Meta(max_length=100)] = ()
     places: Annotated[tuple[Place, ...], Meta(max_length=200)] = ()
+    code: Annotated[tuple[Code, ...], Meta(max_length=20)] = ()
     notes: Annotated[tuple[Words, ...], Meta(max_length=50)] = ()
     commits: tuple[Name, Name] = ("", "")
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     script: Annotated[str, Meta(max_length=60_000)] = ""
-    reproduced: tuple[Seconds, Seconds] | None = None
+    reproduced: tuple[Number, Number] | None = None
     schema: Annotated[int, Meta(ge=1, le=SCHEMA)] = SCHEMA
 
     @property

@@ -117,6 +117,12 @@ class Launch(Struct, frozen=True):
         return launch
 
 
+def node_of(launch: Launch) -> str:
+    """The node of a fleet that measured it, empty where none is known."""
+    node = launch.facts.get("node")
+    return str(node.get("node") or "") if isinstance(node, dict) else ""
+
+
 _DECODER = Decoder(Launch)
 _NAMES = ("session", "launch", "release", "environment", "benchmark", "version", "started_at")
 _names_of = operator.attrgetter(*_NAMES)

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from contract.metrics import METRICS, RECORDED, metrics_of
 
+from ..program import SOURCES
 from .files import warn
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = SOURCES
 """Where this program's own sources lie."""
 
 
@@ -43,6 +44,17 @@ def versions(root: Path) -> dict[str, str]:
 def here() -> dict[str, str]:
     """`versions` of the suite in the working folder, else of the checkout that this program runs from."""
     return versions(Path.cwd()) or versions(CHECKOUT)
+
+
+def own_versions(question: str, text: Path) -> dict[str, str]:
+    """Benchmark -> its version for a file of a user's own, measured as `question` by this program; `text` is what was read
+    of it. Raises OSError where that cannot be read."""
+    seed = ast.literal_eval(_assigned(CHECKOUT / "benchmarks" / "common.py")["SEED"])
+    of_source = {
+        source: _digest(seed, [text, CHECKOUT / "measure" / f"{source}.py"])
+        for source in {metric.source for metric in METRICS.values()}
+    }
+    return {f"{question}.Own.track_{name}": of_source[metric.source] for name, metric in METRICS.items()}
 
 
 def that_count(seen: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str], str]:

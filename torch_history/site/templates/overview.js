@@ -1,13 +1,11 @@
 "use strict";
 
-/* Should I upgrade to the newest release? What it changed in a few sentences, and a map of what each one changed. */
+/* Should I upgrade? What lies between two releases, in cards and findings, and a map of what each release changed. */
 (() => {
     const TH = window.torchHistory;
     const V = TH.verdicts;
     const {el} = TH;
 
-    const WORST = 5;
-    const BEST = 3;
     const MANY = 0.1;
     const BINS = [1.1, 1.5, 2];
     const PAIRS_KEPT = 200;
@@ -90,41 +88,7 @@
         return el("code", {}, words.filter(Boolean).map((word, i) => [i ? " " : "", el("span", {}, word)]));
     };
 
-    // --- the newest release
-
-    /** `changes` one by one, but together what lacks a number for the same reason: it would fill the list. */
-    const byReason = (changes) => {
-        const found = new Map();
-        for (const change of changes) {
-            const isMissing = change.old === null || change.new === null;
-            const key = isMissing ? `${change.verdict} ${change.reason}` : change.series;
-            found.set(key, [...(found.get(key) || []), change]);
-        }
-        return [...found.values()];
-    };
-
-    const told = (lane, before, newest) => (changes) => {
-        const [first] = changes;
-        const series = lane.series[first.series];
-        const sentence = (href, name, rest) => el("li", {}, el("a", {href}, name), ": ", TH.mark(first.verdict), rest);
-        if (changes.length === 1) {
-            const name = TH.name(series);
-            const start = `${name}: ${TH.shown(first.verdict)}`;
-            const whole = first.sentence;
-            return sentence(seriesLink(series, newest), name,
-                            whole.startsWith(start) ? whole.slice(start.length) : `: ${whole}`);
-        }
-        const all = changes.map((change) => lane.series[change.series]);
-        const caseOf = ({question, parameters}) => `${TH.words(question)} ${parameters.join(" ")}`;
-        const cases = [...new Set(all.map(caseOf))];
-        const reason = `${first.new === null ? ": " : "; before, "}${first.reason}`;
-        if (cases.length === 1) {
-            const metrics = all.map(({metric}) => TH.words(metric)).join(", ");
-            return sentence(seriesLink(series, newest), cases[0], `${reason} (${metrics}).`);
-        }
-        const href = TH.link("upgrade.html", {from: before, to: newest, verdict: first.verdict});
-        return sentence(href, `${cases[0]} and ${cases.length - 1} more`, `${reason}.`);
-    };
+    // --- the answer sheet
 
     const doubts = (lane, before, newest, changes) => {
         const times = changes.filter((change) => isTime(lane.series[change.series])
@@ -155,58 +119,142 @@
         return said;
     };
 
-    const newestRelease = (lane) => {
+    const pickers = (lane, from, to) => {
+        const tags = lane.releases.map((release) => release.tag).reverse();
+        const options = (chosen) => [...tags.includes(chosen) ? [] : [[chosen || "", chosen || "choose"]],
+                                     ...tags.map((tag) => [tag, tag])];
+        return el("div", {class: "controls"}, TH.select("From", "from", options(from), from),
+                  TH.select("To", "to", options(to), to),
+                  el("p", {class: "quiet"}, "The release that you have: ",
+                     el("code", {}, "python -c \"import torch; print(torch.__version__)\"")));
+    };
+
+    /** The tag that a person means by `v2.3.1`, `2.3.1` or `2.3.1+cu121`; what names no release here stays as it is. */
+    const tagOf = (lane, text) => {
+        const plain = `v${String(text).replace(/^v/u, "").split("+")[0]}`;
+        return lane.releases.some(({tag}) => tag === plain) ? plain : text;
+    };
+    const chosen = (lane, address) => {
+        const to = address.to ? tagOf(lane, address.to) : lane.releases.at(-1).tag;
+        const isHere = lane.releases.some(({tag}) => tag === to);
+        return {to, from: address.from ? tagOf(lane, address.from) : isHere ? V.adjacent(lane, to) : null};
+    };
+
+    const card = (lane, to, {name, verdict, worst, best}) => {
+        const line = (label, found) => found && el("p", {}, `${label}: `,
+            el("a", {href: seriesLink(found.best.of, to)}, TH.prose(TH.answer.brief(found))), ".");
+        return el("li", {}, el("h3", {}, name), el("p", {}, verdict), line("Worst", worst), line("Best", best));
+    };
+    const changeItem = (lane, to, change) => {
+        const series = change.of;
+        const start = `${TH.name(series)}: ${TH.shown(change.verdict)}`;
+        const rest = change.sentence.startsWith(start) ? change.sentence.slice(start.length) : `: ${change.sentence}`;
+        return el("li", {}, el("a", {href: seriesLink(series, to)}, TH.name(series)), ": ", TH.mark(change.verdict), rest);
+    };
+    const finding = (lane, to) => (found) => {
+        const words = TH.prose(TH.answer.sentence(found));
+        if (found.rows.length === 1) {
+            return el("li", {}, TH.mark(found.verdict), " ", el("a", {href: seriesLink(found.best.of, to)}, words));
+        }
+        return el("li", {}, el("details", {}, el("summary", {}, TH.mark(found.verdict), " ", words),
+                               el("ul", {class: "sentence-list"}, found.rows.map((change) => changeItem(lane, to, change)))));
+    };
+
+    const notMeasured = (lane, changes) => {
+        const questions = new Set(changes.map((change) => lane.series[change.series].question)).size;
+        const {device} = TH.contents.lanes.find(({id}) => id === lane.id);
+        const where = {cpu: "on a CPU: no GPU time", recorder: "by the recorder: no kernel ran and nothing was timed"};
+        const {threads} = lane.machine;
+        const said = !threads ? "" : String(threads) === "1" ? ", with one thread" : `, with ${threads} threads`;
+        return `Measured ${where[device] || `on ${device}`}${said}, ${questions} question${questions === 1 ? "" : "s"}.`;
+    };
+
+    /** What the wheels of two releases say, where they differ. */
+    const brought = (from, to) => {
+        const [old, now] = [from, to].map((tag) => TH.contents.wheels[tag]);
+        if (!old || !now) {
+            return null;
+        }
+        const only = (one, other) => one.architectures.filter((each) => !other.architectures.includes(each)).join(" ") || "-";
+        const names = [...new Set([...Object.keys(old.told), ...Object.keys(now.told)])];
+        const rows = [["GPU architectures of one alone", only(old, now), only(now, old)],
+                      ...names.map((name) => [name, old.told[name] || "-", now.told[name] || "-"])]
+            .filter(([, before, after]) => before !== after);
+        const download = names[0];
+        const compare = `https://github.com/pytorch/pytorch/compare/${from}...${to}`;
+        return [
+            el("h3", {}, "What else the upgrade brings"),
+            el("p", {}, `Download, with all packages: ${old.told[download]} → ${now.told[download]}. GPU architectures that `
+                + `only ${from} has: ${only(old, now)}; that only ${to} has: ${only(now, old)}. `,
+               el("a", {href: compare}, `PyTorch's changes from ${from} to ${to}`), "."),
+            rows.length > 0 && el("details", {id: "brought"}, el("summary", {}, `${rows.length} facts of the wheels differ`),
+                TH.table({caption: "What the wheels say", head: ["what", from, to], rows})),
+        ];
+    };
+
+    /** One pair of releases in an answer: cards, findings, how sure that is, and what else an upgrade brings. */
+    const sheet = (lane, address) => {
+        const {from, to} = chosen(lane, address);
         const newest = lane.releases.at(-1);
         const onAxis = TH.contents.newest;
-        const behind = onAxis.tag !== newest.tag && el("p", {}, `The newest release, ${onAxis.tag}, is not measured `
-            + "here yet: ", runIt(lane, [], newest.tag, onAxis.tag), ".");
-        const before = V.adjacent(lane, newest.tag);
+        const behind = to === newest.tag && onAxis.tag !== newest.tag && el("p", {}, `The newest release, ${onAxis.tag}, is not `
+            + "measured here yet: ", runIt(lane, [], newest.tag, onAxis.tag), ".");
         const section = (...children) =>
             el("section", {class: "newest panel", "aria-labelledby": "newest-title"}, children);
         const headline = (text) => el("h2", {id: "newest-title"}, text);
-        if (before === null) {
+        const unknown = [from, to].find((tag) => tag !== null && !lane.releases.some((each) => each.tag === tag));
+        if (unknown !== undefined) {
+            return section(pickers(lane, from, to), headline("Should I upgrade?"), el("p", {role: "alert"},
+                `There are no results of '${unknown}' on ${machine(lane)}: choose another release.`));
+        }
+        if (from === null) {
             return section(
-                headline(`${newest.tag} is the only release measured on ${machine(lane)}`),
+                headline(`${to} is the only release measured on ${machine(lane)}`),
                 el("p", {}, "There is nothing to compare it with. This also measures the release before it: ",
-                   runIt(lane, [], newest.tag), "."));
+                   runIt(lane, [], to), "."));
         }
-        const {changes} = compared(lane, before, newest.tag);
-        const against = `${newest.tag} against ${before} on ${machine(lane)}`;
+        if (from === to) {
+            return section(pickers(lane, from, to), headline("Should I upgrade?"),
+                           el("p", {role: "alert"}, `${to} was chosen on both sides: choose two releases.`));
+        }
+        const {changes} = compared(lane, from, to);
+        const against = `${to} against ${from} on ${machine(lane)}`;
         if (!changes.length) {
-            return section(headline(`${against}: nothing in common`),
+            return section(pickers(lane, from, to), headline(`${against}: nothing in common`),
                            el("p", {}, "No series was measured on both in the same size and version. Measure them ",
-                              "together: ", runIt(lane, [], before, newest.tag), "."), behind);
+                              "together: ", runIt(lane, [], from, to), "."), behind);
         }
+        return section(pickers(lane, from, to), answer(lane, from, to, changes, headline, against), behind);
+    };
+
+    const answer = (lane, from, to, changes, headline, against) => {
         const tally = TH.tally(changes);
-        const changed = tally.filter(([verdict]) => CHANGED.includes(TH.kind(verdict)));
-        const counted = changed.map(([verdict, count]) => `${count} ${TH.shown(verdict)}`).join(", ")
-            || "no change detected";
-        const first = (kind, most) => byReason(changes.filter((change) => change.kind === kind)).slice(0, most);
-        const worse = first("worse", WORST);
-        const better = first("better", BEST);
-        const list = (id, title, items) => items.length > 0 && [
-            el("h3", {id}, title),
-            el("ul", {class: "sentence-list", "aria-labelledby": id}, items.map(told(lane, before, newest.tag))),
-        ];
-        const link = (keys, ...children) => el("a", {
-            href: TH.link("upgrade.html", {from: before, to: newest.tag, ...keys}),
-        }, children);
-        const moved = Object.entries(V.moved(lane, before, newest.tag))
-            .map(([name, [old, now]]) => `${name} ${old} → ${now}`).join(", ");
-        const doubt = doubts(lane, before, newest.tag, changes);
-        return section(
+        const counted = tally.filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
+            .map(([verdict, count]) => `${count} ${TH.shown(verdict)}`).join(", ") || "no change detected";
+        const found = TH.answer.findings(lane, changes);
+        const shown = TH.answer.picked(found);
+        const link = (keys, ...children) => el("a", {href: TH.link("upgrade.html", {from, to, ...keys})}, children);
+        const moved = Object.entries(V.moved(lane, from, to)).map(([name, [old, now]]) => `${name} ${old} → ${now}`).join(", ");
+        const sure = V.summary(lane, from, to, changes).slice(1).filter((line) => !/^The environments differ|single launch/u.test(line));
+        const series = found.reduce((total, one) => total + one.rows.length, 0);
+        return [
             headline(`${against}: ${counted}.`),
             el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
                 el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict))))),
-            worse.length === 0 && changed.length > 0 && el("p", {}, better.length
-                ? "Nothing got worse."
-                : "No time and no memory got worse. Counts did change."),
-            list("worst", worse.length < WORST ? "What it costs" : "What it costs most", worse),
-            list("best", "What it gains", better),
-            doubt.length > 0 && [el("h3", {}, "How sure that is"), el("p", {}, doubt)],
+            el("ul", {class: "cards", "aria-label": "The answer"},
+               TH.answer.cards(lane, changes, found).map((each) => card(lane, to, each))),
+            shown.length > 0 && [
+                el("h3", {id: "findings-title"}, shown.length === found.length ? `${series} changed series are these findings`
+                    : `${series} changed series are ${found.length} findings; these weigh most`),
+                el("ol", {class: "sentence-list", id: "findings", "aria-labelledby": "findings-title"},
+                   shown.map(finding(lane, to))),
+            ],
+            el("h3", {}, "How sure that is, and what was not measured"),
+            el("p", {id: "sure"}, doubts(lane, from, to, changes), " ", TH.prose(sure.join(" ")), " ", notMeasured(lane, changes)),
+            brought(from, to),
             moved && el("p", {class: "quiet"}, `The environment also changed: ${moved}.`),
-            el("p", {class: "onward"}, link({}, `Every series from ${before} to ${newest.tag}, with its cause`)),
-            behind);
+            el("p", {class: "onward"}, link({}, `Every series from ${from} to ${to}, with its cause`)),
+        ];
     };
 
     // --- the map: a windowed table, in which only what is in view exists
@@ -717,10 +765,10 @@
     };
 
     TH.page({
-        title: (lane) => `What ${lane.releases.at(-1).tag} changes`,
+        title: (lane, address) => `What ${chosen(lane, address).to} changes`,
         render: (lane, address, main) => {
             const {section, open} = map(lane, address);
-            main.append(newestRelease(lane), section);
+            main.append(sheet(lane, address), section);
             open();
         },
     });

@@ -105,7 +105,7 @@
     // --- verdicts.py: what launches say of log(new / old)
 
     const bounded = (logarithm) => Math.exp(clip(logarithm, Math.log(constants().verdicts.BOUND)));
-    const penalty = (looks) => (looks === 1 ? 1 : looks * (looks - 1) / constants().verdicts.LATE_SHARE);
+    const penalty = (looks) => (looks === 1 ? 1 : looks / constants().verdicts.LATE_SHARE);
     const chanceOf = ({shift, error, freedom, looks}) =>
         Math.min(1, student(Math.abs(shift) / error, freedom) * penalty(looks));
     const isBeyond = ({shift, margin}) => Math.abs(shift) > Math.log1p(margin);
@@ -315,8 +315,9 @@
     const timed = (at, series, {sides}, shift, evidence, errorRate) => {
         const [olds, news] = sides.map((positions) => positions.map((i) => series.numbers[i]));
         const spreads = [olds, news].filter((side) => side.length > 1).map(variation);
+        const [old, now] = levels(olds, news, shift);
         const found = change(at, "CAN'T TELL", {
-            old: median(olds), new: median(news), ratio: Math.exp(shift), launches: [olds.length, news.length],
+            old, new: now, ratio: Math.exp(shift), launches: [olds.length, news.length],
             spread: spreads.length ? Math.max(...spreads) : null,
             disturbed: series.disturbed.filter((i) => sides.flat().includes(i)).length,
         });
@@ -335,6 +336,12 @@
                 detectable: detectable(evidence, ofLook)};
     };
 
+    /* Numbers that are `shift` apart in logarithms, around the geometric middle of the two medians. */
+    const levels = (olds, news, shift) => {
+        const middle = Math.sqrt(median(olds)) * Math.sqrt(median(news));
+        return [middle * Math.exp(-shift / 2), middle * Math.exp(shift / 2)];
+    };
+
     const variation = (values) => {
         const middle = mean(values);
         return Math.sqrt(sum(values.map((value) => (value - middle) ** 2)) / (values.length - 1)) / middle;
@@ -349,10 +356,10 @@
         if (!varies(series)) {
             return exact(at, series, olds, news);
         }
-        const [old, now] = [median(olds), median(news)];
-        const ratio = Math.exp(mean(news.map(Math.log)) - mean(olds.map(Math.log)));
+        const shift = mean(news.map(Math.log)) - mean(olds.map(Math.log));
+        const [old, now] = levels(olds, news, shift);
         return change(at, "CAN'T TELL", {
-            old, new: now, ratio, launches: [olds.length, news.length],
+            old, new: now, ratio: Math.exp(shift), launches: [olds.length, news.length],
             reason: "no round has a number for both, and no chain of rounds with common releases connects them",
         });
     };
@@ -567,11 +574,22 @@
         const keys = new Map(changes.map((one) => [one, place(one)]));
         changes.sort((a, b) => inOrder(keys.get(a), keys.get(b)));
         const why = causes(lane, from, to, changes);
+        const isFleet = (lane.rounds || []).some(([, , node]) => node);
         for (const one of changes) {
             one.why = why.get(one.series) || "";
+            one.apart = isFleet && isApart(lane, lane.series[one.series], [old, now]);
             one.sentence = sentence(lane.series[one.series], one);
         }
         return changes;
+    };
+
+    /* Whether nodes of a fleet measured both releases, and none of them both. */
+    const isApart = (lane, series, releases) => {
+        const {launches} = indexOf(lane);
+        const [olds, news] = releases.map((release) => new Set((launches[series.pattern].get(release) || [])
+            .map((i) => lane.rounds[lane.patterns[series.pattern][i][1]][2] || "")));
+        return varies(series) && olds.size > 0 && news.size > 0 && !olds.has("") && !news.has("")
+            && ![...olds].some((node) => news.has(node));
     };
 
     const inOrder = (one, other) => {
@@ -603,14 +621,17 @@
                 text += `, which two builds of one source may differ by (up to ${most} %)`;
             }
         } else {
-            text += series.unit === "bytes" && ratio > 0 ? ` ${by(ratio)}, ${numbers}` : `, ${numbers}`;
+            text += series.unit === "bytes" && ratio > 0 ? ` ${ofBytes(one)}, ${numbers}` : `, ${numbers}`;
         }
+        text += one.apart ? "; no node measured both" : "";
         return `${inOneLine(text).replace(/\.+$/, "")}${why ? `, ${why}` : ""}.`;
     };
 
     const isFactor = (ratio) => !(1 / constants().compare.FOLD < ratio && ratio < constants().compare.FOLD);
     const by = (ratio) => (isFactor(ratio)
         ? `by a factor of ${digits(Math.max(ratio, 1 / ratio))}` : `by ${digits(100 * Math.abs(ratio - 1))} %`);
+    const ofBytes = ({ratio, old, new: now}) =>
+        (by(ratio) === "by 0 %" ? `by ${human(Math.abs(now - old), "bytes")}` : by(ratio));
     const intervalWords = ({verdict, ratio, low, high}) => {
         if (ratio === null || low === null || high === null) {
             return "";
@@ -752,7 +773,7 @@
                     detectable: one.detectable, spread: one.spread, launches: one.launches, disturbed: one.disturbed,
                     reason: one.reason, why: one.why, build: varies(series) ? buildOf(series) : null,
                     within_builds: isWithinBuilds(series, one), replicated: "not testable", sentence: one.sentence,
-                    failed: false,
+                    failed: false, apart: one.apart,
                 };
             }),
         };
@@ -782,6 +803,6 @@
         [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
          values.map((value) => said(value, "yes", "no"))]));
 
-    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies, shown,
+    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies, shown, inOneLine,
                    numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
 })();

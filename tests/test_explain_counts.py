@@ -1,0 +1,118 @@
+"""Is the right cause found of a changed number of bytes or operators? What launches answer is made here, so it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torch_history.explaining import finding
+from torch_history.explaining.counting import Counting, table
+from torch_history.explaining.explanation import CannotExplain, Found
+from torch_history.explaining.launching import Side, Subject
+from torch_history.explaining.levers import Lever
+from torch_history.explaining.places import LEFT
+
+SIDES = Side("v1.0.0", Path("old/bin/python")), Side("v2.0.0", Path("new/bin/python"))
+FUSER = Lever("fuser off", "TorchScript's fuser off", "of what TorchScript fuses", "", set=("fuser_off",))
+COLLECTOR = Lever("collector off", "the collector off", "of the collector", "", set=("collector_off",))
+
+Rows = dict[str, dict[str, int]]
+
+UNFUSED: Rows = {
+    "aten::maximum": {"operators": 2, "allocations": 2, "peak_memory": 120},
+    "aten::sub": {"operators": 2, "allocations": 2, "peak_memory": 120},
+}
+FUSED: Rows = {"fused_max_sub": {"allocations": 1, "peak_memory": 60}}
+
+
+class Played:
+    """Launches that count `rows` of the side, or under the fuser lever `unfused` on both."""
+
+    def __init__(self, old: Rows, new: Rows, wander: int = 0) -> None:
+        self.rows, self.wander, self.opened = (old, new), wander, 0
+
+    def open(self, side: Side, subject: Subject) -> Played:
+        self.side, self.opened = SIDES.index(side), self.opened + 1
+        return self
+
+    def ask(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        if step["do"] == "facts":
+            return {"environment": {"torch": str(self.side)}, "commit": f"{self.side:040}"}
+        if step["do"] == "traces":
+            return {"traces": ["TorchScript"]}
+        rows = UNFUSED if "fuser_off" in step.get("set", ()) else self.rows[self.side]
+        metrics = ("peak_memory", "retained", "allocations", "operators")
+        summed = {metric: sum(row.get(metric, 0) for row in rows.values()) for metric in metrics}
+        return {**summed, "rows": rows, "peak_memory": summed["peak_memory"] + self.wander * self.opened}
+
+    def close(self) -> None:
+        pass
+
+
+def explained(old: Rows, new: Rows, metric: str = "peak_memory", wander: int = 0) -> Found:
+    subject = Subject(Path(), "question", "variant", "small", metric)
+    played = Played(old, new, wander)
+    return Counting(subject, SIDES, [FUSER, COLLECTOR], lambda words: None, played.open).explain()
+
+
+def test_lever_that_makes_both_count_alike_is_the_cause() -> None:
+    found = explained(FUSED, UNFUSED)
+    assert found.verdict == "CAUSE"
+    assert (
+        found.words == "because of what TorchScript fuses: with TorchScript's fuser off 100 % of the difference is gone"
+    )
+    assert found.ratio.ratio == 4.0
+    assert [(lever.name, lever.verdict) for lever in found.levers] == [
+        ("fuser off", "CAUSE"),
+        ("collector off", "CLEARED"),
+    ]
+
+
+def test_operator_that_takes_more_is_the_cause() -> None:
+    more = {**UNFUSED, "aten::copy_": {"operators": 1, "allocations": 1, "peak_memory": 60}}
+    for metric, number in (("peak_memory", 60), ("allocations", 1), ("operators", 1)):
+        found = explained(UNFUSED, more, metric)
+        assert found.verdict == "CAUSE"
+        assert "aten::copy_ holds 100 % of the difference, and took next to nothing before" in found.words
+        assert (found.places[0].name, found.places[0].new - found.places[0].old) == ("aten::copy_", number)
+
+
+def test_rows_add_up_to_the_difference() -> None:
+    old = {f"aten::op{number}": {"peak_memory": number} for number in range(40)}
+    new = {f"aten::op{number}": {"peak_memory": 2 * number} for number in range(40)}
+    rows = table("peak_memory", old, new)
+    assert len(rows) == 13
+    assert rows[-1].name == LEFT
+    assert sum(row.new - row.old for row in rows) == sum(range(40))
+    assert sum(row.old for row in rows) == sum(range(40))
+    assert {row.verdict for row in rows} <= {"UNKNOWN", "CLEARED"}
+
+
+def test_equal_counts_are_no_difference() -> None:
+    found = explained(UNFUSED, UNFUSED)
+    assert (found.verdict, found.words) == ("NOT THERE", "the difference is not there: both count 240")
+
+
+def test_count_that_varies_is_refused() -> None:
+    with pytest.raises(CannotExplain, match=r"Launches of v1\.0\.0 count 241 and 242"):
+        explained(UNFUSED, FUSED, wander=1)
+
+
+def test_count_of_none_is_refused() -> None:
+    with pytest.raises(CannotExplain, match=r"v2\.0\.0 counts 0, so there is no ratio to explain\."):
+        explained(UNFUSED, {})
+
+
+def test_words_without_a_metric_mean_times() -> None:
+    from torch_history.analysis.verdicts import Series
+
+    every = [
+        Series("release-py3.11", f"mine.Own.track_{metric}", (repr("f"), repr("")))
+        for metric in ("time", "peak_memory", "operators")
+    ]
+    assert [series.metric for series in finding.matching("f", every)] == ["time"]
+    assert [series.metric for series in finding.matching("f peak memory", every)] == ["peak_memory"]
+    assert [series.metric for series in finding.matching("mine operators, f", every)] == ["operators"]

@@ -1,0 +1,104 @@
+"""Do rows that belong together become one finding, in an order in which no loop over sizes fills the page?"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from torch_history.analysis import answer, compare, findings
+from torch_history.analysis.verdicts import Change, Series, Verdict
+
+LANE = "release-py3.11"
+
+
+def changed(
+    variant: str, size: str, ratio: float, metric: str = "time", question: str = "selection", sure: float = 0.05
+) -> Change:
+    series = Series(LANE, f"{question}.Q.track_{metric}", (f"'{variant}'", f"'{size}'"))
+    spread = (1 + sure) if series.varies else 1.0
+    return Change(series, series.direction(ratio > 1), 1.0, ratio, ratio, ratio / spread, ratio * spread)
+
+
+def of(*changes: Change, why: dict[Series, str] | None = None) -> list[findings.Finding]:
+    return findings.of_changes(changes, why or {})
+
+
+def test_sizes_of_a_variant_are_one_finding_and_calls_from_cpp_belong_to_it() -> None:
+    (found,) = of(changed("take", "a", 1.2), changed("take", "b", 1.5), changed("cpp_take", "a", 1.3))
+    assert found.words == "selection time, take: 1.20 to 1.50 times slower in 3 cases, unexplained."
+    assert found.best.ratio == 1.5
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        changed("take", "b", 0.8),
+        changed("take", "b", 1.2, metric="forward_time"),
+        changed("take", "b", 1.2, question="batching"),
+        changed("mask", "b", 1.2),
+    ],
+)
+def test_direction_metric_question_and_variant_part_findings(other: Change) -> None:
+    assert len(of(changed("take", "a", 1.2), other)) == 2
+
+
+def test_a_common_cause_joins_variants_and_is_told_with_its_release() -> None:
+    rows = [changed("mask", "a", 1.15), changed("index_reused", "b", 1.92), changed("index_reused", "rows", 1.1)]
+    cause = "an index is read by a function call per element instead of within the loop"
+    why = {row.series: f"because since 2.14.0, {cause}" for row in rows[:2]} | {rows[2].series: "unexplained"}
+    joined, alone = of(*rows, why=why)
+    assert joined.words == f"Indexing `x[index]`: 1.15 to 1.92 times slower in 2 cases since 2.14.0, because {cause}."
+    assert alone.words.startswith("selection time, index_reused rows: 1.10 times slower (1.05 to ")
+
+
+def test_cause_of_some_rows_is_not_told_of_all() -> None:
+    rows = [changed("take", str(size), 1.2) for size in range(3)]
+    number = "because the number of operators went from 1 to 2"
+    (found,) = of(*rows, why={rows[0].series: number, rows[1].series: "unexplained"})
+    assert found.words.endswith(f"in 3 cases; 1 of them {number}.")
+
+
+def test_rank_is_the_bound_nearest_to_no_change_and_one_question_does_not_fill_the_page() -> None:
+    unsure = changed("call", "", 3.0, question="warm_up", sure=1.9)
+    many = [changed(f"variant {i}", "", 1.5, question="selection") for i in range(5)]
+    other = changed("cat", "", 1.3, question="batching")
+    order = [found.best.series.question for found in of(unsure, *many, other)]
+    assert order[:2] == ["selection", "batching"]
+    assert order[-1] == "warm_up"
+
+
+def test_what_broke_is_told_first_and_counts_last() -> None:
+    broken = [
+        Change(Series(LANE, f"selection.Q.track_{metric}", ("'f'", "''")), Verdict.BROKE, old=1.0, reason="No. Really.")
+        for metric in ("time", "peak_memory")
+    ]
+    found = of(changed("take", "a", 9.0, metric="operators"), changed("take", "a", 1.1), *broken)
+    assert [one.verdict for one in found] == [Verdict.BROKE, Verdict.SLOWER, Verdict.MORE]
+    assert found[0].words == "selection, f: no longer runs: No. Really."
+    assert found[0].cases == 1
+
+
+def test_half_of_what_is_shown_first_is_what_costs() -> None:
+    rows = [changed(f"slow {i}", "", 1.2) for i in range(8)] + [changed(f"fast {i}", "", 0.2) for i in range(20)]
+    shown = answer.picked(of(*rows))
+    assert [one.verdict for one in shown] == [Verdict.SLOWER] * 5 + [Verdict.FASTER] * 5
+    few = answer.picked(of(*rows[:7], rows[-1]))
+    assert len(few) == 8
+
+
+def comparison(*changes: Change) -> compare.Comparison:
+    return compare.Comparison("machine", LANE, "v2.3.1", "v2.15.0", list(changes), {}, {}, 3, threads="1")
+
+
+def test_sheet_says_that_memory_is_the_same_and_what_was_not_measured_in_80_columns() -> None:
+    same = Series(LANE, "selection.Q.track_peak_memory", ("'take'", "'a'"))
+    rows = [changed(f"variant with a long name {i}", "of a long size", 1.2 + i / 100) for i in range(30)]
+    text = answer.text(comparison(*rows, Change(same, Verdict.SAME, 8.0, 8.0, 1.0, 1.0, 1.0)))
+    assert max(map(len, text.splitlines())) <= answer.WIDTH
+    assert "Peak memory: the same in all 1 series." in text
+    assert "Nothing broke in 31 cases." in text
+    assert "no GPU time, with one thread" in " ".join(text.split())
+    assert "3 series were measured on only one of the two releases." in " ".join(text.split())
+    assert len(re.findall(r"^ ?\d+\. ", text, re.MULTILINE)) == answer.MOST_FINDINGS
+    assert "10 of 30 findings, which are 30 changed series:" in text

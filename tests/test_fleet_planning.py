@@ -1,0 +1,108 @@
+"""Is a history cut so that every pair is measured on one node, and are N nodes done when the forecast says so?"""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from torch_history.fleet.planning import (
+    GIGABYTES,
+    INSTALL_SECONDS,
+    START_SECONDS,
+    UNKNOWN_SECONDS,
+    Rates,
+    Work,
+    cut,
+    jobs,
+    makespan,
+    rates,
+)
+from torch_history.measuring.plan import AT_ONCE
+from torch_history.store.launches import Case, Launch
+
+TAGS = [f"v2.{i}.0" for i in range(40)]
+EVEN = Rates({}, {("selection", "times"): 10.0, ("selection", "counts"): 1.0})
+TIMES = Work(("selection",), "times", 3)
+
+
+def there(_tag: str) -> bool:
+    return True
+
+
+def launch(release: str, metric: str, seconds: float, round: int = 1, cases: int = 2) -> Launch:
+    of = tuple(Case((f"'{i}'",), value=1.0) for i in range(cases))
+    return Launch(
+        "s", round, "l", release, "release-py3.11", f"selection.Selection.track_{metric}", "v", "", seconds, {}, of
+    )
+
+
+@pytest.mark.parametrize(("count", "nodes"), [*itertools.product((1, 2, 5, 6, 9, 40), (1, 2, 4, 64))])
+def test_every_pair_of_neighbours_is_measured_on_one_node(count: int, nodes: int) -> None:
+    found = jobs(TAGS[:count], TIMES, EVEN, nodes, there)
+    together = {pair for job in found for pair in itertools.pairwise(job.releases)}
+    assert together == set(itertools.pairwise(TAGS[:count]))
+    assert {tag for job in found for tag in job.releases} == set(TAGS[:count])
+    assert all(len(job.releases) <= AT_ONCE for job in found)
+    assert [job.number for job in found] == [*range(len(found))]
+
+
+def test_counts_are_taken_once_of_each_release() -> None:
+    found = jobs(TAGS[:8], Work(("selection",), "counts", 1), EVEN, 4, there)
+    assert sorted(tag for job in found for tag in job.releases) == sorted(TAGS[:8])
+    assert len(found) == 4
+
+
+def test_one_node_gets_the_fewest_jobs_and_more_nodes_are_done_sooner() -> None:
+    spans = {}
+    for nodes in (1, 2, 4, 8):
+        found = jobs(TAGS[:9], TIMES, EVEN, nodes, there)
+        spans[nodes] = makespan([job.seconds for job in found], nodes)
+    assert len(jobs(TAGS[:9], TIMES, EVEN, 1, there)) == 2
+    assert spans[1] > 1.8 * spans[2] > 1.5 * 1.8 * spans[4]
+    assert spans[4] > spans[8]
+
+
+def test_a_node_takes_the_next_job_as_soon_as_it_is_free() -> None:
+    assert makespan([5, 4, 3, 2, 1], 2) == 8
+    assert makespan([5, 4, 3, 2, 1], 1) == 15
+    assert makespan([5, 4], 4) == 5
+
+
+def test_the_longest_job_comes_first() -> None:
+    slow = Rates({("selection", "times", "v2.7.0"): 500.0}, EVEN.usual)
+    found = jobs(TAGS[:9], TIMES, slow, 2, there)
+    assert "v2.7.0" in found[0].releases
+    assert [job.seconds for job in found] == sorted((job.seconds for job in found), reverse=True)
+
+
+def test_seconds_are_those_of_the_rounds_and_of_what_has_to_be_installed() -> None:
+    (job,) = jobs(TAGS[:2], Work(("selection",), "", 3), EVEN, 1, lambda tag: tag == TAGS[0])
+    assert job.seconds == START_SECONDS + INSTALL_SECONDS + 2 * (3 * 10 + 1)
+    assert job.gigabytes == GIGABYTES
+    (job,) = jobs(TAGS[:2], Work(("selection",), "", 3, budget=600), EVEN, 1, there)
+    assert job.seconds == START_SECONDS + 600
+
+
+def test_rates_are_medians_of_what_is_stored_scaled_to_all_cases() -> None:
+    stored = [
+        launch("v2.0.0", "time", 10.0),
+        launch("v2.1.0", "time", 30.0, cases=1),
+        launch("v2.0.0", "time", 14.0, 2),
+    ]
+    found = rates(stored)
+    assert found.seconds("v2.0.0", "selection", "times") == 12.0
+    assert found.seconds("v2.1.0", "selection", "times") == 60.0
+    assert found.seconds("v2.9.0", "selection", "times") == 36.0
+    assert found.seconds("v2.9.0", "selection", "counts") == UNKNOWN_SECONDS
+
+
+def test_a_round_of_both_kinds_is_shared_between_them() -> None:
+    found = rates([launch("v2.0.0", "time", 10.0), launch("v2.0.0", "operators", 0.0)])
+    assert found.seconds("v2.0.0", "selection", "times") == 5.0
+    assert found.seconds("v2.0.0", "selection", "counts") == 5.0
+
+
+def test_what_is_cut_apart_holds_each_release_once() -> None:
+    assert cut(TAGS[:5], 2, apart=True) == [("v2.0.0", "v2.1.0"), ("v2.2.0", "v2.3.0", "v2.4.0")]
+    assert cut(TAGS[:5], 2, apart=False) == [("v2.0.0", "v2.1.0", "v2.2.0"), ("v2.2.0", "v2.3.0", "v2.4.0")]

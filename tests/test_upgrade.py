@@ -1,0 +1,459 @@
+"""Does `upgrade` find the release of each change with few installations, go on where it was stopped, and say what it saw?
+
+Releases are played here by a laboratory that draws launches; tests/test_releases.py asks two real ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import random
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from torch_history.analysis.verdicts import Verdict
+from torch_history.cli import main, upgrading
+from torch_history.errors import UserError
+from torch_history.measuring.budget import effort
+from torch_history.releases.axis import Axis
+from torch_history.store.launches import Case, Launch
+from torch_history.upgrading.answer import Answer, answer, text
+from torch_history.upgrading.expectation import expected, functions_in
+from torch_history.upgrading.installed import installed_version
+from torch_history.upgrading.room import GIGABYTE, Room
+from torch_history.upgrading.upgrade import NotInstalled, Upgrade
+
+ROOT = Path(__file__).resolve().parents[1]
+TAGS = tuple(f"v2.{i}.0" for i in range(30))
+ROUNDS = 5
+BYTES = 4096
+
+
+class Laboratory:
+    """Releases whose functions take 1 ms until they change. `slower` and `bytes` are function -> position -> factor;
+    `broken` is function -> position from which it fails; `stop` ends the measurement of so many sessions."""
+
+    machine, environment, device = "here", "release-py3.11", "cpu"
+
+    def __init__(self, slower: Mapping[str, Mapping[int, float]], noise: float = 0.004, seed: int = 0) -> None:
+        self.slower = slower
+        self.bytes: Mapping[str, Mapping[int, float]] = {}
+        self.broken: Mapping[str, int] = {}
+        self.noise = noise
+        self.random = random.Random(seed)
+        self.stored: dict[tuple[tuple[str, ...], tuple[Any, ...]], list[Launch]] = {}
+        self.installed: set[str] = set()
+        self.refused: set[str] = set()
+        self.sessions = 0
+        self.stop = math.inf
+
+    def measure(self, tags: tuple[str, ...], cases: Collection[Any]) -> None:
+        key = tags, tuple(cases)
+        if len(self.stored.get(key, [])) == 2 * ROUNDS * len(tags):
+            return
+        for tag in tags:
+            if tag in self.refused:
+                raise NotInstalled(tag, f"{tag} is in a locked room.")
+            self.installed.add(tag)
+        self.sessions += 1
+        launches = self.stored[key] = []
+        for number in range(1, ROUNDS + 1):
+            for tag in tags:
+                launches += self._launches(key, tag, number)
+            if self.sessions > self.stop and number == 2:
+                raise KeyboardInterrupt
+
+    def launches(self, tags: tuple[str, ...], cases: Collection[Any]) -> Sequence[Launch]:
+        return self.stored.get((tags, tuple(cases)), [])
+
+    def facts(self, tag: str) -> Mapping[str, Any]:
+        return {}
+
+    def _launches(self, key: Any, tag: str, number: int) -> list[Launch]:
+        names = [name for name in self.slower if not key[1] or (repr(name), "''") in key[1]]
+        return [
+            Launch(
+                session=f"session of {key}",
+                round=number,
+                launch=f"{key} {tag} {number} {metric}",
+                release=tag,
+                environment=self.environment,
+                benchmark=f"mine.Own.track_{metric}",
+                version="1",
+                started_at=f"2026-01-01T00:{self.sessions:02}:{number:02}",
+                duration=1.0,
+                facts={},
+                cases=tuple(self._case(name, metric, tag) for name in names),
+            )
+            for metric in ("time", "peak_memory")
+        ]
+
+    def _case(self, name: str, metric: str, tag: str) -> Case:
+        at, parameters = TAGS.index(tag), (repr(name), "''")
+        if at >= self.broken.get(name, len(TAGS)):
+            return Case(parameters, failed="RuntimeError: gone")
+        if metric == "peak_memory":
+            return Case(parameters, value=round(BYTES * _factor(self.bytes.get(name, {}), at)))
+        noise = math.exp(self.random.gauss(0, self.noise))
+        return Case(parameters, samples=(1e-3 * _factor(self.slower[name], at) * noise,))
+
+
+def _factor(changes: Mapping[int, float], at: int) -> float:
+    return math.prod(factor for since, factor in changes.items() if since <= at)
+
+
+def asked(laboratory: Laboratory, most: int | None = None) -> tuple[Upgrade, Answer]:
+    upgrade = Upgrade(TAGS, laboratory, most=most)
+    upgrade.run()
+    return upgrade, said(upgrade)
+
+
+def said(upgrade: Upgrade) -> Answer:
+    ends = upgrade.tags[0], upgrade.tags[-1]
+    found = answer(upgrade, "mine.py", "3.11", effort(upgrade.laboratory.launches(ends, ()), [ends]))
+    assert found is not None
+    return found
+
+
+def exact(found: Answer) -> dict[str, list[str]]:
+    """Series -> the releases that changed it, where these are known."""
+    return {row.change.series.words: [place.new for place in row.places if place.is_exact] for row in found.rows}
+
+
+@pytest.mark.parametrize("at", range(1, len(TAGS)))
+def test_function_made_slower_at_one_of_thirty_releases_is_found_with_seven_installations(at: int) -> None:
+    laboratory = Laboratory({"f": {at: 1.1}, "still": {}}, seed=at)
+    _, found = asked(laboratory)
+    assert exact(found) == {"mine time, f": [TAGS[at]]}
+    assert len(laboratory.installed) <= 7
+    (place,) = found.rows[0].places
+    assert place.change.verdict is Verdict.SLOWER
+    assert place.change.low is not None
+    assert place.change.high is not None
+    assert place.change.low < 1.1 < place.change.high
+
+
+def test_answer_names_release_size_interval_and_the_command_that_finds_the_cause() -> None:
+    _, found = asked(Laboratory({"f": {9: 1.1}, "still": {}}))
+    words = text(found)
+    assert "mine time, f: SLOWER by 10 % (" in words
+    assert "  at v2.9.0 (after v2.8.0): SLOWER by " in words
+    assert "torch-history explain v2.8.0 v2.9.0 f --workload mine.py --lane 3.11" in words
+    assert "mine time, still: SAME" in words
+    assert len(found.measured) <= 7
+    assert f"{len(found.measured)} of 30 releases were measured: v2.0.0" in words
+
+
+def test_each_function_is_searched_by_itself_and_only_what_changed_is_measured_between_the_ends() -> None:
+    laboratory = Laboratory({"f": {5: 1.2}, "g": {21: 1.3}, "still": {}})
+    laboratory.bytes = {"f": {5: 2.0}}
+    _, found = asked(laboratory)
+    assert exact(found) == {"mine time, f": ["v2.5.0"], "mine time, g": ["v2.21.0"], "mine peak memory, f": ["v2.5.0"]}
+    between = [cases for tags, cases in laboratory.stored if len(tags) == 3]
+    assert {case for cases in between for case in cases} == {("'f'", "''"), ("'g'", "''")}
+    assert min(map(len, between)) == 1
+
+
+def test_change_between_neighbours_needs_no_search() -> None:
+    laboratory = Laboratory({"f": {1: 1.1}})
+    upgrade = Upgrade(TAGS[:2], laboratory)
+    upgrade.run()
+    assert "  at v2.1.0 (after v2.0.0): SLOWER by " in text(said(upgrade))
+    assert laboratory.sessions == 1
+
+
+def test_function_that_breaks_is_found_like_one_that_changes() -> None:
+    laboratory = Laboratory({"f": {}, "still": {}})
+    laboratory.broken = {"f": 17}
+    _, found = asked(laboratory)
+    assert exact(found) == {"mine time, f": ["v2.17.0"], "mine peak memory, f": ["v2.17.0"]}
+    assert len(laboratory.installed) <= 7
+    assert "mine time, f: BROKE: RuntimeError: gone." in text(found)
+
+
+def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_would_have_been_seen() -> None:
+    laboratory = Laboratory({"f": {}, "there and back": {5: 2.0, 9: 0.5}})
+    _, found = asked(laboratory)
+    assert laboratory.installed == {TAGS[0], TAGS[-1]}
+    assert found.rows == ()
+    words = text(found)
+    assert "Nothing became slower or faster" in words
+    assert "mine time, f: SAME (" in words
+    assert " % would have been seen." in words
+
+
+def test_interrupted_between_it_tells_what_is_known_and_goes_on_from_what_is_stored() -> None:
+    laboratory = Laboratory({"f": {9: 1.1}, "still": {}}, seed=3)
+    laboratory.stop = 3
+    upgrade = Upgrade(TAGS, laboratory)
+    with pytest.raises(KeyboardInterrupt):
+        upgrade.run()
+    words = text(said(upgrade))
+    assert "This is not finished. The same command continues from here." in words
+    assert "  after v2.7.0, at v2.14.0 at the latest: SLOWER by " in words
+    stored = {key: len(launches) for key, launches in laboratory.stored.items()}
+    laboratory.stop = math.inf
+    _, found = asked(laboratory)
+    assert exact(found) == {"mine time, f": ["v2.9.0"]}
+    assert "not finished" not in text(found)
+    assert laboratory.sessions == len(laboratory.stored) + 1
+    assert len(laboratory.installed) <= 7
+    whole = [key for key, count in stored.items() if count == 2 * ROUNDS * len(key[0])]
+    assert len(whole) == 3
+
+
+def test_interrupted_at_the_ends_it_tells_what_their_rounds_say() -> None:
+    laboratory = Laboratory({"f": {9: 1.5}, "still": {}}, noise=1e-4)
+    laboratory.stop = 0
+    upgrade = Upgrade(TAGS, laboratory)
+    with pytest.raises(KeyboardInterrupt):
+        upgrade.run()
+    words = text(said(upgrade))
+    assert "mine time, f: SLOWER by 50 %" in words
+    assert "2 of 30 releases were measured: v2.0.0, v2.29.0." in words
+    assert "This is not finished." in words
+
+
+def test_release_that_cannot_be_installed_is_passed_over_and_named() -> None:
+    laboratory = Laboratory({"f": {9: 1.1}})
+    laboratory.refused = {"v2.8.0"}
+    _, found = asked(laboratory)
+    (place,) = found.rows[0].places
+    assert (place.old, place.new) == ("v2.7.0", "v2.9.0")
+    words = text(found)
+    assert "  after v2.7.0, at v2.9.0 at the latest: SLOWER by " in words
+    assert "v2.8.0 was passed over: v2.8.0 is in a locked room." in words
+
+
+def test_two_releases_in_a_row_that_cannot_be_installed_end_it() -> None:
+    laboratory = Laboratory({"f": {9: 1.1}})
+    laboratory.refused = set(TAGS[1:-1])
+    upgrade = Upgrade(TAGS, laboratory)
+    with pytest.raises(UserError, match="2 releases in a row could not be installed"):
+        upgrade.run()
+    assert "mine time, f: SLOWER" in text(said(upgrade))
+
+
+def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered() -> None:
+    laboratory = Laboratory({"f": {9: 1.1}})
+    _, found = asked(laboratory, most=4)
+    assert len(laboratory.installed) == 4
+    assert "More releases would tell more closely. Allow them with --most 30." in text(found)
+
+
+@pytest.mark.parametrize(("noise", "said_of"), [(0.02, "inconclusive between the ends. --budget "), (1.0, "too noisy")])
+def test_what_noise_hides_is_said_with_what_would_decide_it(noise: float, said_of: str) -> None:
+    laboratory = Laboratory({"f": {}, "g": {}}, noise=noise, seed=5)
+    _, found = asked(laboratory)
+    assert found.rows == ()
+    assert said_of in text(found)
+
+
+# --- what it costs
+
+
+def test_expectation_counts_what_is_not_installed(tmp_path: Path, write_releases: Any) -> None:
+    axis = Axis.load(write_releases(*(tag[1:] for tag in TAGS)))
+    room = Room(tmp_path, "3.11", None)
+    told = expected(axis.releases, room, ROUNDS, 2)
+    assert told.between == 28
+    assert told.installs == (2, 7)
+    assert told.gigabytes[0] < told.gigabytes[1]
+    assert told.minutes[0] < told.minutes[1]
+    assert "Both ends are measured first: 2 to install, about " in told.sentences[0]
+    assert len(expected(axis.releases[:2], room, ROUNDS, 2).sentences) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [("functions = {'a': abs, 'b': abs}\nvariants = {'c': abs}\n", 3), ("functions = dict(a=abs)\n", 2)],
+)
+def test_functions_of_a_file_are_counted_without_running_it(tmp_path: Path, body: str, count: int) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(body)
+    assert functions_in(path) == count
+
+
+def environment(root: Path, name: str, megabytes: float = 0.0) -> Path:
+    """What stands for an environment that this program made."""
+    folder = root / name
+    folder.mkdir(parents=True)
+    (folder / "torch-history.json").write_text(json.dumps({"packages": [], "requirements": []}))
+    (folder / "torch.so").write_bytes(b"x" * int(megabytes * 1e6))
+    return folder
+
+
+def test_room_removes_what_was_used_longest_ago_and_no_other_lane_nor_what_a_link_leads_to(
+    tmp_path: Path, write_releases: Any
+) -> None:
+    axis = Axis.load(write_releases("2.1.0", "2.2.0", "2.3.0", "2.4.0"))
+    root = tmp_path / "env"
+    for name in ("v2.1.0-py3.11", "v2.2.0-py3.11", "v2.2.0-py3.9"):
+        environment(root, name, 4)
+    elsewhere = environment(tmp_path / "elsewhere", "v2.3.0-py3.11", 4)
+    (root / "v2.3.0-py3.11").symlink_to(elsewhere)
+    used = 12e6 / GIGABYTE
+    room = Room(root, "3.11", used + 4.5 - 0.003)
+    room.make([axis.find("2.4.0")], ["v2.2.0", "v2.1.0"])
+    assert {folder.name for folder in root.glob("v*")} == {"v2.1.0-py3.11", "v2.2.0-py3.9", "v2.3.0-py3.11"}
+    assert (elsewhere / "torch-history.json").exists()
+    with pytest.raises(UserError, match=r"v2\.4\.0 take about 4 GB together, which with what else is in .* --disk 3GB"):
+        Room(root, "3.11", 3.0).make([axis.find("2.4.0")], [])
+
+
+# --- the command
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Laboratory:
+    """A laboratory of the real axis' releases that the command takes for its own."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = upgrading.on_the_way(Axis.load(ROOT / "releases.toml"), "2.0.1", "2.15.0", "3.11", lambda words: None)
+    monkeypatch.setitem(globals(), "TAGS", tuple(release.tag for release in path))
+    laboratory = Laboratory({"f": {9: 1.1}, "still": {}})
+    monkeypatch.setattr(
+        upgrading, "Sessions", lambda **asked: vars(laboratory).update(room=asked["room"]) or laboratory
+    )
+    environments = SimpleNamespace(ReleaseEnvironment=lambda *_: SimpleNamespace(root=tmp_path / "env"))
+    monkeypatch.setattr(upgrading, "environments", environments)
+    monkeypatch.setattr(upgrading, "alone", lambda _: contextlib.nullcontext())
+    (tmp_path / "mine.py").write_text("functions = {'f': abs, 'still': abs}\ndef inputs(): return 1\n")
+    return laboratory
+
+
+def command(tmp_path: Path, *arguments: str) -> Result:
+    name = str(tmp_path / "mine.py")
+    return CliRunner().invoke(main, ["upgrade", name, "--from", "2.0.1", "--to", "2.15.0", *arguments])
+
+
+def test_command_says_beforehand_what_it_takes_and_then_what_it_found(played: Laboratory, tmp_path: Path) -> None:
+    found = command(tmp_path)
+    assert found.exit_code == 0, found.output
+    assert f"From v2.0.1 to v2.15.0 there are {len(TAGS)} releases for Python 3.11." in found.stderr
+    assert "Both ends are measured first: 2 to install, about " in found.stderr
+    assert "Release 3 of at most 7: " in found.stderr
+    assert f"  at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in found.stdout
+    assert "Release 3" not in found.stdout
+
+
+@pytest.mark.parametrize(("limit", "code"), [("slower:5%", 3), ("slower:50%", 0), ("broke", 0)])
+def test_fail_on_gives_exit_code_3(played: Laboratory, tmp_path: Path, limit: str, code: int) -> None:
+    found = command(tmp_path, "--fail-on", limit)
+    assert found.exit_code == code
+    assert ("Failed by --fail-on: mine time, f." in found.stdout) == (code == 3)
+
+
+def test_json_is_that_of_compare_with_the_places_of_each_change(played: Laboratory, tmp_path: Path) -> None:
+    found = command(tmp_path, "--json", "--fail-on", "slower:5%")
+    document = json.loads(found.stdout)
+    assert found.exit_code == 3
+    assert (document["old"], document["new"], document["failed"]) == ("v2.0.1", "v2.15.0", 1)
+    assert document["upgrade"]["releases"] == list(TAGS)
+    assert document["upgrade"]["finished"] is True
+    (slower,) = (change for change in document["changes"] if change["verdict"] == "SLOWER")
+    (place,) = slower["places"]
+    assert (place["after"], place["at"], place["exact"]) == (TAGS[8], TAGS[9], True)
+    assert place["low"] < 1.1 < place["high"]
+    assert place["explain"].startswith(f"torch-history explain {TAGS[8]} {TAGS[9]} f --workload ")
+
+
+def test_markdown_has_a_row_for_what_changed(played: Laboratory, tmp_path: Path) -> None:
+    words = command(tmp_path, "--markdown").stdout
+    assert "| series | change | since |" in words
+    (row,) = (line for line in words.splitlines() if line.startswith("| mine time, f"))
+    assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in row
+    assert f"    torch-history explain {TAGS[8]} {TAGS[9]} f " in words
+    assert "- mine time, still: SAME (" in words
+    assert "peak memory" not in words
+
+
+def test_page_is_one_file_that_asks_for_no_other_and_takes_nothing_for_markup(
+    played: Laboratory, tmp_path: Path
+) -> None:
+    played.slower = {"<b>f</b>": {9: 1.1}, "still": {}}
+    page = tmp_path / "report.html"
+    assert "SLOWER" in command(tmp_path, "--html", str(page)).stdout
+    markup = page.read_text(encoding="utf-8")
+    assert "&lt;b&gt;f&lt;/b&gt;" in markup
+    assert "<b>" not in markup
+    assert not re.search(r"(src|href)=|url\(|@import|<script", markup)
+    assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in markup
+
+
+def test_interrupted_command_prints_what_is_known_and_goes_on(played: Laboratory, tmp_path: Path) -> None:
+    played.stop = 2
+    found = command(tmp_path)
+    assert found.exit_code == 130
+    assert "mine time, f: SLOWER by 10 %" in found.stdout
+    assert "This is not finished." in found.stdout
+    played.stop = math.inf
+    assert f"  at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in command(tmp_path).stdout
+
+
+def test_nothing_ran_is_exit_code_4(played: Laboratory, tmp_path: Path) -> None:
+    played.broken = {"f": 0, "still": 0}
+    found = command(tmp_path)
+    assert found.exit_code == 4
+    assert "NEVER RAN: RuntimeError: gone" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["--from", "2.15.0", "--to", "2.0.1"], 1, "v2.0.1 is no upgrade of v2.15.0."),
+        (["--from", "1.8.1"], 1, "v1.8.1 has no wheel for Python 3.11, only for "),
+        (["--disk", "much"], 1, "'much' is no amount of disk. Write 20GB."),
+        (["--rounds", "1"], 1, "--rounds 1 cannot tell times apart"),
+        (["--fail-on", "faster:x"], 2, "'x' is not a threshold."),
+        (["--most", "1"], 2, "1 is not in the range"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_a_sentence(
+    played: Laboratory, tmp_path: Path, arguments: list[str], code: int, sentence: str
+) -> None:
+    found = command(tmp_path, *arguments)
+    assert found.exit_code == code
+    assert sentence in " ".join(found.stderr.split())
+
+
+# --- the release in use
+
+
+def interpreter(folder: Path, body: str) -> Path:
+    """A `python` in a virtual environment that answers as `body` says."""
+    python = folder / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f"#!/bin/sh\n{body}\n")
+    python.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("version", ["2.3.1", "2.3.1+cu121"])
+def test_installed_release_is_that_of_the_active_environment_without_its_build(tmp_path: Path, version: str) -> None:
+    active = interpreter(tmp_path / "active", f"echo a warning; echo {version}")
+    other = interpreter(tmp_path / "other", "echo 2.0.1")
+    path = {"PATH": f"{other / 'bin'}:/usr/bin:/bin"}
+    assert installed_version({"VIRTUAL_ENV": str(active), **path}) == "2.3.1"
+    assert installed_version(path) == "2.0.1"
+
+
+def test_environment_without_torch_is_refused_with_its_last_words(tmp_path: Path) -> None:
+    active = interpreter(tmp_path / "active", "echo 'ModuleNotFoundError: No module named torch' >&2; exit 1")
+    with pytest.raises(UserError, match=r"asked .*active/bin/python for its torch, and ModuleNotFoundError"):
+        installed_version({"VIRTUAL_ENV": str(active)})
+    with pytest.raises(UserError, match="found no `python` on PATH"):
+        installed_version({"PATH": str(tmp_path)})
+
+
+def test_help_says_the_exit_codes() -> None:
+    words = CliRunner().invoke(main, ["upgrade", "--help"]).stdout
+    assert "Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed a limit" in " ".join(words.split())

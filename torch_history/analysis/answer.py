@@ -1,0 +1,211 @@
+"""The answer sheet of a comparison: time, first calls, memory, what broke, in a line each, how sure that is, and what was
+not measured; then its findings. Made of what `compare` found, the same in the command, as data and in Markdown."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from contract.metrics import METRICS, SEQUENCE
+
+from .findings import MISSING, Finding
+from .verdicts import Change, Series, Verdict
+
+if TYPE_CHECKING:
+    from .compare import Comparison
+
+WIDTH = 80
+"""Columns of a terminal that the text keeps to."""
+
+MOST_FINDINGS = 10
+"""Findings that a page begins with; the worse have half of it where there are so many."""
+
+_INDENT = 14
+
+_SAID = {
+    Verdict.SLOWER: "slower",
+    Verdict.FASTER: "faster",
+    Verdict.HUNGRIER: "higher",
+    Verdict.LEANER: "lower",
+    Verdict.MORE: "higher",
+    Verdict.FEWER: "lower",
+    Verdict.SAME: "the same",
+    Verdict.CANT_TELL: "inconclusive",
+}
+"""Verdict on a number that both releases have -> its word in a count."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """One line of the answer: its `name`, what became of its series, and the findings that weigh most either way."""
+
+    name: str
+    verdict: str
+    worst: Finding | None
+    best: Finding | None
+
+    def as_data(self) -> dict[str, Any]:
+        worst, best = (finding and f"{finding.brief}." for finding in (self.worst, self.best))
+        return {"name": self.name, "verdict": self.verdict, "worst": worst, "best": best}
+
+
+def _is_time(series: Series) -> bool:
+    return series.varies and series.measure.measured != SEQUENCE
+
+
+def _is_first_call(series: Series) -> bool:
+    return series.measure.measured == SEQUENCE
+
+
+def _is_memory(series: Series) -> bool:
+    return series.unit == "bytes"
+
+
+def _is_count(series: Series) -> bool:
+    return not (_is_time(series) or _is_first_call(series) or _is_memory(series))
+
+
+CARDS: tuple[tuple[str, Callable[[Series], bool], bool], ...] = (
+    ("Time", _is_time, False),
+    ("First calls", _is_first_call, False),
+    ("Memory", _is_memory, True),
+    ("Counts", _is_count, True),
+)
+"""Name of a card, its series, and whether each of its metrics is said by name."""
+
+
+def cards(changes: Sequence[Change], findings: Sequence[Finding]) -> list[Card]:
+    """The cards of a comparison that have a series, and last what broke; `findings` are ranked."""
+    found = []
+    for name, belongs, by_metric in CARDS:
+        theirs = [change for change in changes if belongs(change.series) and change.verdict in _SAID]
+        if theirs:
+            of_card = [finding for finding in findings if belongs(finding.best.series) and finding.verdict in _SAID]
+            worst, best = (_first(of_card, kind) for kind in ("worse", "better"))
+            found.append(Card(name, _by_metric(theirs) if by_metric else _verdict(theirs), worst, best))
+    return [*found, _running(changes, findings)]
+
+
+def _first(findings: Iterable[Finding], kind: str) -> Finding | None:
+    return next((finding for finding in findings if finding.verdict.kind == kind), None)
+
+
+def _verdict(changes: Sequence[Change]) -> str:
+    """`47 of 349 series slower, 58 faster, 120 the same, 124 inconclusive.`"""
+    tally = Counter(_SAID[change.verdict] for change in changes)
+    if len(tally) == 1:
+        (word,) = tally
+        return f"{word[0].upper()}{word[1:]} in all {len(changes):,} series."
+    (first, count), *rest = [(word, tally[word]) for word in dict.fromkeys(_SAID.values()) if tally[word]]
+    return f"{', '.join([f'{count:,} of {len(changes):,} series {first}', *(f'{n:,} {word}' for word, n in rest)])}."
+
+
+def _by_metric(changes: Sequence[Change]) -> str:
+    """`Peak memory: the same in all 277 series. Retained: the same in all 61 series.`"""
+    of: dict[str, list[Change]] = defaultdict(list)
+    for change in changes:
+        of[change.series.metric].append(change)
+    said = []
+    for metric in sorted(of, key=lambda name: list(METRICS).index(name) if name in METRICS else len(METRICS)):
+        verdict, words = _verdict(of[metric]), metric.replace("_", " ")
+        said.append(f"{words[:1].upper()}{words[1:]}: {verdict[0].lower()}{verdict[1:]}")
+    return " ".join(said)
+
+
+def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
+    """What broke, what runs now, and what ran on neither release: by cases, each of one variant and size."""
+    ran: dict[object, list[Verdict]] = defaultdict(list)
+    for change in changes:
+        ran[change.series.question, change.series.parameters].append(change.verdict)
+    tally = Counter(verdict for verdict in MISSING for of in ran.values() if verdict in of)
+    never = sum(set(of) == {Verdict.NEVER_RAN} for of in ran.values())
+    broke = tally[Verdict.BROKE]
+    said = [f"{broke} of {len(ran)} cases broke." if broke else f"Nothing broke in {len(ran)} cases."]
+    said += [f"{tally[Verdict.FIXED]} run now and did not before."] if tally[Verdict.FIXED] else []
+    said += [f"{never} ran on neither release."] if never else []
+    worst, best = (next((one for one in findings if one.verdict is verdict), None) for verdict in MISSING)
+    return Card("Broke", " ".join(said), worst, best)
+
+
+def picked(findings: Sequence[Finding], most: int = MOST_FINDINGS) -> list[Finding]:
+    """At most so many of ranked `findings`, those that cost first: these have half of the places where there are enough."""
+    worse = [finding for finding in findings if finding.verdict.kind == "worse"]
+    others = [finding for finding in findings if finding.verdict.kind != "worse"]
+    of_worse = max(most - len(others), most // 2)
+    worse = worse[:of_worse]
+    return [*worse, *others[: most - len(worse)]]
+
+
+def not_measured(comparison: Comparison) -> str:
+    """What no verdict here is about."""
+    questions = {change.series.question for change in comparison.changes}
+    device = {"cpu": "on a CPU: no GPU time", "recorder": "by the recorder: no kernel ran and nothing was timed"}
+    where = device.get(comparison.device, f"on {comparison.device}")
+    threads = {"": "", "1": ", with one thread"}.get(comparison.threads, f", with {comparison.threads} threads")
+    said = f"Measured {where}{threads}, {len(questions)} question{'' if len(questions) == 1 else 's'}."
+    if comparison.one_sided:
+        said += f" {comparison.one_sided} series were measured on only one of the two releases."
+    return said
+
+
+def as_data(comparison: Comparison) -> dict[str, Any]:
+    """The sheet as JSON has it."""
+    return {
+        "cards": [card.as_data() for card in cards(comparison.changes, comparison.findings)],
+        "sure": comparison.sure,
+        "not_measured": not_measured(comparison),
+    }
+
+
+def text(comparison: Comparison, bold: Callable[[str], str] = str) -> str:
+    """The sheet and at most MOST_FINDINGS findings in lines of WIDTH; `bold` sets off what a reader looks for."""
+    findings = comparison.findings
+    lines = [
+        bold(f"PyTorch {comparison.old} -> {comparison.new}"),
+        *_wrapped(f"{comparison.machine}, {comparison.environment}", ""),
+        "",
+    ]
+    for card in cards(comparison.changes, findings):
+        lines += _labelled(card.name, card.verdict, bold)
+        for word, finding in (("worst", card.worst), ("best", card.best)):
+            if finding is not None:
+                lines += _wrapped(f"{word}: {finding.brief}.", " " * _INDENT)
+    for name, sentences in (
+        ("How sure", comparison.sure),
+        ("Not measured", [not_measured(comparison)]),
+        ("Environments", comparison.environments),
+    ):
+        if sentences:
+            lines += _labelled(name, " ".join(sentences), bold)
+    return "\n".join([*lines, "", *_listed(comparison, bold)])
+
+
+def _listed(comparison: Comparison, bold: Callable[[str], str]) -> list[str]:
+    findings = comparison.findings
+    if not findings:
+        return ["No change was detected."]
+    shown = picked(findings)
+    head = "Findings" if len(shown) == len(findings) else f"{len(shown)} of {len(findings)} findings"
+    lines = [bold(f"{head}, which are {len(comparison.changed)} changed series:")]
+    for number, finding in enumerate(shown, 1):
+        lines += _wrapped(finding.words, "    ", f"{number:>2}. ")
+    return [*lines, "", *_wrapped("--all lists every series, --json all findings with their rows.", "")]
+
+
+def _labelled(name: str, words: str, bold: Callable[[str], str]) -> list[str]:
+    first, *rest = _wrapped(words, " " * _INDENT, " " * _INDENT)
+    return [bold(f"{name:<{_INDENT}}") + first[_INDENT:], *rest]
+
+
+def _wrapped(words: str, indent: str, first: str | None = None) -> list[str]:
+    """In lines of WIDTH; a word that is longer, as a path may be, is broken."""
+    return textwrap.wrap(
+        words,
+        WIDTH,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )

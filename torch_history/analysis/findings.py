@@ -1,0 +1,273 @@
+"""What belongs together? Rows of one variant or one cause, over sizes, are one finding with a range, a count and its cause.
+
+A row is a change between two releases, or a step at one. A finding has rows of the same question, metric, direction and
+release, which share a cause that holds for more than one case, else the variant. All that lists changes for a reader lists
+findings, in the order of `ranked`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import causes
+from .verdicts import Change, Series, Verdict, human
+
+FOLD = 2.0
+"""From this ratio on bytes and counts are said as a factor, below it in per cent."""
+
+CPP = "cpp_"
+"""How the variants begin that call the same operators from C++: they belong to the variant of the rest of their name."""
+
+LONGEST_REASON = 160
+"""Characters of the reason that a sentence gives for what no longer runs."""
+
+MISSING = (Verdict.BROKE, Verdict.FIXED)
+"""Verdicts on what has a number in one release alone: all metrics of a case that go together are one case of a finding."""
+
+_CLASS = {"changed": 2}
+"""Kind of a verdict -> its place: counts come after all that takes time or memory."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a finding needs of a change or a step. `because` is the end of its sentence; `release` is where it happened,
+    in words, empty between the two releases of a comparison. `ratio`, `low`, `high`, `reason` are as in `Change`."""
+
+    series: Series
+    verdict: Verdict
+    old: float | None
+    new: float | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    reason: str = ""
+    because: str = ""
+    release: str = ""
+
+    @property
+    def variant(self) -> str:
+        return self.series.parameters[0].strip("'") if self.series.parameters else ""
+
+    @property
+    def nearest(self) -> float:
+        """How far from no change it is at least, as a logarithm: the bound of its interval nearest to no change. Infinite
+        where there is no ratio."""
+        if not self.ratio or not self.low or not self.high:
+            return math.inf
+        return max(0.0, math.log(self.low) if self.ratio > 1 else -math.log(self.high))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Rows that belong together, the surest first. `because` is the cause that most of the explained ones have, empty where
+    none is known, and `explained` counts its rows."""
+
+    rows: tuple[Row, ...]
+    because: str
+    explained: int
+
+    @property
+    def best(self) -> Row:
+        """The row whose interval is farthest from no change."""
+        return self.rows[0]
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.best.verdict
+
+    @property
+    def cases(self) -> int:
+        return len({row.series.parameters for row in self.rows})
+
+    @property
+    def ratios(self) -> tuple[float, float] | None:
+        """The least and the largest ratio new / old; None where a row has none."""
+        known = [row.ratio for row in self.rows if row.ratio]
+        return (min(known), max(known)) if len(known) == len(self.rows) else None
+
+    @property
+    def title(self) -> str:
+        """`selection time, take_reused`; of a cause that has a title its own; of a single row its series."""
+        if title := causes.title(self.best.series.question, self.because):
+            return title
+        series = self.best.series
+        question, metric = (name.replace("_", " ") for name in (series.question, series.metric))
+        variants = list(dict.fromkeys(_operator(row.variant) for row in self.rows))
+        if self.verdict in MISSING:
+            return f"{question}, {series.words.partition(', ')[2] if self.cases == 1 else ' and '.join(variants)}"
+        return series.words if len(self.rows) == 1 else f"{question} {metric}, {' and '.join(variants)}"
+
+    @property
+    def brief(self) -> str:
+        """`Indexing x[index]: 1.15 to 1.92 times slower in 23 cases`"""
+        return f"{self.title}: {_how(self)}" + (f" in {self.cases} cases" if self.cases > 1 else "")
+
+    @property
+    def words(self) -> str:
+        """`Indexing x[index]: 1.15 to 1.92 times slower in 23 cases since 2.14.0, because …`"""
+        since, because = _since(self.because)
+        said = self.brief + (f" since {since}" if since and not self.best.release else "")
+        if self.verdict in MISSING:
+            reason = " ".join(self.best.reason.split())
+            return f"{said}: {_short(reason).rstrip('.')}."
+        return f"{said}{self._why(because)}."
+
+    def _why(self, because: str) -> str:
+        if not self.because:
+            return ", unexplained" if self.best.series.varies else ""
+        if self.explained == len(self.rows):
+            return f", {because}"
+        return f"; {self.explained} of them {because}"
+
+    def as_data(self) -> dict[str, Any]:
+        """As JSON has it; docs/verdicts.md lists the keys. Rows are [benchmark, parameters]."""
+        best, ratios = self.best, self.ratios
+        return {
+            "title": self.title,
+            "words": self.words,
+            "question": best.series.question,
+            "metric": best.series.metric,
+            "verdict": self.verdict.words,
+            "kind": self.verdict.kind,
+            "release": best.release or _since(self.because)[0],
+            "cases": self.cases,
+            "least": ratios and min(ratios, key=_far),
+            "most": ratios and max(ratios, key=_far),
+            "nearest": None if math.isinf(best.nearest) else math.exp(best.nearest),
+            "because": self.because,
+            "explained": self.explained,
+            "rows": [
+                [row.series.benchmark, [parameter.strip("'") for parameter in row.series.parameters]]
+                for row in self.rows
+            ],
+        }
+
+
+def of_changes(changes: Iterable[Change], why: Mapping[Series, str]) -> list[Finding]:
+    """The findings of a comparison, ranked: of all that changed, broke or runs again. `why` ends their sentences."""
+    told = [change for change in changes if change.verdict.kind in ("worse", "better", "changed")]
+    return ranked(group(_row(change, why.get(change.series, "")) for change in told))
+
+
+def _row(change: Change, because: str) -> Row:
+    return Row(
+        change.series,
+        change.verdict,
+        change.old,
+        change.new,
+        change.ratio,
+        change.low,
+        change.high,
+        change.reason,
+        because,
+    )
+
+
+def group(rows: Iterable[Row]) -> list[Finding]:
+    """`rows` that belong together, in the order of the first of each."""
+    found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[_key(row)].append(row)
+    return [_finding(of) for of in found.values()]
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    series = row.series
+    if row.verdict in MISSING:
+        return series.environment, series.question, row.verdict, row.release, _operator(row.variant), row.reason
+    common = causes.is_common(row.because)
+    belongs = row.because if common else _operator(row.variant)
+    return series.environment, series.question, series.metric, row.verdict, row.release, common, belongs
+
+
+def _operator(variant: str) -> str:
+    return variant.removeprefix(CPP)
+
+
+def _finding(rows: Sequence[Row]) -> Finding:
+    surest = sorted(rows, key=lambda row: -row.nearest)
+    known = Counter(row.because for row in surest if row.because and not row.because.endswith("unexplained"))
+    because, explained = known.most_common(1)[0] if known else ("", 0)
+    return Finding(tuple(surest), because, explained)
+
+
+def ranked(found: Iterable[Finding]) -> list[Finding]:
+    """What is missing first and counts last; between them by the bound of the interval nearest to no change. The second
+    finding of a question and metric weighs half, the third a third: a question of many variants does not fill the page."""
+    places: Counter[tuple[object, ...]] = Counter()
+    weighed = []
+    for finding in sorted(found, key=lambda finding: -finding.best.nearest):
+        series = finding.best.series
+        alike = series.environment, series.question, series.metric, finding.verdict in MISSING
+        places[alike] += 1
+        first = 0 if finding.verdict in MISSING else _CLASS.get(finding.verdict.kind, 1)
+        weighed.append((first, -finding.best.nearest / places[alike], finding))
+    return [finding for *_, finding in sorted(weighed, key=lambda one: one[:2])]
+
+
+# --- sentences
+
+
+def _how(finding: Finding) -> str:
+    """By how much, with the interval where there is one row alone."""
+    verdict, best, ratios = finding.verdict, finding.best, finding.ratios
+    if verdict is Verdict.BROKE:
+        return "no longer runs"
+    if verdict is Verdict.FIXED:
+        return "runs now, and did not before"
+    alone = len(finding.rows) == 1
+    if verdict in (Verdict.SLOWER, Verdict.FASTER) and ratios:
+        word = "slower" if verdict is Verdict.SLOWER else "faster"
+        interval = ""
+        if alone and best.low and best.high:
+            interval = f" ({' to '.join(map(_digits, sorted(_factor(verdict, end) for end in (best.low, best.high))))})"
+        return f"{_range([_factor(verdict, ratio) for ratio in ratios])} times {word}{interval}"
+    unit = best.series.unit
+    numbers = f"{human(best.old, unit)} to {human(best.new, unit)}"
+    rose = verdict in (Verdict.HUNGRIER, Verdict.MORE, Verdict.SLOWER)
+    many = ("more", "less") if unit == "bytes" else ("more", "fewer")
+    word = many[0] if rose else many[1]
+    if not ratios:
+        return f"{word}, from {numbers}" if alone else f"{word}, such as from {numbers}"
+    if rose and max(ratios) >= FOLD:
+        said = f"{_range(ratios)} times as {'much' if unit == 'bytes' else 'many'}"
+    else:
+        said = f"{_per_cent([100 * abs(ratio - 1) for ratio in ratios])} % {word}"
+    return f"{said}, from {numbers}" if alone else said
+
+
+def _factor(verdict: Verdict, ratio: float) -> float:
+    return 1 / ratio if verdict is Verdict.FASTER else ratio
+
+
+def _range(factors: Iterable[float]) -> str:
+    least, most = map(_digits, sorted(factors))
+    return least if least == most else f"{least} to {most}"
+
+
+def _per_cent(shares: Iterable[float]) -> str:
+    least, most = (f"{share:.1f}" if share < 9.95 else f"{share:.0f}" for share in sorted(shares))
+    return least if least == most else f"{least} to {most}"
+
+
+def _digits(factor: float) -> str:
+    return f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}"
+
+
+def _far(ratio: float) -> float:
+    return abs(math.log(ratio))
+
+
+def _since(because: str) -> tuple[str, str]:
+    """`because since 2.14.0, an index …` -> 2.14.0 and `because an index …`; any other cause has no release of its own."""
+    match = re.fullmatch(r"because since ([\d.]+(?:(?:, | and )[\d.]+)*), (.+)", because)
+    return (match[1], f"because {match[2]}") if match and ", and since " not in because else ("", because)
+
+
+def _short(reason: str) -> str:
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON].rpartition(' ')[0]} …"

@@ -1,0 +1,167 @@
+"""What `upgrade` does once it knows what is asked: this module imports all that measures."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from ..analysis import compare as said
+from ..analysis.verdicts import Change, Verdict
+from ..errors import UserError
+from ..measuring.budget import effort
+from ..measuring.locks import alone
+from ..measuring.machine import asked as surroundings
+from ..measuring.machine import describe
+from ..measuring.machine_records import use
+from ..measuring.plan import measurable
+from ..measuring.subjects import OwnWorkload
+from ..releases import environments
+from ..releases.axis import Axis, Release
+from ..scratch import temporary_files
+from ..store.files import write_atomically
+from ..upgrading import answer as answers
+from ..upgrading import reports
+from ..upgrading.answer import Answer, text
+from ..upgrading.expectation import expected, functions_in
+from ..upgrading.installed import installed_version
+from ..upgrading.room import Room
+from ..upgrading.sessions import Sessions
+from ..upgrading.upgrade import Upgrade
+from . import suite as suites
+from .options import seconds_of
+from .output import plain
+
+INSTALLED = "installed"
+
+BUDGET = "3m"
+"""For each comparison beyond its first rounds."""
+
+LEAST_ROUNDS = 2
+"""A single round is no evidence of a time."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `upgrade`."""
+
+    workload: Path
+    old: str
+    new: str | None
+    lane: str
+    rounds: int
+    budget: str | None
+    again: bool
+    most: int | None
+    disk: str | None
+
+
+def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
+    """Measures what is not stored, and shows what was found; also what is known so far where that is interrupted or refused,
+    which is then raised. Returns the answer, None where nothing is known."""
+    own = OwnWorkload.of(asked.workload)
+    old = installed_version(os.environ) if asked.old == INSTALLED else asked.old
+    if asked.rounds < LEAST_ROUNDS:
+        raise UserError(f"--rounds {asked.rounds} cannot tell times apart: a single round is no evidence. Ask for 5.")
+    suite, out = suites.load(), Console(soft_wrap=True, stderr=True)
+    path = on_the_way(suite.axis, old, asked.new, asked.lane, lambda words: out.print(plain(words)))
+    laboratory = _laboratory(asked, own, suite, out)
+    for line in expected(path, laboratory.room, asked.rounds, functions_in(own.text)).sentences:
+        out.print(line, highlight=False)
+    tags = tuple(release.tag for release in path)
+    upgrade = Upgrade(tags, laboratory, lambda words: out.print(plain(words), highlight=False), asked.most)
+    with temporary_files(), alone(suite.env):
+        try:
+            upgrade.run()
+        finally:
+            found = _answer(asked, upgrade, laboratory)
+            if found:
+                show(found)
+    return found
+
+
+def _laboratory(asked: Asked, own: OwnWorkload, suite: suites.Suite, out: Console) -> Sessions:
+    """What measures; its results are in the folder of the file. Raises UserError where it cannot measure as asked."""
+    budget, limit = seconds_of(asked.budget or BUDGET), gigabytes_of(asked.disk) if asked.disk else None
+    conf = suite.config()
+    conf.results_dir = str(own.folder / "results")
+    request = replace(surroundings(), workload=str(own.path), text=str(own.text))
+    record = describe(request)
+    if record["device"] == "recorder":
+        raise UserError("`upgrade` compares times, and the recorder runs nothing. Set TORCH_HISTORY_DEVICE=cpu.")
+    use(record)
+    lane = environments.ReleaseEnvironment(conf, asked.lane, {}, {})
+    return Sessions(
+        conf=conf,
+        axis=suite.axis,
+        own=own,
+        releases=lane,
+        request=replace(request, device=record["device"]),
+        machine=record["machine"],
+        out=out,
+        room=Room(lane.root, asked.lane, limit),
+        rounds=asked.rounds,
+        budget=budget,
+        goes_on=asked.budget is not None,
+        again=asked.again,
+    )
+
+
+def _answer(asked: Asked, upgrade: Upgrade, laboratory: Sessions) -> Answer | None:
+    ends = upgrade.tags[0], upgrade.tags[-1]
+    left = effort(laboratory.launches(ends, ()), [ends])
+    return answers.answer(upgrade, str(asked.workload), asked.lane, left)
+
+
+def on_the_way(axis: Axis, old: str, new: str | None, lane: str, tell: Callable[[str], None]) -> Sequence[Release]:
+    """The releases of a lane from `old` to `new`, the newest where that is None; `tell` is given how many. Raises UserError
+    where an end has no wheel there, or `old` is not the older one."""
+    first = axis.find(old)
+    last = axis.find(new) if new else measurable(list(axis.releases), lane)[0][-1]
+    if axis.position(first.tag) >= axis.position(last.tag):
+        raise UserError(f"{last.tag} is no upgrade of {first.tag}. Name an older release with --from.")
+    between = list(axis.releases[axis.position(first.tag) : axis.position(last.tag) + 1])
+    able, skipped = measurable(between, lane)
+    for end in (first, last):
+        if end not in able:
+            raise UserError(
+                f"{end.tag} has no wheel for Python {lane}, only for {', '.join(end.pythons)}. Choose one with --lane."
+            )
+    left_out = f" {len(skipped)} have no wheel for it." if skipped else ""
+    tell(f"From {first.tag} to {last.tag} there are {len(able)} releases for Python {lane}.{left_out}")
+    return able
+
+
+def gigabytes_of(text: str) -> float:
+    """Of `20GB` or `20`. Raises UserError for what is no amount."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise UserError(f"'{text}' is no amount of disk. Write 20GB.")
+    return float(match[1])
+
+
+def ran(found: Answer | None) -> bool:
+    """Whether any function gave a number on a release."""
+    return found is not None and any(
+        change.verdict is not Verdict.NEVER_RAN and (change.old is not None or change.new is not None)
+        for change in found.comparison.changes
+    )
+
+
+def failing(found: Answer | None, limits: dict[str, float]) -> list[Change]:
+    """The series that changed as --fail-on says."""
+    return said.failing(found.comparison, limits) if found else []
+
+
+def show(found: Answer, limits: dict[str, float], form: str | None, page: Path | None) -> None:
+    """Prints an answer as text, `markdown` or `json`, and writes it to a file where `page` names one."""
+    failed = failing(found, limits)
+    forms = {"markdown": reports.markdown, "json": reports.as_json}
+    click.echo(forms.get(form or "", text)(found, failed))
+    if page:
+        write_atomically(page, reports.page(found, failed))

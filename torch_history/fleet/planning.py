@@ -1,0 +1,174 @@
+"""How is a history cut into jobs, how long does each take, and when are N nodes done with all?
+
+A job is a session of neighbouring releases, whose rounds are interleaved on one node. Seconds come from stored launches.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from contract.metrics import metric_of
+
+from ..measuring.plan import AT_ONCE
+from ..store.launches import Launch
+
+START_SECONDS = 12.0
+"""What a job takes before its first case and after its last one: starting Python and asv, looking for the benchmarks in one
+release, writing. Measured on two cores: 9 to 14 seconds."""
+
+INSTALL_SECONDS = 90.0
+"""What an environment takes that is not there yet, with the wheels in the cache; a network adds its own."""
+
+GIGABYTES = 5.0
+"""The most that a release's environment takes on a disk: 2 of the oldest to 5 of the newest."""
+
+UNKNOWN_SECONDS = 100.0
+"""Of one release in one round of one question and kind of which nothing is stored: of all five the slowest takes 90."""
+
+KINDS = ("counts", "times")
+
+
+@dataclass(frozen=True)
+class Job:
+    """`releases` of one session, oldest first, the `seconds` that it is forecast to take, and the `gigabytes` that it has to
+    install. `number` counts from 0, longest first: in that order nodes take jobs."""
+
+    number: int
+    releases: tuple[str, ...]
+    seconds: float
+    gigabytes: float
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Seconds that one release takes in one round: `of` (question, kind, release), and `usual` of (question, kind) where
+    nothing is known of that release. A round that takes times and counts together takes those of both."""
+
+    of: Mapping[tuple[str, str, str], float]
+    usual: Mapping[tuple[str, str], float]
+
+    @property
+    def questions(self) -> list[str]:
+        return sorted({question for question, _ in self.usual})
+
+    def seconds(self, release: str, question: str, kind: str) -> float:
+        usual = self.usual.get((question, kind), UNKNOWN_SECONDS)
+        return self.of.get((question, kind, release), usual)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is asked of each release, which says how long it takes: `questions`, `only` times or counts or both where empty,
+    the `launches` that measure everything, and the `budget` of one job in seconds, 0 for none."""
+
+    questions: tuple[str, ...]
+    only: str
+    launches: int
+    budget: float = 0.0
+
+    def seconds(self, rates: Rates, releases: Sequence[str]) -> float:
+        """Seconds of a session of `releases`, from its first case to its last one."""
+        return max(self._once(rates, releases), self.budget)
+
+    def _once(self, rates: Rates, releases: Sequence[str]) -> float:
+        """Of the rounds that measure everything; counts that come with times are taken in the first only."""
+        rounds = {"times": self.launches, "counts": self.launches if self.only == "counts" else 1}
+        kinds = [kind for kind in KINDS if self.only in ("", kind)]
+        return sum(
+            rounds[kind] * rates.seconds(release, question, kind)
+            for release, question, kind in itertools.product(releases, self.questions, kinds)
+        )
+
+
+def rates(launches: Iterable[Launch]) -> Rates:
+    """What stored launches say of the time that a release takes. A session's round counts where it is of one kind or the
+    first; of rounds that take both kinds the times are what later rounds take."""
+    taken: dict[tuple[str, str, str, int], float] = defaultdict(float)
+    kinds: dict[tuple[str, str, str, int], set[str]] = defaultdict(set)
+    cases: dict[tuple[str, str, str, int], set[tuple[str, ...]]] = defaultdict(set)
+    for launch in launches:
+        key = (launch.benchmark.partition(".")[0], launch.release, launch.session, launch.round)
+        taken[key] += launch.duration
+        kinds[key].add(metric_of(launch.benchmark).kind)
+        cases[key].update(case.parameters for case in launch.cases)
+    return _rates(taken, kinds, cases)
+
+
+def _rates(taken: Mapping[Any, float], kinds: Mapping[Any, set[str]], cases: Mapping[Any, set[Any]]) -> Rates:
+    """Rates from the seconds, kinds and cases of each (question, release, session, round)."""
+    whole: dict[str, int] = defaultdict(int)
+    for (question, *_), of_key in cases.items():
+        whole[question] = max(whole[question], len(of_key))
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    both: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for key, seconds in taken.items():
+        question, release = key[:2]
+        everything = seconds / len(cases[key]) * whole[question] if cases[key] else 0.0
+        if not everything:
+            continue
+        if len(kinds[key]) == 1:
+            found[question, *kinds[key], release].append(everything)
+        else:
+            both[question, release].append(everything)
+    for (question, release), seconds_of_both in both.items():
+        for kind in KINDS:
+            if (question, kind, release) not in found:
+                found[question, kind, release].append(statistics.median(seconds_of_both) / len(KINDS))
+    of = {key: statistics.median(seconds) for key, seconds in found.items()}
+    usual: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for (question, kind, _), of_release in of.items():
+        usual[question, kind].append(of_release)
+    return Rates(of, {key: statistics.median(seconds) for key, seconds in usual.items()})
+
+
+def cut(releases: Sequence[str], sessions: int, apart: bool) -> list[tuple[str, ...]]:
+    """`releases` in so many sessions of neighbours, each of which begins with the last release of the one before, so that
+    every pair is measured on one node; `apart`, as counts allow, which no node changes, none is in two."""
+    count = len(releases)
+    if apart:
+        ends = [round(i * count / sessions) for i in range(sessions + 1)]
+        return [tuple(releases[first:last]) for first, last in itertools.pairwise(ends)]
+    if count == 1:
+        return [tuple(releases)]
+    ends = [round(i * (count - 1) / sessions) for i in range(sessions + 1)]
+    return [tuple(releases[first : last + 1]) for first, last in itertools.pairwise(ends)]
+
+
+def jobs(releases: Sequence[str], work: Work, rates: Rates, nodes: int, installed: Callable[[str], bool]) -> list[Job]:
+    """The jobs of `releases`, longest first, in the cut that `nodes` nodes are done with soonest; of cuts within a hundredth
+    of that, the one of the fewest jobs. No session has more than AT_ONCE releases."""
+    apart = work.only == "counts"
+    pairs = len(releases) if apart else len(releases) - 1
+    size = AT_ONCE if apart else AT_ONCE - 1
+    least = max(1, -(-pairs // size))
+    cuts = range(least, max(least, min(pairs, least + 4 * nodes)) + 1)
+    forecasts = [_forecast(cut(releases, sessions, apart), work, rates, installed) for sessions in cuts]
+    spans = [makespan([job.seconds for job in forecast], nodes) for forecast in forecasts]
+    return next(forecast for forecast, span in zip(forecasts, spans, strict=True) if span <= 1.01 * min(spans))
+
+
+def _forecast(
+    sessions: Iterable[tuple[str, ...]], work: Work, rates: Rates, installed: Callable[[str], bool]
+) -> list[Job]:
+    costs = []
+    for position, tags in enumerate(sessions):
+        missing = sum(not installed(tag) for tag in tags)
+        seconds = START_SECONDS + missing * INSTALL_SECONDS + work.seconds(rates, tags)
+        costs.append((-seconds, position, tags, missing * GIGABYTES))
+    return [
+        Job(number, tags, -seconds, gigabytes) for number, (seconds, _, tags, gigabytes) in enumerate(sorted(costs))
+    ]
+
+
+def makespan(seconds: Iterable[float], nodes: int) -> float:
+    """Seconds until `nodes` nodes, each of which takes the next job as soon as it is free, are done with jobs of these."""
+    free = [0.0] * nodes
+    for of_job in seconds:
+        heapq.heapreplace(free, free[0] + of_job)
+    return max(free)

@@ -1,0 +1,247 @@
+"use strict";
+
+/* What belongs together, and the answer in a line each: the same as analysis/findings.py and analysis/answer.py. */
+(() => {
+    const TH = window.torchHistory;
+    const {counted, fixed} = TH.common;
+    const {human, inOneLine, name, varies} = TH.verdicts;
+    const constants = () => TH.contents.constants;
+
+    const words = (text) => text.replaceAll("_", " ");
+    const operator = (variant) => variant.replace(new RegExp(`^${constants().findings.CPP}`), "");
+    const isMissing = (verdict) => ["BROKE", "FIXED"].includes(verdict);
+    const isCommon = (because) => because !== "" && !because.endsWith("unexplained") && !because.includes(" went from ");
+    const titleOf = (question, because) => {
+        const known = constants().why.FOUND.find(([, ofQuestion, , , , said, , , , , title]) =>
+            ofQuestion === question && title && because.includes(said));
+        return known ? known[10] : "";
+    };
+
+    /** The lesser first; equal ones stay in their order. */
+    const ascending = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
+    const by = (key) => (one, other) => ascending(key(one), key(other));
+
+    // --- rows
+
+    const rowOf = (lane, change) => {
+        const series = lane.series[change.series];
+        const parameters = series.parameters.map((parameter) => parameter.replace(/^'+|'+$/gu, ""));
+        return {...change, of: series, parameters, variant: parameters[0] || "", because: change.why || ""};
+    };
+    /* How far from no change it is at least, as a logarithm: by the bound of its interval nearest to no change. */
+    const nearest = ({ratio, low, high}) => {
+        if (!ratio || !low || !high) {
+            return Infinity;
+        }
+        return Math.max(0, ratio > 1 ? Math.log(low) : -Math.log(high));
+    };
+    const keyOf = ({of, verdict, variant, reason, because}) => {
+        const belongs = isMissing(verdict) ? [operator(variant), reason]
+            : [of.metric, isCommon(because), isCommon(because) ? because : operator(variant)];
+        return JSON.stringify([of.question, verdict, ...belongs]);
+    };
+    const grouped = (rows) => {
+        const found = new Map();
+        rows.forEach((row) => found.set(keyOf(row), [...(found.get(keyOf(row)) || []), row]));
+        return [...found.values()].map(finding);
+    };
+
+    // --- findings
+
+    const finding = (rows) => {
+        const surest = [...rows].sort(by((row) => -nearest(row)));
+        const known = counted(surest.map((row) => row.because).filter((because) => because && !because.endsWith("unexplained")));
+        const [because, explained] = [...known].reduce((most, one) => (one[1] > most[1] ? one : most), ["", 0]);
+        const ratios = rows.map((row) => row.ratio).filter(Boolean);
+        return {
+            rows: surest, best: surest[0], verdict: surest[0].verdict, kind: surest[0].kind, because, explained,
+            cases: new Set(rows.map((row) => JSON.stringify(row.parameters))).size,
+            ratios: ratios.length === rows.length ? [Math.min(...ratios), Math.max(...ratios)] : null,
+        };
+    };
+
+    const title = ({rows, best, verdict, because, cases}) => {
+        const named = titleOf(best.of.question, because);
+        if (named) {
+            return named;
+        }
+        const [question, metric] = [words(best.of.question), words(best.of.metric)];
+        const variants = [...new Set(rows.map((row) => operator(row.variant)))].join(" and ");
+        if (isMissing(verdict)) {
+            return `${question}, ${cases === 1 ? name(best.of).split(", ").slice(1).join(", ") : variants}`;
+        }
+        return rows.length === 1 ? name(best.of) : `${question} ${metric}, ${variants}`;
+    };
+
+    const brief = (found) => `${title(found)}: ${how(found)}${found.cases > 1 ? ` in ${found.cases} cases` : ""}`;
+
+    const sentence = (found) => {
+        const [since, because] = sinceOf(found.because);
+        const said = brief(found) + (since ? ` since ${since}` : "");
+        if (isMissing(found.verdict)) {
+            return `${said}: ${short(inOneLine(found.best.reason)).replace(/\.+$/u, "")}.`;
+        }
+        if (!found.because) {
+            return `${said}${varies(found.best.of) ? ", unexplained" : ""}.`;
+        }
+        const isWhole = found.explained === found.rows.length;
+        return isWhole ? `${said}, ${because}.` : `${said}; ${found.explained} of them ${because}.`;
+    };
+
+    /* `because since 2.14.0, an index …` -> 2.14.0 and `because an index …`. */
+    const sinceOf = (because) => {
+        const match = /^because since ([\d.]+(?:(?:, | and )[\d.]+)*), (.+)$/u.exec(because);
+        return match && !because.includes(", and since ") ? [match[1], `because ${match[2]}`] : ["", because];
+    };
+    const short = (reason) => {
+        const most = constants().findings.LONGEST_REASON;
+        const cut = [...reason].slice(0, most).join("");
+        return [...reason].length <= most ? reason : `${cut.slice(0, Math.max(0, cut.lastIndexOf(" ")))} …`;
+    };
+
+    const how = ({rows, best, verdict, ratios}) => {
+        if (isMissing(verdict)) {
+            return verdict === "BROKE" ? "no longer runs" : "runs now, and did not before";
+        }
+        const alone = rows.length === 1;
+        const isTime = ["SLOWER", "FASTER"].includes(verdict);
+        if (isTime && ratios) {
+            const factors = (ends) => ends.map((ratio) => (verdict === "FASTER" ? 1 / ratio : ratio)).sort(ascending);
+            const interval = alone && best.low && best.high ? ` (${factors([best.low, best.high]).map(digits).join(" to ")})` : "";
+            return `${range(factors(ratios))} times ${verdict.toLowerCase()}${interval}`;
+        }
+        const {unit} = best.of;
+        const numbers = `${human(best.old, unit)} to ${human(best.new, unit)}`;
+        const rose = ["HUNGRIER", "MORE", "SLOWER"].includes(verdict);
+        const word = rose ? "more" : unit === "bytes" ? "less" : "fewer";
+        if (!ratios) {
+            return `${word}, ${alone ? "" : "such as "}from ${numbers}`;
+        }
+        const isFactor = rose && ratios[1] >= constants().findings.FOLD;
+        const said = isFactor ? `${range(ratios)} times as ${unit === "bytes" ? "much" : "many"}`
+            : `${perCent(ratios.map((ratio) => 100 * Math.abs(ratio - 1)))} % ${word}`;
+        return alone ? `${said}, from ${numbers}` : said;
+    };
+    const thousands = (text) => text.replace(/\B(?=(\d{3})+$)/gu, ",");
+    const digits = (factor) => (factor < 10 ? fixed(factor, 2) : thousands(fixed(factor, 0)));
+    const ends = (numbers) => {
+        const [least, most] = numbers;
+        return least === most ? least : `${least} to ${most}`;
+    };
+    const range = (factors) => ends([...factors].sort(ascending).map(digits));
+    const perCent = (shares) => ends([...shares].sort(ascending).map((share) => fixed(share, share < 9.95 ? 1 : 0)));
+
+    /* What is missing first and counts last; the second finding of a question and metric weighs half, the third a third. */
+    const ranked = (found) => {
+        const places = new Map();
+        const weighed = [...found].sort(by((one) => -nearest(one.best))).map((one) => {
+            const {question, metric} = one.best.of;
+            const alike = JSON.stringify([question, metric, isMissing(one.verdict)]);
+            places.set(alike, (places.get(alike) || 0) + 1);
+            const first = isMissing(one.verdict) ? 0 : one.kind === "changed" ? 2 : 1;
+            return [first, -nearest(one.best) / places.get(alike), one];
+        });
+        return weighed.sort((one, other) => ascending(one[0], other[0]) || ascending(one[1], other[1])).map(([, , one]) => one);
+    };
+
+    /* The findings of a comparison, ranked. */
+    const findings = (lane, changes) => ranked(grouped(changes
+        .filter(({kind}) => ["worse", "better", "changed"].includes(kind)).map((change) => rowOf(lane, change))));
+
+    const far = (ratio) => Math.abs(Math.log(ratio));
+    const asData = (found) => {
+        const {best, ratios} = found;
+        const away = nearest(best);
+        return {
+            title: title(found), words: sentence(found), question: best.of.question, metric: best.of.metric,
+            verdict: found.verdict, kind: found.kind, release: sinceOf(found.because)[0], cases: found.cases,
+            least: ratios && [...ratios].sort(by(far))[0],
+            most: ratios && ratios.reduce((most, ratio) => (far(ratio) > far(most) ? ratio : most)),
+            nearest: Number.isFinite(away) ? Math.exp(away) : null,
+            because: found.because, explained: found.explained,
+            rows: found.rows.map((row) => [row.of.benchmark, row.parameters]),
+        };
+    };
+
+    /* At most so many, those that cost first: these have half of the places where there are enough. */
+    const picked = (found, most = constants().answer.MOST_FINDINGS) => {
+        const worse = found.filter(({kind}) => kind === "worse");
+        const others = found.filter(({kind}) => kind !== "worse");
+        const first = worse.slice(0, Math.max(most - others.length, Math.floor(most / 2)));
+        return [...first, ...others.slice(0, most - first.length)];
+    };
+
+    // --- cards
+
+    const SAID = {
+        SLOWER: "slower", FASTER: "faster", HUNGRIER: "higher", LEANER: "lower", MORE: "higher", FEWER: "lower",
+        SAME: "the same", "CAN'T TELL": "inconclusive",
+    };
+    const measured = ({metric}) => (constants().metrics[metric] || {}).measured;
+    const isFirstCall = (series) => measured(series) === "sequence";
+    const isTime = (series) => varies(series) && !isFirstCall(series);
+    const isMemory = ({unit}) => unit === "bytes";
+    const isCount = (series) => !(isTime(series) || isFirstCall(series) || isMemory(series));
+    const CARDS = [
+        {card: "Time", belongs: isTime, isByMetric: false}, {card: "First calls", belongs: isFirstCall, isByMetric: false},
+        {card: "Memory", belongs: isMemory, isByMetric: true}, {card: "Counts", belongs: isCount, isByMetric: true},
+    ];
+
+    const tallied = (changes) => {
+        const tally = counted(changes.map(({verdict}) => SAID[verdict]));
+        if (tally.size === 1) {
+            const [word] = tally.keys();
+            return `${word[0].toUpperCase()}${word.slice(1)} in all ${thousands(String(changes.length))} series.`;
+        }
+        const [first, ...rest] = [...new Set(Object.values(SAID))].filter((word) => tally.has(word))
+            .map((word) => [word, thousands(String(tally.get(word)))]);
+        const start = `${first[1]} of ${thousands(String(changes.length))} series ${first[0]}`;
+        return `${[start, ...rest.map(([word, count]) => `${count} ${word}`)].join(", ")}.`;
+    };
+    const byMetric = (lane, changes) => {
+        const of = new Map();
+        changes.forEach((change) => {
+            const {metric} = lane.series[change.series];
+            of.set(metric, [...(of.get(metric) || []), change]);
+        });
+        const order = Object.keys(constants().metrics);
+        const place = (metric) => (order.includes(metric) ? order.indexOf(metric) : order.length);
+        return [...of.keys()].sort(by(place)).map((metric) => {
+            const [said, verdict] = [words(metric), tallied(of.get(metric))];
+            return `${said.slice(0, 1).toUpperCase()}${said.slice(1)}: ${verdict[0].toLowerCase()}${verdict.slice(1)}`;
+        }).join(" ");
+    };
+
+    /* The cards of a comparison that have a series, and last what broke. */
+    const cards = (lane, changes, found) => {
+        const said = CARDS.flatMap(({card, belongs, isByMetric}) => {
+            const theirs = changes.filter((change) => belongs(lane.series[change.series]) && change.verdict in SAID);
+            const of = found.filter((one) => belongs(one.best.of) && one.verdict in SAID);
+            const [worst, best] = ["worse", "better"].map((kind) => of.find((one) => one.kind === kind) || null);
+            const verdict = isByMetric ? byMetric(lane, theirs) : theirs.length && tallied(theirs);
+            return theirs.length ? [{name: card, verdict, worst, best}] : [];
+        });
+        return [...said, running(lane, changes, found)];
+    };
+    const running = (lane, changes, found) => {
+        const ran = new Map();
+        changes.forEach(({series, verdict}) => {
+            const {question, parameters} = lane.series[series];
+            const key = JSON.stringify([question, parameters]);
+            ran.set(key, [...(ran.get(key) || []), verdict]);
+        });
+        const cases = [...ran.values()];
+        const [broke, runs] = ["BROKE", "FIXED"].map((verdict) => cases.filter((of) => of.includes(verdict)).length);
+        const never = cases.filter((of) => of.every((verdict) => verdict === "NEVER RAN")).length;
+        const verdict = [
+            broke ? `${broke} of ${cases.length} cases broke.` : `Nothing broke in ${cases.length} cases.`,
+            runs && `${runs} run now and did not before.`, never && `${never} ran on neither release.`,
+        ].filter(Boolean).join(" ");
+        const [worst, best] = ["BROKE", "FIXED"].map((word) => found.find((one) => one.verdict === word) || null);
+        return {name: "Broke", verdict, worst, best};
+    };
+    const cardsAsData = (lane, changes, found) => cards(lane, changes, found).map(({name: card, verdict, worst, best}) =>
+        ({name: card, verdict, worst: worst && `${brief(worst)}.`, best: best && `${brief(best)}.`}));
+
+    TH.answer = {findings, cards, picked, brief, sentence, asData, cardsAsData};
+})();

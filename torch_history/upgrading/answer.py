@@ -1,0 +1,153 @@
+"""What an upgrade changes, in words: each function, by how much, since which release, and how to find the cause."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..analysis.compare import Comparison, summary
+from ..analysis.verdicts import Change, Verdict
+from ..measuring.budget import Effort
+from .upgrade import DRIVING, Place, Upgrade
+
+EXPLAINABLE = ("time", "forward_time")
+"""Metrics of which `explain` looks for the cause."""
+
+UNCHANGED = "Nothing became slower or faster, or took more or less memory, as far as this can be seen."
+
+
+@dataclass(frozen=True)
+class Row:
+    """One series that changed between the ends, and where."""
+
+    change: Change
+    sentence: str
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that is said of an upgrade. `file` is as the caller named it; `effort` is what would decide the times between the
+    ends that are inconclusive; `unfinished` says that something interrupted it."""
+
+    file: str
+    lane: str
+    device: str
+    tags: tuple[str, ...]
+    measured: tuple[str, ...]
+    comparison: Comparison
+    rows: tuple[Row, ...]
+    left_out: dict[str, str]
+    is_open: bool
+    effort: Effort
+    unfinished: bool
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        return self.tags[0], self.tags[-1]
+
+    @property
+    def unchanged(self) -> list[Change]:
+        return [change for change in self.comparison.changes if change.verdict.kind not in DRIVING]
+
+    def cause(self, place: Place) -> str:
+        """The command that looks for the cause of a change; empty where none can."""
+        series = place.change.series
+        is_slower = place.change.verdict is Verdict.SLOWER
+        if not is_slower or series.metric not in EXPLAINABLE or self.device != "cpu":
+            return ""
+        name = " ".join(part.strip("'") for part in series.parameters).strip()
+        words = ["torch-history", "explain", place.seen[0], place.seen[1], name, "--workload", self.file]
+        return shlex.join([*words, "--lane", self.lane])
+
+
+def answer(upgrade: Upgrade, file: str, lane: str, effort: Effort) -> Answer | None:
+    """What is known so far; None where nothing is."""
+    if upgrade.ends is None or not upgrade.ends.changes:
+        return None
+    rows = [
+        Row(change, upgrade.ends.sentence(change), tuple(upgrade.places(change.series))) for change in upgrade.driving
+    ]
+    return Answer(
+        file,
+        lane,
+        upgrade.laboratory.device,
+        upgrade.tags,
+        tuple(upgrade.measured),
+        upgrade.ends,
+        tuple(rows),
+        dict(upgrade.left_out),
+        upgrade.open,
+        effort,
+        not upgrade.is_complete,
+    )
+
+
+def where(place: Place, ends: tuple[str, str]) -> str:
+    """`at v2.4.0 (v2.3.1 -> v2.4.0): SLOWER by 10 % (9 to 11 %)`, or between which releases."""
+    said = place.sentence.partition(": ")[2].rstrip(".")
+    if not place.is_exact:
+        if (place.old, place.new) == ends:
+            return "somewhere between the two"
+        return f"after {place.old}, at {place.new} at the latest: {said}"
+    if place.seen == (place.old, place.new):
+        return f"at {place.new} (after {place.old}): {said}"
+    return f"probably at {place.new} (after {place.old}), shown between {place.seen[0]} and {place.seen[1]}: {said}"
+
+
+def text(found: Answer, failed: Sequence[Change] = ()) -> str:
+    """For a terminal; `failed` are the series that --fail-on names."""
+    old, new = found.ends
+    lines = [f"{found.file}, {old} -> {new}:"]
+    for row in found.rows:
+        lines += ["", row.sentence]
+        for place in row.places:
+            lines.append(f"  {where(place, found.ends)}.")
+            if cause := found.cause(place):
+                lines.append(f"  To find the cause: {cause}")
+    if not found.rows:
+        lines += ["", UNCHANGED]
+    lines += ["", *rest(found)]
+    return "\n".join([*lines, "", *notes(found), *failure(failed)])
+
+
+def _times(count: int) -> str:
+    return "1 time is" if count == 1 else f"{count} times are"
+
+
+def failure(failed: Sequence[Change]) -> list[str]:
+    """What --fail-on found, in a line; nothing where that is nothing."""
+    names = "; ".join(change.series.words for change in failed)
+    return [f"Failed by --fail-on: {names}."] if names else []
+
+
+def rest(found: Answer, only_times: bool = False) -> list[str]:
+    """A sentence for each series that did not change for better or worse."""
+    shown = [change for change in found.unchanged if change.series.varies or not only_times]
+    return [found.comparison.sentence(change).rstrip(".") + seen(change) + "." for change in shown]
+
+
+def seen(change: Change) -> str:
+    """How small a change would have been seen, where the sentence does not say so itself."""
+    if change.verdict is Verdict.SAME and change.detectable is not None:
+        return f"; a change of {100 * (change.detectable - 1):.2g} % would have been seen"
+    return ""
+
+
+def notes(found: Answer) -> list[str]:
+    """What was measured, what is left open, and with what the verdicts were made."""
+    count = len(found.tags)
+    lines = [f"{len(found.measured)} of {count} releases were measured: {', '.join(found.measured)}."]
+    lines += [f"{tag} was passed over: {why}" for tag, why in found.left_out.items()]
+    if found.unfinished:
+        lines.append("This is not finished. The same command continues from here.")
+    elif found.is_open:
+        lines.append(f"More releases would tell more closely. Allow them with --most {count}.")
+    if left := found.effort.undecided:
+        minutes = math.ceil(found.effort.seconds / 60)
+        lines.append(f"{_times(left)} inconclusive between the ends. --budget {minutes}m would probably decide that.")
+    if noisy := found.effort.hopeless:
+        lines.append(f"{_times(noisy)} too noisy to be decided. Measure again with --again when the machine is quiet.")
+    return [*lines, *summary(found.comparison)]

@@ -1,0 +1,59 @@
+"""How much disk does an upgrade take, and what goes to stay below a limit? What this program made, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+from ..errors import UserError
+from ..releases import environments
+from ..releases.axis import Release
+
+SIZES = (("1.12", 2.0), ("2.0", 3.5), ("2.6", 4.5))
+"""A version -> gigabytes that an environment of an earlier release takes at most, with what it shares with others."""
+
+LARGEST = 5.5
+"""Gigabytes of the environment of a newer one."""
+
+GIGABYTE = 1e9
+
+
+def gigabytes(release: Release) -> float:
+    """What an environment of a release takes at most, about."""
+    return next((size for version, size in SIZES if Version(release.version) < Version(version)), LARGEST)
+
+
+@dataclass
+class Room:
+    """The environments in `root` of one `lane`, and the `limit` in gigabytes that they and their cache stay below; None for
+    no limit."""
+
+    root: Path
+    lane: str
+    limit: float | None
+
+    def is_there(self, release: Release) -> bool:
+        folder = self.root / f"{release.tag}-py{self.lane}"
+        return environments.is_ready(folder, environments.asked_of(release))
+
+    def make(self, releases: Sequence[Release], used: Sequence[str]) -> None:
+        """Removes what is not needed until `releases` fit: of this lane, first those `used` longest ago, then others. Raises
+        UserError where they do not fit by themselves."""
+        if self.limit is None:
+            return
+        needed = sum(gigabytes(release) for release in releases if not self.is_there(release))
+        keep = {release.tag for release in releases}
+        while needed and environments.size_of(self.root) / GIGABYTE + needed > self.limit:
+            others = [tag for tag in environments.made_in(self.root, self.lane) if tag not in keep]
+            if not others:
+                names = ", ".join(release.tag for release in releases)
+                whole = sum(gigabytes(release) for release in releases)
+                raise UserError(
+                    f"{names} take about {whole:.0f} GB together, which with what else is in {self.root} is more than "
+                    f"--disk {self.limit:g}GB. Allow more, or remove other environments with `torch-history prune`."
+                )
+            oldest = next((tag for tag in used if tag in others), others[0])
+            environments.prune(self.root, oldest.__eq__, self.lane)

@@ -1,0 +1,109 @@
+"""How does an upgrade measure? In sessions of two or three releases of a user's own file, below a limit of disk."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from asv.console import log
+from asv.repo import get_repo
+from rich.console import Console
+
+from contract.request import Request
+
+from ..measuring.budget import effort
+from ..measuring.plan import Plan
+from ..measuring.session import SCALES, SESSIONS, Session
+from ..measuring.subjects import OwnWorkload
+from ..releases import environments
+from ..releases.axis import Axis
+from ..store.launches import Launch, read_environment
+from .room import Room
+from .upgrade import Case, NotInstalled
+
+
+@dataclass
+class Sessions:
+    """The `Laboratory` of real releases. `rounds` measure everything, then up to `budget` seconds go to what is
+    inconclusive; a session that has spent them is not gone on with unless `goes_on`. `again` measures what is stored
+    once more."""
+
+    conf: Any
+    axis: Axis
+    own: OwnWorkload
+    releases: environments.ReleaseEnvironment
+    request: Request
+    machine: str
+    out: Console
+    room: Room
+    rounds: int
+    budget: float
+    goes_on: bool = False
+    again: bool = False
+    installed: list[str] = field(default_factory=list)
+    """Releases that were measured, the last one last."""
+
+    def __post_init__(self) -> None:
+        self._begun: set[tuple[tuple[str, ...], tuple[Case, ...]]] = set()
+
+    @property
+    def environment(self) -> str:
+        return self.releases.name
+
+    @property
+    def device(self) -> str:
+        return self.request.device
+
+    def measure(self, tags: tuple[str, ...], cases: Collection[Case]) -> None:
+        key = tags, tuple(cases)
+        session = self._session(tags, cases, 0.0, again=self.again and key not in self._begun)
+        self._begun.add(key)
+        first = not (session.finished or session.spent)
+        if not first and not self._undecided(session):
+            return
+        if first:
+            self._install(tags)
+            session.measure(self.out)
+        if self.budget and self._undecided(session) and (first or self.goes_on or not session.spent):
+            self._install(tags)
+            self._session(tags, cases, self.budget).measure(self.out)
+
+    def launches(self, tags: tuple[str, ...], cases: Collection[Case]) -> Sequence[Launch]:
+        return self._session(tags, cases, 0.0).launches()
+
+    def facts(self, tag: str) -> Mapping[str, Any]:
+        return read_environment(Path(self.conf.results_dir), self.machine, tag, self.environment)
+
+    def _session(self, tags: tuple[str, ...], cases: Collection[Case], budget: float, again: bool = False) -> Session:
+        """The session of this comparison, which is the same with every budget."""
+        plan = Plan(
+            releases=tags,
+            environment=self.environment,
+            questions=self.own.question,
+            sizes=SCALES,
+            launches=self.rounds,
+            budget=budget,
+            workload=self.own.digest,
+            cases=tuple(sorted(cases)),
+        )
+        folder = self.own.folder / SESSIONS
+        return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request)
+
+    def _undecided(self, session: Session) -> bool:
+        return effort(session.launches(), session.plan.pairs).undecided > 0
+
+    def _install(self, tags: tuple[str, ...]) -> None:
+        """Installs what is not there, and makes room for it first. Raises NotInstalled."""
+        self.room.make([self.axis.find(tag) for tag in tags], self.installed)
+        for tag in tags:
+            if tag in self.installed:
+                self.installed.remove(tag)
+            try:
+                with log.set_level(logging.CRITICAL), self.out.status(f"Preparing {tag}"):
+                    self.releases.install_project(self.conf, get_repo(self.conf), tag)
+            except environments.InstallationError as error:
+                raise NotInstalled(tag, str(error)) from error
+            self.installed.append(tag)
