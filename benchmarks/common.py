@@ -27,9 +27,34 @@ from typing import Any, NoReturn
 import torch
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from contract.metrics import METRICS, NEVER_RECORDED, RECORDED, SEQUENCE, STEADY, TIMES, Metric, metrics_of
+from contract.metrics import (
+    COUNTS,
+    METRICS,
+    NEVER_RECORDED,
+    PROCESS,
+    RECORDED,
+    RESIDENT,
+    SEQUENCE,
+    STEADY,
+    TIMES,
+    Metric,
+    metrics_of,
+)
 from contract.request import CHANNEL, Request
-from measure import THREADS, clock, constants, counted, device, facts, planted, profile, sequence
+from measure import (
+    THREADS,
+    clock,
+    constants,
+    counted,
+    device,
+    facts,
+    planted,
+    process,
+    profile,
+    resident,
+    sequence,
+    stopwatch,
+)
 from workloads import Unavailable
 
 _CHANNEL = os.environ.pop(CHANNEL, "")
@@ -63,7 +88,8 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
         return _counted(workload, variant, size)
     arguments = workload.inputs(size, on, SEED)
     call = workload.variants[variant](arguments)
-    result = clock.warm_up(call, on, getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
+    before = getattr(call, "before", stopwatch.nothing)
+    result = clock.warm_up(_with(before, call), on, getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
     _check(workload, arguments, result, on)
     del result
     call = planted.into(call, f"{variant} {size}", on)
@@ -71,13 +97,39 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     found: dict[str, Any] = {}
     if device.wanted("times"):
         constants.read(_CONSTANTS)
-        found["time"] = clock.samples(call, on)
+        if "time" in workload.METRICS:
+            repeated = before is stopwatch.nothing
+            found["time"] = clock.samples(call, on) if repeated else stopwatch.samples(call, before, on)
+        if "cpu_time" in workload.METRICS:
+            found["cpu_time"] = stopwatch.cpu_samples(call, before)
         if forward and "forward_time" in workload.METRICS:
             constants.read(_CONSTANTS)
             found["forward_time"] = clock.samples(forward, on)
-    if not device.wanted("counts"):
-        return found
-    counts = profile.profile(call, on)
+    if device.wanted("counts") and any(METRICS[name].kind == COUNTS for name in workload.METRICS):
+        before()
+        found.update(_counts(workload, call, forward, on))
+    return found
+
+
+def _with(before: Callable[[], object], call: Callable[[], object]) -> Callable[[], object]:
+    """`call`, with what has to be done before each."""
+
+    def both() -> object:
+        before()
+        return call()
+
+    return call if before is stopwatch.nothing else both
+
+
+def _counts(workload: ModuleType, call: Any, forward: Callable[[], object] | None, on: str) -> dict:
+    """What one warm call counts, by metric."""
+    found: dict[str, Any] = {}
+    try:
+        counts = profile.profile(call, on)
+    except RuntimeError as error:
+        if not getattr(workload, "IS_OWN", False):
+            raise
+        return {name: {"unavailable": f"it calls no operator of torch: {error}"} for name in profile.Profile._fields}
     found.update(counts._asdict())
     if on != "cuda":
         del found["kernels"], found["host_syncs"]
@@ -124,14 +176,38 @@ def _sequence(workload: ModuleType, variant: str, size: str, on: str) -> dict:
             constants.read(_CONSTANTS)
             seconds, results = sequence.run(call, arguments, on)
         workload.check(arguments, results)
-        return sequence.summary(seconds)
+        numbers = sequence.summary(seconds)
+        compiling = max(numbers["first_call"] - numbers["median_call"], CLOCK_SECONDS)
+        return {**numbers, "compile_time": compiling} if "compile_time" in workload.METRICS else numbers
 
     found = sequence.in_fresh_processes(once, on)
     stalls = min(each["stalls"] for each in found)
     return {name: stalls if name == "stalls" else [each[name] for each in found] for name in found[0]}
 
 
-_MEASURED_BY = {STEADY: _steady, SEQUENCE: _sequence}
+CLOCK_SECONDS = 1e-7
+"""What a reading of the clock takes, the least time that a difference of two is given as."""
+
+
+def _resident(workload: ModuleType, variant: str, size: str, on: str) -> dict:
+    """Metrics of the memory that a process holds which does nothing but call."""
+
+    def once() -> dict:
+        arguments = workload.inputs(size, on, SEED)
+        call = workload.variants[variant](arguments)
+        call = _with(getattr(call, "before", stopwatch.nothing), call)
+        workload.check(arguments, call())
+        return resident.measured(call)
+
+    return sequence.in_fresh_processes(once, on)[0]
+
+
+def _process(workload: ModuleType, variant: str, size: str, on: str) -> dict:
+    """Metrics of a whole process, started in the folder of the file."""
+    return process.measured(workload.commands[variant], str(Path(str(workload.__file__)).parent))
+
+
+_MEASURED_BY = {STEADY: _steady, SEQUENCE: _sequence, RESIDENT: _resident, PROCESS: _process}
 
 
 def _measured_by(metric: Metric, on: str) -> Callable:
@@ -139,7 +215,15 @@ def _measured_by(metric: Metric, on: str) -> Callable:
     return _steady if on == "recorder" else _MEASURED_BY[metric.measured]
 
 
-_SOURCES = {"clock": clock, "profile": profile, "sequence": sequence, "counted": counted}
+_SOURCES = {
+    "clock": clock,
+    "stopwatch": stopwatch,
+    "profile": profile,
+    "sequence": sequence,
+    "resident": resident,
+    "process": process,
+    "counted": counted,
+}
 """Modules whose edit changes what is measured, by the name that a metric gives."""
 
 
@@ -152,12 +236,14 @@ class _Question:
 
     def __init_subclass__(cls, workload: ModuleType) -> None:
         cls._workload = workload
-        if len({METRICS[name].measured for name in workload.METRICS}) != 1:
+        kinds = {METRICS[name].measured for name in workload.METRICS}
+        if len(kinds) != 1:
             raise TypeError(
                 f"the metrics of {workload.__name__} are of steady calls and of sequences: make two workloads"
             )
         cls.params = [list(workload.variants), list(workload.sizes)]
-        for name in (*metrics_of(workload.METRICS), *RECORDED):
+        recorded = RECORDED if kinds <= {STEADY, SEQUENCE} else ()
+        for name in (*metrics_of(workload.METRICS), *recorded):
             setattr(cls, f"track_{name}", _benchmark(cls.__name__, workload, name, METRICS[name]))
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import importlib.util
 import inspect
+import json
 import os
 import re
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -20,11 +22,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from contract.metrics import metrics_of
+from contract.metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY, metrics_of
+from contract.own_file import CLASSES, nearest
 from contract.request import Request
-from workloads import WrongResult
+from measure import device
+from workloads import Unavailable, WrongResult
 
-METRICS = ("time", "peak_memory", "operators", "allocations", "kernels")
+METRICS_OF_FUNCTIONS = ("time", "peak_memory", "operators", "allocations", "kernels")
+METRICS_OF_COMMANDS = ("process_time", "process_cpu_time", "process_peak_memory")
+"""What is measured where the file names no METRICS."""
+
+CALLS = 16
+"""Calls that a process makes where its first ones are measured."""
 
 TOLERANCE = 1e-4
 """Largest difference that counts as rounding, as a share of the largest expected number: float32 sums of some thousand terms
@@ -45,6 +54,8 @@ def load(path: Path, text: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     module.__file__ = str(path)
     sys.modules[name] = module
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # modules beside the file, and the file itself for processes that are spawned
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -55,73 +66,265 @@ def load(path: Path, text: Path) -> ModuleType:
 
 
 def complete(module: ModuleType) -> ModuleType:
-    """Gives a module with `inputs` and `functions` or `variants` what a workload has besides. Raises WorkloadUnreadable."""
+    """Gives a module with `inputs` and `functions`, `variants`, `iterators` or `command` what a workload has besides. Raises
+    WorkloadUnreadable."""
     of_file: Any = module
     name = Path(str(module.__file__)).name
-    functions = dict(getattr(of_file, "functions", {}))
-    builders = {label: functools.partial(_bound, function) for label, function in functions.items()}
+    of_file.IS_OWN = True
+    of_file.commands = _commands(of_file, name)
+    functions = {
+        **getattr(of_file, "functions", {}),
+        **{label: functools.partial(_consumed, make) for label, make in getattr(of_file, "iterators", {}).items()},
+    }
+    of_file.functions = functions
+    builders = {label: functools.partial(_bound, of_file, function) for label, function in functions.items()}
     of_file.variants = {**builders, **getattr(of_file, "variants", {})}
-    if not of_file.variants:
+    if not of_file.variants and not of_file.commands:
         raise WorkloadUnreadable(
             f"{name} names nothing to measure: give it `functions`, name -> a function of the inputs"
         )
-    if not callable(getattr(of_file, "inputs", None)):
+    if of_file.variants and not callable(getattr(of_file, "inputs", None)):
         raise WorkloadUnreadable(f"{name} has no function `inputs` that returns what its functions are called with")
-    of_file.METRICS = tuple(getattr(of_file, "METRICS", METRICS))
+    of_file.METRICS = _metrics(of_file, name)
     of_file.sizes = dict(getattr(of_file, "sizes", {"": {}}))
-    of_file.takes = inspect.signature(of_file.inputs).parameters
-    of_file.inputs = functools.partial(_inputs, of_file.inputs)
-    if not hasattr(of_file, "check"):
+    of_file.takes = {}
+    if of_file.variants:
+        of_file.takes = inspect.signature(of_file.inputs).parameters
+        of_file.inputs = functools.partial(_inputs, of_file.inputs)
+    if getattr(of_file, "check", _check) is None:
+        of_file.check = lambda arguments, result: None
+    elif hasattr(of_file, "check"):
+        of_file.check = functools.partial(_own_check, of_file.check)
+    else:
         of_file.check = functools.partial(_check, of_file)
     return module
 
 
-def _bound(function: Callable, arguments: tuple) -> Callable[[], object]:
-    return functools.partial(function, *arguments)
+def _commands(module: Any, name: str) -> dict:
+    """Name -> words of each process to be measured."""
+    found = dict(getattr(module, "commands", {}))
+    if hasattr(module, "command"):
+        found["command"] = module.command
+    for label, words in found.items():
+        if not isinstance(words, (list, tuple)) or not words or not all(isinstance(word, str) for word in words):
+            raise WorkloadUnreadable(
+                f'{name} has a command `{label}` that is no list of words: write ["python", "-c", "import torch"]'
+            )
+    return found
 
 
-def _inputs(function: Callable, size: str, device: str, seed: int, batch: Any = None) -> tuple:
-    """What `function` returns, as a tuple with tensors on `device`; it is given what it asks for of size, device, seed, and
-    batch where there is one."""
+def _metrics(module: Any, name: str) -> tuple:
+    """The metrics that the file names, else those of what it has."""
+    default = (METRICS_OF_FUNCTIONS if module.variants else ()) + (METRICS_OF_COMMANDS if module.commands else ())
+    named = getattr(module, "METRICS", default)
+    named = (named,) if isinstance(named, str) else tuple(named)
+    for metric in named:
+        if metric not in METRICS:
+            raise WorkloadUnreadable(
+                f"{name} asks for a metric `{metric}`, and there is none{nearest(str(metric), METRICS)} "
+                "`torch-history metrics` lists them"
+            )
+        if METRICS[metric].measured == PROCESS and not module.commands:
+            raise WorkloadUnreadable(f"{name} asks for `{metric}`, which is of a process, and has no `command`")
+        if METRICS[metric].measured != PROCESS and not module.variants:
+            raise WorkloadUnreadable(f"{name} asks for `{metric}`, which is of functions, and has none")
+    return named
+
+
+class _Call:
+    """A function with what it is called with. `before`, where there is one, is to be called before each call."""
+
+    def __init__(self, function: Callable, state: tuple) -> None:
+        self._function = function
+        self._state = state
+
+    def __call__(self) -> object:
+        return self._function(*self._state)
+
+
+def _bound(module: Any, function: Callable, arguments: tuple) -> Callable[[], object]:
+    state = _state(module, arguments)
+    call: Any = _Call(function, state)
+    if not hasattr(module, "before"):
+        return call
+    before = functools.partial(module.before, *state)
+    if device.is_cpu():
+        call.before = before
+        return call
+    return lambda: (before(), call())[1]
+
+
+def _state(module: Any, arguments: tuple) -> tuple:
+    """What the functions are called with: what the file's `setup` makes of the inputs, else the inputs."""
+    if not hasattr(module, "setup"):
+        return arguments
+    state = module.setup(*arguments)
+    return state if isinstance(state, tuple) else (state,)
+
+
+def _consumed(make: Callable, *state: object) -> int:
+    """How many items an iterator gives, all of them taken."""
+    return sum(1 for _ in make(*state))
+
+
+def _inputs(function: Callable, size: str, device: str, seed: int, batch: Any = None, call: int = 0) -> tuple:
+    """What `function` returns, as a tuple with tensors on `device`; it is given what it asks for of size, device, seed, the
+    number of the call, and batch where there is one."""
     torch.manual_seed(seed)
     np.random.seed(seed)
-    offered = {"size": size, "device": device, "seed": seed, **({} if batch is None else {"batch": batch})}
+    offered = {
+        "size": size,
+        "device": device,
+        "seed": seed,
+        "call": call,
+        **({} if batch is None else {"batch": batch}),
+    }
     asked = inspect.signature(function).parameters
     arguments = function(**{name: value for name, value in offered.items() if name in asked})
     arguments = arguments if isinstance(arguments, tuple) else (arguments,)
     return tuple(value.to(device) if isinstance(value, torch.Tensor) else value for value in arguments)
 
 
+def _own_check(check: Callable, arguments: tuple, result: object) -> None:
+    """Asks the file's own check, which raises or returns False where the result is wrong."""
+    if check(arguments, result) is False:
+        raise WrongResult("`check` says that the result is wrong")
+
+
+ADVICE = "If these functions are meant to differ, or one changes what it is given, say `check = None` in the file"
+
+
 def _check(module: Any, arguments: tuple, result: object) -> None:
-    """Compares with the file's `expected(*inputs)`, or where it has none with what its first variant returns."""
+    """Compares with the file's `expected(*inputs)`, or where it has none with what its first function returns. Raises
+    WrongResult."""
     if hasattr(module, "expected"):
-        want, source = module.expected(*arguments), "`expected`"
+        want, source, advice = module.expected(*arguments), "`expected`", ""
+    elif len(module.variants) == 1:
+        return
     else:
         first, builder = next(iter(module.variants.items()))
-        want, source = builder(arguments)(), f"the variant `{first}`"
-    wanted, got = _numbers(want), _numbers(result)
-    if [value.shape for value in wanted] != [value.shape for value in got]:
-        shapes = " and ".join(str([value.shape for value in values]) for values in (got, wanted))
-        raise WrongResult(f"the result's shape differs from that of {source}: {shapes}")
+        want, source, advice = builder(arguments)(), f"the variant `{first}`", f". {ADVICE}"
+    wanted, got = _leaves(want), _leaves(result)
+    if [_form(value) for value in wanted] != [_form(value) for value in got]:
+        forms = " and ".join(str([_form(value) for value in values]) for values in (got, wanted))
+        raise WrongResult(f"the result's shape differs from that of {source}: {forms}{advice}")
     allowed = getattr(module, "TOLERANCE", TOLERANCE)
     for value, other in zip(got, wanted):
-        if not np.array_equal(np.isnan(value), np.isnan(other)):
-            raise WrongResult(f"the result is not a number in other places than that of {source}")
-        worst = float(np.nanmax(np.abs(value - other), initial=0.0))
-        largest = float(np.nanmax(np.abs(other), initial=0.0))
-        if worst > allowed * largest:
-            raise WrongResult(
-                f"the result is off by {worst:.3g} from that of {source}, whose largest number is {largest:.3g}"
-            )
+        if why := _difference(value, other, allowed, source):
+            raise WrongResult(why + advice)
 
 
-def _numbers(value: object) -> list:
-    """Every number in a tensor, an array, or tuples and lists of them, as float64 arrays."""
+def _difference(value: Any, other: Any, allowed: float, source: str) -> str:
+    """Why a leaf of the result is wrong; empty where it is right."""
+    if not isinstance(value, np.ndarray):
+        return "" if value == other else f"the result holds {value!r:.60}, and that of {source} {other!r:.60}"
+    if not np.array_equal(np.isnan(value), np.isnan(other)):
+        return f"the result is not a number in other places than that of {source}"
+    with np.errstate(invalid="ignore"):
+        off = np.where(value == other, 0.0, np.abs(value - other))
+    worst, largest = (float(np.nanmax(part, initial=0.0)) for part in (off, np.abs(other)))
+    if worst <= allowed * largest:
+        return ""
+    return f"the result is off by {worst:.3g} from that of {source}, whose largest number is {largest:.3g}"
+
+
+def _form(leaf: Any) -> object:
+    return leaf.shape if isinstance(leaf, np.ndarray) else type(leaf).__name__
+
+
+def _leaves(value: Any) -> list:
+    """Every number in a result as arrays of float64 or complex128, and all else as it is, whatever holds them: tensors,
+    arrays, dictionaries in the order of their keys, lists, tuples, and objects by their attributes."""
+    if isinstance(value, dict):
+        return [leaf for key in sorted(value, key=str) for leaf in (str(key), *_leaves(value[key]))]
     if isinstance(value, (tuple, list)):
-        return [array for part in value for array in _numbers(part)]
+        return [leaf for part in value for leaf in _leaves(part)]
     if isinstance(value, torch.Tensor):
-        value = value.detach().cpu().double().numpy()
-    return [np.asarray(value, dtype=np.float64)]
+        value = value.detach().cpu()
+        value = value if value.layout == torch.strided else value.to_dense()
+        value = value.dequantize() if value.is_quantized else value
+        if value.is_complex():
+            return [value.resolve_conj().numpy() if hasattr(value, "resolve_conj") else value.numpy()]
+        return [value.double().numpy()]
+    if isinstance(value, (bool, int, float, complex, np.ndarray, np.generic)):
+        array = np.asarray(value)
+        if array.dtype.kind in "biufc":
+            return [array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)]
+        return [array.tolist()]
+    if value is None or isinstance(value, (str, bytes)):
+        return [value]
+    return [type(value).__name__, *_leaves(getattr(value, "__dict__", {}))]
+
+
+def of_first_calls(module: Any) -> ModuleType:
+    """The workload as the calls of a fresh process. Where `inputs` takes `call`, each has inputs of its own."""
+    view = _view(module, SEQUENCE)
+    each = "call" in module.takes
+
+    def inputs(size: str, on: str, seed: int) -> list:
+        return [module.inputs(size, on, seed, call=number if each else 0) for number in range(CALLS)]
+
+    def caller(function: Callable, arguments: list) -> Callable[[tuple], object]:
+        state = None if each else _state(module, arguments[0])
+        return lambda argument: function(*(argument if state is None else state))
+
+    def built(builder: Callable, arguments: list) -> Callable[[tuple], object]:
+        call = builder(arguments[0])
+        return lambda argument: call()
+
+    others = {name: builder for name, builder in module.variants.items() if name not in module.functions}
+    view.inputs = inputs
+    view.variants = {
+        **{name: functools.partial(caller, function) for name, function in module.functions.items()},
+        **{name: functools.partial(built, builder) for name, builder in others.items()},
+    }
+    view.check = lambda arguments, results: module.check(arguments[-1], results[-1])
+    return view
+
+
+def of_commands(module: Any) -> ModuleType:
+    """The workload as processes."""
+    view = _view(module, PROCESS)
+    view.variants = dict(module.commands)
+    view.sizes = {"": {}}
+    return view
+
+
+def _view(module: Any, measured: str) -> Any:
+    """A copy of the module with those of its metrics that are measured in one way."""
+    view: Any = ModuleType(module.__name__)
+    view.__dict__.update(vars(module))
+    view.METRICS = tuple(name for name in metrics_of(module.METRICS) if METRICS[name].measured == measured)
+    return view
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    STEADY: functools.partial(_view, measured=STEADY),
+    SEQUENCE: of_first_calls,
+    RESIDENT: functools.partial(_view, measured=RESIDENT),
+    PROCESS: of_commands,
+}
+"""How a metric is measured -> the workload as that is done."""
+
+
+def trial(answer: str) -> None:
+    """Calls each function once, in the first size, and writes what failed to the file `answer`: {name: sentence} as JSON,
+    null for what this release cannot run."""
+    module = _workload
+    failed: dict[str, str | None] = {}
+    size = next(iter(module.sizes))
+    for name, builder in module.variants.items():
+        try:
+            arguments = module.inputs(size, device.name(), 1)
+            call = builder(arguments)
+            getattr(call, "before", lambda: None)()
+            module.check(arguments, call())
+            failed[name] = ""
+        except Unavailable:
+            failed[name] = None
+        except Exception as error:
+            failed[name] = f"{type(error).__name__}: {error}"
+    Path(answer).write_text(json.dumps(failed))
 
 
 _ASKED = Request.of(os.environ)
@@ -132,8 +335,12 @@ if _ASKED.workload:
 
     _workload = load(Path(_ASKED.workload), Path(_ASKED.text or _ASKED.workload))
 
-    class Own(_Question, workload=_workload):
-        """The functions of an own file x its sizes."""
-
-    for _metric in metrics_of(_workload.METRICS):
-        getattr(Own, f"track_{_metric}").benchmark_name = f"{_workload.__name__}.Own.track_{_metric}"
+    for _measured, _name in CLASSES.items():
+        _of_class = VIEWS[_measured](_workload)
+        if not _of_class.METRICS:
+            continue
+        _class: Any = types.new_class(_name, (_Question,), {"workload": _of_class})
+        _class.__module__, _class.__doc__ = __name__, "Functions x sizes."
+        for _metric in _of_class.METRICS:
+            getattr(_class, f"track_{_metric}").benchmark_name = f"{_workload.__name__}.{_name}.track_{_metric}"
+        globals()[_name] = _class

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-STEADY, SEQUENCE = "steady", "sequence"
-"""How a metric is measured: of one call that is made again and again, or of the first calls of a process."""
+STEADY, SEQUENCE, RESIDENT, PROCESS = "steady", "sequence", "resident", "process"
+"""How a metric is measured: of one call that is made again and again, of the first calls of a process, of the memory that a
+process holds while it makes many calls, or of a whole process from its start to its end."""
 
 TIMES, COUNTS = "times", "counts"
 """What a session is asked for: what differs from launch to launch and is measured in every round, or what does not."""
@@ -22,6 +23,14 @@ feels nothing of it; a change of 5 %, which must be found, lies beyond. Half of 
 CALL_MARGIN = 0.25
 """The margin of calls that a fresh process makes once. Two processes of one release differ by 10 % there and often by a
 quarter, since nothing can be repeated within one; what is asked of them is whether they stall: a factor."""
+
+PROCESS_MARGIN = 0.1
+"""The margin of the processor's time that a whole process takes. It is started a few times in each launch."""
+
+MEMORY_MARGIN = 0.05
+GROWTH_MARGIN = 0.25
+"""The margins of what the system counts of a process: its resident memory, and by how much that grows at each call. Pages
+and the allocator's reserves differ from launch to launch by a few per cent."""
 
 MISSING = "this case has no such number"
 GPU_ONLY = "kernels and waits of the host exist on a GPU only"
@@ -37,11 +46,13 @@ ON_CUDA = ("cuda", "recorder")
 class Metric(NamedTuple):
     """One metric.
 
-    `unit` is that of its numbers; `kind` is TIMES or COUNTS; `varies` says that launches of one release differ, so that two
-    releases are compared by an interval with `margin`, and not exactly; `measured` is STEADY or SEQUENCE; `source` names the
-    module of `measure` that takes the number; `explains` are the words by which a change of it may explain a changed time,
-    empty where it may not; `devices` are those that it is measured on; `missing` says why a case that ran may have no such
-    number; one that is `everywhere` is measured in every workload with such calls, others in those that name it.
+    `unit` is that of its numbers; `kind` is TIMES or COUNTS; `varies` says that launches of one release differ, so that
+    two releases are compared by an interval with `margin`, and not exactly. One that does not vary and has a `margin`
+    all the same has changed where every launch of one release lies beyond it from every launch of the other. `measured`
+    is STEADY, SEQUENCE, RESIDENT or PROCESS; `source` names the module of `measure` that takes the number; `about` says
+    what it is, in words; `explains` are the words by which a change of it may explain a changed time, empty where it may
+    not; `devices` are those that it is measured on; `missing` says why a case that ran may have no such number; one that
+    is `everywhere` is measured in every workload with such calls, others in those that name it.
     """
 
     name: str
@@ -55,6 +66,7 @@ class Metric(NamedTuple):
     devices: tuple[str, ...] = RUNNING
     missing: str = MISSING
     everywhere: bool = False
+    about: str = ""
 
     @property
     def words(self) -> str:
@@ -79,14 +91,19 @@ class Metric(NamedTuple):
         return ("HUNGRIER", "LEANER") if self.unit == "bytes" else ("MORE", "FEWER")
 
     def as_data(self) -> dict[str, object]:
-        """What pages need of it, as JSON has it: all but which workloads have it, which the data say."""
+        """What pages need of it, as JSON has it: all but which workloads have it, which the
+        data say, and what it is."""
         row = {**self._asdict(), "more_and_less": self.more_and_less}
-        del row["everywhere"]
+        del row["everywhere"], row["about"]
         return row
 
 
-def _call(name: str, unit: str = "seconds") -> Metric:
-    return Metric(name, unit, TIMES, True, SEQUENCE, "sequence", CALL_MARGIN)
+def _call(name: str, about: str, unit: str = "seconds") -> Metric:
+    return Metric(name, unit, TIMES, True, SEQUENCE, "sequence", CALL_MARGIN, about=about)
+
+
+def _held(name: str, margin: float, measured: str, source: str, about: str) -> Metric:
+    return Metric(name, "bytes", TIMES, False, measured, source, margin, about=about)
 
 
 def _count(
@@ -96,8 +113,9 @@ def _count(
     devices: tuple[str, ...] = EVERYWHERE,
     missing: str = MISSING,
     everywhere: bool = False,
+    about: str = "",
 ) -> Metric:
-    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, devices, missing, everywhere)
+    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, devices, missing, everywhere, about)
 
 
 def _recorded(name: str, unit: str, explains: str = "") -> Metric:
@@ -105,23 +123,32 @@ def _recorded(name: str, unit: str, explains: str = "") -> Metric:
 
 
 _ALL = (
-    Metric("time", "seconds", TIMES, True, STEADY, "clock", MARGIN),
+    Metric("time", "seconds", TIMES, True, STEADY, "clock", MARGIN, about="seconds of one call, warmed up"),
+    Metric(
+        *("cpu_time", "seconds", TIMES, True, STEADY, "stopwatch", MARGIN),
+        about="seconds that one call keeps processors busy, in all threads and child processes that ended",
+    ),
     Metric(
         *("forward_time", "seconds", TIMES, True, STEADY, "clock", MARGIN),
         missing="there is no backward here, so the time is the forward's",
+        about="seconds of a variant's attribute `forward`, which leaves out the backward",
     ),
-    _count("peak_memory", "bytes", "its peak memory"),
-    _count("retained", "bytes", "its retained memory"),
-    _count("operators", "operators", "the number of operators", RUNNING),
-    _count("allocations", "allocations", "the number of allocations"),
-    _count("kernels", "kernels", "the number of kernels", ON_CUDA, GPU_ONLY),
-    _count("host_syncs", "synchronisations", "the number of waits for the GPU", ON_CUDA, GPU_ONLY),
-    _count("gradients", "gradients"),
+    _count("peak_memory", "bytes", "its peak memory", about="bytes of tensors at the highest point of one call"),
+    _count("retained", "bytes", "its retained memory", about="bytes of tensors after one call, its result alive"),
+    _count("operators", "operators", "the number of operators", RUNNING, about="operators that one call dispatches"),
+    _count("allocations", "allocations", "the number of allocations", about="how often one call takes memory"),
+    _count("kernels", "kernels", "the number of kernels", ON_CUDA, GPU_ONLY, about="kernels that one call launches"),
+    _count(
+        *("host_syncs", "synchronisations", "the number of waits for the GPU", ON_CUDA, GPU_ONLY),
+        about="how often one call waits for the GPU",
+    ),
+    _count("gradients", "gradients", about="gradients that one call makes"),
     _count(
         "fusion_groups",
         "groups",
         "the number of fused groups",
         missing="only TorchScript has a graph to ask for fused groups",
+        about="fused groups in the graph that TorchScript executed",
     ),
     _recorded("peak_allocated", "bytes"),
     _recorded("peak_reserved", "bytes"),
@@ -131,12 +158,39 @@ _ALL = (
     _recorded("copied_to_device", "bytes"),
     _recorded("copied_to_host", "bytes"),
     _recorded("copied_on_device", "bytes"),
-    _call("first_call"),
-    _call("second_call"),
-    _call("median_call"),
-    _call("worst_call"),
-    _call("worst_over_median", "ratio"),
-    Metric("stalls", "stalls", TIMES, False, SEQUENCE, "sequence"),
+    _call("first_call", "seconds of the first call of a process, the compilers' caches empty"),
+    _call("second_call", "seconds of its second call"),
+    _call("median_call", "seconds of the median call after the first ten; with new shapes, if `inputs` takes `call`"),
+    _call("worst_call", "seconds of the slowest call but the first"),
+    _call("worst_over_median", "the slowest call but the first / the median call", "ratio"),
+    Metric(
+        *("stalls", "stalls", TIMES, False, SEQUENCE, "sequence"),
+        about="calls but the first that take longer than five medians",
+    ),
+    Metric(
+        *("compile_time", "seconds", TIMES, True, SEQUENCE, "sequence", CALL_MARGIN),
+        about="the first call less the median call, the compilers' caches empty",
+    ),
+    _held(
+        *("resident_memory", MEMORY_MARGIN, RESIDENT, "resident"),
+        "bytes of memory that the process holds after many calls, all of them together with what it imported",
+    ),
+    _held(
+        *("resident_growth", GROWTH_MARGIN, RESIDENT, "resident"),
+        "bytes by which that grows at each call; 0 where it does not grow for certain: more is a leak",
+    ),
+    Metric(
+        *("process_time", "seconds", TIMES, True, PROCESS, "process", CALL_MARGIN),
+        about="seconds from start to end of a `command`",
+    ),
+    Metric(
+        *("process_cpu_time", "seconds", TIMES, True, PROCESS, "process", PROCESS_MARGIN),
+        about="seconds that a `command` keeps processors busy, with its threads and children",
+    ),
+    _held(
+        *("process_peak_memory", MEMORY_MARGIN, PROCESS, "process"),
+        "bytes of memory that the process of a `command` holds at its highest point",
+    ),
 )
 
 METRICS = {metric.name: metric for metric in _ALL}

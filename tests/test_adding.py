@@ -21,7 +21,7 @@ from .site_data import read_lane
 ROW = '    _count("operators_and_kernels", "operators", everywhere=True),\n'
 LINE = '    found["operators_and_kernels"] = counts.operators + counts.kernels\n'
 EDITS = {
-    "contract/metrics.py": ('    _call("first_call"),\n', ROW),
+    "contract/metrics.py": ('    _recorded("peak_allocated", "bytes"),\n', ROW),
     "benchmarks/common.py": ('    if on != "cuda":\n        del found["kernels"]', LINE),
 }
 """File -> the lines that something is added before, and what."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from contract.metrics import COUNTS, METRICS, SEQUENCE, STEADY, TIMES, metric_of, metrics_of
-from torch_history.analysis.verdicts import Series, Verdict
+from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY, TIMES, metric_of, metrics_of
+from torch_history.analysis.verdicts import Series, Verdict, judge
+from torch_history.store.launches import Case
 from torch_history.store.sources import versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,9 +34,10 @@ def test_every_row_is_consistent() -> None:
     for name, metric in METRICS.items():
         assert metric.name == name
         assert metric.kind in (TIMES, COUNTS)
-        assert metric.measured in (STEADY, SEQUENCE)
+        assert metric.measured in (STEADY, SEQUENCE, RESIDENT, PROCESS)
         assert (ROOT / "measure" / f"{metric.source}.py").is_file()
-        assert (metric.margin > 0) == metric.varies
+        assert (metric.margin > 0) == (metric.varies or metric.measured in (RESIDENT, PROCESS))
+        assert metric.about or metric.source == "counted"
         assert metric.is_positive >= metric.varies
         assert set(metric.more_and_less) <= {verdict.words for verdict in Verdict}
         assert json.loads(json.dumps(metric.as_data()))["name"] == name
@@ -54,6 +57,29 @@ def test_direction_is_in_the_words_of_the_metric() -> None:
     assert series("peak_memory").direction(rose=False) is Verdict.LEANER
     assert series("stalls").direction(rose=True) is Verdict.MORE
     assert not series("stalls").is_counted
+
+
+@pytest.mark.parametrize(
+    ("olds", "news", "verdict"),
+    [
+        ([100.0, 101.0], [102.0, 101.0], Verdict.SAME),
+        ([100.0, 101.0], [110.0, 111.0], Verdict.HUNGRIER),
+        ([110.0, 111.0], [100.0, 101.0], Verdict.LEANER),
+        ([100.0, 110.0], [104.0, 112.0], Verdict.CANT_TELL),
+        ([0.0, 0.0], [0.0, 0.0], Verdict.SAME),
+        ([0.0, 0.0], [10.0, 11.0], Verdict.HUNGRIER),
+        ([100.0], [200.0, 200.0], Verdict.CANT_TELL),
+    ],
+)
+def test_memory_of_a_process_has_changed_where_all_launches_are_apart(
+    olds: list[float], news: list[float], verdict: Verdict
+) -> None:
+    series = Series("release-py3.11", "mine.Memory.track_resident_memory", ("'f'", "''"))
+
+    def launches(numbers: list[float]) -> Any:
+        return [(None, Case(series.parameters, value=number)) for number in numbers]
+
+    assert judge(series, launches(olds), launches(news)).verdict is verdict
 
 
 def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,3 +127,96 @@ def test_file_that_cannot_be_used_is_refused_in_a_sentence(tmp_path: Path, text:
 def test_file_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(own.WorkloadUnreadable, match="there is no Python file"):
         own.load(tmp_path / "nothing.py", tmp_path / "nothing.py")
+
+
+STATE = """
+import torch
+
+def inputs(call=0):
+    return torch.ones(2 + call)
+
+def setup(x):
+    return [], x
+
+def before(seen, x):
+    seen.append("before")
+
+def step(seen, x):
+    seen.append("step")
+    return {"seen": list(seen), "sum": x.sum(), "none": None}
+
+functions = {"step": step}
+"""
+
+
+def test_state_is_made_once_and_something_is_done_before_each_call(tmp_path: Path) -> None:
+    workload = written(tmp_path, STATE)
+    call = workload.variants["step"](workload.inputs("", "cpu", 1))
+    for _ in range(2):
+        call.before()
+        result = call()
+    assert result["seen"] == ["before", "step"] * 2
+    workload.check(workload.inputs("", "cpu", 1), result)
+
+
+def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_path: Path) -> None:
+    text = "import torch\ndef inputs(call):\n    return torch.ones(2 + call)\nfunctions = {'f': lambda x: len(x)}\n"
+    view = own.of_first_calls(written(tmp_path, text + "METRICS = ('time', 'first_call')"))
+    arguments = view.inputs("", "cpu", 1)
+    call = view.variants["f"](arguments)
+    assert [call(argument) for argument in arguments] == list(range(2, 2 + own.CALLS))
+    assert view.METRICS == ("first_call",)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": torch.ones(2), "b": ("text", None)}, {"b": ("text", None), "a": np.ones(2)}),
+        (torch.ones(2, dtype=torch.complex64), np.ones(2, dtype=np.complex128)),
+        (float("inf"), float("inf")),
+        (b"bytes", b"bytes"),
+        (True, True),
+    ],
+)
+def test_results_of_any_type_are_compared(one: Any, other: Any) -> None:
+    for value, want in zip(own._leaves(one), own._leaves(other)):  # noqa: B905
+        assert not own._difference(value, want, 1e-4, "`expected`")
+
+
+@pytest.mark.parametrize(("one", "other"), [("text", "other"), (1.0, 2.0), (1j, 2j), ({"a": 1}, {"b": 1}), (None, 1)])
+def test_results_that_differ_are_told(one: Any, other: Any) -> None:
+    left, right = own._leaves(one), own._leaves(other)
+    same_form = [own._form(value) for value in left] == [own._form(value) for value in right]
+    assert not same_form or any(own._difference(*pair, 1e-4, "`expected`") for pair in zip(left, right))  # noqa: B905
+
+
+def test_nothing_is_checked_where_the_file_says_so(tmp_path: Path) -> None:
+    workload = written(tmp_path, FILE + "\ncheck = None\n")
+    arguments = workload.inputs("", "cpu", 3)
+    workload.check(arguments, workload.variants["wrong"](arguments)())
+
+
+def test_a_check_of_its_own_is_asked(tmp_path: Path) -> None:
+    workload = written(tmp_path, FILE + "\ndef check(inputs, result):\n    return bool((result > 0).all())\n")
+    arguments = workload.inputs("", "cpu", 3)
+    workload.check(arguments, torch.ones(2))
+    with pytest.raises(WrongResult, match="`check` says that the result is wrong"):
+        workload.check(arguments, -torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("METRICS = ('tme',)", "metric `tme`, and there is none. Did you mean `time`?"),
+        ("METRICS = ('process_time',)", "which is of a process, and has no `command`"),
+        ("command = 'python x.py'", "command `command` that is no list of words"),
+    ],
+)
+def test_metrics_and_commands_that_cannot_be_are_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(own.WorkloadUnreadable, match=sentence.replace("?", r"\?")):
+        written(tmp_path, FILE + "\n" + text)
+
+
+def test_an_iterator_is_consumed(tmp_path: Path) -> None:
+    workload = written(tmp_path, "def inputs():\n    return 5\niterators = {'all': range}\n")
+    assert workload.variants["all"](workload.inputs("", "cpu", 1))() == 5

@@ -145,6 +145,7 @@ def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: Wor
     loaded.__dict__.update(machine)
     monkeypatch.setattr(Machine, "load", classmethod(lambda *_, **__: loaded))
     monkeypatch.setattr(Session, "_discover", lambda self: Benchmarks(conf, [TIME, BYTES]))
+    monkeypatch.setattr(Session, "_trial", lambda self, tag: {})
 
     def install(conf: Any, repo: Any, tag: str) -> None:
         world.selected = tag

@@ -669,7 +669,7 @@ def judge(series: Series, before: _Pairs, after: _Pairs) -> Change:
     if not olds or not news:
         return _missing(series, before, after, olds, news)
     if not series.varies:
-        return _exact(series, olds, news, counts)
+        return _held(series, olds, news) if series.margin else _exact(series, olds, news, counts)
     shift = _mean_log(news) - _mean_log(olds)
     old, new = levels(olds, news, shift)
     said = "no round has a number for both, and no chain of rounds with common releases connects them"
@@ -687,6 +687,21 @@ def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[i
         return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason="one launch each")
     verdict = Verdict.SAME if new == old else series.direction(new > old)
     return Change(series, verdict, old, new, ratio, ratio, ratio, 0.0, counts)
+
+
+def _held(series: Series, olds: list[float], news: list[float]) -> Change:
+    """The verdict on what differs a little from launch to launch and is no time: changed where every launch of one release
+    lies beyond the margin from every one of the other, the same where all launches lie within it."""
+    old, new, limit = statistics.median(olds), statistics.median(news), 1 + series.margin
+    found = Change(series, Verdict.CANT_TELL, old, new, new / old if old else None, launches=(len(olds), len(news)))
+    if min(found.launches) < 2:
+        return replace(found, reason="one launch each")
+    if min(news) > limit * max(olds) or min(olds) > limit * max(news):
+        return replace(found, verdict=series.direction(new > old))
+    if max(*olds, *news) <= limit * min(*olds, *news):
+        return replace(found, verdict=Verdict.SAME)
+    values = [", ".join(f"{value:,.0f}" for value in sorted(side)) for side in (olds, news)]
+    return replace(found, reason=f"the launches scatter too much: [{values[0]}] and [{values[1]}]")
 
 
 def _missing(series: Series, before: _Pairs, after: _Pairs, olds: list[float], news: list[float]) -> Change:

@@ -302,6 +302,19 @@ def results_of_own() -> None:
 
 
 @click.command()
+def metrics() -> None:
+    """List what can be measured of a file of your own.
+
+    Name those that you want in the file, such as METRICS = ("time", "first_call"). See docs/own-workload.md.
+    """
+    from contract.metrics import METRICS
+
+    for name, metric in METRICS.items():
+        if metric.about:
+            click.echo(f"{name:20}  {metric.about}")
+
+
+@click.command()
 @click.argument("old")
 @click.argument("new")
 @click.option("--json", "as_json", is_flag=True, help="Print everything that is known of both, as JSON.")
@@ -331,4 +344,4 @@ def facts(old: str, new: str, as_json: bool) -> None:
         click.echo(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip())
 
 
-COMMANDS = (publish, document, facts, environment, compare_stored, results_of_own, regressions)
+COMMANDS = (publish, document, facts, environment, compare_stored, results_of_own, metrics, regressions)

@@ -159,6 +159,7 @@ class Asked:
             card=self.card or request.card,
             workload=str(own.path) if own else "",
             text=str(own.text) if own else "",
+            threads=own.threads or request.threads if own else request.threads,
         )
         if self.card and request.device != "recorder":
             raise UserError("--card names the GPU that the recorder imitates: add --device recorder.")
@@ -311,9 +312,25 @@ def _sessions(
             click.echo(said.text(found, everything=own is not None))
             if request.device == "cpu" and (hint := explainable(found, asked)):
                 click.echo(hint)
+        if own and (hint := deciding(session)):
+            click.echo(hint)
         if asked.removes and group is not groups[-1]:
             prune(environment.root, plan.releases[:-1].__contains__, asked.lane)
     return session, ran
+
+
+def deciding(session: Session) -> str:
+    """How much more time would decide what a session left inconclusive; empty where it left nothing that could be."""
+    import math
+
+    from ..measuring.budget import effort
+
+    left = effort(session.launches(), session.plan.pairs)
+    if not left.undecided or session.plan.only == "counts":
+        return ""
+    minutes = max(1, math.ceil(left.seconds / 60))
+    what = "1 time is" if left.undecided == 1 else f"{left.undecided} times are"
+    return f"{what} inconclusive. The same command with --budget {minutes}m would probably decide that."
 
 
 def explainable(found: Comparison, asked: Asked) -> str:

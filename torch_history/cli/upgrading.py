@@ -90,7 +90,8 @@ def _laboratory(asked: Asked, own: OwnWorkload, suite: suites.Suite, out: Consol
     budget, limit = seconds_of(asked.budget or BUDGET), gigabytes_of(asked.disk) if asked.disk else None
     conf = suite.config()
     conf.results_dir = str(own.folder / "results")
-    request = replace(surroundings(), workload=str(own.path), text=str(own.text))
+    request = surroundings()
+    request = replace(request, workload=str(own.path), text=str(own.text), threads=own.threads or request.threads)
     record = describe(request)
     if record["device"] == "recorder":
         raise UserError("`upgrade` compares times, and the recorder runs nothing. Set TORCH_HISTORY_DEVICE=cpu.")

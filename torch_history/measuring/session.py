@@ -16,6 +16,7 @@ import logging
 import math
 import os
 import random
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -180,6 +181,8 @@ class Session:
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
+        if self.plan.workload and not self.plan.cases and not self.resumed:
+            self._try_own_workload(console)
         self._install(console)
         questions = _by_question(self._discover())
         self._recall(questions)
@@ -457,8 +460,6 @@ class Session:
 
     def _discover(self) -> Benchmarks:
         self.environment.request = self._request
-        if self.plan.workload:
-            self._try_own_workload()
         first = self._axis.find(self.plan.arm(self.plan.releases[-1]).tag)
         regex = rf"^({self.plan.questions})\."
         benchmarks = Benchmarks.discover(self.conf, self._repo, [self.environment], [first.tag], regex=regex)
@@ -473,14 +474,33 @@ class Session:
             raise SessionError(f"There is no size '{unknown[0]}'. Known: {', '.join(sorted(known))}.")
         return benchmarks
 
-    def _try_own_workload(self) -> None:
-        """Imports the user's file once, on the newest release. Raises SessionError where that fails, with its last words."""
-        code = f"import sys; sys.path.insert(0, {os.getcwd()!r}); import benchmarks.own"
-        try:
-            self.environment.run(["-c", code], dots=False, display_error=False)
-        except util.ProcessError as error:
-            last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
-            raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
+    def _try_own_workload(self, console: Console) -> None:
+        """Calls each function of the user's file once before all releases are installed, and says which failed. Raises
+        SessionError where the file cannot be imported, or nothing works on the newest release and on the oldest one."""
+        tags = [self.plan.arm(name).tag for name in (self.plan.releases[-1], self.plan.releases[0])]
+        said = self._trial(tags[0])
+        failed = [f"`{name}` failed on {tags[0]}: {why.rstrip('.')}." for name, why in said.items() if why]
+        if said and len(failed) == len(said) and all(self._trial(tags[1]).values()):
+            raise SessionError(f"Nothing in the workload can be measured. {failed[0]}")
+        for sentence in failed:
+            console.print(sentence, markup=False, highlight=False)
+
+    def _trial(self, tag: str) -> dict[str, str | None]:
+        """Function -> how it failed on a release, empty where it did not, None where that release cannot run it. Nothing on
+        the recorder, where no result is right. Raises SessionError where the file cannot be imported."""
+        self._select(tag)
+        self.environment.request = self._request
+        with tempfile.TemporaryDirectory() as folder:
+            answer = Path(folder, "answer.json")
+            code = f"import sys; sys.path.insert(0, {os.getcwd()!r}); import benchmarks.own"
+            if self._device != "recorder":
+                code += f"; benchmarks.own.trial({str(answer)!r})"
+            try:
+                self.environment.run(["-c", code], dots=False, display_error=False)
+            except util.ProcessError as error:
+                last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
+                raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
+            return read_object(answer) if answer.exists() else {}
 
     def _of_turn(self, metrics: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:
         """Those of a question's metrics that are measured on this device where `only` times or counts are."""

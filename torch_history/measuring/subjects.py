@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -16,6 +17,7 @@ from asv import util
 from asv.environment import ExistingEnvironment
 from packaging.version import Version
 
+from contract.own_file import KEYS, LITERALS, nearest
 from contract.request import Request
 
 from ..errors import SessionError
@@ -35,13 +37,17 @@ class OwnWorkload:
     path: Path
     text: Path
     """The file's text as it was read, which stays as it is while the file may be edited or removed."""
+    threads: int | None = None
+    """CPU threads that it asks for; None where it does not."""
 
     @classmethod
     def of(cls, path: Path) -> OwnWorkload:
-        """Reads the file, and keeps its text for what measures it. Raises SessionError where it is no readable Python."""
+        """Reads the file, and keeps its text for what measures it. Raises SessionError where it is no readable Python, a
+        name in it is misspelled, or a file that it needs is not there."""
         path = path.resolve()
         try:
             text = path.read_bytes()
+            tree = ast.parse(text, path.name)
             compile(text, path.name, "exec", dont_inherit=True)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
@@ -53,11 +59,78 @@ class OwnWorkload:
                 f"The workload cannot be measured: line {error.lineno} of {path.name} is no Python: {error.msg}."
             ) from error
         place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-        folder, digest = cache() / f"{path.stem}-{place}", hashlib.sha256(text).hexdigest()
+        said = _literals(tree, path.name)
+        _refuse_misspelled(tree, path.name)
+        data = b"".join(_needed(path, str(name)) for name in said.get("needs", ()))
+        folder, digest = cache() / f"{path.stem}-{place}", hashlib.sha256(text + data).hexdigest()
         kept = folder / "measured" / digest[:16] / path.name
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, text)
-        return cls(question=re.sub(r"\W", "_", path.stem), digest=digest, folder=folder, path=path, text=kept)
+        return cls(
+            question=re.sub(r"\W", "_", path.stem),
+            digest=digest,
+            folder=folder,
+            path=path,
+            text=kept,
+            threads=said.get("threads"),
+        )
+
+
+def _assigned(tree: ast.Module) -> dict[str, ast.expr | None]:
+    """The names that the file gives at its top -> the value, None where it is no assignment."""
+    found: dict[str, ast.expr | None] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = None
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        for target in targets:
+            if isinstance(target, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign):
+                found[target.id] = node.value
+    return found
+
+
+def _literals(tree: ast.Module, name: str) -> dict[str, Any]:
+    """What the file says that is read before it is run. Raises SessionError where that is not written out."""
+    found: dict[str, Any] = {}
+    for key, value in _assigned(tree).items():
+        if key not in LITERALS or value is None:
+            continue
+        try:
+            found[key] = ast.literal_eval(value)
+        except ValueError:
+            found[key] = None
+        if not isinstance(found[key], LITERALS[key]) or (key == "threads" and found[key] < 1):
+            want = (
+                "a whole number, such as threads = 2"
+                if key == "threads"
+                else 'a list of files, such as needs = ["data.npz"]'
+            )
+            raise SessionError(f"The workload cannot be measured: `{key}` in {name} must be {want}.")
+    return found
+
+
+def _refuse_misspelled(tree: ast.Module, name: str) -> None:
+    """Raises SessionError where a name that the file gives and never uses is nearly one of those that are read of it."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    given = _assigned(tree)
+    for key in given.keys() - used - set(KEYS):
+        if meant := nearest(key, set(KEYS) - given.keys()):
+            raise SessionError(
+                f"The workload cannot be measured: {name} gives `{key}`, which nothing reads{meant} If the name is "
+                "right, use it in the file or choose another."
+            )
+
+
+def _needed(path: Path, name: str) -> bytes:
+    """The digest of a file beside the workload. Raises SessionError where it cannot be read."""
+    try:
+        return hashlib.sha256((path.parent / name).read_bytes()).digest()
+    except OSError as error:
+        raise SessionError(
+            f"The workload cannot be measured: it needs {name}, and {path.parent / name} cannot be read: {error.strerror}."
+        ) from error
 
 
 class InstalledEnvironment(ExistingEnvironment):

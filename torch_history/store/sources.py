@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contract.metrics import METRICS, RECORDED, metrics_of
+from contract.own_file import CLASSES
 
 from ..program import SOURCES
 from .files import warn
@@ -54,7 +55,10 @@ def own_versions(question: str, text: Path) -> dict[str, str]:
         source: _digest(seed, [text, CHECKOUT / "measure" / f"{source}.py"])
         for source in {metric.source for metric in METRICS.values()}
     }
-    return {f"{question}.Own.track_{name}": of_source[metric.source] for name, metric in METRICS.items()}
+    return {
+        f"{question}.{CLASSES[metric.measured]}.track_{name}": of_source[metric.source]
+        for name, metric in METRICS.items()
+    }
 
 
 def that_count(seen: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str], str]:

@@ -1,0 +1,3 @@
+"""What does `import torch` cost? Whole processes: seconds, seconds of processors, memory."""
+
+command = ["python", "-c", "import torch"]

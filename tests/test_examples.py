@@ -1,0 +1,77 @@
+"""Does each file in docs/examples run as the documentation says, on two releases? It installs PyTorch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.releases
+
+OLD, NEW = "2.14.1", "2.15.0"
+
+METRICS = {
+    "training_step": {"time", "cpu_time", "peak_memory", "resident_growth"},
+    "import_time": {"process_time", "process_cpu_time", "process_peak_memory"},
+    "script": {"process_time", "process_cpu_time", "process_peak_memory"},
+    "data_loader": {"time", "cpu_time"},
+    "compile_time": {"first_call", "second_call", "compile_time", "median_call"},
+    "changing_shapes": {"first_call", "second_call", "median_call", "worst_call", "stalls"},
+    "leak_in_python": {"resident_memory", "resident_growth"},
+    "leak_in_cpp": {"resident_growth"},
+    "scripted_model": {"time", "peak_memory", "operators", "allocations"},
+    "data_file": {"time", "peak_memory", "operators", "allocations"},
+    "threads": {"time", "cpu_time"},
+}
+"""Example -> the metrics that it is to give on both releases."""
+
+LEAKS = {"leak_in_python": 2**20, "leak_in_cpp": 2**20}
+"""Example -> bytes by which its function `leaking` grows at each call."""
+
+
+def command(*words: str) -> str:
+    """What the program prints in this checkout."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("torch-history"), *words],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def measured(root: Path, name: str) -> list[dict[str, Any]]:
+    file = str(root / "docs" / "examples" / f"{name}.py")
+    command("run", "--workload", file, OLD, NEW, "--rounds", "2")
+    found: list[dict[str, Any]] = json.loads(command("compare", "--workload", file, OLD, NEW, "--json"))["changes"]
+    return found
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_an_example_gives_its_metrics_on_two_releases(
+    root: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    changes = measured(root, name)
+    given = {
+        change["metric"].replace(" ", "_")
+        for change in changes
+        if change["old"] is not None and change["new"] is not None
+    }
+    assert given >= METRICS[name], changes
+    for change in changes:
+        if change["metric"].replace(" ", "_") == "resident_growth":
+            grows = LEAKS.get(name, 0) if "leaking" in str(change["parameters"]) else 0
+            assert change["new"] == pytest.approx(grows, rel=0.05), change
+
+
+def test_every_example_is_run(root: Path) -> None:
+    helpers = {"rows", "train", "transformer_step"}
+    assert {path.stem for path in (root / "docs" / "examples").glob("*.py")} == METRICS.keys() | helpers

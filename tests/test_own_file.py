@@ -1,0 +1,57 @@
+"""Is what a user's file says before it is run read right, and is what is misspelled in it refused in a sentence?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torch_history.errors import SessionError
+from torch_history.measuring.subjects import OwnWorkload
+
+FILE = "def inputs():\n    return 1\nfunctions = {'f': abs}\n"
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def read(folder: Path, more: str) -> OwnWorkload:
+    path = folder / "mine.py"
+    path.write_text(FILE + more)
+    return OwnWorkload.of(path)
+
+
+def test_threads_are_read(tmp_path: Path) -> None:
+    assert read(tmp_path, "").threads is None
+    assert read(tmp_path, "threads = 2\n").threads == 2
+
+
+def test_a_change_of_what_it_needs_begins_a_new_measurement(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("1")
+    before = read(tmp_path, "needs = ['data.csv']\n").digest
+    assert read(tmp_path, "needs = ['data.csv']\n").digest == before
+    (tmp_path / "data.csv").write_text("2")
+    assert read(tmp_path, "needs = ['data.csv']\n").digest != before
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ("setups = {}", "mine.py gives `setups`, which nothing reads. Did you mean `setup`"),
+        ("metrics = ('time',)", "mine.py gives `metrics`, which nothing reads. Did you mean `METRICS`"),
+        ("befor = 1", "Did you mean `before`"),
+        ("threads = many()", "`threads` in mine.py must be a whole number"),
+        ("threads = 0", "`threads` in mine.py must be a whole number"),
+        ("needs = 'data.csv'", "`needs` in mine.py must be a list of files"),
+        ("needs = ['gone.csv']", "it needs gone.csv, and .*gone.csv cannot be read: No such file"),
+    ],
+)
+def test_what_is_wrong_is_refused_in_a_sentence(tmp_path: Path, more: str, sentence: str) -> None:
+    with pytest.raises(SessionError, match=sentence):
+        read(tmp_path, more + "\n")
+
+
+def test_names_that_are_used_or_far_from_any_are_left_alone(tmp_path: Path) -> None:
+    read(tmp_path, "size = 3\nprint(size)\nWIDTH = 3\nnames = []\n")
