@@ -6,13 +6,17 @@ the variable this module holds no benchmark.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import inspect
 import json
 import os
 import re
+import signal
 import sys
+import tempfile
+import time
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -307,24 +311,63 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 """How a metric is measured -> the workload as that is done."""
 
 
+TRIAL_SECONDS = 20.0
+"""How long a function is tried. One that takes longer is left to the measurement."""
+
+
 def trial(answer: str) -> None:
-    """Calls each function once, in the first size, and writes what failed to the file `answer`: {name: sentence} as JSON,
-    null for what this release cannot run."""
-    module = _workload
-    failed: dict[str, str | None] = {}
-    size = next(iter(module.sizes))
-    for name, builder in module.variants.items():
-        try:
-            arguments = module.inputs(size, device.name(), 1)
-            call = builder(arguments)
-            getattr(call, "before", lambda: None)()
-            module.check(arguments, call())
-            failed[name] = ""
-        except Unavailable:
-            failed[name] = None
-        except Exception as error:
-            failed[name] = f"{type(error).__name__}: {error}"
-    Path(answer).write_text(json.dumps(failed))
+    """Calls each function once, in the first size and in a process of its own, and writes what failed to the file `answer`:
+    {name: sentence} as JSON, null for what this release cannot run."""
+    told = {name: _tried(functools.partial(_once, name)) for name in _workload.variants}
+    Path(answer).write_text(json.dumps(told))
+
+
+def _once(name: str) -> str | None:
+    """How a function fails: empty where it does not, None where this release cannot run it."""
+    module, on = _workload, device.name()
+    try:
+        device.ready(on)
+        arguments = module.inputs(next(iter(module.sizes)), on, 1)
+        call = module.variants[name](arguments)
+        getattr(call, "before", lambda: None)()
+        module.check(arguments, call())
+    except (Unavailable, device.DeviceUnavailable):
+        return None
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _tried(once: Callable[[], str | None]) -> str | None:
+    """What `once` returns in a fork, whose output goes nowhere; how the fork ended, where it did not answer."""
+    with tempfile.TemporaryFile() as said:
+        child = os.fork()
+        if child == 0:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            with contextlib.suppress(BaseException):
+                os.write(said.fileno(), json.dumps(once()).encode())
+            os._exit(0)
+        status = _status(child)
+        said.seek(0)
+        text = said.read()
+    if text or status is None:
+        return json.loads(text) if text else ""
+    return f"its process ended with status {os.waitstatus_to_exitcode(status)} and no answer"
+
+
+def _status(child: int) -> int | None:
+    """How a process ended; None where it did not within TRIAL_SECONDS and was killed."""
+    ends = time.monotonic() + TRIAL_SECONDS
+    while time.monotonic() < ends:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
 
 
 _ASKED = Request.of(os.environ)

@@ -28,6 +28,7 @@ NEEDING_TORCH = (
     "test_cpp.py",
     "test_measure.py",
     "test_own.py",
+    "test_own_process.py",
     "test_planted.py",
     "test_saved_tensors.py",
     "test_selection.py",
