@@ -125,7 +125,7 @@ def _metrics(module: Any, name: str) -> tuple:
     for metric in named:
         if metric not in METRICS:
             raise WorkloadUnreadable(
-                f"{name} asks for a metric `{metric}`, and there is none{nearest(str(metric), METRICS)} "
+                f"{name} asks for a metric `{metric}`, and there is none.{nearest(str(metric), METRICS)} "
                 "`torch-history metrics` lists them"
             )
         if METRICS[metric].measured == PROCESS and not module.commands:
@@ -136,7 +136,8 @@ def _metrics(module: Any, name: str) -> tuple:
 
 
 class _Call:
-    """A function with what it is called with. `before`, where there is one, is to be called before each call."""
+    """A function with what it is called with. `before`, where there is one, is to be called before each call. The recorder,
+    which calls in its own way, gets both as one function."""
 
     def __init__(self, function: Callable, state: tuple) -> None:
         self._function = function
@@ -152,7 +153,7 @@ def _bound(module: Any, function: Callable, arguments: tuple) -> Callable[[], ob
     if not hasattr(module, "before"):
         return call
     before = functools.partial(module.before, *state)
-    if device.is_cpu():
+    if device.name() != "recorder":
         call.before = before
         return call
     return lambda: (before(), call())[1]
@@ -311,22 +312,25 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 """How a metric is measured -> the workload as that is done."""
 
 
-TRIAL_SECONDS = 20.0
-"""How long a function is tried. One that takes longer is left to the measurement."""
+TRIAL_SECONDS, TRIALS_SECONDS = 20.0, 120.0
+"""How long a function is tried, and all of them together. What takes longer is left to the measurement."""
 
 
 def trial(answer: str) -> None:
     """Calls each function once, in the first size and in a process of its own, and writes what failed to the file `answer`:
     {name: sentence} as JSON, null for what this release cannot run."""
-    told = {name: _tried(functools.partial(_once, name)) for name in _workload.variants}
+    ends = time.monotonic() + TRIALS_SECONDS
+    told: dict[str, str | None] = {}
+    for name in _workload.variants:
+        told[name] = _tried(functools.partial(_once, name)) if time.monotonic() < ends else ""
     Path(answer).write_text(json.dumps(told))
 
 
 def _once(name: str) -> str | None:
     """How a function fails: empty where it does not, None where this release cannot run it."""
-    module, on = _workload, device.name()
+    module = _workload
     try:
-        device.ready(on)
+        on = _ready()
         arguments = module.inputs(next(iter(module.sizes)), on, 1)
         call = module.variants[name](arguments)
         getattr(call, "before", lambda: None)()
@@ -352,9 +356,17 @@ def _tried(once: Callable[[], str | None]) -> str | None:
         status = _status(child)
         said.seek(0)
         text = said.read()
-    if text or status is None:
-        return json.loads(text) if text else ""
-    return f"its process ended with status {os.waitstatus_to_exitcode(status)} and no answer"
+    if status is None:
+        return ""
+    with contextlib.suppress(
+        ValueError
+    ):  # two answers, where what was tried has forked and both returned: that is no failure
+        return (
+            json.loads(text)
+            if text
+            else f"its process ended with status {os.waitstatus_to_exitcode(status)} and no answer"
+        )
+    return ""
 
 
 def _status(child: int) -> int | None:
@@ -374,7 +386,7 @@ _ASKED = Request.of(os.environ)
 
 if _ASKED.workload:
     # Only here: who wants nothing but `load` needs no asv, and what common.py imports may ask for a GPU.
-    from .common import _Question
+    from .common import _Question, _ready
 
     _workload = load(Path(_ASKED.workload), Path(_ASKED.text or _ASKED.workload))
 

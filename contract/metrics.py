@@ -173,7 +173,7 @@ _ALL = (
     ),
     _held(
         *("resident_memory", MEMORY_MARGIN, RESIDENT, "resident"),
-        "bytes of memory that the process holds after many calls, all of them together with what it imported",
+        "bytes of memory of the process after many calls, without the files of libraries; none where it grows",
     ),
     _held(
         *("resident_growth", GROWTH_MARGIN, RESIDENT, "resident"),
@@ -189,7 +189,7 @@ _ALL = (
     ),
     _held(
         *("process_peak_memory", MEMORY_MARGIN, PROCESS, "process"),
-        "bytes of memory that the process of a `command` holds at its highest point",
+        "bytes of memory of a `command` at its highest point, the files of libraries counted in",
     ),
 )
 

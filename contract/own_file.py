@@ -33,8 +33,12 @@ CLASSES = {STEADY: "Own", SEQUENCE: "FirstCalls", RESIDENT: "Memory", PROCESS: "
 """How a metric is measured -> the class of its benchmarks, such as `mine.Own.track_time`."""
 
 
+NEEDED = ".needs"
+"""The ending of a file that is kept with the text of a user's file: the digests of the files that it needs."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`, did you mean `time`?`, or nothing where no known name is near."""
+    """` Did you mean `time`?`, or nothing where no known name is near."""
     by_lower = {one.lower(): one for one in known}
     found = difflib.get_close_matches(name.lower(), by_lower, 1, 0.8)
-    return f". Did you mean `{by_lower[found[0]]}`?" if found else ""
+    return f" Did you mean `{by_lower[found[0]]}`?" if found else ""

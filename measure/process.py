@@ -14,6 +14,8 @@ from typing import Any
 
 from contract.request import PREFIX
 
+from . import children
+
 RUNS = 3
 """Processes in each launch, the first of which is not counted: it reads from the disk what the others find in memory."""
 
@@ -60,6 +62,7 @@ def _one(words: Sequence[str], folder: str) -> tuple[float, float, int]:
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
+            preexec_fn=children.dies_with_parent(),
         )
         told.seek(0)
         said.seek(0)

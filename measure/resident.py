@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import Any
 
 WARM_UP_CALLS = 10
 READINGS = 25
@@ -43,9 +44,9 @@ def resident() -> int:
     return int(found[1]) * 1024
 
 
-def measured(call: Callable[[], object]) -> dict[str, int]:
-    """`resident_memory`, bytes after many calls, and `resident_growth`, bytes per call; 0 where it is not above zero for
-    certain. Calls `call` from ten times to as often as two seconds allow."""
+def measured(call: Callable[[], object]) -> dict[str, Any]:
+    """`resident_memory`, bytes after many calls, unavailable where it grows at each of them; and `resident_growth`, bytes
+    per call, 0 where it is not above zero for certain. Calls `call` from ten times to as often as two seconds allow."""
     began = time.perf_counter()
     for _ in range(WARM_UP_CALLS):
         call()
@@ -55,7 +56,9 @@ def measured(call: Callable[[], object]) -> dict[str, int]:
     leaked = (after - before) * READINGS
     calls = max(1, calls * MOST_BYTES // leaked) if leaked > MOST_BYTES else calls
     readings = [after, *(_after(call, calls) for _ in range(READINGS))]
-    return {"resident_memory": readings[-1], "resident_growth": round(growth(readings) / calls)}
+    grows = round(growth(readings) / calls)
+    level = {"unavailable": f"it grows by {grows:,} B at each call, so it has no level"} if grows else readings[-1]
+    return {"resident_memory": level, "resident_growth": grows}
 
 
 def _after(call: Callable[[], object], calls: int) -> int:

@@ -6,6 +6,9 @@ skipped in words.
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +223,52 @@ def test_metrics_and_commands_that_cannot_be_are_refused(tmp_path: Path, text: s
 def test_an_iterator_is_consumed(tmp_path: Path) -> None:
     workload = written(tmp_path, "def inputs():\n    return 5\niterators = {'all': range}\n")
     assert workload.variants["all"](workload.inputs("", "cpu", 1))() == 5
+
+
+def crash() -> str:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return ""
+
+
+def fork_and_answer_twice() -> str:
+    os.fork()
+    return "twice"
+
+
+def sleep() -> str:
+    time.sleep(60)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("once", "answer"),
+    [
+        (lambda: "", ""),
+        (lambda: "it failed", "it failed"),
+        (lambda: None, None),
+        (crash, "its process ended with status -9 and no answer"),
+        (sleep, ""),
+    ],
+)
+def test_a_trial_ends_and_says_how(once: Any, answer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own, "TRIAL_SECONDS", 1.0)
+    assert own._tried(once) == answer
+
+
+def test_two_answers_of_a_trial_are_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own, "TRIAL_SECONDS", 1.0)
+    assert own._tried(fork_and_answer_twice) in ("", "twice")
+
+
+def profiled(folder: Path, call: Any) -> dict:
+    from benchmarks import common
+
+    return common._counts(written(folder, FILE), call, None, "cpu")
+
+
+def test_what_calls_no_operator_has_no_counts_and_a_failure_stays_one(tmp_path: Path) -> None:
+    found = profiled(tmp_path, lambda: 1)
+    assert set(found) == {"peak_memory", "retained", "allocations", "operators", "kernels", "host_syncs"}
+    assert all("it calls no operator of torch" in why["unavailable"] for why in found.values())
+    with pytest.raises(RuntimeError, match=r"mat1 and mat2|size mismatch"):
+        profiled(tmp_path, lambda: torch.ones(2, 3) @ torch.ones(2, 3))

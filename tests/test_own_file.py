@@ -8,6 +8,7 @@ import pytest
 
 from torch_history.errors import SessionError
 from torch_history.measuring.subjects import OwnWorkload
+from torch_history.store.sources import own_versions
 
 FILE = "def inputs():\n    return 1\nfunctions = {'f': abs}\n"
 
@@ -23,6 +24,11 @@ def read(folder: Path, more: str) -> OwnWorkload:
     return OwnWorkload.of(path)
 
 
+def digest_and_versions(folder: Path) -> tuple[str, dict[str, str]]:
+    own = read(folder, "needs = ['data.csv']\n")
+    return own.digest, own_versions(own.question, own.text)
+
+
 def test_threads_are_read(tmp_path: Path) -> None:
     assert read(tmp_path, "").threads is None
     assert read(tmp_path, "threads = 2\n").threads == 2
@@ -30,10 +36,12 @@ def test_threads_are_read(tmp_path: Path) -> None:
 
 def test_a_change_of_what_it_needs_begins_a_new_measurement(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("1")
-    before = read(tmp_path, "needs = ['data.csv']\n").digest
-    assert read(tmp_path, "needs = ['data.csv']\n").digest == before
+    before, versions = digest_and_versions(tmp_path)
+    assert digest_and_versions(tmp_path) == (before, versions)
     (tmp_path / "data.csv").write_text("2")
-    assert read(tmp_path, "needs = ['data.csv']\n").digest != before
+    after, others = digest_and_versions(tmp_path)
+    assert after != before
+    assert all(others[name] != version for name, version in versions.items()), "what was measured before must not count"
 
 
 @pytest.mark.parametrize(

@@ -477,13 +477,22 @@ class Session:
     def _try_own_workload(self, console: Console) -> None:
         """Calls each function of the user's file once before all releases are installed, and says which failed. Raises
         SessionError where the file cannot be imported, or nothing works on the newest release and on the oldest one."""
-        tags = [self.plan.arm(name).tag for name in (self.plan.releases[-1], self.plan.releases[0])]
-        said = self._trial(tags[0])
-        failed = [f"`{name}` failed on {tags[0]}: {why.rstrip('.')}." for name, why in said.items() if why]
-        if said and len(failed) == len(said) and all(self._trial(tags[1]).values()):
+        newest, oldest = (self.plan.arm(self.plan.releases[place]).tag for place in (-1, 0))
+        said = self._tried_on(newest, console)
+        failed = [f"`{name}` failed on {newest}: {why.rstrip('.')}." for name, why in said.items() if why]
+        all_failed = bool(said) and len(failed) == len(said)
+        if all_failed and (oldest == newest or all(self._tried_on(oldest, console).values())):
             raise SessionError(f"Nothing in the workload can be measured. {failed[0]}")
         for sentence in failed:
             console.print(sentence, markup=False, highlight=False)
+
+    def _tried_on(self, tag: str, console: Console) -> dict[str, str | None]:
+        """`_trial`, and a line that says so."""
+        step = f"Preparing {tag}, and trying each function once there"
+        with console.status(step):
+            if not console.is_terminal:
+                console.print(step)
+            return self._trial(tag)
 
     def _trial(self, tag: str) -> dict[str, str | None]:
         """Function -> how it failed on a release, empty where it did not, None where that release cannot run it. Nothing on

@@ -17,7 +17,7 @@ from asv import util
 from asv.environment import ExistingEnvironment
 from packaging.version import Version
 
-from contract.own_file import KEYS, LITERALS, nearest
+from contract.own_file import KEYS, LITERALS, NEEDED, nearest
 from contract.request import Request
 
 from ..errors import SessionError
@@ -61,11 +61,13 @@ class OwnWorkload:
         place = hashlib.sha256(str(path).encode()).hexdigest()[:8]
         said = _literals(tree, path.name)
         _refuse_misspelled(tree, path.name)
-        data = b"".join(_needed(path, str(name)) for name in said.get("needs", ()))
+        data = "".join(f"{name} {_needed(path, str(name))}\n" for name in said.get("needs", ())).encode()
         folder, digest = cache() / f"{path.stem}-{place}", hashlib.sha256(text + data).hexdigest()
         kept = folder / "measured" / digest[:16] / path.name
         kept.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(kept, text)
+        if data:
+            write_atomically(kept.with_suffix(NEEDED), data)
         return cls(
             question=re.sub(r"\W", "_", path.stem),
             digest=digest,
@@ -82,12 +84,10 @@ def _assigned(tree: ast.Module) -> dict[str, ast.expr | None]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             found[node.name] = None
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        for target in targets:
-            if isinstance(target, ast.Name) and isinstance(node, ast.Assign | ast.AnnAssign):
-                found[target.id] = node.value
+        elif isinstance(node, ast.Assign):
+            found |= {target.id: node.value for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = node.value
     return found
 
 
@@ -99,7 +99,7 @@ def _literals(tree: ast.Module, name: str) -> dict[str, Any]:
             continue
         try:
             found[key] = ast.literal_eval(value)
-        except ValueError:
+        except (ValueError, TypeError):  # it is no constant, which the next line refuses
             found[key] = None
         if not isinstance(found[key], LITERALS[key]) or (key == "threads" and found[key] < 1):
             want = (
@@ -118,15 +118,16 @@ def _refuse_misspelled(tree: ast.Module, name: str) -> None:
     for key in given.keys() - used - set(KEYS):
         if meant := nearest(key, set(KEYS) - given.keys()):
             raise SessionError(
-                f"The workload cannot be measured: {name} gives `{key}`, which nothing reads{meant} If the name is "
+                f"The workload cannot be measured: {name} gives `{key}`, which nothing reads.{meant} If the name is "
                 "right, use it in the file or choose another."
             )
 
 
-def _needed(path: Path, name: str) -> bytes:
+def _needed(path: Path, name: str) -> str:
     """The digest of a file beside the workload. Raises SessionError where it cannot be read."""
     try:
-        return hashlib.sha256((path.parent / name).read_bytes()).digest()
+        with (path.parent / name).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise SessionError(
             f"The workload cannot be measured: it needs {name}, and {path.parent / name} cannot be read: {error.strerror}."

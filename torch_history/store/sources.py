@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from contract.metrics import METRICS, RECORDED, metrics_of
-from contract.own_file import CLASSES
+from contract.own_file import CLASSES, NEEDED
 
 from ..program import SOURCES
 from .files import warn
@@ -117,7 +117,7 @@ def _used(workload: Path) -> set[Path]:
 def _digest(seed: object, parts: Iterable[Path]) -> str:
     digest = hashlib.sha256(repr(seed).encode())
     for source in parts:
-        for path in (source, source.with_suffix(".cpp")):
+        for path in (source, source.with_suffix(".cpp"), source.with_suffix(NEEDED)):
             if path.exists():
                 digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -74,5 +74,5 @@ def functions_in(file: Path) -> int:
     for node in ast.parse(file.read_bytes()).body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            found += len(node.value.keys) if {"functions", "variants"} & {*names} else 0
+            found += len(node.value.keys) if {"functions", "variants", "iterators", "commands"} & {*names} else 0
     return found or UNKNOWN

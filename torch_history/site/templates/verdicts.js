@@ -354,7 +354,7 @@
             return missing(at, before, after);
         }
         if (!varies(series)) {
-            return measure(series).margin ? held(at, series, olds, news) : exact(at, series, olds, news);
+            return exact(at, series, olds, news);
         }
         const shift = mean(news.map(Math.log)) - mean(olds.map(Math.log));
         const [old, now] = levels(olds, news, shift);
@@ -379,25 +379,6 @@
         const [more, fewer] = measure(series).more_and_less;
         const verdict = now === old ? "SAME" : now > old ? more : fewer;
         return change(at, verdict, {...found, low: ratio, high: ratio, spread: 0});
-    };
-
-    const held = (at, series, olds, news) => {
-        const [old, now] = [median(olds), median(news)];
-        const limit = 1 + measure(series).margin;
-        const found = {old, new: now, ratio: old ? now / old : null, launches: [olds.length, news.length]};
-        if (Math.min(...found.launches) < 2) {
-            return change(at, "CAN'T TELL", {...found, reason: "one launch each"});
-        }
-        const [more, fewer] = measure(series).more_and_less;
-        if (Math.min(...news) > limit * Math.max(...olds) || Math.min(...olds) > limit * Math.max(...news)) {
-            return change(at, now > old ? more : fewer, found);
-        }
-        if (Math.max(...olds, ...news) <= limit * Math.min(...olds, ...news)) {
-            return change(at, "SAME", found);
-        }
-        const [some, others] = [olds, news].map((side) =>
-            [...side].sort((a, b) => a - b).map((value) => human(value, "")).join(", "));
-        return change(at, "CAN'T TELL", {...found, reason: `the launches scatter too much: [${some}] and [${others}]`});
     };
 
     const missing = (at, before, after) => {
