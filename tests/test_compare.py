@@ -313,21 +313,46 @@ def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
     assert slower["why"] == "because the number of operators went from 1 to 9"
 
 
-def test_markdown_has_a_table_per_verdict_and_counts_the_rest(results: Path) -> None:
+def test_markdown_lists_the_findings_by_kind_and_counts_the_rest(results: Path) -> None:
     upgrade(results)
+    findings = json.loads(command("2.0.1", "2.1.2", "--json").output)["findings"]
     text = command("2.0.1", "2.1.2", "--markdown").output
-    shown = MarkdownIt("commonmark").enable("table").render(text)
-    tables = re.findall(r"<table>.*?</table>", shown, re.DOTALL)
-    rows = [[len(re.findall("<td", row)) for row in table.split("<tr>")[2:]] for table in tables]
-    assert rows == [[6], [6, 6], [6], [6]]
+    shown = html.unescape(re.sub(r"<[^>]+>", "", MarkdownIt("commonmark").render(text))).replace("\u2060", "")
+    assert findings
+    for finding in findings:
+        assert finding["words"] in shown
+    assert text.count("\n- ") == len(findings)
+    kinds = [finding["kind"] for finding in findings]
+    headings = {"worse": "Worse", "better": "Better", "changed": "Changed counts"}
+    lists = {kind: shown.index(f"{headings[kind]} ({kinds.count(kind)} finding") for kind in set(kinds)}
+    assert lists["worse"] == min(lists.values())
     assert "because the number of operators went from 1 to 9" in shown
     assert "Not listed: " in shown
     assert "--all" in shown
+
+
+def test_markdown_of_everything_has_a_table_per_verdict(results: Path) -> None:
+    upgrade(results)
     everything = (
         MarkdownIt("commonmark").enable("table").render(command("2.0.1", "2.1.2", "--markdown", "--all").output)
     )
     assert "Not listed" not in everything
     assert everything.count("<td>") + everything.count("<td ") == 9 * 6
+
+
+def test_markdown_links_to_the_comparison_on_a_site(results: Path) -> None:
+    upgrade(results)
+    text = command("2.0.1", "2.1.2", "--markdown", "--url", "https://perf.example/torch(1)/").output
+    html_of = MarkdownIt("commonmark").render(text)
+    (address,) = re.findall(r'<a href="([^"]+)">Every series', html_of)
+    page, _, keys = html.unescape(address).partition("#")
+    assert page == "https://perf.example/torch%281%29/upgrade.html"
+    assert keys == "lane=here-release-py3-11&from=v2.0.1&to=v2.1.2"
+    assert "](" not in command("2.0.1", "2.1.2", "--markdown").output
+    for wrong in (["--url", "https://perf.example"], ["--markdown", "--url", "perf.example"]):
+        refused = command("2.0.1", "2.1.2", *wrong)
+        assert refused.exit_code == 2
+        assert "--url" in refused.output
 
 
 def test_markdown_is_never_longer_than_an_issue_takes(results: Path) -> None:
@@ -338,7 +363,8 @@ def test_markdown_is_never_longer_than_an_issue_takes(results: Path) -> None:
     assert 40_000 < len(text) <= 60_000
     assert re.search(r"\d+ rows are omitted", text)
     short = command("2.0.1", "2.1.2", "--markdown").output
-    assert len(short) <= 60_000
+    assert 7_000 < len(short) <= 10_000
+    assert re.search(r"\d+ findings are omitted", short)
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ SAID = """([from, to]) => {
     const [V, A] = [torchHistory.verdicts, torchHistory.answer];
     const changes = V.compare(lane, from, to);
     const found = A.findings(lane, changes);
-    return {document: V.json(lane, from, to, changes), markdown: V.markdown(lane, from, to, changes),
+    return {document: V.json(lane, from, to, changes), markdown: A.markdown(lane, from, to, changes),
             summary: V.summary(lane, from, to, changes), findings: found.map(A.asData),
             cards: A.cardsAsData(lane, changes, found)};
 }"""

@@ -58,16 +58,22 @@ FAIL_ON = {"slower": Verdict.SLOWER, "faster": Verdict.FASTER, "hungrier": Verdi
 """Kinds of --fail-on that take a threshold; `broke` takes none."""
 
 MOST_CHARACTERS = 60_000
-"""Of Markdown: GitHub takes 65,536 in an issue or a comment."""
+"""Of Markdown with every series: GitHub takes 65,536 in an issue or a comment."""
 
-_MOST_OF_THE_END = 8_000
+MOST_OF_FINDINGS = 10_000
+"""Characters of Markdown with the findings: what a reader of a pull request scrolls past."""
+
+_MOST_OF_THE_END = 3_000
 """Characters of the summary and of what failed, at the end of the Markdown."""
 
-_ROOM_FOR_WORDS = 2_000
-"""Characters that the sentences between the tables take at most, the command aside, which they name twice."""
+_ROOM_FOR_WORDS = 1_000
+"""Characters that the sentences between the lists take at most, the command aside, which they name twice."""
 
 _ROOM_FOR_A_HEADING = 60
-"""Characters of the line above a table."""
+"""Characters of the line above a table or a list."""
+
+HEADINGS = {"worse": "Worse", "better": "Better", "changed": "Changed counts"}
+"""Kind of the findings of a list -> the line above it."""
 
 SAID_FIRST = ("worse", "better", "changed")
 """Kinds of verdicts that have a sentence each; the rest is counted."""
@@ -627,34 +633,67 @@ def _failure(failed: Sequence[Change]) -> list[str]:
 # --- Markdown
 
 
-def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] = ()) -> str:
-    """For a pull request or an issue, of at most MOST_CHARACTERS: a table per verdict of what changed, and the rest by its
-    count, or with `everything` in a table as well. Whole rows are left out where they are too many, which is said."""
+def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] = (), link: str = "") -> str:
+    """For a pull request or an issue: the findings in at most MOST_OF_FINDINGS characters, or with `everything` a table of
+    the series per verdict in at most MOST_CHARACTERS. Whole lines are left out where they are too many, which is said.
+    `link` is the address of the comparison on a published site."""
     parts = [f"### PyTorch {escape(comparison.old)} → {escape(comparison.new)}\n"]
     end = "  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)]) + "\n"
     command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
     command = escape(f"{command} --lane {comparison.environment} --all")
-    groups: dict[Verdict, list[Change]] = defaultdict(list)
-    for change in comparison.changes if everything else comparison.changed:
-        groups[change.verdict].append(change)
     if not comparison.changed:
         parts.append("No change was detected.\n")
-    room = MOST_CHARACTERS - _ROOM_FOR_WORDS - min(len(end), _MOST_OF_THE_END) - 2 * len(command)
-    left_out = 0
+    room = MOST_CHARACTERS if everything else MOST_OF_FINDINGS
+    room -= _ROOM_FOR_WORDS + min(len(end), _MOST_OF_THE_END) + 2 * len(command) + len(link)
+    listed, left_out = (_by_verdict if everything else _by_kind)(comparison, room)
+    parts += listed
+    if left_out:
+        what = "rows" if everything else "findings"
+        parts.append(f"{left_out} {what} are omitted to keep this short enough to send. To see them: {command}\n")
+    if comparison.rest and not everything:
+        tally = Counter(change.verdict.shown for change in comparison.rest)
+        counted = ", ".join(f"{count} {escape(words)}" for words, count in tally.items())
+        parts.append(f"Not listed: {counted}. To list every series: {command}\n")
+    if link:
+        parts.append(f"[Every series, with its history]({link})\n")
+    parts.append(end if len(end) <= _MOST_OF_THE_END else f"{end[:_MOST_OF_THE_END].rpartition(' ')[0]} …\n")
+    return "\n".join(parts)
+
+
+def _by_kind(comparison: Comparison, room: int) -> tuple[list[str], int]:
+    """Lists of the findings, those that cost first, as many as have room in characters; and how many are left out."""
+    parts, shown = [], 0
+    for kind, heading in HEADINGS.items():
+        of_kind = [finding for finding in comparison.findings if finding.verdict.kind == kind]
+        lines: list[str] = []
+        room -= _ROOM_FOR_A_HEADING
+        for finding in of_kind:
+            line = f"- {escape(finding.words)}"
+            room -= len(line) + 1
+            if room < 0:
+                break
+            lines.append(line)
+        shown += len(lines)
+        if lines:
+            rows = sum(len(finding.rows) for finding in of_kind)
+            count = f"{len(of_kind)} {'finding' if len(of_kind) == 1 else 'findings'}, {rows} series"
+            parts.append("\n".join([f"**{heading}** ({count})\n", *lines, ""]))
+    return parts, len(comparison.findings) - shown
+
+
+def _by_verdict(comparison: Comparison, room: int) -> tuple[list[str], int]:
+    """A table of every series per verdict, as many rows as have room in characters; and how many are left out."""
+    groups: dict[Verdict, list[Change]] = defaultdict(list)
+    for change in comparison.changes:
+        groups[change.verdict].append(change)
+    parts, left_out = [], 0
     for verdict, changes in groups.items():
         table, fitting = _table(comparison, changes, room)
         left_out += len(changes) - fitting
         if fitting:
             parts.append(f"**{escape(verdict.shown)}** ({len(changes)})\n\n{table}")
             room -= len(parts[-1])
-    if left_out:
-        parts.append(f"{left_out} rows are omitted to keep this short enough to send. To see them: {command}\n")
-    if comparison.rest and not everything:
-        tally = Counter(change.verdict.shown for change in comparison.rest)
-        counted = ", ".join(f"{count} {escape(words)}" for words, count in tally.items())
-        parts.append(f"Not listed: {counted}. To list them: {command}\n")
-    parts.append(end if len(end) <= _MOST_OF_THE_END else f"{end[:_MOST_OF_THE_END].rpartition(' ')[0]} …\n")
-    return "\n".join(parts)
+    return parts, left_out
 
 
 def _table(comparison: Comparison, changes: Sequence[Change], room: int) -> tuple[str, int]:

@@ -169,7 +169,8 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/verdicts.md lists the keys.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print a table for a pull request or an issue.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the findings for a pull request or an issue.")
+@click.option("--url", default="", help="Address of a published site, for a link to this comparison in the Markdown.")
 @click.option("--all", "everything", is_flag=True, help="List every series in a sentence, also what did not change.")
 @click.option(
     "--fail-on",
@@ -187,6 +188,7 @@ def compare_stored(
     metrics: tuple[str, ...],
     as_json: bool,
     as_markdown: bool,
+    url: str,
     everything: bool,
     fail_on: str | None,
 ) -> None:
@@ -196,6 +198,8 @@ def compare_stored(
 
     if as_json and as_markdown:
         raise click.UsageError("--json and --markdown exclude each other. Choose one.")
+    if url and not as_markdown:
+        raise click.UsageError("--url is for the link in the Markdown. Add --markdown.")
     try:
         limits = said.parse_fail_on(fail_on) if fail_on is not None else {}
     except ValueError as error:
@@ -211,11 +215,25 @@ def compare_stored(
     if as_json:
         click.echo(said.as_json(comparison, failed))
     elif as_markdown:
-        click.echo(said.markdown(comparison, everything, failed))
+        link = _link(url, machine, environment, *tags) if url else ""
+        click.echo(said.markdown(comparison, everything, failed, link))
     else:
         show(said.text(comparison, everything, failed, bold))
     if failed:
         sys.exit(3)
+
+
+def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
+    """The address of a comparison on the site at `url`. Raises UsageError where that is no address of a site."""
+    from urllib.parse import quote, urlencode, urlsplit
+
+    from ..site.data import lane_id
+
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise click.BadParameter(f"'{url}' is no address of a site. It begins with https://.", param_hint="--url")
+    keys = urlencode({"lane": lane_id(machine, environment), "from": old, "to": new})
+    return f"{quote(url.rstrip('/'), safe=':/?&=%~[]@')}/upgrade.html#{keys}"
 
 
 @click.command()

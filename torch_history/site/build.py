@@ -78,7 +78,7 @@ class Page:
 
     @property
     def scripts(self) -> list[str]:
-        answering = ["answer.js"] if self.name == "overview" else []
+        answering = ["answer.js"] if self.name in ("overview", "upgrade") else []
         drawing = ["vega.js", "charts.js", "history.js"] if self.draws_charts else []
         return [
             "app.js",

@@ -83,11 +83,8 @@ class Lane:
 
     @property
     def id(self) -> str:
-        """In addresses and names of files, whatever characters the names have: letters, digits and dashes. No two lanes have
-        the same one: where the last three words are the environment it can be read back, all others end in a digest."""
-        if file_name(self.name) == self.name and re.fullmatch(r"(release|installed)-py\d+\.\d+", self.environment):
-            return f"{self.name}-{self.environment.replace('.', '-')}"
-        return _with_digest(self.name, self.environment)
+        """In addresses and names of files."""
+        return lane_id(self.name, self.environment)
 
     @property
     def device(self) -> str:
@@ -110,6 +107,14 @@ def file_name(machine: str) -> str:
     """A name of files for what is about all of a machine, of which no other machine has the same."""
     plain = re.fullmatch(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*", machine) and not re.search(r"-x[0-9a-f]{16}$", machine)
     return machine if plain else _with_digest(machine)
+
+
+def lane_id(machine: str, environment: str) -> str:
+    """Of a machine's lane, whatever characters the names have: letters, digits and dashes. No two lanes have the same one:
+    where the last three words are the environment it can be read back, all others end in a digest."""
+    if file_name(machine) == machine and re.fullmatch(r"(release|installed)-py\d+\.\d+", environment):
+        return f"{machine}-{environment.replace('.', '-')}"
+    return _with_digest(machine, environment)
 
 
 def _with_digest(*names: str) -> str:

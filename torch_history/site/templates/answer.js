@@ -4,7 +4,7 @@
 (() => {
     const TH = window.torchHistory;
     const {counted, fixed} = TH.common;
-    const {human, inOneLine, name, varies} = TH.verdicts;
+    const {escape, human, inOneLine, name, shown, summary, varies} = TH.verdicts;
     const constants = () => TH.contents.constants;
 
     const words = (text) => text.replaceAll("_", " ");
@@ -243,5 +243,58 @@
     const cardsAsData = (lane, changes, found) => cards(lane, changes, found).map(({name: card, verdict, worst, best}) =>
         ({name: card, verdict, worst: worst && `${brief(worst)}.`, best: best && `${brief(best)}.`}));
 
-    TH.answer = {findings, cards, picked, brief, sentence, asData, cardsAsData};
+    // --- Markdown
+
+    /* The findings for a pull request or an issue; `link` is the address of the comparison, empty where nobody else has it. */
+    const markdown = (lane, from, to, changes, link = "") => {
+        const {MOST_OF_FINDINGS, _MOST_OF_THE_END, _ROOM_FOR_WORDS, SAID_FIRST} = constants().compare;
+        const found = findings(lane, changes);
+        const rest = changes.filter(({kind}) => !SAID_FIRST.includes(kind));
+        const parts = [`### PyTorch ${escape(from)} → ${escape(to)}\n`];
+        const end = `${summary(lane, from, to, changes).map(escape).join("  \n")}\n`;
+        const command = escape(`torch-history compare ${from} ${to} --machine ${lane.machine.machine} ` +
+                               `--lane ${lane.environment} --all`);
+        if (!found.length) {
+            parts.push("No change was detected.\n");
+        }
+        const [lists, leftOut] = byKind(found, MOST_OF_FINDINGS - _ROOM_FOR_WORDS
+            - Math.min(end.length, _MOST_OF_THE_END) - 2 * command.length - link.length);
+        parts.push(...lists);
+        if (leftOut) {
+            parts.push(`${leftOut} findings are omitted to keep this short enough to send. To see them: ${command}\n`);
+        }
+        if (rest.length) {
+            const tally = counted(rest.map(({verdict}) => verdict));
+            const told = Array.from(tally, ([verdict, count]) => `${count} ${escape(shown(verdict))}`).join(", ");
+            parts.push(`Not listed: ${told}. To list every series: ${command}\n`);
+        }
+        if (link) {
+            parts.push(`[Every series, with its history](${link})\n`);
+        }
+        const start = end.slice(0, _MOST_OF_THE_END);
+        parts.push(end === start ? end : `${start.slice(0, start.lastIndexOf(" "))} …\n`);
+        return parts.join("\n");
+    };
+    /* Lists of the findings, those that cost first, as many as have room in characters; and how many are left out. */
+    const byKind = (found, most) => {
+        const {HEADINGS, _ROOM_FOR_A_HEADING} = constants().compare;
+        let [room, left] = [most, found.length];
+        const parts = Object.entries(HEADINGS).flatMap(([kind, heading]) => {
+            const ofKind = found.filter((one) => one.kind === kind);
+            const lines = ofKind.map((one) => `- ${escape(sentence(one))}`);
+            room -= _ROOM_FOR_A_HEADING;
+            const fitting = lines.findIndex((line) => {
+                room -= line.length + 1;
+                return room < 0;
+            });
+            const listed = fitting < 0 ? lines : lines.slice(0, fitting);
+            left -= listed.length;
+            const rows = ofKind.reduce((count, one) => count + one.rows.length, 0);
+            const count = `${ofKind.length} ${ofKind.length === 1 ? "finding" : "findings"}, ${rows} series`;
+            return listed.length ? [[`**${heading}** (${count})\n`, ...listed, ""].join("\n")] : [];
+        });
+        return [parts, left];
+    };
+
+    TH.answer = {findings, cards, picked, brief, sentence, asData, cardsAsData, markdown};
 })();

@@ -138,6 +138,9 @@
 
     // --- what to take along
 
+    /* Of this comparison, for others; empty where the page was opened from a disk. */
+    const shared = () => (location.protocol.startsWith("http") ? location.href.replace(/[()<>]/gu, encodeURIComponent) : "");
+
     const takeAlong = (lane, from, to, changes) => {
         const name = `torch-history-${from}-${to}-${lane.id}`;
         const command = ["torch-history", "compare", from, to, "--machine", lane.machine.machine,
@@ -148,7 +151,7 @@
         return el("section", {class: "take", "aria-label": "Take it along"},
             el("div", {class: "controls"},
                button("copy-markdown", "Copy as Markdown",
-                      (event) => TH.copy(V.markdown(lane, from, to, changes), event.currentTarget)),
+                      (event) => TH.copy(TH.answer.markdown(lane, from, to, changes, shared()), event.currentTarget)),
                button("download-csv", "Download CSV", save("csv", "text/csv", V.csv)),
                button("download-json", "Download JSON", save("json", "application/json", json))),
             el("p", {class: "quiet"}, `All ${changes.length} series, whatever is filtered below. On the command line: `,

@@ -698,58 +698,6 @@
         return lines;
     };
 
-    const markdown = (lane, from, to, changes) => {
-        const {MOST_CHARACTERS, _MOST_OF_THE_END, _ROOM_FOR_WORDS} = constants().compare;
-        const changed = changes.filter(isSaidFirst);
-        const rest = changes.filter((one) => !isSaidFirst(one));
-        const parts = [`### PyTorch ${escape(from)} → ${escape(to)}\n`];
-        const end = `${summary(lane, from, to, changes).map(escape).join("  \n")}\n`;
-        const command = escape(`torch-history compare ${from} ${to} --machine ${lane.machine.machine} ` +
-                               `--lane ${lane.environment} --all`);
-        if (!changed.length) {
-            parts.push("No change was detected.\n");
-        }
-        let room = MOST_CHARACTERS - _ROOM_FOR_WORDS - Math.min(end.length, _MOST_OF_THE_END) - 2 * command.length;
-        let leftOut = 0;
-        for (const verdict of new Set(changed.map((one) => one.verdict))) {
-            const group = changed.filter((one) => one.verdict === verdict);
-            const [rows, fitting] = table(lane, group, room);
-            leftOut += group.length - fitting;
-            if (fitting) {
-                parts.push(`**${escape(shown(verdict))}** (${group.length})\n\n${rows}`);
-                room -= parts.at(-1).length;
-            }
-        }
-        if (leftOut) {
-            parts.push(`${leftOut} rows are omitted to keep this short enough to send. To see them: ${command}\n`);
-        }
-        if (rest.length) {
-            const told = Array.from(tallied(rest), ([verdict, count]) => `${count} ${escape(shown(verdict))}`).join(", ");
-            parts.push(`Not listed: ${told}. To list them: ${command}\n`);
-        }
-        const short = end.slice(0, _MOST_OF_THE_END);
-        parts.push(end === short ? end : `${short.slice(0, short.lastIndexOf(" "))} …\n`);
-        return parts.join("\n");
-    };
-    const table = (lane, changes, most) => {
-        const rows = ["| series | verdict | new / old | from | to | why |", "|---|---|---:|---:|---:|---|"];
-        let room = most - rows.join("\n").length - 1 - constants().compare._ROOM_FOR_A_HEADING;
-        for (const [number, one] of changes.entries()) {
-            const series = lane.series[one.series];
-            const ends = varies(series) && one.low !== null ? ` (${fixed(one.low, 3)} to ${fixed(one.high, 3)})` : "";
-            const isTold = one.verdict !== "CAN'T TELL" || one.old === null;
-            const cells = [name(series), shown(one.verdict), one.ratio === null ? "" : fixed(one.ratio, 3) + ends,
-                           human(one.old, series.unit), human(one.new, series.unit),
-                           one.why || (isTold ? one.reason : untold(one).split(": ").slice(1).join(": "))];
-            const row = `| ${cells.map(escape).join(" | ")} |`;
-            room -= row.length + 1;
-            if (room < 0) {
-                return [`${rows.join("\n")}\n`, number];
-            }
-            rows.push(row);
-        }
-        return [`${rows.join("\n")}\n`, changes.length];
-    };
     const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/u, /[@#](?=[\p{L}\p{N}_])/u,
                                 /:(?=\/\/)/, /(?<=[wW]{3})\./, /(?<=mailto):|(?<=xmpp):/].map((one) => one.source).join("|"), "giu");
     const escape = (text) => inOneLine(text).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/gu, "\ufffd").replace(SPECIAL, (found) =>
@@ -803,6 +751,6 @@
         [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
          values.map((value) => said(value, "yes", "no"))]));
 
-    TH.verdicts = {compare, adjacent, moved, summary, markdown, csv, json, human, name, varies, shown, inOneLine,
+    TH.verdicts = {compare, adjacent, moved, summary, escape, csv, json, human, name, varies, shown, inOneLine,
                    numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
 })();
