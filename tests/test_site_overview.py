@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from torch_history.analysis import answer
 from torch_history.analysis.verdicts import SHOWN
 
 from .lab import LANE
@@ -835,4 +836,5 @@ def test_one_choice_answers_an_upgrade_from_the_committed_results(page: Any, tmp
         assert plain(finding["words"]).replace("`", "") in text
     assert "of the changes reported in them are expected to be false" in text
     assert "no GPU time" in text
+    assert ", ".join(answer.UNMEASURED.values()) in text
     assert "Download, with all packages" in text

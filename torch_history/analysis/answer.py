@@ -23,6 +23,9 @@ WIDTH = 80
 MOST_FINDINGS = 10
 """Findings that a page begins with; the worse have half of it where there are so many."""
 
+UNMEASURED = {"process_time": "import and start-up of a process", "resident_memory": "resident memory"}
+"""Metrics that a reader of an upgrade expects, in words: said where no series has them."""
+
 _INDENT = 14
 
 _SAID = {
@@ -146,6 +149,9 @@ def not_measured(comparison: Comparison) -> str:
     where = device.get(comparison.device, f"on {comparison.device}")
     threads = {"": "", "1": ", with one thread"}.get(comparison.threads, f", with {comparison.threads} threads")
     said = f"Measured {where}{threads}, {len(questions)} question{'' if len(questions) == 1 else 's'}."
+    metrics = {change.series.metric for change in comparison.changes}
+    if absent := [words for metric, words in UNMEASURED.items() if metric not in metrics]:
+        said += f" Not measured: {', '.join(absent)}."
     if comparison.one_sided:
         said += f" {comparison.one_sided} series were measured on only one of the two releases."
     return said

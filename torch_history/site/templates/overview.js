@@ -166,7 +166,10 @@
         const where = {cpu: "on a CPU: no GPU time", recorder: "by the recorder: no kernel ran and nothing was timed"};
         const {threads} = lane.machine;
         const said = !threads ? "" : String(threads) === "1" ? ", with one thread" : `, with ${threads} threads`;
-        return `Measured ${where[device] || `on ${device}`}${said}, ${questions} question${questions === 1 ? "" : "s"}.`;
+        const metrics = new Set(changes.map((change) => lane.series[change.series].metric));
+        const absent = Object.entries(TH.contents.constants.answer.UNMEASURED).filter(([metric]) => !metrics.has(metric));
+        return `Measured ${where[device] || `on ${device}`}${said}, ${questions} question${questions === 1 ? "" : "s"}.`
+            + (absent.length ? ` Not measured: ${absent.map(([, words]) => words).join(", ")}.` : "");
     };
 
     /** What the wheels of two releases say, where they differ. */
