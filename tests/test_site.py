@@ -4,6 +4,7 @@ the committed ones."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -295,6 +296,24 @@ def test_feeds_are_atom_with_an_entry_for_each_step(tmp_path: Path) -> None:
     assert link is not None
     assert link.attrib["href"].startswith("https://example.org/history/series.html#lane=machine-0-release-py3-11&")
     assert {entry.findtext(f"{ATOM}updated") for entry in entries} == {"2000-12-26T00:00:00Z"}
+
+
+def test_every_page_has_a_description_and_a_published_one_a_site_map(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 3, series=20)
+    axis = Axis.load(conf.repo)
+    said = r'<meta (?:name="|property="og:)description" content="([^"]+)">'
+    html = publish_site(conf, axis, tmp_path / "html").parent
+    described = {file: re.findall(said, (html / file).read_text()) for file in FILES}
+    assert all(len(of) == 2 and of[0] == of[1] for of in described.values())
+    assert len({of[0] for of in described.values()}) == len(FILES)
+    assert not (html / "sitemap.xml").exists()
+    publish_site(conf, axis, html, url="https://example.org/history/")
+    root = ElementTree.fromstring((html / "sitemap.xml").read_text(encoding="utf-8"))
+    assert [place.text for place in root.iter("{http://www.sitemaps.org/schemas/sitemap/0.9}loc")] == [
+        f"https://example.org/history/{file}" for file in FILES
+    ]
+    for file in FILES:
+        assert f'<meta property="og:url" content="https://example.org/history/{file}">' in (html / file).read_text()
 
 
 # --- names from data

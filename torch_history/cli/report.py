@@ -45,7 +45,7 @@ BEGIN_CUDA, END_CUDA = "<!-- on CUDA: by `torch-history document` -->", "<!-- en
 @click.command()
 @click.option("--html-dir", type=click.Path(path_type=Path), help="Folder to write the site to [default: html].")
 @click.option("--results-dir", type=click.Path(path_type=Path), help="Results to publish [default: results].")
-@click.option("--url", default="", help="Address of the site, for the links in its feeds [default: relative links].")
+@click.option("--url", default="", help="Address of the site, for its feeds and a site map [default: relative links].")
 def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     """Build the site from results/, including asv's dashboard."""
     from ..site.build import publish_site

@@ -92,6 +92,9 @@ class Page:
         ]
 
 
+ABOUT = "Time and peak memory of every PyTorch release, measured."
+"""The end of each page's description, for search engines and previews of links."""
+
 PAGES = (
     Page(
         "overview",
@@ -152,7 +155,7 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
         _write_data(new / "data", found, data, upgrades, axis, brought)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
-        _write_pages(new, axis, feeds, calibration.document(results), _on_a_gpu(found, axis))
+        _write_pages(new, axis, feeds, calibration.document(results), _on_a_gpu(found, axis), url)
         _write_charts(new, Path(conf.env_dir, PUBLISHED))
         mark(new)
         require_replaceable(html_dir, conf)
@@ -369,14 +372,27 @@ def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
     )
 
 
-def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: str, on_a_gpu: str) -> None:
+def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: str, on_a_gpu: str, url: str) -> None:
     templates = _templates()
+    base = f"{url.rstrip('/')}/" if url else ""
     here = Path(__file__).parent / "templates"
     pages = [*((page.file, page.words) for page in PAGES), ("method.html", "Method")]
-    common = {"policy": POLICY, "pages": pages, "feeds": feeds, "newest": axis.newest, "on_a_gpu": on_a_gpu}
+    common = {
+        "policy": POLICY,
+        "pages": pages,
+        "feeds": feeds,
+        "newest": axis.newest,
+        "on_a_gpu": on_a_gpu,
+        "base": base,
+    }
     for page in PAGES:
         text = templates.get_template("page.html").render(
-            **common, here=page.file, title=page.title, lead=page.lead, scripts=page.scripts
+            **common,
+            here=page.file,
+            title=page.title,
+            lead=page.lead,
+            description=f"{page.lead} {ABOUT}",
+            scripts=page.scripts,
         )
         (folder / page.file).write_text(text, encoding="utf-8")
         shutil.copy(here / f"{page.name}.js", folder)
@@ -388,10 +404,21 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
         **common,
         here="method.html",
         title="How numbers and verdicts are made",
+        description=f"How numbers are measured, and how verdicts and causes are found. {ABOUT}",
         documents=documents,
         constants=verdicts,
     )
     (folder / "method.html").write_text(method, encoding="utf-8")
+    if base:
+        _write_site_map(folder, base, [file for file, _ in pages])
+
+
+def _write_site_map(folder: Path, base: str, files: Sequence[str]) -> None:
+    """sitemap.xml of the pages below the address `base`, as https://www.sitemaps.org/protocol.html has it."""
+    root = ElementTree.Element("urlset", xmlns="http://www.sitemaps.org/schemas/sitemap/0.9")
+    for file in files:
+        ElementTree.SubElement(ElementTree.SubElement(root, "url"), "loc").text = f"{base}{file}"
+    ElementTree.ElementTree(root).write(folder / "sitemap.xml", encoding="utf-8", xml_declaration=True)
 
 
 def _write_charts(folder: Path, memory: Path) -> None:
