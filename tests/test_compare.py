@@ -349,7 +349,9 @@ def test_markdown_links_to_the_comparison_on_a_site(results: Path) -> None:
     assert page == "https://perf.example/torch%281%29/upgrade.html"
     assert keys == "lane=here-release-py3-11&from=v2.0.1&to=v2.1.2"
     assert "](" not in command("2.0.1", "2.1.2", "--markdown").output
-    for wrong in (["--url", "https://perf.example"], ["--markdown", "--url", "perf.example"]):
+    wrongs = ("perf.example", "ftp://perf.example", "https://", "https://perf.example/?a=1", "https://[")
+    own = ["--markdown", "--url", "https://perf.example", "--workload", "mine.py"]
+    for wrong in (["--url", "https://perf.example"], own, *(["--markdown", "--url", each] for each in wrongs)):
         refused = command("2.0.1", "2.1.2", *wrong)
         assert refused.exit_code == 2
         assert "--url" in refused.output

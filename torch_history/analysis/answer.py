@@ -24,7 +24,7 @@ MOST_FINDINGS = 10
 """Findings that a page begins with; the worse have half of it where there are so many."""
 
 UNMEASURED = {"process_time": "import and start-up of a process", "resident_memory": "resident memory"}
-"""Metrics that a reader of an upgrade expects, in words: said where no series has them."""
+"""Metrics that a reader of an upgrade expects, in words: they are named where no series of a comparison has them."""
 
 _INDENT = 14
 
@@ -151,7 +151,7 @@ def not_measured(comparison: Comparison) -> str:
     said = f"Measured {where}{threads}, {len(questions)} question{'' if len(questions) == 1 else 's'}."
     metrics = {change.series.metric for change in comparison.changes}
     if absent := [words for metric, words in UNMEASURED.items() if metric not in metrics]:
-        said += f" Not measured: {', '.join(absent)}."
+        said += f" This does not cover {' or '.join(absent)}."
     if comparison.one_sided:
         said += f" {comparison.one_sided} series were measured on only one of the two releases."
     return said

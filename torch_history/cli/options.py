@@ -24,6 +24,24 @@ def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
     return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value
 
 
+def site_address(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    """The address of a site as links have it, without a slash at the end; empty where none is given. Raises BadParameter for
+    what is no address of a folder on a web server."""
+    from urllib.parse import quote, urlsplit
+
+    if not value:
+        return ""
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        raise click.BadParameter(
+            f"'{value}' is not the address of a site. Write one such as https://example.org/history."
+        )
+    return quote(value.rstrip("/"), safe=":/%~[]@")
+
+
 def seconds_of(text: str) -> float:
     """Seconds of `90s`, `6m` or `2h`. Raises SessionError for what is no length of time."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text.strip())

@@ -14,7 +14,7 @@ import click
 from ..errors import UserError
 from ..program import cache
 from . import suite as suites
-from .options import LANE_HELP, Renamed, lane
+from .options import LANE_HELP, Renamed, lane, site_address
 from .output import bold, console, listed, plain, show
 from .suite import DEFAULT_LANE
 
@@ -45,7 +45,12 @@ BEGIN_CUDA, END_CUDA = "<!-- on CUDA: by `torch-history document` -->", "<!-- en
 @click.command()
 @click.option("--html-dir", type=click.Path(path_type=Path), help="Folder to write the site to [default: html].")
 @click.option("--results-dir", type=click.Path(path_type=Path), help="Results to publish [default: results].")
-@click.option("--url", default="", help="Address of the site, for its feeds and a site map [default: relative links].")
+@click.option(
+    "--url",
+    default="",
+    callback=site_address,
+    help="Address of the site, for its feeds and a site map [default: relative links].",
+)
 def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     """Build the site from results/, including asv's dashboard."""
     from ..site.build import publish_site
@@ -170,7 +175,12 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/verdicts.md lists the keys.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the findings for a pull request or an issue.")
-@click.option("--url", default="", help="Address of a published site, for a link to this comparison in the Markdown.")
+@click.option(
+    "--url",
+    default="",
+    callback=site_address,
+    help="Address of a published site, for a link to this comparison in the Markdown.",
+)
 @click.option("--all", "everything", is_flag=True, help="List every series in a sentence, also what did not change.")
 @click.option(
     "--fail-on",
@@ -200,6 +210,8 @@ def compare_stored(
         raise click.UsageError("--json and --markdown exclude each other. Choose one.")
     if url and not as_markdown:
         raise click.UsageError("--url is for the link in the Markdown. Add --markdown.")
+    if url and workload:
+        raise click.UsageError("--url and --workload exclude each other. A published site has no results of own files.")
     try:
         limits = said.parse_fail_on(fail_on) if fail_on is not None else {}
     except ValueError as error:
@@ -224,16 +236,13 @@ def compare_stored(
 
 
 def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
-    """The address of a comparison on the site at `url`. Raises UsageError where that is no address of a site."""
-    from urllib.parse import quote, urlencode, urlsplit
+    """The address of a comparison on the site at `url`."""
+    from urllib.parse import urlencode
 
     from ..site.data import lane_id
 
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise click.BadParameter(f"'{url}' is no address of a site. It begins with https://.", param_hint="--url")
     keys = urlencode({"lane": lane_id(machine, environment), "from": old, "to": new})
-    return f"{quote(url.rstrip('/'), safe=':/?&=%~[]@')}/upgrade.html#{keys}"
+    return f"{url}/upgrade.html#{keys}"
 
 
 @click.command()

@@ -169,7 +169,7 @@
         const metrics = new Set(changes.map((change) => lane.series[change.series].metric));
         const absent = Object.entries(TH.contents.constants.answer.UNMEASURED).filter(([metric]) => !metrics.has(metric));
         return `Measured ${where[device] || `on ${device}`}${said}, ${questions} question${questions === 1 ? "" : "s"}.`
-            + (absent.length ? ` Not measured: ${absent.map(([, words]) => words).join(", ")}.` : "");
+            + (absent.length ? ` This does not cover ${absent.map(([, words]) => words).join(" or ")}.` : "");
     };
 
     /** What the wheels of two releases say, where they differ. */

@@ -138,8 +138,10 @@
 
     // --- what to take along
 
-    /* Of this comparison, for others; empty where the page was opened from a disk. */
-    const shared = () => (location.protocol.startsWith("http") ? location.href.replace(/[()<>]/gu, encodeURIComponent) : "");
+    /* The address of this comparison for others, as Markdown takes it; empty where the page was opened from a disk. */
+    const shared = (from, to) => (location.protocol.startsWith("http")
+        ? new URL(TH.link("upgrade.html", {from, to}), location.href).href.replace(/[()]/gu, (one) => ({"(": "%28", ")": "%29"}[one]))
+        : "");
 
     const takeAlong = (lane, from, to, changes) => {
         const name = `torch-history-${from}-${to}-${lane.id}`;
@@ -151,7 +153,7 @@
         return el("section", {class: "take", "aria-label": "Take it along"},
             el("div", {class: "controls"},
                button("copy-markdown", "Copy as Markdown",
-                      (event) => TH.copy(TH.answer.markdown(lane, from, to, changes, shared()), event.currentTarget)),
+                      (event) => TH.copy(TH.answer.markdown(lane, from, to, changes, shared(from, to)), event.currentTarget)),
                button("download-csv", "Download CSV", save("csv", "text/csv", V.csv)),
                button("download-json", "Download JSON", save("json", "application/json", json))),
             el("p", {class: "quiet"}, `All ${changes.length} series, whatever is filtered below. On the command line: `,
