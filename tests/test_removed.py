@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.synthetic import tag, write_tree
+from torch_history.analysis.compare import find
+from torch_history.analysis.verdicts import Verdict
 from torch_history.reports.check import EXCLUSIONS, check_history
-from torch_history.store.removed import NoHistory, Removal, removals
+from torch_history.store.removed import NoHistory, Removal, put_back, removals
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -105,6 +108,38 @@ def test_the_folder_that_launches_were_moved_to_is_known(results: Path) -> None:
     removed = removals(results)
     assert removed[0].launch.launch == first["launch"]
     assert {(one.machine, one.now) for one in removed} == {("machine-0", "machine-renamed")}
+
+
+def test_verdicts_are_made_with_what_was_excluded_put_back(results: Path, tmp_path: Path) -> None:
+    path = launches_of(results)
+    slow = []
+    for line in path.read_text().splitlines():
+        one = json.loads(line)
+        for case in one["cases"]:
+            case.update({"samples": [5 * x for x in case["samples"]]} if "samples" in case else {})
+        slow.append({**one, "session": "session-9999", "launch": f"9{one['launch']}"})
+    before = path.read_text()
+    path.write_text("".join(json.dumps(one) + "\n" for one in slow))
+    other = results / "machine-0" / f"{tag(0)}-release-py3.11.jsonl"
+    unchanged = other.read_text()
+    other.write_text(unchanged.replace('"session-0000"', '"session-9999"'))
+    commit(results)
+    path.write_text(before)
+    other.write_text(unchanged)
+    commit(results)
+    copy = tmp_path / "copy"
+    shutil.copytree(results, copy)
+    count = put_back(copy, "machine-0", removals(results))
+    assert count == 2 * len(slow)
+    of = [verdicts(folder) for folder in (results, copy)]
+    assert Verdict.SLOWER not in of[0]
+    assert Verdict.SAME not in of[1]
+    assert Verdict.SAME in of[0]
+
+
+def verdicts(results: Path) -> list[Verdict]:
+    found = find(results, "machine-0", "release-py3.11", tag(0), tag(1))
+    return [change.verdict for change in found.changes if change.series.varies]
 
 
 def test_without_a_whole_history_a_sentence_says_so(results: Path, tmp_path: Path) -> None:

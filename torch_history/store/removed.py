@@ -18,7 +18,7 @@ from msgspec import MsgspecError, Struct, structs
 from msgspec.json import Decoder
 
 from ..errors import UserError
-from .files import read_bytes, unsealed
+from .files import read_bytes, sealed, unsealed
 from .launches import Launch
 
 CALIBRATION = "calibration"
@@ -224,3 +224,16 @@ def _present(results: Path, sessions: Collection[str]) -> _Cases:
         if any(mark in text for mark in marks):
             found += _cases(line for line in text.split(b"\n") if any(mark in line for mark in marks))
     return found
+
+
+def put_back(results: Path, machine: str, removed: Iterable[Removal]) -> int:
+    """Appends to the files of `machine` in `results`, which is a copy, what was removed from them. Returns how many launches
+    that were; those of a calibration are left out."""
+    count = 0
+    for one in removed:
+        if one.now == machine and not one.calibration:
+            path = results / machine / f"{one.launch.release}-{one.launch.environment}.jsonl"
+            with path.open("a", encoding="utf-8") as stream:
+                stream.write(sealed(one.launch.to_json()) + "\n")
+            count += 1
+    return count
