@@ -278,6 +278,7 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
 @click.command()
 @click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
 @_in_lane
+@_with_excluded
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option(
     "--largest", is_flag=True, help="List the largest change of each question at each release, largest first."
@@ -287,7 +288,13 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
     "--all", "everything", is_flag=True, help="List each change by itself, not those of one finding together."
 )
 def regressions(
-    machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int, everything: bool
+    machine: str | None,
+    environment: str,
+    with_excluded: bool,
+    questions: tuple[str, ...],
+    largest: bool,
+    limit: int,
+    everything: bool,
 ) -> None:
     """List changes over all releases, newest release first.
 
@@ -304,15 +311,16 @@ def regressions(
     suite = suites.load()
     results = suite.results
     machine = said.choose_machine(results, machine, describe()["machine"])
-    stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
-    found = steps.of_history(stored, suite.axis)
-    shown = (steps.largest(found) if largest else found)[: limit or None]
-    others = said.OtherLanes(results, machine, environment, questions)
-    lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, results, machine, others)
-    for line in lines:
-        click.echo(line)
-    for line in steps.unconnected(stored, suite.axis):
-        click.echo(line)
+    with _results_of(results, machine, with_excluded) as results:
+        stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
+        found = steps.of_history(stored, suite.axis)
+        shown = (steps.largest(found) if largest else found)[: limit or None]
+        others = said.OtherLanes(results, machine, environment, questions)
+        lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, results, machine, others)
+        for line in lines:
+            click.echo(line)
+        for line in steps.unconnected(stored, suite.axis):
+            click.echo(line)
     tally = Counter(step.verdict.shown for step in found)
     words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
     hidden = f" {len(found) - len(shown)} are not shown. --limit 0 shows all." if len(shown) < len(found) else ""
