@@ -100,16 +100,24 @@ def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
 
 @click.command(epilog="Exit codes: 0 success, 1 something is wrong, 2 wrong usage.")
 @click.argument("results", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
-def check(results: Path | None) -> None:
+@click.option("--history", is_flag=True, help="Also hold exclusions.jsonl against the git history of RESULTS.")
+def check(results: Path | None, history: bool) -> None:
     """List every damaged file and line in RESULTS.
 
     RESULTS is the suite's results/ by default. Lines that are out of bounds or from unknown sources are listed as well.
+    With --history, every launch that was committed and is no longer there needs an entry in exclusions.jsonl.
     """
     from ..reports import check as checks
+    from ..store.removed import NoHistory
 
     results = results and results.resolve()
     suite = suites.load()
     found = checks.check(results or suite.results, suite.axis)
+    if history:
+        try:
+            found.problems += checks.check_history(results or suite.results)
+        except NoHistory as error:
+            click.echo(error)
     click.echo(found.summary)
     for problem in found.problems:
         click.echo(problem)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import json
+import shutil
 import sys
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -37,6 +41,10 @@ _in_lane = click.option(
     help=LANE_HELP,
 )
 """Former name of the option: --environment."""
+
+_with_excluded = click.option(
+    "--with-excluded", is_flag=True, help="Put back what was excluded, from the git history of the results."
+)
 
 BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"
 BEGIN_CUDA, END_CUDA = "<!-- on CUDA: by `torch-history document` -->", "<!-- end of CUDA -->"
@@ -170,6 +178,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.argument("new")
 @click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
 @_in_lane
+@_with_excluded
 @click.option("--workload", type=click.Path(path_type=Path), help="A file of your own that was measured before.")
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
@@ -193,6 +202,7 @@ def compare_stored(
     new: str,
     machine: str | None,
     environment: str,
+    with_excluded: bool,
     workload: Path | None,
     questions: tuple[str, ...],
     metrics: tuple[str, ...],
@@ -212,6 +222,8 @@ def compare_stored(
         raise click.UsageError("--url is for the link in the Markdown. Add --markdown.")
     if url and workload:
         raise click.UsageError("--url and --workload exclude each other. A published site has no results of own files.")
+    if with_excluded and workload:
+        raise click.UsageError("--with-excluded and --workload exclude each other. Nothing is excluded of own files.")
     try:
         limits = said.parse_fail_on(fail_on) if fail_on is not None else {}
     except ValueError as error:
@@ -222,7 +234,8 @@ def compare_stored(
     results, versions = _of_own(workload) if workload else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
     machine = said.choose_machine(results, machine, describe()["machine"])
-    comparison = said.find(results, machine, environment, *tags, questions, metrics, versions)
+    with _results_of(results, machine, with_excluded) as folder:
+        comparison = said.find(folder, machine, environment, *tags, questions, metrics, versions)
     failed = said.failing(comparison, limits)
     if as_json:
         click.echo(said.as_json(comparison, failed))
@@ -233,6 +246,23 @@ def compare_stored(
         show(said.text(comparison, everything, failed, bold))
     if failed:
         sys.exit(3)
+
+
+@contextlib.contextmanager
+def _results_of(results: Path, machine: str, with_excluded: bool) -> Iterator[Path]:
+    """`results`, or a copy of one machine's to which what was excluded is put back. Raises NoHistory."""
+    if not with_excluded:
+        yield results
+        return
+    from ..scratch import scratch
+    from ..store import removed
+
+    gone = removed.removals(results)
+    with scratch(Path(tempfile.gettempdir()), "torch-history-") as folder:
+        shutil.copytree(results / machine, folder / machine)
+        count = removed.put_back(folder, machine, gone)
+        click.echo(f"Launches of {machine} that were excluded and are put back here: {count}.", err=True)
+        yield folder
 
 
 def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
@@ -248,6 +278,7 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
 @click.command()
 @click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
 @_in_lane
+@_with_excluded
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option(
     "--largest", is_flag=True, help="List the largest change of each question at each release, largest first."
@@ -257,7 +288,13 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
     "--all", "everything", is_flag=True, help="List each change by itself, not those of one finding together."
 )
 def regressions(
-    machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int, everything: bool
+    machine: str | None,
+    environment: str,
+    with_excluded: bool,
+    questions: tuple[str, ...],
+    largest: bool,
+    limit: int,
+    everything: bool,
 ) -> None:
     """List changes over all releases, newest release first.
 
@@ -274,15 +311,16 @@ def regressions(
     suite = suites.load()
     results = suite.results
     machine = said.choose_machine(results, machine, describe()["machine"])
-    stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
-    found = steps.of_history(stored, suite.axis)
-    shown = (steps.largest(found) if largest else found)[: limit or None]
-    others = said.OtherLanes(results, machine, environment, questions)
-    lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, results, machine, others)
-    for line in lines:
-        click.echo(line)
-    for line in steps.unconnected(stored, suite.axis):
-        click.echo(line)
+    with _results_of(results, machine, with_excluded) as results:
+        stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
+        found = steps.of_history(stored, suite.axis)
+        shown = (steps.largest(found) if largest else found)[: limit or None]
+        others = said.OtherLanes(results, machine, environment, questions)
+        lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, results, machine, others)
+        for line in lines:
+            click.echo(line)
+        for line in steps.unconnected(stored, suite.axis):
+            click.echo(line)
     tally = Counter(step.verdict.shown for step in found)
     words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
     hidden = f" {len(found) - len(shown)} are not shown. --limit 0 shows all." if len(shown) < len(found) else ""

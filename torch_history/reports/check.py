@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..releases.axis import Axis
 from ..store import causes, sources
@@ -15,13 +16,13 @@ from ..store.details import DETAILS, read_details
 from ..store.files import each_line, has_checksum, read_object
 from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
 from ..store.machines import RECORD
+from ..store.removed import CALIBRATION, Removal, removals
 
 LISTED = "benchmarks.json"
 NOTES = "NOTES.md"
 EXCLUSIONS = "exclusions.jsonl"
 EXCLUDED = {"machine", "session", "benchmark", "releases", "launches", "rule", "reason", "commit"}
 """What each line of EXCLUSIONS says at least."""
-CALIBRATION = "calibration"
 UNDER_OTHER_NAMES = (CALIBRATION, "agreement")
 """Folders of a machine whose launches go by names that are no releases."""
 CERTIFICATES = "certificates"
@@ -84,6 +85,61 @@ def _check_exclusions(path: Path, found: Found) -> None:
             continue
         if not isinstance(excluded, dict) or not excluded.keys() >= EXCLUDED:
             found.say(path, f"an exclusion has the keys {', '.join(sorted(EXCLUDED))}", number)
+
+
+Group = tuple[str, str, bool, str, str]
+"""Commit, machine's folder, whether of a calibration, session and benchmark: what one line of the log is about."""
+
+
+def check_history(results: Path) -> list[str]:
+    """Where the log and the git history of `results` disagree: what was removed without an entry, and entries that count
+    other launches or cases than their commit removed. Raises NoHistory."""
+    path = results / EXCLUSIONS
+    removed = _counted(removals(results))
+    problems, told = [], set()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else (), 1):
+        try:
+            entry = json.loads(line)
+            group: Group = _group(entry)
+            said = (entry["launches"], entry["cases"])
+        except (KeyError, TypeError, ValueError):
+            problems.append(f"'{path}', line {number}: it names no commit, machine, session, benchmark and counts.")
+            continue
+        if group in told:
+            problems.append(f"'{path}', line {number}: an earlier line is about the same launches.")
+        elif group not in removed:
+            problems.append(f"'{path}', line {number}: commit {group[0][:8]} removed no such launch.")
+        elif said != removed[group]:
+            launches, cases = removed[group]
+            problems.append(
+                f"'{path}', line {number}: it says launches: {said[0]}, cases: {said[1]}. "
+                f"Commit {group[0][:8]} removed launches: {launches}, cases: {cases}."
+            )
+        told.add(group)
+    for group in sorted(removed.keys() - told):
+        commit, machine, _, session, benchmark = group
+        launches, cases = removed[group]
+        problems.append(
+            f"'{path}': commit {commit[:8]} removed launches of {benchmark}, session {session}, from {machine}, "
+            f"and no line says why (launches: {launches}, cases: {cases})."
+        )
+    return problems
+
+
+def _group(entry: Mapping[str, Any]) -> Group:
+    names = (entry["commit"], entry["machine"], bool(entry.get("calibration")), entry["session"], entry["benchmark"])
+    hash(names)  # a list instead of a name
+    return names
+
+
+def _counted(removed: Iterable[Removal]) -> dict[Group, tuple[int, int]]:
+    """Group -> its launches and cases."""
+    found: dict[Group, tuple[int, int]] = {}
+    for one in removed:
+        group = (one.commit, one.machine, one.calibration, one.launch.session, one.launch.benchmark)
+        launches, cases = found.get(group, (0, 0))
+        found[group] = (launches + 1, cases + len(one.launch.cases))
+    return found
 
 
 def _check_details(path: Path, found: Found) -> None:
