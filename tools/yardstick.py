@@ -387,8 +387,10 @@ there is full by construction and says nothing about it. Only these releases are
 """  # noqa: E501
 
 
-NOT_ASKED = """Otava and PELT were not asked here. On [another page](steps.md) they find more of the steps of 10 % than this program.
-"""
+NOT_ASKED = (
+    "Otava and PELT were not asked here. On [another page](steps.md) they find more of the steps of 10 % than this program."
+    "\n"
+)
 
 
 def page(records: Sequence[Record], said: Mapping[str, Places]) -> str:
