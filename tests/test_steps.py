@@ -14,7 +14,8 @@ from msgspec import structs
 from scipy import stats
 
 from tests.test_verdicts import BYTES, COUNT, EAGER, TIME, counted, launch, timed
-from tools.bench_detector import contradictions, ordered
+from tools.bench_detector import contradictions
+from tools.detectors import ordered
 from torch_history.analysis.steps import (
     EXCURSION,
     HISTORY_ERROR,

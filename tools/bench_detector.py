@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import statistics
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from asv.step_detect import detect_steps
 from msgspec.structs import replace
 
+from tools.detectors import ROOT, asv_places, elsewhere, large, left, ordered, stored_lanes
 from torch_history.analysis import steps, verdicts
-from torch_history.analysis.steps import CARRIED, HISTORY_ERROR, SMALLEST, Kind, Lane, Step
+from torch_history.analysis.steps import CARRIED, HISTORY_ERROR, Kind, Lane, Step
 from torch_history.analysis.verdicts import History, Verdict
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import Case, Launch, machines_in, read_launches
+from torch_history.store.launches import Case, Launch
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "generated" / "steps.md"
 SEED = 20261123
 OURS = "this program"
@@ -165,29 +161,6 @@ def resampled(
     return found, places
 
 
-def left(of: list[tuple[str, int, float]]) -> np.ndarray:
-    """What releases and rounds leave of the logarithms of a session."""
-    tags, rounds = (sorted({one[i] for one in of}, key=str) for i in (0, 1))
-    freedom = len(of) - len(tags) - len(rounds) + 1
-    if freedom < 1:
-        return np.zeros(0)
-    design = np.array(
-        [[tag == each for each in tags] + [turn == each for each in rounds] for tag, turn, _ in of], float
-    )
-    logarithms = np.array([one[2] for one in of])
-    fitted = design @ np.linalg.lstsq(design, logarithms, rcond=None)[0]
-    return np.asarray((logarithms - fitted) * math.sqrt(len(of) / freedom))
-
-
-def ordered(history: History, axis: Axis) -> History:
-    """The times of a lane, releases in the axis' order."""
-    return {
-        series: {tag: of[tag] for tag in sorted((tag for tag in of if tag in axis), key=axis.position)}
-        for series, of in history.items()
-        if series.varies
-    }
-
-
 Places = dict[verdicts.Series, list[int]]
 """Where a method sees a rise or, in a quiet series, anything at all: places of releases."""
 
@@ -245,29 +218,13 @@ def others(made: History, python: str | None, quiet: bool) -> dict[tuple[str, in
     ]
     found: dict[tuple[str, int], Places] = defaultdict(dict)
     for series, of in zip(names, levels, strict=True):
-        at = [place for _, place, *_ in detect_steps(of, [1.0] * len(of))][:-1]
-        found["asv", 0][series] = large(of, at, quiet)
+        found["asv", 0][series] = large(of, asv_places(of), quiet)
     if python:
-        script = str(ROOT / "tools" / "other_detectors.py")
-        lines = "".join(json.dumps(of) + "\n" for of in levels)
-        answer = subprocess.run([python, script], input=lines, capture_output=True, text=True, check=True).stdout
-        for series, of, line in zip(names, levels, answer.splitlines(), strict=True):
-            for name, by_strictness in json.loads(line).items():
+        for series, of, said in zip(names, levels, elsewhere(python, levels), strict=True):
+            for name, by_strictness in said.items():
                 for number, at in enumerate(by_strictness):
                     found[name, number][series] = large(of, at, quiet)
     return found
-
-
-def large(levels: list[float], places: list[int], quiet: bool) -> list[int]:
-    """Places at which the median of what lies between changes moved enough; rises only, unless quiet."""
-    ends = [0, *places, len(levels)]
-    middles = [statistics.median(levels[one:other]) for one, other in itertools.pairwise(ends)]
-    moved = [math.log(new / old) for old, new in itertools.pairwise(middles)]
-    return [
-        place
-        for place, ratio in zip(places, moved, strict=True)
-        if (abs(ratio) if quiet else ratio) >= math.log1p(SMALLEST)
-    ]
 
 
 def tallies(
@@ -352,13 +309,7 @@ def beside(found: Mapping[tuple[Setting, str, int], Tally], histories: Mapping[s
 def page(repeats: int, python: str | None) -> str:
     """Markdown."""
     axis = Axis.load(ROOT / "releases.toml")
-    stored: dict[str, History] = {}
-    for machine in machines_in(ROOT / "results"):
-        found = verdicts.history(read_launches(ROOT / "results", machine))
-        for environment in sorted({series.environment for series in found}):
-            lane = {series: of for series, of in found.items() if series.environment == environment}
-            if any(series.varies for series in lane):  # what the recorder counted has no times
-                stored[environment] = lane
+    stored = stored_lanes()
     times = {environment: ordered(history, axis) for environment, history in stored.items()}
     counted = tallies(times, axis, repeats, python)
     tables = [

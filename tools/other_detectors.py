@@ -2,6 +2,7 @@
 
 Each line of standard input is a series, a JSON list of levels, oldest first. Each line of standard output holds, of each
 detector, the places of its changes for each strictness, the detector's usual one first: {"Otava": [[12], []]}.
+Arguments name the detectors that are asked; without any, all are.
 """
 
 from __future__ import annotations
@@ -83,15 +84,18 @@ def limits(length: int) -> list[float]:
     return [float(limit) for limit in np.quantile(np.concatenate(drawn), [1 - chance for chance in CHANCES])]
 
 
+METHODS = {
+    "Otava": (otava, SIGNIFICANCE),
+    "PELT (ruptures)": (pelt, PENALTIES),
+    "circular binary segmentation": (circular, CHANCES),
+}
+
+
 def main() -> None:
+    asked = sys.argv[1:] or list(METHODS)
     for line in sys.stdin:
         levels = np.array(json.loads(line))
-        said = {
-            "Otava": [otava(levels, each) for each in SIGNIFICANCE],
-            "PELT (ruptures)": [pelt(levels, each) for each in PENALTIES],
-            "circular binary segmentation": [circular(levels, each) for each in CHANCES],
-        }
-        print(json.dumps(said))
+        print(json.dumps({name: [METHODS[name][0](levels, each) for each in METHODS[name][1]] for name in asked}))
 
 
 if __name__ == "__main__":
