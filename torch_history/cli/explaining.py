@@ -14,7 +14,7 @@ from asv.machine import Machine
 from asv.repo import get_repo
 from rich.console import Console
 
-from contract.request import PREFIX, Request
+from contract.request import Request
 
 from ..analysis.compare import choose_machine
 from ..analysis.verdicts import Series, human
@@ -114,13 +114,13 @@ class Context:
         return self.results / self.machine["machine"] / causes.FOLDER / evidence.file
 
     def sides(self, conf: Any, *tags: str) -> tuple[Side, Side]:
-        """Both releases, installed where they are not, with the threads that are asked for."""
+        """Both releases, installed where they are not."""
         environment = environments.ReleaseEnvironment(conf, self.lane, {}, {})
-        variables, found = {PREFIX + "THREADS": str(self.request.threads)}, []
+        found = []
         for tag in tags:
             environment.install_project(conf, get_repo(conf), tag)
             python = Path(conf.env_dir).resolve() / f"{tag}-py{self.lane}" / "bin" / "python"
-            found.append(Side(tag, python, variables))
+            found.append(Side(tag, python))
         return found[0], found[1]
 
 
@@ -155,9 +155,10 @@ def explain_told(
     say: Callable[[str], None],
 ) -> int:
     """Explains rises that a run told, (old, new, series) in this order, for at most `budget` seconds; returns how many are
-    left for another time. What is stored costs nothing, and none is begun that would not end in time."""
+    left for another time. What is stored costs nothing. After the
+    first, none is begun that would not end in time."""
     context, conf, ends = Context.of(suite, lane, workload), suite.config(), time.monotonic() + budget
-    env_dir, left = Path(conf.env_dir), 0
+    env_dir, begun, left = Path(conf.env_dir), False, 0
     with temporary_files(), beside(env_dir, context.environment) if shares else alone(env_dir):
         for number, (old, new, series) in enumerate(told, start=1):
             rest = ends - time.monotonic()
@@ -165,9 +166,10 @@ def explain_told(
             if known := context.known(series, old, new):
                 out.print(f"{head}: it has been explained.", highlight=False)
                 say(report(known))
-            elif rest < 60 * MINUTES:
+            elif begun and rest < 60 * MINUTES:
                 left += 1
             else:
+                begun = True
                 out.print(f"{head}, {rest / 60:.0f} of {budget / 60:.0f} minutes are left", highlight=False)
                 try:
                     evidence, path = _one(series, context.sides(conf, old, new), context, LEVER_SECONDS, out)
@@ -186,7 +188,7 @@ def _one(
     with tempfile.TemporaryDirectory() as folder:
         evidence = finding.explain(
             series,
-            finding.subject(context.suite.root, series, context.workload),
+            finding.subject(context.suite.root, series, context.workload, context.request.threads),
             sides,
             Path(folder),
             lambda words: out.print(plain(words), highlight=False),

@@ -250,7 +250,7 @@ def _explain(asked: Asked, suite: Suite, told: Sequence[Comparison], seconds: fl
     out.print(f"\n{what} rose. Explaining takes about {MINUTES} minutes each, at most {seconds / 60:.0f} in all.")
     left = explain_told(rises, suite, asked.lane, asked.workload, seconds, asked.shares, out, click.echo)
     if left:
-        out.print(f"{left} of {what} not explained yet: time is up. The same command goes on with them.")
+        out.print(f"Not explained yet: {left} of {what}. The time is up. The same command continues.")
 
 
 def _counting(asked: Asked) -> Asked:
