@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from msgspec import structs
+from rich.console import Console
 
 from torch_history.analysis.compare import Comparison
 from torch_history.analysis.verdicts import Change, Series, Verdict
-from torch_history.cli import main
-from torch_history.cli.run import Asked, explainable
+from torch_history.cli import explaining, main
+from torch_history.cli import suite as suites
+from torch_history.cli.run import Asked, explainable, rose
 from torch_history.errors import UserError
 from torch_history.explaining import finding, issue
-from torch_history.explaining.launching import Subject
+from torch_history.explaining.explanation import CannotExplain
+from torch_history.explaining.launching import Side, Subject
 from torch_history.explaining.reproduction import CannotReproduce, script
 from torch_history.releases.axis import Axis
 from torch_history.reports.check import check
@@ -263,3 +269,89 @@ def test_run_offers_to_explain_the_times_that_rose(more: dict[str, Any], expecte
     changes = [rise(BENCHMARK, 1.5), rise(BENCHMARK, 0.5), rise("warm_up.WarmUp.track_first_call", 2.0)]
     assert explainable(compared_with(changes), Asked(**asked)) == expected
     assert explainable(compared_with(changes[1:]), Asked(**asked)) == ""
+
+
+# --- what `run --explain` does
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--explain", "2.14.0"], "'2.14.0' is not a duration. Write 90s, 6m or 2h. Write RELEASES before --explain."),
+        (["2.14.0", "--explain=1m"], "--explain 1m is too short. One time takes about 8 minutes."),
+        (["2.14.0", "--prune", "--explain"], "in releases that stay installed"),
+        (["2.14.0", "--device", "recorder", "--explain"], "the cause of times on a CPU"),
+        (["2.14.0", "--only", "counts", "--explain"], "the cause of times on a CPU"),
+    ],
+)
+def test_run_refuses_to_explain_in_a_sentence_before_it_measures(arguments: list[str], sentence: str) -> None:
+    answer = CliRunner().invoke(main, ["run", *arguments], env={"TORCH_HISTORY_DEVICE": "cpu"})
+    assert answer.exit_code == 1
+    assert sentence in " ".join(answer.stderr.split())
+
+
+def test_run_explains_the_newest_pair_and_its_largest_rise_first() -> None:
+    changes = [rise(BENCHMARK, 1.2), rise(BENCHMARK, 0.5), rise("selection.Selection.track_forward_time", 1.5)]
+    assert [change.ratio for change in rose(compared_with(changes))] == [1.5, 1.2]
+
+
+@dataclass
+class Asking:
+    """An own file that asks for two threads, and what is asked of `finding.explain`."""
+
+    told: list[tuple[str, str, Series]]
+    workload: Path
+    asked: list[Any]
+    said: list[str]
+
+    def explain(self, budget: float) -> int:
+        out = Console(file=io.StringIO())
+        return explaining.explain_told(
+            self.told, suites.load(), "3.11", self.workload, budget, False, out, self.said.append
+        )
+
+
+@pytest.fixture
+def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
+    own = tmp_path / "mine.py"
+    own.write_text(
+        "threads = 2\n\ndef inputs():\n    return 1\n\ndef f(x):\n    return x\n\nfunctions = {'f': f, 'g': f, 'h': f}\n"
+    )
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
+    monkeypatch.setattr(explaining, "alone", lambda _: contextlib.nullcontext())
+    sides = Side("v2.13.0", Path("old")), Side("v2.14.0", Path("new"))
+    monkeypatch.setattr(explaining.Context, "sides", lambda *_: sides)
+    told = [
+        ("v2.13.0", "v2.14.0", Series("release-py3.11", "mine.Own.track_time", (repr(name), "''"))) for name in "fgh"
+    ]
+    found = Asking(told, own, [], [])
+
+    def explain(series: Series, asked: Any, sides: Any, *rest: Any) -> Evidence:
+        found.asked.append(asked)
+        if asked.variant == "g":
+            raise CannotExplain("g cannot run")
+        return structs.replace(
+            EVIDENCE, environment=series.environment, benchmark=series.benchmark, parameters=series.parameters,
+            version=rest[-1], old=sides[0].tag, new=sides[1].tag,
+        )  # fmt: skip
+
+    monkeypatch.setattr(explaining.finding, "explain", explain)
+    return found
+
+
+def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(asking: Asking) -> None:
+    assert asking.explain(60.0) == 2, "of three the first alone is begun"
+    assert [(subject.variant, subject.threads) for subject in asking.asked] == [("f", 2)]
+    assert asking.explain(20 * 60.0) == 0
+    assert [subject.variant for subject in asking.asked] == ["f", "g", "h"]
+    assert len(asking.said) == 3, "f twice, the second time from its file, and h; g cannot be explained"
+
+
+def test_script_has_the_threads_of_its_file_and_then_the_clock_on_the_wall() -> None:
+    one = subject("batching", "tensor_of_lists", "64 x 128")
+    assert "torch.set_num_threads(1)" in script(one, "")
+    assert "process_time" in script(one, "")
+    two = script(replace(one, threads=2), "")
+    assert "torch.set_num_threads(2)" in two
+    assert "process_time" not in two

@@ -14,6 +14,9 @@ from .suite import DEFAULT_LANE
 MINUTES = 8
 """What scripted intersection from 2.0.1 to 2.15.0 took on two cores, both installed, with nothing else at work."""
 
+LEVER_SECONDS = 200
+"""For a series' levers, unless --budget says otherwise."""
+
 
 @click.command()
 @click.argument("old")
@@ -25,7 +28,9 @@ MINUTES = 8
     "--machine", help="A folder of results/ to choose series from [default: this machine, else the only one]."
 )
 @click.option("--most", default=3, show_default=True, help="Number of series to explain if none is named.")
-@click.option("--budget", default="200s", show_default=True, help="Time per series for switching parts off.")
+@click.option(
+    "--budget", default=f"{LEVER_SECONDS}s", show_default=True, help="Time per series for switching parts off."
+)
 @click.option("--again", is_flag=True, help="Explain a series again that has been explained.")
 @click.option("--issue", is_flag=True, help="Print the text of an issue for PyTorch's maintainers. Nothing is sent.")
 def explain(
@@ -56,7 +61,7 @@ def explain(
     out = console()
     found = suites.load()
     for evidence, path in explaining.explained(asked, found):
-        click.echo(explaining.issue(evidence) if issue else explaining.report(evidence))
+        click.echo(explaining.issue(evidence, workload) if issue else explaining.report(evidence))
         out.print(f"The evidence is in {plain(str(path))}.\n", highlight=False)
     out.print(f"That took {(time.monotonic() - began) / 60:.1f} minutes.")
 

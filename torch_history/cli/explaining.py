@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +14,25 @@ from asv.machine import Machine
 from asv.repo import get_repo
 from rich.console import Console
 
+from contract.request import Request
+
 from ..analysis.compare import choose_machine
 from ..analysis.verdicts import Series, human
 from ..errors import UserError
 from ..explaining import finding
 from ..explaining import issue as issues
-from ..explaining.launching import Side
-from ..measuring.locks import alone
-from ..measuring.machine import describe
+from ..explaining.explanation import CannotExplain
+from ..explaining.launching import LaunchFailed, Side
+from ..measuring.locks import alone, beside
+from ..measuring.machine import asked as requested
+from ..measuring.machine import decided, describe
 from ..measuring.machine_records import use
 from ..measuring.subjects import OwnWorkload
 from ..releases import environments
 from ..scratch import temporary_files
 from ..store import causes, sources
 from ..store.causes import Evidence, Place
+from .explain import LEVER_SECONDS, MINUTES
 from .options import seconds_of
 from .output import console, plain
 from .suite import Suite
@@ -49,88 +56,155 @@ class Asked:
     again: bool
 
 
+@dataclass(frozen=True)
+class Context:
+    """Of what series are explained and where the evidence goes; `own` is the file that they are functions of."""
+
+    suite: Suite
+    request: Request
+    lane: str
+    own: OwnWorkload | None = None
+
+    @classmethod
+    def of(cls, suite: Suite, lane: str, workload: Path | None) -> Context:
+        """With what the surroundings ask for, and the threads that an own file asks for. Raises UserError."""
+        own, request = OwnWorkload.of(workload) if workload else None, requested()
+        request = decided(replace(request, threads=own.threads) if own and own.threads else request)
+        if request.device != "cpu":
+            raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
+        return cls(suite, request, lane, own)
+
+    @property
+    def workload(self) -> str:
+        return str(self.own.path) if self.own else ""
+
+    @property
+    def results(self) -> Path:
+        return self.own.folder / "results" if self.own else self.suite.results
+
+    @functools.cached_property
+    def machine(self) -> dict[str, str]:
+        """The record of this machine, as results have it."""
+        return describe(self.request)
+
+    @property
+    def environment(self) -> str:
+        return f"release-py{self.lane}"
+
+    def version(self, series: Series) -> str:
+        return self.own.digest if self.own else sources.here().get(series.benchmark, "")
+
+    def known(self, series: Series, old: str, new: str) -> Evidence | None:
+        """What is stored of a series between two tags."""
+        wanted = series.environment, series.benchmark, series.parameters, self.version(series), old, new
+        for found in causes.read(self.results, self.machine["machine"]):
+            if (
+                found.environment,
+                found.benchmark,
+                found.parameters,
+                found.version,
+                found.old,
+                found.new,
+            ) == wanted:
+                return found
+        return None
+
+    def path(self, evidence: Evidence) -> Path:
+        """The file of stored evidence."""
+        return self.results / self.machine["machine"] / causes.FOLDER / evidence.file
+
+    def sides(self, conf: Any, *tags: str) -> tuple[Side, Side]:
+        """Both releases, installed where they are not."""
+        environment = environments.ReleaseEnvironment(conf, self.lane, {}, {})
+        found = []
+        for tag in tags:
+            environment.install_project(conf, get_repo(conf), tag)
+            python = Path(conf.env_dir).resolve() / f"{tag}-py{self.lane}" / "bin" / "python"
+            found.append(Side(tag, python))
+        return found[0], found[1]
+
+
 def explained(asked: Asked, suite: Suite) -> Iterator[tuple[Evidence, Path]]:
     """The evidence of each series that is asked for, and the file that keeps it. Raises UserError."""
     seconds = seconds_of(asked.budget)
     old, new = (suite.axis.find(name) for name in (asked.old, asked.new))
     if old.tag == new.tag:
         raise UserError(f"{old.tag} was named twice: name two releases.")
-    if describe()["device"] != "cpu":
-        raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
-    own = OwnWorkload.of(asked.workload) if asked.workload else None
-    if own and own.threads and str(own.threads) != describe()["threads"]:
-        raise UserError(
-            f"{own.path.name} asks for {own.threads} threads, and `explain` takes them from a variable. Set "
-            f"TORCH_HISTORY_THREADS={own.threads}."
-        )
-    machine, environment = describe()["machine"], f"release-py{asked.lane}"
-    results = own.folder / "results" if own else suite.results
-    out = console()
+    context, out = Context.of(suite, asked.lane, asked.workload), console()
     conf = suite.config()
     with temporary_files(), alone(Path(conf.env_dir)):
-        sides = _sides(conf, asked.lane, old.tag, new.tag)
-        workload = str(asked.workload.resolve()) if asked.workload else ""
-        for number, series in enumerate(chosen := _chosen(asked, suite, own, sides, workload, environment), start=1):
+        sides = context.sides(conf, old.tag, new.tag)
+        for number, series in enumerate(chosen := _chosen(asked, context, sides), start=1):
             out.print(f"{number} of {len(chosen)}: {plain(series.words)}, {old.tag} -> {new.tag}", highlight=False)
-            version = own.digest if own else sources.here().get(series.benchmark, "")
-            yield _one(series, sides, suite, results, machine, workload, version, seconds, asked.again, out)
+            known = context.known(series, old.tag, new.tag)
+            if known and not asked.again:
+                out.print("It has been explained. Use --again to explain it again.")
+                yield known, context.path(known)
+            else:
+                yield _one(series, sides, context, seconds, out)
+
+
+def explain_told(
+    told: Sequence[tuple[str, str, Series]],
+    suite: Suite,
+    lane: str,
+    workload: Path | None,
+    budget: float,
+    shares: bool,
+    out: Console,
+    say: Callable[[str], None],
+) -> int:
+    """Explains rises that a run told, (old, new, series) in this order, for at most `budget` seconds; returns how many are
+    left for another time. What is stored costs nothing. After the
+    first, none is begun that would not end in time."""
+    context, conf, ends = Context.of(suite, lane, workload), suite.config(), time.monotonic() + budget
+    env_dir, begun, left = Path(conf.env_dir), False, 0
+    with temporary_files(), beside(env_dir, context.environment) if shares else alone(env_dir):
+        for number, (old, new, series) in enumerate(told, start=1):
+            rest = ends - time.monotonic()
+            head = f"{number} of {len(told)}: {plain(series.words)}, {old} -> {new}"
+            if known := context.known(series, old, new):
+                out.print(f"{head}: it has been explained.", highlight=False)
+                say(report(known))
+            elif begun and rest < 60 * MINUTES:
+                left += 1
+            else:
+                begun = True
+                out.print(f"{head}, {rest / 60:.0f} of {budget / 60:.0f} minutes are left", highlight=False)
+                try:
+                    evidence, path = _one(series, context.sides(conf, old, new), context, LEVER_SECONDS, out)
+                except (CannotExplain, LaunchFailed) as error:
+                    out.print(f"It cannot be explained: {plain(str(error))}", highlight=False)
+                else:
+                    say(report(evidence))
+                    out.print(f"The evidence is in {plain(str(path))}.", highlight=False)
+    return left
 
 
 def _one(
-    series: Series,
-    sides: tuple[Side, Side],
-    suite: Suite,
-    results: Path,
-    machine: str,
-    workload: str,
-    version: str,
-    seconds: float,
-    again: bool,
-    out: Console,
+    series: Series, sides: tuple[Side, Side], context: Context, seconds: float, out: Console
 ) -> tuple[Evidence, Path]:
-    """What is known of one series, found now unless it is stored."""
-    known = [
-        evidence
-        for evidence in causes.read(results, machine)
-        if (evidence.environment, evidence.benchmark, evidence.parameters, evidence.version)
-        == (series.environment, series.benchmark, series.parameters, version)
-        and (evidence.old, evidence.new) == (sides[0].tag, sides[1].tag)
-    ]
-    if known and not again:
-        out.print("It has been explained. Use --again to explain it again.")
-        return known[0], results / machine / causes.FOLDER / known[0].file
+    """What is found of one series now, and the file that keeps it."""
     with tempfile.TemporaryDirectory() as folder:
-        subject = finding.subject(suite.root, series, workload)
         evidence = finding.explain(
             series,
-            subject,
+            finding.subject(context.suite.root, series, context.workload, context.request.threads),
             sides,
             Path(folder),
             lambda words: out.print(plain(words), highlight=False),
             seconds,
-            version,
+            context.version(series),
         )
-    use(describe())
-    Machine.load(machine_name=None, interactive=False).save(str(results))
-    return evidence, causes.write(results, machine, evidence)
+    use(context.machine)
+    Machine.load(machine_name=None, interactive=False).save(str(context.results))
+    return evidence, causes.write(context.results, context.machine["machine"], evidence)
 
 
-def _sides(conf: Any, lane: str, *tags: str) -> tuple[Side, Side]:
-    """Both releases, installed where they are not."""
-    environment = environments.ReleaseEnvironment(conf, lane, {}, {})
-    found = []
-    for tag in tags:
-        environment.install_project(conf, get_repo(conf), tag)
-        found.append(Side(tag, Path(conf.env_dir).resolve() / f"{tag}-py{lane}" / "bin" / "python"))
-    return found[0], found[1]
-
-
-def _chosen(
-    asked: Asked, suite: Suite, own: OwnWorkload | None, sides: tuple[Side, Side], workload: str, environment: str
-) -> list[Series]:
+def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Series]:
     """The series that are explained: those named, else those that changed most."""
+    suite, own, environment = context.suite, context.own, context.environment
     if own:
-        cases = finding.cases(sides[1], suite.root, workload)
+        cases = finding.cases(sides[1], suite.root, context.workload)
         times, *counts = (
             _series(f"{own.question}.Own.track_{metric}", cases, environment) for metric in ("time", *finding.COUNTED)
         )
@@ -138,7 +212,7 @@ def _chosen(
         named = [one for words in asked.series for one in finding.matching(words, every)]
         return list(dict.fromkeys(named)) or times[: asked.most]
     if not asked.series:
-        machine = choose_machine(suite.results, asked.machine, describe()["machine"])
+        machine = choose_machine(suite.results, asked.machine, context.machine["machine"])
         found = finding.changed(suite.results, machine, environment, sides[0].tag, sides[1].tag, asked.most)
         if not found:
             raise UserError(
@@ -192,6 +266,8 @@ def _row(row: Place, unit: str) -> str:
     return f"    {1e6 * (row.new - row.old):+10.3g} us ({ends}{chance})  {row.name}"
 
 
-def issue(evidence: Evidence) -> str:
+def issue(evidence: Evidence, workload: Path | None) -> str:
     """The text of an issue, for what was found on this machine."""
-    return issues.text(evidence, describe())
+    own = OwnWorkload.of(workload) if workload else None
+    request = requested()
+    return issues.text(evidence, describe(replace(request, threads=own.threads) if own and own.threads else request))

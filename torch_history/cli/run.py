@@ -24,11 +24,17 @@ if TYPE_CHECKING:
     from contract.request import Request
 
     from ..analysis.compare import Comparison
+    from ..analysis.verdicts import Change
+    from ..measuring.plan import Plan
     from ..measuring.session import Session
     from ..measuring.subjects import OwnWorkload
     from ..releases.axis import Release
+    from .suite import Suite
 
 DEFAULT_LAUNCHES = 3
+
+EXPLAIN_BUDGET = "30m"
+"""For `run --explain` without a time: three explanations at least."""
 
 ROUNDS = click.option(
     "--rounds",
@@ -64,6 +70,14 @@ ROUNDS = click.option(
     "--budget",
     type=str,
     help="Time to spend, such as 6m or 2h. What is left after the first rounds goes to inconclusive comparisons.",
+)
+@click.option(
+    "--explain",
+    "explains",
+    is_flag=False,
+    flag_value=EXPLAIN_BUDGET,
+    metavar="[BUDGET]",
+    help=f"Then explain the times that rose, for so long. Write it after RELEASES. [default BUDGET: {EXPLAIN_BUDGET}]",
 )
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
 @click.option(
@@ -147,6 +161,7 @@ class Asked:
     recorded_as: str | None
     device: str = ""
     card: str = ""
+    explains: str | None = None
 
     def request(self, own: OwnWorkload | None) -> Request:
         """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
@@ -182,6 +197,7 @@ def measure(asked: Asked) -> bool:
     use(describe(request))
     if own:
         conf.results_dir = str(own.folder / "results")
+    seconds = _seconds_to_explain(asked, request)
     if asked.shares and asked.removes:
         raise SessionError("--prune removes environments that another lane may be using. Drop --prune or --alongside.")
     if request.device == "recorder":
@@ -193,13 +209,48 @@ def measure(asked: Asked) -> bool:
         return True
     env_dir = Path(conf.env_dir)
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
-        session, ran = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
+        session, ran, told = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
     if len(releases) == 1:
         _print_numbers(out, session)
     out.print(f"Results are in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
     if not ran:
         out.print("Nothing ran. No case gave a number on any of these releases.")
+    if seconds:
+        _explain(asked, found, told, seconds, out)
     return ran
+
+
+def _seconds_to_explain(asked: Asked, request: Request) -> float:
+    """How long is explained after measuring; 0 where nothing is. Raises SessionError where that cannot be done."""
+    if asked.explains is None:
+        return 0.0
+    if request.device != "cpu" or asked.interpreter is not None or asked.only == "counts" or asked.removes:
+        raise SessionError(
+            "--explain looks for the cause of times on a CPU, in releases that stay installed. Leave out --explain, or "
+            "--installed, --prune, --only counts and every --device but cpu."
+        )
+    try:
+        seconds = seconds_of(asked.explains)
+    except SessionError as error:
+        raise SessionError(f"--explain: {error} Write RELEASES before --explain.") from error
+    if seconds < 60 * MINUTES:
+        raise SessionError(f"--explain {asked.explains} is too short. One time takes about {MINUTES} minutes.")
+    return seconds
+
+
+def _explain(asked: Asked, suite: Suite, told: Sequence[Comparison], seconds: float, out: Console) -> None:
+    """Explains the times that rose, newest pair first, the largest rise of a pair first, and says what is left."""
+    from .explaining import explain_told
+
+    rises = [(found.old, found.new, change.series) for found in reversed(told) for change in rose(found)]
+    if not rises:
+        out.print("No time rose, so nothing is to be explained.")
+        return
+    what = "1 time" if len(rises) == 1 else f"{len(rises)} times"
+    out.print(f"\n{what} rose. Explaining takes about {MINUTES} minutes each, at most {seconds / 60:.0f} in all.")
+    left = explain_told(rises, suite, asked.lane, asked.workload, seconds, asked.shares, out, click.echo)
+    if left:
+        out.print(f"Not explained yet: {left} of {what}. The time is up. The same command continues.")
 
 
 def _counting(asked: Asked) -> Asked:
@@ -268,18 +319,16 @@ def _sessions(
     environment: Any,
     releases: Sequence[Release],
     out: Console,
-) -> tuple[Session, bool]:
-    """Measures `releases` in sessions of neighbours and says after each what changed; returns the last session, and whether
-    a case gave a number in any of them."""
+) -> tuple[Session, bool, list[Comparison]]:
+    """Measures `releases` in sessions of neighbours and says after each what changed; returns the last session, whether a
+    case gave a number in any of them, and what was said of each pair."""
     import time
 
-    from ..analysis import compare as said
     from ..measuring.plan import Plan, neighbours
     from ..measuring.session import SESSIONS, Session
     from ..releases.environments import prune
-    from ..store.sources import own_versions
 
-    ran = False
+    ran, told = False, []
     questions = (own.question,) if own else asked.questions
     ends = time.monotonic() + seconds_of(asked.budget) if asked.budget else None
     groups = neighbours(releases)
@@ -303,20 +352,36 @@ def _sessions(
             out.print(f"{words} session {session.id} on {plain(session.machine.machine)}.")
             session.measure(out)
         ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
-        for old, new in plan.pairs:
-            # What an own file was before it was mended is of no interest, not even where that is all that has a count.
-            versions = own_versions(own.question, own.text) if own else None
-            stored = Path(conf.results_dir), session.machine.machine, plan.environment
-            found = said.find(*stored, old, new, questions, versions=versions)
-            out.print(f"\n[bold]{old} -> {new}[/bold]")
-            click.echo(said.text(found, everything=own is not None))
-            if request.device == "cpu" and (hint := explainable(found, asked)):
-                click.echo(hint)
+        told += [_told(asked, request, own, conf, session, plan, pair) for pair in plan.pairs]
         if own and (hint := deciding(session)):
             click.echo(hint)
         if asked.removes and group is not groups[-1]:
             prune(environment.root, plan.releases[:-1].__contains__, asked.lane)
-    return session, ran
+    return session, ran, told
+
+
+def _told(
+    asked: Asked,
+    request: Request,
+    own: OwnWorkload | None,
+    conf: Any,
+    session: Session,
+    plan: Plan,
+    pair: tuple[str, str],
+) -> Comparison:
+    """Says what changed between two releases of a session."""
+    from ..analysis import compare as said
+    from ..store.sources import own_versions
+
+    # What an own file was before it was mended is of no interest, not even where that is all that has a count.
+    versions = own_versions(own.question, own.text) if own else None
+    stored = Path(conf.results_dir), session.machine.machine, plan.environment
+    found = said.find(*stored, *pair, (own.question,) if own else asked.questions, versions=versions)
+    console().print(f"\n[bold]{pair[0]} -> {pair[1]}[/bold]")
+    click.echo(said.text(found, everything=own is not None))
+    if request.device == "cpu" and not asked.explains and (hint := explainable(found, asked)):
+        click.echo(hint)
+    return found
 
 
 def deciding(session: Session) -> str:
@@ -333,26 +398,32 @@ def deciding(session: Session) -> str:
     return f"{what} inconclusive. The same command with --budget {minutes}m would probably decide that."
 
 
+def rose(found: Comparison) -> list[Change]:
+    """The times of steady calls that rose, the largest ratio first."""
+    from ..explaining.finding import TIMES
+
+    worse = [
+        change
+        for change in found.changed
+        if change.series.metric in TIMES and change.ratio and change.ratio > 1 and change.verdict.kind == "worse"
+    ]
+    return sorted(worse, key=lambda change: -(change.ratio or 1))
+
+
 def explainable(found: Comparison, asked: Asked) -> str:
     """What to ask for the causes of the times that rose on a CPU, and how long that takes; empty where none did, or none can
     be asked for."""
     import shlex
 
-    from ..explaining.finding import EXPLAINABLE
-
-    rose = [
-        change
-        for change in found.changed
-        if change.series.metric in EXPLAINABLE and change.ratio and change.ratio > 1 and change.verdict.kind == "worse"
-    ]
-    if not rose or asked.interpreter is not None:
+    rises = rose(found)
+    if not rises or asked.interpreter is not None:
         return ""
     lane = f" --lane {asked.lane}" if asked.lane != DEFAULT_LANE else ""
     own = f" --workload {shlex.quote(str(asked.workload))}" if asked.workload else ""
-    command = f"torch-history explain{lane}{own} {found.old} {found.new} --most {len(rose)}"
+    command = f"torch-history explain{lane}{own} {found.old} {found.new} --most {len(rises)}"
     return (
-        f"{len(rose)} time{'s' if len(rose) > 1 else ''} rose. `{command}` looks for the cause and takes about "
-        f"{MINUTES * len(rose)} minutes."
+        f"{len(rises)} time{'s' if len(rises) > 1 else ''} rose. `{command}` looks for the cause and takes about "
+        f"{MINUTES * len(rises)} minutes."
     )
 
 

@@ -70,10 +70,10 @@ def _words(text: str) -> set[str]:
     return set(re.sub(r"[,/'\s]+", " ", text.lower().replace("_", " ")).split())
 
 
-def subject(root: Path, series: Series, workload: str = "") -> Subject:
-    """What is launched for a series; `workload` is the path of an own file."""
+def subject(root: Path, series: Series, workload: str = "", threads: int = 1) -> Subject:
+    """What is launched for a series; `workload` is the path of an own file, `threads` those of the CPU."""
     variant, size = (*(parameter.strip("'") for parameter in series.parameters), "", "")[:2]
-    return Subject(root, workload or series.question, variant, size, series.metric)
+    return Subject(root, workload or series.question, variant, size, series.metric, threads)
 
 
 def explain(

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from contract.request import PREFIX
+
 from ..children import dies_with_parent
 from ..errors import UserError
 from ..releases.environments import MEASURING_WITHOUT
@@ -45,6 +47,7 @@ class Subject:
     variant: str
     size: str
     metric: str
+    threads: int = 1
 
 
 class Launch:
@@ -58,7 +61,7 @@ class Launch:
         self._process = subprocess.Popen(
             [*command, str(side.python), "-W", "ignore", "-m", MODULE],
             cwd=subject.root,
-            env=_surroundings(side, variables or {}),
+            env=_surroundings(side, {PREFIX + "THREADS": str(subject.threads), **(variables or {})}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,

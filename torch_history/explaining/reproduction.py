@@ -21,7 +21,7 @@ SEED = 20240229
 OURS = "workloads"
 
 _TIMING = """
-torch.set_num_threads(1)
+torch.set_num_threads({threads})
 torch.manual_seed({seed})
 {prepare}
 for _ in range(3):
@@ -29,10 +29,10 @@ for _ in range(3):
 
 
 def block(calls):
-    begin = time.process_time()
+    begin = time.{clock}()
     for _ in range(calls):
         call()
-    return time.process_time() - begin
+    return time.{clock}() - begin
 
 
 calls = 1
@@ -42,7 +42,7 @@ print(min(block(calls) for _ in range(30)) / calls)
 """
 
 _COUNTING = """
-torch.set_num_threads(1)
+torch.set_num_threads({threads})
 torch.manual_seed({seed})
 {prepare}
 for _ in range(3):
@@ -113,7 +113,15 @@ def script(subject: Subject, head: str) -> str:
     head = "".join(f"# {line}".rstrip() + "\n" for line in head.splitlines())
     body = "\n\n\n".join(copied.text())
     measuring = _COUNTING if subject.metric in COUNTED else _TIMING
-    for name, value in (("seed", str(SEED)), ("prepare", prepare), ("metric", subject.metric)):
+    filled = {
+        "seed": str(SEED),
+        "prepare": prepare,
+        "metric": subject.metric,
+        "threads": str(subject.threads),
+        # The processor's time adds up over threads.
+        "clock": "process_time" if subject.threads == 1 else "perf_counter",
+    }
+    for name, value in filled.items():
         measuring = measuring.replace("{" + name + "}", value)
     return f"{head}from __future__ import annotations\n\nimport time\n\nimport torch\n\n{body}\n{measuring}"
 
