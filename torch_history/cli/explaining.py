@@ -58,6 +58,8 @@ def explained(asked: Asked, suite: Suite) -> Iterator[tuple[Evidence, Path]]:
     if describe()["device"] != "cpu":
         raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
     own = OwnWorkload.of(asked.workload) if asked.workload else None
+    if own and own.requirements:
+        raise UserError(f"{own.path.name} has `requirements`, and `explain` starts interpreters that have only torch.")
     if own and own.threads and str(own.threads) != describe()["threads"]:
         raise UserError(
             f"{own.path.name} asks for {own.threads} threads, and `explain` takes them from a variable. Set "

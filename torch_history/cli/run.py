@@ -185,12 +185,19 @@ def measure(asked: Asked) -> bool:
     if asked.shares and asked.removes:
         raise SessionError("--prune removes environments that another lane may be using. Drop --prune or --alongside.")
     if request.device == "recorder":
+        if own and own.requirements:
+            raise SessionError(
+                f"{own.path.name} has `requirements`, and the recorder has only torch. Measure it on cpu or cuda."
+            )
         asked = _counting(asked)
     environment = _environment(asked, request, conf)
     releases = _releases(asked, request, found.axis, Path(conf.results_dir), environment, out)
     if not releases:
         out.print("Nothing is new. This machine has measured the newest release of the lane.")
         return True
+    if own and own.requirements and asked.interpreter is None:
+        environment.needed = own.requirements
+        releases = _having(releases, environment, out)
     env_dir = Path(conf.env_dir)
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
         session, ran = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
@@ -200,6 +207,22 @@ def measure(asked: Asked) -> bool:
     if not ran:
         out.print("Nothing ran. No case gave a number on any of these releases.")
     return ran
+
+
+def _having(releases: Sequence[Release], environment: Any, out: Console) -> Sequence[Release]:
+    """The releases for which there is what the user's file needs; says of each other one why there is not. Raises
+    SessionError where none is left."""
+    able = []
+    for release in releases:
+        with out.status(f"Resolving {', '.join(environment.needed)} for {release.tag}"):
+            why = environment.lacking(release)
+        if why:
+            out.print(f"{release.tag} is skipped: {plain(why)}", highlight=False)
+        else:
+            able.append(release)
+    if not able:
+        raise SessionError("None of these releases has the packages in `requirements`. Nothing was installed.")
+    return able
 
 
 def _counting(asked: Asked) -> Asked:
@@ -277,6 +300,7 @@ def _sessions(
     from ..measuring.plan import Plan, neighbours
     from ..measuring.session import SESSIONS, Session
     from ..releases.environments import prune
+    from ..store.launches import packages_words, read_environment
     from ..store.sources import own_versions
 
     ran = False
@@ -310,6 +334,9 @@ def _sessions(
             found = said.find(*stored, old, new, questions, versions=versions)
             out.print(f"\n[bold]{old} -> {new}[/bold]")
             click.echo(said.text(found, everything=own is not None))
+            if own and own.requirements:
+                both = (read_environment(stored[0], stored[1], tag, stored[2]) for tag in (old, new))
+                click.echo(packages_words(*both))
             if request.device == "cpu" and (hint := explainable(found, asked)):
                 click.echo(hint)
         if own and (hint := deciding(session)):
