@@ -28,7 +28,7 @@ import torch
 
 from contract.metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY, metrics_of
 from contract.own_file import CLASSES, nearest
-from contract.request import Request
+from contract.request import ADDED, Request
 from measure import device
 from workloads import Unavailable, WrongResult
 
@@ -388,6 +388,8 @@ if _ASKED.workload:
     # Only here: who wants nothing but `load` needs no asv, and what common.py imports may ask for a GPU.
     from .common import _Question, _ready
 
+    if os.environ.get(ADDED) and os.environ[ADDED] not in sys.path:
+        sys.path.insert(0, os.environ[ADDED])  # again: asv takes what PYTHONPATH names off the path
     _workload = load(Path(_ASKED.workload), Path(_ASKED.text or _ASKED.workload))
 
     for _measured, _name in CLASSES.items():

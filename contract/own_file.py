@@ -24,9 +24,10 @@ KEYS = (
     "WARM_UP_CALLS",
     "threads",
     "needs",
+    "requirements",
 )
 
-LITERALS: dict[str, tuple[type, ...]] = {"threads": (int,), "needs": (list, tuple)}
+LITERALS: dict[str, tuple[type, ...]] = {"threads": (int,), "needs": (list, tuple), "requirements": (list, tuple)}
 """Those that are read before the file is run, so they are written out in it -> their types."""
 
 CLASSES = {STEADY: "Own", SEQUENCE: "FirstCalls", RESIDENT: "Memory", PROCESS: "Command"}

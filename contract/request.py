@@ -82,5 +82,8 @@ class Request:
         return ""
 
 
+ADDED = PREFIX + "ADDED"
+"""The variable that names the folder of packages that a user's own file needs besides those of the release."""
+
 CHANNEL = PREFIX + "CHANNEL"
 """The variable that a measuring process takes out of its surroundings before it imports a workload."""

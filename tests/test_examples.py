@@ -27,6 +27,7 @@ METRICS = {
     "scripted_model": {"time", "peak_memory", "operators", "allocations"},
     "data_file": {"time", "peak_memory", "operators", "allocations"},
     "threads": {"time", "cpu_time"},
+    "torchvision_model": {"time", "peak_memory", "operators", "allocations"},
 }
 """Example -> the metrics that it is to give on both releases."""
 

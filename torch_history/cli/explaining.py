@@ -72,6 +72,8 @@ class Context:
         request = decided(replace(request, threads=own.threads) if own and own.threads else request)
         if request.device != "cpu":
             raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
+        if own and own.requirements:
+            raise UserError(f"{own.path.name} has `requirements`, and `explain` starts interpreters that have only torch.")
         return cls(suite, request, lane, own)
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import UserError
 from . import suite as suites
 from .output import console, plain
 
@@ -52,7 +53,8 @@ def fit(
     from ..measuring.subjects import OwnWorkload
 
     workload = workload.resolve()
-    OwnWorkload.of(workload)
+    if OwnWorkload.of(workload).requirements:
+        raise UserError(f"{workload.name} has `requirements`, and `fit` counts on the recorder, which has only torch.")
     wanted = find(gpu or ("" if sm or memory else "16GB"), sm, memory)
     found = suites.load()
     out = console()

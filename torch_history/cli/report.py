@@ -142,7 +142,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     """Show the environment of a release, or how two of them differ."""
     from ..analysis.compare import choose_machine
     from ..measuring.machine import describe
-    from ..store.launches import read_environment
+    from ..store.launches import packages_moved, read_environment
 
     suite = suites.load()
     out = console()
@@ -164,11 +164,8 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     for name in dict.fromkeys([*old, *new]):
         if name not in ("packages", "installed") and old.get(name) != new.get(name):
             out.print(f"{name:<15} {plain(listed(old.get(name)))} -> {plain(listed(new.get(name)))}", highlight=False)
-    packages = [dict(package.split("==", 1) for package in facts.get("packages", [])) for facts in found]
-    for name in sorted({*packages[0], *packages[1]}):
-        versions = [of.get(name, "none") for of in packages]
-        if versions[0] != versions[1]:
-            out.print(f"  {name:<30} {versions[0]} -> {versions[1]}", highlight=False)
+    for name, before, now in packages_moved(old, new):
+        out.print(f"  {name:<30} {before} -> {now}", highlight=False)
     same = sum(old.get(name) == new.get(name) for name in old)
     out.print(f"{same} of {len(old)} facts are equal in {tags[0]} and {tags[1]}.")
 
@@ -244,6 +241,8 @@ def compare_stored(
         click.echo(said.markdown(comparison, everything, failed, link))
     else:
         show(said.text(comparison, everything, failed, bold))
+        if workload:
+            _show_packages(workload, results, machine, environment, *tags)
     if failed:
         sys.exit(3)
 
@@ -347,6 +346,17 @@ def _of_own(workload: Path) -> tuple[Path, dict[str, str]]:
 
     own = OwnWorkload.of(workload)
     return own.folder / "results", own_versions(own.question, own.text)
+
+
+def _show_packages(workload: Path, results: Path, machine: str, environment: str, old: str, new: str) -> None:
+    """Says which packages differ, for a file that asks for packages."""
+    from ..measuring.subjects import OwnWorkload
+    from ..store.launches import packages_words, read_environment
+
+    if not OwnWorkload.of(workload).requirements:
+        return
+    if words := packages_words(*(read_environment(results, machine, tag, environment) for tag in (old, new))):
+        click.echo(words)
 
 
 @click.command("results")

@@ -198,15 +198,27 @@ def measure(asked: Asked) -> bool:
     if own:
         conf.results_dir = str(own.folder / "results")
     seconds = _seconds_to_explain(asked, request)
+    if seconds and own and own.requirements:
+        raise SessionError(
+            f"{own.path.name} has `requirements`, and what explains starts interpreters that have only torch. Leave out "
+            "--explain."
+        )
     if asked.shares and asked.removes:
         raise SessionError("--prune removes environments that another lane may be using. Drop --prune or --alongside.")
     if request.device == "recorder":
+        if own and own.requirements:
+            raise SessionError(
+                f"{own.path.name} has `requirements`, and the recorder has only torch. Measure it on cpu or cuda."
+            )
         asked = _counting(asked)
     environment = _environment(asked, request, conf)
     releases = _releases(asked, request, found.axis, Path(conf.results_dir), environment, out)
     if not releases:
         out.print("Nothing is new. This machine has measured the newest release of the lane.")
         return True
+    if own and own.requirements and asked.interpreter is None:
+        environment.needed = own.requirements
+        releases = _having(releases, environment, out)
     env_dir = Path(conf.env_dir)
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
         session, ran, told = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
@@ -251,6 +263,22 @@ def _explain(asked: Asked, suite: Suite, told: Sequence[Comparison], seconds: fl
     left = explain_told(rises, suite, asked.lane, asked.workload, seconds, asked.shares, out, click.echo)
     if left:
         out.print(f"Not explained yet: {left} of {what}. The time is up. The same command continues.")
+
+
+def _having(releases: Sequence[Release], environment: Any, out: Console) -> Sequence[Release]:
+    """The releases for which there is what the user's file needs; says of each other one why there is not. Raises
+    SessionError where none is left."""
+    able = []
+    for release in releases:
+        with out.status(f"Resolving {', '.join(environment.needed)} for {release.tag}"):
+            why = environment.lacking(release)
+        if why:
+            out.print(f"{release.tag} is skipped: {plain(why)}", highlight=False)
+        else:
+            able.append(release)
+    if not able:
+        raise SessionError("None of these releases has the packages in `requirements`. Nothing was installed.")
+    return able
 
 
 def _counting(asked: Asked) -> Asked:
@@ -371,6 +399,7 @@ def _told(
 ) -> Comparison:
     """Says what changed between two releases of a session."""
     from ..analysis import compare as said
+    from ..store.launches import packages_words, read_environment
     from ..store.sources import own_versions
 
     # What an own file was before it was mended is of no interest, not even where that is all that has a count.
@@ -379,6 +408,9 @@ def _told(
     found = said.find(*stored, *pair, (own.question,) if own else asked.questions, versions=versions)
     console().print(f"\n[bold]{pair[0]} -> {pair[1]}[/bold]")
     click.echo(said.text(found, everything=own is not None))
+    if own and own.requirements:
+        both = (read_environment(stored[0], stored[1], tag, stored[2]) for tag in pair)
+        click.echo(packages_words(*both))
     if request.device == "cpu" and not asked.explains and (hint := explainable(found, asked)):
         click.echo(hint)
     return found
@@ -416,7 +448,7 @@ def explainable(found: Comparison, asked: Asked) -> str:
     import shlex
 
     rises = rose(found)
-    if not rises or asked.interpreter is not None:
+    if not rises or asked.interpreter is not None or (asked.workload and OwnWorkload.of(asked.workload).requirements):
         return ""
     lane = f" --lane {asked.lane}" if asked.lane != DEFAULT_LANE else ""
     own = f" --workload {shlex.quote(str(asked.workload))}" if asked.workload else ""

@@ -25,6 +25,7 @@ from ..releases import environments
 from ..releases.axis import Axis, Release
 from ..scratch import temporary_files
 from ..store.files import write_atomically
+from ..store.launches import packages_words
 from ..upgrading import answer as answers
 from ..upgrading import reports
 from ..upgrading.answer import Answer, text
@@ -82,6 +83,8 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
             found = _answer(asked, upgrade, laboratory)
             if found:
                 show(found)
+            if own.requirements and (words := packages_words(*map(laboratory.facts, (tags[0], tags[-1])))):
+                out.print(plain(words), highlight=False)
     return found
 
 
@@ -97,6 +100,7 @@ def _laboratory(asked: Asked, own: OwnWorkload, suite: suites.Suite, out: Consol
         raise UserError("`upgrade` compares times, and the recorder runs nothing. Set TORCH_HISTORY_DEVICE=cpu.")
     use(record)
     lane = environments.ReleaseEnvironment(conf, asked.lane, {}, {})
+    lane.needed = own.requirements
     return Sessions(
         conf=conf,
         axis=suite.axis,

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,16 @@ from contract.request import Request
 
 from ..errors import SessionError
 from ..program import cache
+from ..releases import added
 from ..releases.axis import Axis, Release
 from ..store.files import write_atomically
+
+WANTED = {
+    "threads": "a whole number, such as threads = 2",
+    "needs": 'a list of files, such as needs = ["data.npz"]',
+    "requirements": 'a list of packages, such as requirements = ["torchvision"]',
+}
+"""What each name must be that is read before the file is run."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,8 @@ class OwnWorkload:
     """The file's text as it was read, which stays as it is while the file may be edited or removed."""
     threads: int | None = None
     """CPU threads that it asks for; None where it does not."""
+    requirements: tuple[str, ...] = ()
+    """Packages besides torch that it needs. They stand in its text, so a change of them is another version."""
 
     @classmethod
     def of(cls, path: Path) -> OwnWorkload:
@@ -75,6 +86,7 @@ class OwnWorkload:
             path=path,
             text=kept,
             threads=said.get("threads"),
+            requirements=_requirements(said, path.name),
         )
 
 
@@ -102,12 +114,17 @@ def _literals(tree: ast.Module, name: str) -> dict[str, Any]:
         except (ValueError, TypeError):  # it is no constant, which the next line refuses
             found[key] = None
         if not isinstance(found[key], LITERALS[key]) or (key == "threads" and found[key] < 1):
-            want = (
-                "a whole number, such as threads = 2"
-                if key == "threads"
-                else 'a list of files, such as needs = ["data.npz"]'
-            )
-            raise SessionError(f"The workload cannot be measured: `{key}` in {name} must be {want}.")
+            raise SessionError(f"The workload cannot be measured: `{key}` in {name} must be {WANTED[key]}.")
+    return found
+
+
+def _requirements(said: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """The packages that the file asks for. Raises SessionError where one of them is refused."""
+    found = tuple(said.get("requirements", ()))
+    for each in found:
+        why = added.problem(each) if isinstance(each, str) else f"{each!r} is no name of a package"
+        if why:
+            raise SessionError(f"The workload cannot be measured: in `requirements` of {name}, {why}.")
     return found
 
 

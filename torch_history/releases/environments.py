@@ -25,11 +25,12 @@ from asv.console import log
 from asv.plugins.virtualenv import Virtualenv
 from packaging.utils import canonicalize_name
 
-from contract.request import Request
+from contract.request import ADDED, Request
 
 from ..store.files import is_list_of, is_text, read_object, write_atomically
+from . import added
 from .axis import Axis, Release
-from .pins import BACKEND, LockError, backend, installation
+from .pins import BACKEND, LockError, backend, installation, locked_packages
 from .uv import OUT_OF_REACH, run_uv
 
 HARNESS = ("asv_runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3")
@@ -75,6 +76,11 @@ class ReleaseEnvironment(Virtualenv):
     """
 
     request: Request | None = None
+
+    needed: tuple[str, ...] = ()
+    """Packages that a user's own file needs besides; they lie in a folder of their own."""
+
+    _added: Path | None = None
 
     tool_name = "release"
 
@@ -123,6 +129,7 @@ class ReleaseEnvironment(Virtualenv):
         folder = self.folder(release)
         with _locked(folder, f"Waiting for another process that installs or removes {release.tag} in {folder}") as lock:
             self._make(release, folder, lock)
+            self._added = self._add(release, folder, lock)
         self._path = str(folder)
         self._global_env_vars["ASV_ENV_DIR"] = self._path
         self._global_env_vars["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor-cache")
@@ -136,10 +143,38 @@ class ReleaseEnvironment(Virtualenv):
         if not is_ready(folder, asked_of(release)):
             self._build(release, folder, lock)
 
+    def _add(self, release: Release, folder: Path, lock: int) -> Path | None:
+        """Installs what is `needed`, and returns what to put on the path; None where nothing is."""
+        if not self.needed:
+            return None
+        subject, options = f"{release.tag} on Python {self._python}", cache_options(self._root)
+        try:
+            return added.add(folder, subject, self._python, packages_of(folder), self.needed, options, lock)
+        except (added.AddingError, OSError) as error:
+            self._refuse(release, str(error))
+
+    def lacking(self, release: Release) -> str:
+        """Why what is `needed` cannot be had for a release, asked before that is installed; empty where it can."""
+        packages = locked_packages(release, self._python) or requirements_of(release)
+        try:
+            added.resolved(
+                f"{release.tag} on Python {self._python}",
+                self._python,
+                packages,
+                self.needed,
+                cache_options(self._root),
+            )
+        except added.AddingError as error:
+            return str(error)
+        return ""
+
     def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
         """The variables of a measuring process: see `MEASURING_WITHOUT`."""
         env = {name: value for name, value in inherited.items() if name not in MEASURING_WITHOUT}
         env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that a number means the same GPU here as to nvidia-smi
+        if self._added:
+            env["ASV_PYTHONPATH"] = str(self._added)  # asv makes it the PYTHONPATH of what the process starts
+        env[ADDED] = str(self._added or "")
         return {**env, **(self.request.variables() if self.request else {})}
 
     def run_executable(self, executable: str, args: list[str], **kwargs: Any) -> Any:
@@ -346,7 +381,7 @@ def prune(root: Path, wanted: Callable[[str], bool], lane: str = "") -> Pruned:
             if not folder.exists():
                 continue
             with contextlib.suppress(ValueError):
-                packages.setdefault(_cache_of(folder), set()).update(packages_of(folder))
+                packages.setdefault(_cache_of(folder), set()).update(packages_of(folder), added.packages_in(folder))
             _remove(folder)
         removed.append(folder.name)
     _clean(own, packages.pop(own, set()) - _installed(root))
@@ -385,7 +420,7 @@ def _installed(root: Path) -> set[str]:
     found: set[str] = set()
     for folder in root.glob("v*-py*/"):
         with contextlib.suppress(ValueError):
-            found.update(packages_of(folder))
+            found.update(packages_of(folder), added.packages_in(folder))
     return found
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import operator
 import secrets
-from collections.abc import Collection, Container, Iterator
+from collections.abc import Collection, Container, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -198,6 +198,22 @@ def read_environment(results_dir: Path, machine: str, release: str, environment:
     path = Path(results_dir, machine, f"{release}-{environment}{ENVIRONMENTS}")
     lines = list(read_lines(path, environment_of)) if path.exists() else []
     return dict(lines[-1]["environment"]) if lines else {}
+
+
+def packages_moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """(name, version in `old`, version in `new`) of each package that differs between two environments, `none` where one
+    of them lacks it."""
+    before, now = (dict(package.split("==", 1) for package in facts.get("packages", [])) for facts in (old, new))
+    rows = [(name, before.get(name, "none"), now.get(name, "none")) for name in sorted({*before, *now})]
+    return [row for row in rows if row[1] != row[2]]
+
+
+def packages_words(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """`packages_moved` in a sentence; empty where nothing is known of one of them."""
+    if not old or not new:
+        return ""
+    moved = [f"{name} {before} -> {now}" for name, before, now in packages_moved(old, new)]
+    return f"Packages that differ: {', '.join(moved)}." if moved else "Both have the same packages."
 
 
 def digest_of(environment: dict[str, Any]) -> str:

@@ -1,0 +1,174 @@
+"""Do the packages that a user's file asks for lie beside a release, which stays as it is, and is what cannot be had told?
+
+uv is played by a function that writes the folders that uv would write, and keeps what it was asked.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.request import ADDED
+from torch_history.cli.run import _having
+from torch_history.errors import SessionError
+from torch_history.measuring.subjects import OwnWorkload
+from torch_history.releases import added
+from torch_history.releases.added import AddingError
+from torch_history.releases.environments import ReleaseEnvironment
+from torch_history.store.launches import packages_words
+
+PACKAGES = ["torch==2.14.1", "numpy==1.26.4"]
+ASKED = ("torchvision",)
+ANSWER = "numpy==1.26.4\npillow==11.0.0\ntorch==2.14.1\ntorchvision==0.29.1\n"
+
+
+class PlayedUv:
+    def __init__(self) -> None:
+        self.calls: list[Sequence[str]] = []
+        self.constraints = ""
+        self.failing: dict[str, str] = {}
+
+    def __call__(self, arguments: Sequence[str], stdin: str | None = None, holding: Sequence[int] = ()) -> str:
+        self.calls.append(arguments)
+        step = arguments[1]
+        if step == "compile":
+            self.constraints = Path(arguments[arguments.index("--constraint") + 1]).read_text()
+        else:
+            Path(arguments[arguments.index("--target") + 1], "torchvision").mkdir(parents=True)
+        if step in self.failing:
+            raise subprocess.CalledProcessError(2, ["uv"], output="", stderr=self.failing[step])
+        return ANSWER
+
+
+@pytest.fixture
+def uv(monkeypatch: pytest.MonkeyPatch) -> PlayedUv:
+    played = PlayedUv()
+    monkeypatch.setattr(added, "run_uv", played)
+    return played
+
+
+def add(environment: Path) -> Path:
+    return added.add(environment, "v2.14.1 on Python 3.11", "3.11", PACKAGES, ASKED, [], 0)
+
+
+def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path: Path, uv: PlayedUv) -> None:
+    path = add(tmp_path)
+    assert uv.constraints.split() == PACKAGES
+    assert list(uv.calls[1][-2:]) == ["pillow==11.0.0", "torchvision==0.29.1"]
+    assert all("--no-build" in call for call in uv.calls), "a source that is built could run anything"
+    assert [each.name for each in tmp_path.iterdir()] == [added.FOLDER], "nothing of the release itself is touched"
+    assert (path / "torchvision").exists()
+    assert add(tmp_path) == path
+    assert len(uv.calls) == 2
+    assert added.packages_in(tmp_path) == {"pillow==11.0.0", "torchvision==0.29.1"}
+
+
+def test_other_requirements_have_another_folder(tmp_path: Path) -> None:
+    assert added.folder_of(tmp_path, ("a", "b")) == added.folder_of(tmp_path, ("b", "a"))
+    assert added.folder_of(tmp_path, ("a",)) != added.folder_of(tmp_path, ("a", "b"))
+
+
+@pytest.mark.parametrize("step", ["compile", "install"])
+def test_what_fails_is_told_and_leaves_nothing(tmp_path: Path, uv: PlayedUv, step: str) -> None:
+    uv.failing[step] = "No solution found"
+    with pytest.raises(
+        AddingError, match=r"torchvision cannot be had for v2\.14\.1 on Python 3\.11.*No solution found"
+    ):
+        add(tmp_path)
+    assert not list(tmp_path.glob("added/*"))
+    uv.failing.clear()
+    assert (add(tmp_path) / "torchvision").exists()
+
+
+class PlayedConsole:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def print(self, words: str, **options: Any) -> None:
+        self.said.append(words)
+
+    def status(self, words: str) -> Any:
+        import contextlib
+
+        return contextlib.nullcontext()
+
+
+class PlayedEnvironment:
+    needed = ASKED
+
+    def __init__(self, lacking: Sequence[str]) -> None:
+        self._lacking = lacking
+
+    def lacking(self, release: Any) -> str:
+        return "no such package." if release.tag in self._lacking else ""
+
+
+class PlayedRelease:
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+
+def test_a_release_that_lacks_them_is_left_out_with_its_reason() -> None:
+    out: Any = PlayedConsole()
+    releases: Any = [PlayedRelease("v1"), PlayedRelease("v2")]
+    assert _having(releases, PlayedEnvironment(["v1"]), out) == releases[1:]
+    assert out.said == ["v1 is skipped: no such package."]
+    with pytest.raises(SessionError, match="None of these releases"):
+        _having(releases, PlayedEnvironment(["v1", "v2"]), out)
+
+
+def test_the_processes_are_told_where_they_lie(tmp_path: Path) -> None:
+    environment = ReleaseEnvironment.__new__(ReleaseEnvironment)
+    assert environment.surroundings({ADDED: "/inherited"})[ADDED] == ""
+    environment._added = tmp_path
+    told = environment.surroundings({})
+    assert told[ADDED] == told["ASV_PYTHONPATH"] == str(tmp_path)
+
+
+FILE = "def inputs():\n    return 1\nfunctions = {'f': abs}\n"
+
+
+def read(folder: Path, requirements: str) -> OwnWorkload:
+    path = folder / "mine.py"
+    path.write_text(f"{FILE}requirements = {requirements}\n")
+    return OwnWorkload.of(path)
+
+
+def test_requirements_are_read_and_a_change_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    one = read(tmp_path, "['torchvision', 'transformers==4.44.*']")
+    assert one.requirements == ("torchvision", "transformers==4.44.*")
+    assert read(tmp_path, "['torchvision']").digest != one.digest
+
+
+@pytest.mark.parametrize(
+    ("requirements", "sentence"),
+    [
+        ("'torchvision'", "`requirements` in mine.py must be a list of packages"),
+        ("['torch==2.0']", "names torch, which is what is compared"),
+        ("['Torch']", "names torch"),
+        ("['a @ https://index.example/a.whl']", "names an address"),
+        ("['-r other.txt']", "is no package with a version"),
+        ("['./here']", "is no package with a version"),
+        ("['a\\n--index-url b']", "is no package with a version"),
+        ("[1]", "1 is no name of a package"),
+    ],
+)
+def test_what_is_no_plain_package_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requirements: str, sentence: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(SessionError, match=sentence):
+        read(tmp_path, requirements)
+
+
+def test_packages_that_differ_are_listed() -> None:
+    old = {"packages": ["torchvision==0.29.1", "numpy==1.26.4", "gone==1"]}
+    new = {"packages": ["torchvision==0.30.0", "numpy==1.26.4"]}
+    assert packages_words(old, new) == "Packages that differ: gone 1 -> none, torchvision 0.29.1 -> 0.30.0."
+    assert packages_words(new, new) == "Both have the same packages."
+    assert packages_words({}, new) == ""
