@@ -88,7 +88,7 @@ ROOMS: dict[str, set[str]] = {
     "fitting": {"children", "program", "errors", "releases"},
     "upgrading": {"errors", "store", "releases", "analysis", "measuring"},
     "reports": {"errors", "store", "releases", "analysis"},
-    "site": {"children", "scratch", "errors", "store", "releases", "analysis", "reports"},
+    "site": {"children", "scratch", "errors", "store", "releases", "analysis", "explaining", "reports"},
     "cli": {
         "children",
         "program",

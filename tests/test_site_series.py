@@ -27,6 +27,7 @@ from scipy.sparse.csgraph import connected_components
 from torch_history.analysis.compare import find
 from torch_history.analysis.verdicts import human
 from torch_history.site import charts
+from torch_history.site.code import code_of
 
 from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
 from .site_data import read_lane, write_lane
@@ -314,6 +315,37 @@ def test_the_chart_has_the_numbers_of_the_table(site: Path, page: Any) -> None:
             assert point["low"] <= point["value"] <= point["high"]
             assert shown == human(point["value"], "seconds")
     assert in_width(page)
+
+
+@browser
+@SIZES
+def test_the_script_of_a_variant_is_loaded_when_it_is_opened(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small", variant="eager")
+    name = "code-intersection-eager"
+    assert not page.locator(f"script[src*='{name}']").count()
+    page.locator("details.code summary", has_text=re.compile("^eager$")).click()
+    code = page.locator("details.code[open] code")
+    code.wait_for()
+    (wanted,) = (
+        each["text"]
+        for each in json.loads((site / "data" / f"{name}.json").read_text())["scripts"]
+        if (each["benchmark"], each["size"]) == (TIME, "small")
+    )
+    assert code.text_content() == wanted
+    assert "def overlap(" in wanted
+    assert page.locator(f"script[src*='{name}']").count() == 1
+
+
+def test_a_variant_of_cpp_and_a_first_call_have_a_reason_instead_of_a_script() -> None:
+    cpp = ("selection.Selection.track_time", "'cpp_mask'", "'vector 1 % x 1'")
+    first = ("warm_up.WarmUp.track_first_call", "'eager'", "'one shape'")
+    unknown = ("selection.Selection.track_time", "'../x'", "'vector 1 % x 1'")
+    found = code_of([cpp, first, unknown], ROOT)
+    assert set(found) == {"code-selection-cpp_mask", "code-warm_up-eager"}
+    for of_variant in found.values():
+        (case,) = of_variant["scripts"]
+        assert case["why"]
+        assert not case["text"]
 
 
 @browser

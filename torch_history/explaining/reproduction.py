@@ -126,6 +126,13 @@ def script(subject: Subject, head: str) -> str:
     return f"{head}from __future__ import annotations\n\nimport time\n\nimport torch\n\n{body}\n{measuring}"
 
 
+def names(path: Path, variant: str) -> bool:
+    """Whether a workload's table names the variant literally, so that a script can hold it alone."""
+    source = _Source.of(path)
+    table = getattr(source.defines[_table_with(source, variant)][-1], "value", None)
+    return isinstance(table, ast.Dict) and any(getattr(key, "value", None) == variant for key in table.keys)
+
+
 def _prepared(source: _Source, table: str, subject: Subject, own: bool) -> str:
     """The lines that make `call`."""
     offered = {"size": repr(subject.size), "device": "'cpu'", "seed": str(SEED)}

@@ -46,6 +46,7 @@ from ..scratch import mark
 from ..store.files import read_object
 from ..store.launches import machines_in
 from .asv_dashboard import POLICY, link_readable, publish_linked
+from .code import code_of
 from .data import PUBLISHED, SCHEMA, WRONG_DATA, Lane, file_name, lane_data, lanes, left_out, newest
 from .folder import require_replaceable, scratch_beside
 from .processes import at_once, beside
@@ -195,6 +196,9 @@ def _write_data(
     the wheels that some lane measured bring."""
     folder.mkdir(parents=True)
     said = Counter(lane.words for lane in found)
+    code = code_of({tuple(key) for of in data for key in of["series"]}, ROOT)
+    for name, of_variant in code.items():
+        _write_json(folder / name, of_variant, f'torchHistory.receive("{name}", {{json}});')
     index = {
         "schema": SCHEMA,
         "newest": {
@@ -215,6 +219,7 @@ def _write_data(
             for lane in found
         ],
         "constants": constants(),
+        "code": list(code),
         "wheels": {
             tag: {"told": wheels.told(wheel), "architectures": wheel.architectures}
             for tag, wheel in brought.items()

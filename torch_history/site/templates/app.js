@@ -71,6 +71,14 @@
         document.head.append(el("script", {src: `data/${encodeURIComponent(id)}.js`, error: refused}));
     });
 
+    const code = new Map();
+    TH.code = (name) => {
+        if (!code.has(name)) {
+            code.set(name, loaded(name));
+        }
+        return code.get(name);
+    };
+
     /* A lane in one piece: what its parts count from their own first release, round and reason counts from the lane's. */
     TH.joined = (about, parts) => {
         const lane = {...about, releases: [], rounds: [], reasons: [], patterns: [], limits: [],

@@ -170,7 +170,8 @@
         return box(
             `${release} against ${before}`,
             [[TH.link("release.html", {release}), `All that ${release} changed`],
-             [TH.link("upgrade.html", upgrade), `Upgrade from ${before} to ${release}`]],
+             [TH.link("upgrade.html", upgrade), `Upgrade from ${before} to ${release}`],
+             [`https://github.com/pytorch/pytorch/compare/${before}...${release}`, "What PyTorch changed between them"]],
             sentences(said.slice(0, most)),
             said.length > most && el("details", {}, el("summary", {}, `${said.length - most} more variants`),
                                      sentences(said.slice(most))),
@@ -221,6 +222,36 @@
         ];
         const query = values.map((pair) => pair.map(encodeURIComponent).join("=")).join("&");
         return el("a", {href: `asv/index.html#${encodeURIComponent(benchmark)}?${query}`}, "asv's page of it");
+    };
+
+    // --- the code, which is loaded when it is asked for
+
+    const scriptOf = async (name, benchmark, size, place) => {
+        const {scripts} = await TH.code(name);
+        const found = scripts.find((each) => each.benchmark === benchmark && each.size === size);
+        if (!found || !found.text) {
+            place.replaceChildren(el("p", {}, `There is no script. ${found ? found.why : "This size has none."}`));
+            return;
+        }
+        place.replaceChildren(
+            el("p", {}, el("button", {type: "button", click: (event) => TH.copy(found.text, event.currentTarget)},
+                           "Copy the script")),
+            el("pre", {class: "scroll", tabindex: "0", role: "region", "aria-label": "The script"},
+               el("code", {}, found.text)));
+    };
+
+    const codeOf = (shown, {question}, benchmark, size) => {
+        const named = shown.map(({variant}) => [variant, `code-${question}-${variant}`])
+            .filter(([, name]) => TH.contents.code.includes(name));
+        const one = ([variant, name]) => {
+            const place = el("div", {}, el("p", {}, "The code is being loaded."));
+            const failed = (error) => place.replaceChildren(el("p", {role: "alert"}, error.message));
+            const open = (event) => event.target.open && scriptOf(name, benchmark, size, place).catch(failed);
+            return el("details", {class: "code", toggle: open}, el("summary", {}, variant), place);
+        };
+        return named.length > 0 && el("section", {"aria-labelledby": "code"}, el("h2", {id: "code"}, "The code"),
+            el("p", {}, "Each script is plain PyTorch in one file, made from what the suite measures now. "
+               + "Run it with either release: it prints one number."), named.map(one));
     };
 
     // --- a lane's part of the page
@@ -307,7 +338,7 @@
             views(limit, {...view, unit}),
             chips(all, shown),
             apart(TH.laneWords(lane), part(lane, {all, shown, view, address: here, name, isOther: false})),
-            places));
+            places, codeOf(shown, found, benchmark, size)));
         const common = {view, address: here, name, benchmark, size, slots, hidden};
         return Promise.all(others.map((each, i) => other(each, common, places[i])));
     };
