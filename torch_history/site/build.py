@@ -278,7 +278,7 @@ class Feed:
 def _write_feeds(
     folder: Path, found: Sequence[Lane], data: Sequence[Mapping[str, Any]], axis: Axis, url: str
 ) -> list[Feed]:
-    """feeds/: of each machine what happened in its lanes, the newest first."""
+    """feeds/: of each machine the regressions in its lanes, the newest first."""
     folder.mkdir()
     base = f"{url.rstrip('/')}/" if url else "../"
     feeds = []
@@ -295,29 +295,36 @@ def _atom(feed: Feed, of_machine: Sequence[tuple[Lane, Mapping[str, Any]]], axis
     """RFC 4287."""
     entries = []
     for lane, data in of_machine:
-        for step in data["steps"]:
-            date = axis.releases[axis.position(step["until"])].date.isoformat()
-            entries.append((date, lane, step, data["series"][step["series"]]))
+        for regression in data["regressions"]:
+            steps = [data["steps"][place] for place in regression["steps"]]
+            date = axis.releases[axis.position(steps[0]["until"])].date.isoformat()
+            entries.append((date, lane, regression, steps, [data["series"][step["series"]] for step in steps]))
     entries = sorted(entries, key=lambda entry: entry[0], reverse=True)[:MOST_ENTRIES]
     root = ElementTree.Element("feed", xmlns="http://www.w3.org/2005/Atom")
     updated = entries[0][0] if entries else datetime.date.min.replace(year=2016).isoformat()
-    _add(root, "title", f"torch-history: what changed on {feed.machine}")
+    _add(root, "title", f"torch-history: regressions on {feed.machine}")
     _add(root, "id", _urn(feed.machine))
     _add(root, "updated", f"{updated}T00:00:00Z")
     _add(_add(root, "author"), "name", "torch-history")
     _add(root, "link", rel="alternate", href=f"{base}index.html")
     _add(root, "link", rel="self", href=f"{base}{feed.path}")
-    for date, lane, step, series in entries:
+    for date, lane, regression, (surest, *_), series in entries:
         entry = _add(root, "entry")
-        benchmark, *parameters = (part.strip("'") for part in series)
-        keys = {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
-        address = urlencode({"lane": lane.id, **keys, "release": step["new"]})
-        _add(entry, "title", step["sentence"].partition(", because")[0])
-        _add(entry, "id", _urn(lane.id, *keys.values(), step["kind"], step["old"], step["new"], step["verdict"]))
+        address = urlencode({"lane": lane.id, **_keys(series[0]), "release": surest["new"]})
+        # What is found last may be the surest, so the id is made of the first series by name.
+        same = *_keys(min(series)).values(), surest["kind"], surest["old"], surest["new"], surest["verdict"]
+        _add(entry, "title", regression["title"])
+        _add(entry, "id", _urn(lane.id, *same))
         _add(entry, "updated", f"{date}T00:00:00Z")
         _add(entry, "link", rel="alternate", href=f"{base}series.html#{address}")
-        _add(entry, "summary", f"{step['sentence']} Measured on {lane.words}.")
+        _add(entry, "summary", f"{regression['sentence']} Measured on {lane.words}.")
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _keys(series: Sequence[str]) -> dict[str, str]:
+    """Of a series in the addresses of the pages."""
+    benchmark, *parameters = (part.strip("'") for part in series)
+    return {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
 
 
 def _add(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
