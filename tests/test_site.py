@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from torch_history.analysis.compare import SAID_FIRST
 from torch_history.analysis.verdicts import NOT_MEASURED, compare, history
+from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
 from torch_history.scratch import MARK, mark
 from torch_history.site.build import PAGES, publish_site
@@ -315,6 +317,22 @@ def test_what_rose_in_one_variant_is_one_entry_of_a_feed(tmp_path: Path) -> None
     assert all(len(regression["steps"]) == 2 and "in 2 cases" in regression["title"] for regression in times)
     assert all("in 2 cases" in regression["sentence"] for regression in times)
     assert all("The surest of them: " in regression["sentence"] for regression in times)
+
+
+def test_the_method_page_says_what_the_wheels_of_each_release_bring(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 3, series=20)
+    brought = wheels.load(ROOT / wheels.FILE)
+    of_each = dict(zip((tag(0), tag(2)), brought.values(), strict=False))
+    text = json.dumps({name: msgspec.to_builtins(wheel) for name, wheel in of_each.items()})
+    (tmp_path / wheels.FILE).write_text(text, encoding="utf-8")
+    publish_site(conf, Axis.load(conf.repo), tmp_path / "html")
+    section = (tmp_path / "html" / "method.html").read_text(encoding="utf-8").partition('<h2 id="facts">')[2]
+    rows = [re.findall("<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall("<tr>(.*?)</tr>", section, re.DOTALL)]
+    said = {row[0]: row for row in rows if row}
+    for name, wheel in of_each.items():
+        assert said[name][2] == wheels.size(wheel.download)
+        assert said[name][-1] == " ".join(wheel.architectures)
+    assert said[tag(1)][1] == "not read"
 
 
 def test_every_page_has_a_description_and_a_published_one_a_site_map(tmp_path: Path) -> None:

@@ -119,11 +119,13 @@ DOCUMENTS = {
     "verdicts": "How a verdict is made",
     "steps": "How steps, excursions and drifts are found",
     "calibration": "How often the verdicts are right",
+    "facts": "What each release's wheels bring",
     "results": "What is stored",
     "site": "The data behind these pages",
     "glossary": "What the words mean",
 }
-"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results."""
+"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results,
+and facts, made from wheels.json."""
 
 
 def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
@@ -155,7 +157,8 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
         _write_data(new / "data", found, data, upgrades, axis, brought)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
-        _write_pages(new, axis, feeds, calibration.document(results), _on_a_gpu(found, axis), url)
+        made = {"calibration": calibration.document(results), "facts": wheels.document(brought, axis)}
+        _write_pages(new, axis, feeds, made, _on_a_gpu(found, axis), url)
         _write_charts(new, Path(conf.env_dir, PUBLISHED))
         mark(new)
         require_replaceable(html_dir, conf)
@@ -379,7 +382,10 @@ def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
     )
 
 
-def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: str, on_a_gpu: str, url: str) -> None:
+def _write_pages(
+    folder: Path, axis: Axis, feeds: Sequence[Feed], made: Mapping[str, str], on_a_gpu: str, url: str
+) -> None:
+    """`made` are the documents that are made from what was published, by name."""
     templates = _templates()
     base = f"{url.rstrip('/')}/" if url else ""
     here = Path(__file__).parent / "templates"
@@ -406,7 +412,7 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
     for name in ("style.css", "app.js", "common.js", "verdicts.js", "answer.js", "history.js"):
         shutil.copy(here / name, folder)
     shutil.copy(here.with_name("vendor") / "special.min.js", folder / "special.js")
-    documents = [(name, words, _rendered(name, calibration)) for name, words in DOCUMENTS.items()]
+    documents = [(name, words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
     method = templates.get_template("method.html").render(
         **common,
         here="method.html",
@@ -481,9 +487,9 @@ def _templates() -> Environment:
     )
 
 
-def _rendered(name: str, calibration: str) -> Markup:
+def _rendered(name: str, made: Mapping[str, str]) -> Markup:
     """A document as HTML, one level below the page's own headings, its links to other documents made anchors."""
-    text = calibration if name == "calibration" else (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    text = made[name] if name in made else (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(text.partition("\n")[2] if text.startswith("# ") else text)
