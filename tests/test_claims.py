@@ -205,6 +205,27 @@ def test_selection_is_decided_by_a_hundred_uses_and_shows_the_others() -> None:
     )
 
 
+def test_a_claims_picture_is_of_the_size_that_most_releases_measured_then_of_the_one_that_changed_most() -> None:
+    def shown(numbers: Mapping[str, Mapping[str, float]]) -> Any:
+        name = "intersection.Intersection.track_peak_memory"
+        launches = [
+            Launch(
+                "s", 1, f"{size}{tag}", tag, "release-py3.11", name, "1", "2026-01-01", 1.0, {},
+                (Case(("'scripted'", repr(size)), value=value),),
+            )
+            for size, of in numbers.items()
+            for tag, value in of.items()
+        ]  # fmt: skip
+        words = {"intersection": [("v2.1.2", FAILS)]}
+        return claims.as_data(words, history(launches))[0]["picture"]["size"]
+
+    late = {"v2.1.2": 1e9}
+    assert shown({"paper": late, "small": {"v2.0.1": 6e7, "v2.1.2": 24e7}}) == "small"
+    flat = {"v2.0.1": 1e9, "v2.1.2": 1e9}
+    assert shown({"paper": flat, "small": {"v2.0.1": 6e7, "v2.1.2": 24e7}}) == "small"
+    assert shown({"small": flat, "paper": {"v2.0.1": 6e7, "v2.1.2": 24e7}}) == "paper"
+
+
 def test_document_answers_release_by_release_from_the_medians_of_launches() -> None:
     def launch(release: str, number: int, scripted: float) -> Launch:
         cases = (Case(("'scripted'", "'small'"), value=scripted), Case(("'eager'", "'small'"), value=240e6))

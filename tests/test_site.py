@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from torch_history.analysis.compare import SAID_FIRST
 from torch_history.analysis.verdicts import NOT_MEASURED, compare, history
+from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
 from torch_history.scratch import MARK, mark
 from torch_history.site.build import PAGES, publish_site
@@ -282,7 +284,7 @@ def test_what_was_not_measured_on_a_gpu_is_said_on_every_page(tmp_path: Path) ->
     assert said() == {True}
 
 
-def test_feeds_are_atom_with_an_entry_for_each_step(tmp_path: Path) -> None:
+def test_feeds_are_atom_with_an_entry_for_each_finding_that_costs(tmp_path: Path) -> None:
     conf = write_tree(tmp_path, 45, series=40, machines=2)
     publish_site(conf, Axis.load(conf.repo), tmp_path / "html", url="https://example.org/history")
     feeds = sorted((tmp_path / "html" / "feeds").iterdir())
@@ -290,12 +292,47 @@ def test_feeds_are_atom_with_an_entry_for_each_step(tmp_path: Path) -> None:
     root = ElementTree.fromstring(feeds[0].read_text(encoding="utf-8"))
     entries = root.findall(f"{ATOM}entry")
     titles = [entry.findtext(f"{ATOM}title") or "" for entry in entries]
-    assert sum("SLOWER" in title for title in titles) == 5
+    assert sum("times slower" in title for title in titles) == 5
+    assert len(titles) == 10
+    assert all(" time, " in title or " peak memory, " in title for title in titles)
     assert len({entry.findtext(f"{ATOM}id") for entry in entries}) == len(entries)
     link = entries[0].find(f"{ATOM}link")
     assert link is not None
     assert link.attrib["href"].startswith("https://example.org/history/series.html#lane=machine-0-release-py3-11&")
     assert {entry.findtext(f"{ATOM}updated") for entry in entries} == {"2000-12-26T00:00:00Z"}
+
+
+def test_what_rose_in_one_variant_is_one_entry_of_a_feed(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 45, series=220, machines=1)
+    for path in [tmp_path / "results" / "benchmarks.json", *(tmp_path / "results" / "machine-0").glob("*.jsonl")]:
+        text = path.read_text(encoding="utf-8").replace("variant_10'", "cpp_variant_0'")
+        path.write_text(text, encoding="utf-8")
+    axis = Axis.load(conf.repo)
+    lane = next(iter(lanes(tmp_path / "results", axis, tmp_path / "memory")))
+    data = lane_data(lane, axis)
+    told = [place for regression in data["regressions"] for place in regression["steps"]]
+    assert sorted(told) == [i for i, step in enumerate(data["steps"]) if step["verdict"] in ("SLOWER", "HUNGRIER")]
+    times = [regression for regression in data["regressions"] if "times slower" in regression["title"]]
+    assert len(times) == 5
+    assert all(len(regression["steps"]) == 2 and "in 2 cases" in regression["title"] for regression in times)
+    assert all("in 2 cases" in regression["sentence"] for regression in times)
+    assert all("The surest of them: " in regression["sentence"] for regression in times)
+
+
+def test_the_method_page_says_what_the_wheels_of_each_release_bring(tmp_path: Path) -> None:
+    conf = write_tree(tmp_path, 3, series=20)
+    brought = wheels.load(ROOT / wheels.FILE)
+    of_each = dict(zip((tag(0), tag(2)), brought.values(), strict=False))
+    text = json.dumps({name: msgspec.to_builtins(wheel) for name, wheel in of_each.items()})
+    (tmp_path / wheels.FILE).write_text(text, encoding="utf-8")
+    publish_site(conf, Axis.load(conf.repo), tmp_path / "html")
+    section = (tmp_path / "html" / "method.html").read_text(encoding="utf-8").partition('<h2 id="facts">')[2]
+    rows = [re.findall("<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall("<tr>(.*?)</tr>", section, re.DOTALL)]
+    said = {row[0]: row for row in rows if row}
+    for name, wheel in of_each.items():
+        assert said[name][2] == wheels.size(wheel.download)
+        assert said[name][-1] == " ".join(wheel.architectures)
+    assert said[tag(1)][1] == "not read"
 
 
 def test_every_page_has_a_description_and_a_published_one_a_site_map(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ HTML, a lane without claims) is written into a copy's data.
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import math
 import random
@@ -744,6 +745,15 @@ def test_of_many_variants_the_most_interesting_are_shown(changed: Callable[..., 
 # --- claims
 
 
+def runs_of(section: Any) -> list[tuple[str, ...]]:
+    """What the words under a claim's strip say: an answer, and its first and last release."""
+    items = section.locator(".runs li").all()
+    return [
+        (item.locator(".answer").inner_text().split(" ", 1)[1], *item.locator("a").all_text_contents())
+        for item in items
+    ]
+
+
 @browser
 @SIZES
 def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
@@ -756,15 +766,20 @@ def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
         assert claim["summary"] in text
         assert claim["advice"].replace("`", "") in text
         assert claim["answers"][-1]["sentence"] in text
-        strip = section.locator("table").first
-        assert strip.locator("thead th").all_text_contents() == [answer["release"] for answer in claim["answers"]]
+        cells = section.locator(".strip .cell").evaluate_all("nodes => nodes.map(({title}) => title)")
+        assert cells == [f"{answer['release']}: {answer['word']}" for answer in claim["answers"]]
+        assert runs_of(section) == [
+            (word, *([tags[0], tags[-1]] if len(tags) > 1 else tags))
+            for word, tags in (
+                (word, [answer["release"] for answer in of])
+                for word, of in itertools.groupby(claim["answers"], key=lambda answer: answer["word"])
+            )
+        ]
         turns = section.locator(".turns li").all_text_contents()
         assert len(turns) == len(claim["turns"])
         assert all(
             each["new"] in said and each["why"] in said for each, said in zip(claim["turns"], turns, strict=True)
         )
-        words = [text.split(" ", 1)[1] for text in strip.locator("td").all_text_contents()]
-        assert words == [answer["word"] for answer in claim["answers"]]
         picture = claim["picture"]
         points = drawn(page, which=i)
         numbers = on_one_scale if picture["benchmark"].endswith("_time") else medians

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..releases.axis import Axis
-from ..store.launches import Launch
+from ..store.launches import Case, Launch
 from .compare import escape
 from .steps import Kind, Step, of_history
 from .verdicts import ERROR_RATE, Block, Estimate, History, common_noise, history, human, moderated, paired
@@ -316,8 +316,8 @@ def setting_of(found: History) -> Setting:
 @dataclass(frozen=True)
 class Claim:
     """A claim in `words`, what decides it and of which metrics of which variants that depends, what to do on a CPU for each
-    word of the newest answer, and what shows it: a metric of some variants, in the shortest size with numbers that holds
-    `size`. `compares` are the comparisons of times whose noise releases tell each other."""
+    word of the newest answer, and what shows it: a metric of some variants, in one of the sizes that hold `size`.
+    `compares` are the comparisons of times whose noise releases tell each other."""
 
     words: str
     decide: Callable[[Numbers], Answer]
@@ -552,20 +552,34 @@ def as_data(
 
 
 def _picture(found: History, question: str, claim: Claim) -> dict[str, Any] | None:
-    """What shows a claim: the benchmark, the size and those of its variants that have numbers there."""
-    shown: dict[tuple[str, str], list[str]] = defaultdict(list)
+    """What shows a claim: the benchmark, the size and those of its variants that have numbers there. Of several sizes it is
+    the one with numbers of most releases, then the one in which a variant changed most."""
+    shown: dict[tuple[str, str], dict[str, dict[str, float]]] = defaultdict(dict)
     for series, releases in found.items():
         if (series.question, series.metric) != (question, claim.metric) or len(series.parameters) != 2:
             continue
         variant, size = (parameter.strip("'") for parameter in series.parameters)
-        numbers = any(case.number is not None for pairs in releases.values() for _, case in pairs)
-        if numbers and variant in claim.variants and claim.size in size:
-            shown[series.benchmark, size].append(variant)
+        levels = _levels(releases)
+        if levels and variant in claim.variants and claim.size in size:
+            shown[series.benchmark, size][variant] = levels
     if not shown:
         return None
-    (benchmark, size), variants = min(shown.items(), key=lambda item: len(item[0][1]))
+
+    def place(item: tuple[tuple[str, str], dict[str, dict[str, float]]]) -> tuple[int, int, float]:
+        (benchmark, _), variants = item
+        tags = {tag for levels in variants.values() for tag in levels}
+        changed = max(max(of.values()) / min(of.values()) if min(of.values()) > 0 else 1 for of in variants.values())
+        return len(benchmark), -len(tags), -changed
+
+    (benchmark, size), variants = min(shown.items(), key=place)
     ordered = [variant for variant in claim.variants if variant in variants]
     return {"benchmark": benchmark, "size": size, "variants": ordered}
+
+
+def _levels(releases: Mapping[str, Sequence[tuple[Launch, Case]]]) -> dict[str, float]:
+    """The median number of each release that has any."""
+    numbers = {tag: [case.number for _, case in of if case.number is not None] for tag, of in releases.items()}
+    return {tag: statistics.median(of) for tag, of in numbers.items() if of}
 
 
 def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:

@@ -421,13 +421,67 @@ def tell_findings(
     def facts(tag: str, environment: str) -> dict[str, Any]:
         return read_environment(results_dir, machine, tag, environment)
 
-    happened = _happened(steps, found, facts, evidence(results_dir, machine), others)
-    of_row = {each.row: each for each in happened}
-    groups = group(of_row)
-    return [
-        of_row[finding.best].sentence if len(finding.rows) == 1 else f"{finding.best.release}: {finding.words}"
-        for finding in groups
-    ]
+    known = evidence(results_dir, machine)
+    return [each.sentence for each in told_findings(steps, found, facts, known, others)]
+
+
+def tell_most(
+    most: Iterable[Step], steps: Sequence[Step], found: History, results_dir: Path, machine: str
+) -> list[str]:
+    """The findings of `steps` that hold those of `most`, in its order: each in a sentence, with the sentence of its surest
+    step where it has several."""
+
+    def facts(tag: str, environment: str) -> dict[str, Any]:
+        return read_environment(results_dir, machine, tag, environment)
+
+    findings = told_findings(steps, found, facts, evidence(results_dir, machine))
+    holding = (next(each for each in findings if steps.index(step) in each.places) for step in most)
+    return list(dict.fromkeys(each.evidence for each in holding))
+
+
+@dataclass(frozen=True)
+class Told:
+    """A finding of steps in words: `places` are those of its steps in what was given, and `sentences` say each of them, both
+    in the order of its rows. `surest` says the first without its release and cause, which are the finding's."""
+
+    finding: Finding
+    places: tuple[int, ...]
+    sentences: tuple[str, ...]
+    surest: str
+
+    @property
+    def brief(self) -> str:
+        """Without a cause."""
+        return f"{self.finding.best.release}: {self.finding.brief}"
+
+    @property
+    def sentence(self) -> str:
+        alone = len(self.sentences) == 1
+        return self.sentences[0] if alone else f"{self.finding.best.release}: {self.finding.words}"
+
+    @property
+    def evidence(self) -> str:
+        """The sentence, and that of the surest step where there are several."""
+        several = f" The surest of them: {self.surest}" if len(self.sentences) > 1 else ""
+        return f"{self.sentence}{several}"
+
+
+def told_findings(
+    steps: Iterable[Step],
+    found: History,
+    facts: Callable[[str, str], Mapping[str, Any]],
+    known: Sequence[Known] = (),
+    others: OtherLanes | None = None,
+) -> list[Told]:
+    """`told` by findings, in the order of the first step of each."""
+    happened = _happened(steps, found, facts, known, others)
+    place = {each.row: i for i, each in enumerate(happened)}
+    findings = []
+    for finding in group(place):
+        places = tuple(place[row] for row in finding.rows)
+        sentences = tuple(happened[place].sentence for place in places)
+        findings.append(Told(finding, places, sentences, happened[places[0]].said))
+    return findings
 
 
 @dataclass(frozen=True)
@@ -439,6 +493,11 @@ class _Happened:
     because: str
     elsewhere: str
     net: str
+
+    @property
+    def said(self) -> str:
+        """Without its release and its cause."""
+        return " ".join(filter(None, [sentence(self.change, elsewhere=self.elsewhere), self.net]))
 
     @property
     def sentence(self) -> str:

@@ -99,7 +99,8 @@ def document(check: bool) -> None:
     launches = {machine: list(read_on_axis(results, machine, suite.axis)) for machine in machines_in(results)}
     machine, lane, *_ = PICTURE
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
-    costs = said.tell(steps.costliest(steps.of_history(found, suite.axis)), found, results, machine)
+    happened = steps.of_history(found, suite.axis)
+    costs = said.tell_most(steps.costliest(happened), happened, found, results, machine)
     findings = [claims.findings(found, suite.axis), "", "What rose most from one release to the next, by question:", ""]
     findings += [f"- {said.escape(line)}" for line in costs]
     for recorded in (name for name in launches if recordings.is_recorded(results, name)):

@@ -447,6 +447,8 @@ def explainable(found: Comparison, asked: Asked) -> str:
     be asked for."""
     import shlex
 
+    from ..measuring.subjects import OwnWorkload
+
     rises = rose(found)
     if not rises or asked.interpreter is not None or (asked.workload and OwnWorkload.of(asked.workload).requirements):
         return ""

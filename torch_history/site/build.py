@@ -120,11 +120,13 @@ DOCUMENTS = {
     "verdicts": "How a verdict is made",
     "steps": "How steps, excursions and drifts are found",
     "calibration": "How often the verdicts are right",
+    "facts": "What each release's wheels bring",
     "results": "What is stored",
     "site": "The data behind these pages",
     "glossary": "What the words mean",
 }
-"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results."""
+"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results,
+and facts, made from wheels.json."""
 
 
 def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
@@ -156,7 +158,8 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
         _write_data(new / "data", found, data, upgrades, axis, brought)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
-        _write_pages(new, axis, feeds, calibration.document(results), _on_a_gpu(found, axis), url)
+        made = {"calibration": calibration.document(results), "facts": wheels.document(brought, axis)}
+        _write_pages(new, axis, feeds, made, _on_a_gpu(found, axis), url)
         _write_charts(new, Path(conf.env_dir, PUBLISHED))
         mark(new)
         require_replaceable(html_dir, conf)
@@ -283,7 +286,7 @@ class Feed:
 def _write_feeds(
     folder: Path, found: Sequence[Lane], data: Sequence[Mapping[str, Any]], axis: Axis, url: str
 ) -> list[Feed]:
-    """feeds/: of each machine what happened in its lanes, the newest first."""
+    """feeds/: of each machine the regressions in its lanes, the newest first."""
     folder.mkdir()
     base = f"{url.rstrip('/')}/" if url else "../"
     feeds = []
@@ -300,29 +303,36 @@ def _atom(feed: Feed, of_machine: Sequence[tuple[Lane, Mapping[str, Any]]], axis
     """RFC 4287."""
     entries = []
     for lane, data in of_machine:
-        for step in data["steps"]:
-            date = axis.releases[axis.position(step["until"])].date.isoformat()
-            entries.append((date, lane, step, data["series"][step["series"]]))
+        for regression in data["regressions"]:
+            steps = [data["steps"][place] for place in regression["steps"]]
+            date = axis.releases[axis.position(steps[0]["until"])].date.isoformat()
+            entries.append((date, lane, regression, steps, [data["series"][step["series"]] for step in steps]))
     entries = sorted(entries, key=lambda entry: entry[0], reverse=True)[:MOST_ENTRIES]
     root = ElementTree.Element("feed", xmlns="http://www.w3.org/2005/Atom")
     updated = entries[0][0] if entries else datetime.date.min.replace(year=2016).isoformat()
-    _add(root, "title", f"torch-history: what changed on {feed.machine}")
+    _add(root, "title", f"torch-history: regressions on {feed.machine}")
     _add(root, "id", _urn(feed.machine))
     _add(root, "updated", f"{updated}T00:00:00Z")
     _add(_add(root, "author"), "name", "torch-history")
     _add(root, "link", rel="alternate", href=f"{base}index.html")
     _add(root, "link", rel="self", href=f"{base}{feed.path}")
-    for date, lane, step, series in entries:
+    for date, lane, regression, (surest, *_), series in entries:
         entry = _add(root, "entry")
-        benchmark, *parameters = (part.strip("'") for part in series)
-        keys = {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
-        address = urlencode({"lane": lane.id, **keys, "release": step["new"]})
-        _add(entry, "title", step["sentence"].partition(", because")[0])
-        _add(entry, "id", _urn(lane.id, *keys.values(), step["kind"], step["old"], step["new"], step["verdict"]))
+        address = urlencode({"lane": lane.id, **_keys(series[0]), "release": surest["new"]})
+        # What is found last may be the surest, so the id is made of the first series by name.
+        same = *_keys(min(series)).values(), surest["kind"], surest["old"], surest["new"], surest["verdict"]
+        _add(entry, "title", regression["title"])
+        _add(entry, "id", _urn(lane.id, *same))
         _add(entry, "updated", f"{date}T00:00:00Z")
         _add(entry, "link", rel="alternate", href=f"{base}series.html#{address}")
-        _add(entry, "summary", f"{step['sentence']} Measured on {lane.words}.")
+        _add(entry, "summary", f"{regression['sentence']} Measured on {lane.words}.")
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _keys(series: Sequence[str]) -> dict[str, str]:
+    """Of a series in the addresses of the pages."""
+    benchmark, *parameters = (part.strip("'") for part in series)
+    return {"benchmark": benchmark, "size": " ".join(parameters[1:]), "variant": "".join(parameters[:1])}
 
 
 def _add(parent: ElementTree.Element, tag: str, text: str = "", **attributes: str) -> ElementTree.Element:
@@ -377,7 +387,10 @@ def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
     )
 
 
-def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: str, on_a_gpu: str, url: str) -> None:
+def _write_pages(
+    folder: Path, axis: Axis, feeds: Sequence[Feed], made: Mapping[str, str], on_a_gpu: str, url: str
+) -> None:
+    """`made` are the documents that are made from what was published, by name."""
     templates = _templates()
     base = f"{url.rstrip('/')}/" if url else ""
     here = Path(__file__).parent / "templates"
@@ -404,7 +417,7 @@ def _write_pages(folder: Path, axis: Axis, feeds: Sequence[Feed], calibration: s
     for name in ("style.css", "app.js", "common.js", "verdicts.js", "answer.js", "history.js"):
         shutil.copy(here / name, folder)
     shutil.copy(here.with_name("vendor") / "special.min.js", folder / "special.js")
-    documents = [(name, words, _rendered(name, calibration)) for name, words in DOCUMENTS.items()]
+    documents = [(name, words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
     method = templates.get_template("method.html").render(
         **common,
         here="method.html",
@@ -479,9 +492,9 @@ def _templates() -> Environment:
     )
 
 
-def _rendered(name: str, calibration: str) -> Markup:
+def _rendered(name: str, made: Mapping[str, str]) -> Markup:
     """A document as HTML, one level below the page's own headings, its links to other documents made anchors."""
-    text = calibration if name == "calibration" else (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    text = made[name] if name in made else (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(text.partition("\n")[2] if text.startswith("# ") else text)

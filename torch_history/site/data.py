@@ -504,7 +504,9 @@ def _about(release: Release, facts: Mapping[str, Any]) -> dict[str, Any]:
 def lane_data(lane: Lane, axis: Axis) -> dict[str, Any]:
     """What of a lane is about all its releases: docs/site.md lists the keys."""
     happened = steps.of_history(lane.found, axis)
-    said = compare.told(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence)
+    told = compare.told_findings(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence)
+    sentences = {i: said for each in told for i, said in zip(each.places, each.sentences, strict=True)}
+    said = [sentences[i] for i in range(len(happened))]
     words: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for part in lane.parts:
         for question, of_part in part.words.items():
@@ -536,6 +538,11 @@ def lane_data(lane: Lane, axis: Axis) -> dict[str, Any]:
                 "sentence": sentence,
             }
             for step, sentence in zip(happened, said, strict=True)
+        ],
+        "regressions": [
+            {"steps": each.places, "title": each.brief, "sentence": each.evidence}
+            for each in told
+            if each.finding.verdict.kind == "worse"
         ],
         "claims": claims.as_data(words, lane.found, list(zip(happened, said, strict=True))),
     }

@@ -7,6 +7,7 @@
     const {el} = TH;
 
     const MOST_COLUMNS = 60;
+    const LEAST_FOR_LABEL = 0.16;  // of the strip's width: a release's name fits at 360 px
     const SIGNS = {
         "holds": ["●", "holds"],
         "holds in part": ["◐", "in-part"],
@@ -26,14 +27,37 @@
         }
     }}, el("summary", {}, summary));
 
+    /* Neighbouring releases of one answer. */
+    const runsOf = (answers) => answers.reduce((runs, {release, word}) => {
+        const last = runs.at(-1);
+        if (last && last.word === word) {
+            last.to = release;
+            last.count += 1;
+        } else {
+            runs.push({word, from: release, to: release, count: 1});
+        }
+        return runs;
+    }, []);
+
+    /* A colour per release, the first release of each answer below it where it has room, and the same in words. */
     const strip = ({words, answers}, everyColumn) => {
         const shown = everyColumn ? answers : answers.slice(-MOST_COLUMNS);
-        return H.atTheEnd(TH.table({
-            caption: `${words}: the answer of each release`,
-            head: shown.map(({release}) => el("a", {href: TH.link("release.html", {release})}, release)),
-            rows: [shown.map(({word}) => sign(word))],
-            rowHeaders: false,
+        const runs = runsOf(shown);
+        const columns = `grid-template-columns: repeat(${shown.length}, minmax(0, 1fr))`;
+        const cells = shown.map(({release, word}, i) => el("span", {
+            class: `cell ${SIGNS[word][1]}${i && shown[i - 1].word !== word ? " turn" : ""}`, title: `${release}: ${word}`,
         }));
+        const labels = runs.filter(({count}) => count >= LEAST_FOR_LABEL * shown.length)
+            .map(({from, count}) => {
+                const start = shown.findIndex(({release}) => release === from) + 1;
+                return el("span", {class: "label", style: `grid-column: ${start} / span ${count}`}, from);
+            });
+        const link = (release) => el("a", {href: TH.link("release.html", {release})}, release);
+        return el("div", {class: "strip"},
+            el("div", {class: "cells", style: columns, "aria-hidden": "true"}, cells),
+            el("div", {class: "cells", style: columns, "aria-hidden": "true"}, labels),
+            el("ol", {class: "runs", "aria-label": `${words}: the answer of each release`}, runs.map(({word, from, to, count}) =>
+                el("li", {}, sign(word), " ", link(from), count > 1 && [" to ", link(to)]))));
     };
 
     const picture = (lane, {benchmark, size: asked, variants}) => {

@@ -189,7 +189,8 @@
             el("h3", {}, "What else the upgrade brings"),
             el("p", {}, `Download, with all packages: ${old.told[download]} → ${now.told[download]}. GPU architectures that `
                 + `only ${from} has: ${only(old, now)}; that only ${to} has: ${only(now, old)}. `,
-               el("a", {href: compare}, `PyTorch's changes from ${from} to ${to}`), "."),
+               el("a", {href: compare}, `PyTorch's changes from ${from} to ${to}`), ". ",
+               el("a", {href: "method.html#facts"}, "What the wheels of all releases bring"), "."),
             rows.length > 0 && el("details", {id: "brought"}, el("summary", {}, `${rows.length} facts of the wheels differ`),
                 TH.table({caption: "What the wheels say", head: ["what", from, to], rows})),
         ];
