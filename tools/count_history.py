@@ -80,6 +80,7 @@ def count_cases(release: Release, lane: str, request: Request, question: str, ca
     """Counts some cases of one question on one release in one launch. Raises UserError where that cannot be done."""
     print(f"{release.tag} {question}, {len(cases)} cases that were refused", flush=True)
     conf, axis = load_suite(ROOT)
+    use(describe(request))  # after the suite, whose plugin names this machine by its processor
     environment = RecorderEnvironment(conf, lane, request.card)
     plan = Plan(
         releases=(release.tag,),
@@ -112,8 +113,7 @@ def main() -> None:
     if wanted:
         lanes = sorted((each for each in lanes if each[1] in wanted), key=lambda each: wanted.index(each[1]))
     request = decided(Request(device="recorder", card=asked.card))
-    record = describe(request)
-    use(record)
+    machine = describe(request)["machine"]
     failed = []
     for lane, release in lanes:
         if shutil.disk_usage(ROOT).free < FREE_GIB * 2**30:
@@ -121,10 +121,10 @@ def main() -> None:
                 f"Less than {FREE_GIB} GiB of disk are free, so nothing more is installed: make room and start again."
             )
         if asked.refused:
-            again = refused_cases(record["machine"], release, lane, asked.refused)
+            again = refused_cases(machine, release, lane, asked.refused)
             for question, cases in again.items():
                 count_cases(release, lane, request, question, cases)
-        elif not _counted(record["machine"], release, lane, asked.card):
+        elif not _counted(machine, release, lane, asked.card):
             failed.append(release.tag)
         prune(ROOT / "env" / FOLDER, release.tag.__eq__)
     if failed:
