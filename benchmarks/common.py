@@ -54,6 +54,7 @@ from measure import (
     profile,
     resident,
     sequence,
+    shared,
     stopwatch,
 )
 from workloads import Unavailable
@@ -161,7 +162,7 @@ def _check(workload: ModuleType, arguments: Any, result: Any, on: str) -> None:
 def _counted(workload: ModuleType, variant: str, size: str) -> dict:
     """Metrics of a warm call on the recorder, where no kernel runs. Raises Unavailable where it cannot tell them."""
     try:
-        found = counted.counts(workload, variant, size, SEED)
+        found = (shared if variant in shared.VARIANTS else counted).counts(workload, variant, size, SEED)
     except counted.Refused as refused:
         raise Unavailable(str(refused)) from None
     _say(recorded=counted.details(found))

@@ -32,6 +32,8 @@ void record(enum kind kind, const char *name, uint64_t bytes, enum direction dir
         computed = 1;
 }
 
+void distrust(void) { computed = 1; }
+
 int recorder_missing(const char *name) {
     record(MISSING, name, 0, HOST_TO_HOST);
     return failed(NO_BODY);

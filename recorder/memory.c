@@ -2,21 +2,27 @@
 
    What the host copies to the device and back is really copied, so that inputs can be read again. Copies within the
    device and fills are counted and not done: large ones would commit memory that nobody may read, see READ_BACK. */
+#define _GNU_SOURCE /* memfd_create */
 #include "recorder.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct block {
     char *address;
     size_t bytes;
+    int file; /* what other processes map, or -1 where none may */
     struct block *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct block *on_device, *on_host;
+static struct block *on_device, *on_host, *of_others; /* of_others: device memory of other processes */
 static size_t taken;
 
 /* What addresses are multiples of: more than the 256 bytes of the real cudaMalloc, so that no kernel is chosen otherwise. */
@@ -38,10 +44,12 @@ static int held(struct block **list, const void *address) {
     return found;
 }
 
+static int held_on_device(const void *address) { return held(&on_device, address) || held(&of_others, address); }
+
 static void add(struct block **list, void *address, size_t bytes) {
     struct block *block = malloc(sizeof *block);
     if (!block) abort();
-    *block = (struct block){address, bytes, *list};
+    *block = (struct block){address, bytes, -1, *list};
     *list = block;
 }
 
@@ -52,6 +60,7 @@ static int64_t removed(struct block **list, const void *address) {
     struct block *block = *place;
     size_t bytes = block->bytes;
     *place = block->next;
+    if (block->file >= 0) close(block->file);
     free(block);
     return (int64_t)bytes;
 }
@@ -148,7 +157,7 @@ struct pointer_attributes {
 };
 
 int cudaPointerGetAttributes(struct pointer_attributes *into, const void *address) {
-    int type = held(&on_device, address) ? 2 : held(&on_host, address) ? 1 : 0;
+    int type = held_on_device(address) ? 2 : held(&on_host, address) ? 1 : 0;
     void *same = type ? (void *)address : NULL;
     *into = (struct pointer_attributes){.type = type, .device = type ? 0 : -1, .on_device = same};
     into->on_host = type == 1 ? same : NULL;
@@ -161,7 +170,7 @@ int cudaPointerGetAttributes(struct pointer_attributes *into, const void *addres
 
 /* Attribute 2 is the kind of memory, 1 for the host's and 2 for the device's; the others are not answered. */
 int cuPointerGetAttribute(void *into, int attribute, const void *address) {
-    int device = held(&on_device, address);
+    int device = held_on_device(address);
     if (!device && !held(&on_host, address)) return INVALID_VALUE;
     if (attribute == 2) *(unsigned *)into = device ? 2 : 1;
     else if (attribute == 3) *(const void **)into = address;
@@ -170,7 +179,7 @@ int cuPointerGetAttribute(void *into, int attribute, const void *address) {
 }
 
 static int copy(void *to, const void *from, size_t bytes, enum direction direction, const char *name) {
-    unsigned to_device = held(&on_device, to), from_device = held(&on_device, from);
+    unsigned to_device = held_on_device(to), from_device = held_on_device(from);
     if (direction == BY_ADDRESS) direction = from_device ? (to_device ? DEVICE_TO_DEVICE : DEVICE_TO_HOST) : to_device;
     if (bytes && (to_device != (direction & 1) || from_device != (direction >> 1 & 1))) return failed(INVALID_VALUE);
     if (direction != DEVICE_TO_DEVICE) memcpy(to, from, bytes);
@@ -179,7 +188,7 @@ static int copy(void *to, const void *from, size_t bytes, enum direction directi
 }
 
 static int fill(void *to, size_t bytes, const char *name) {
-    if (bytes && !held(&on_device, to)) return failed(INVALID_VALUE);
+    if (bytes && !held_on_device(to)) return failed(INVALID_VALUE);
     record(FILL, name, bytes, HOST_TO_HOST);
     return SUCCESS;
 }
@@ -218,3 +227,79 @@ int cudaMemset(void *to, int value, size_t bytes) { return (void)value, fill(to,
 int cudaMemsetAsync(void *to, int value, size_t bytes) { return (void)value, fill(to, bytes, __func__); }
 int cuMemsetD8Async(void *to, int value, size_t bytes) { return (void)value, fill(to, bytes, __func__); }
 int cuMemsetD32Async(void *to, int value, size_t words) { return (void)value, fill(to, 4 * words, __func__); }
+
+/* What one process tells another of its memory; the rest of CUDA's 64 bytes is 0. `inode` tells a file from a later one that
+   got the same number. */
+struct shared {
+    char mark[8];
+    int64_t process, file;
+    uint64_t bytes, inode;
+};
+
+static const char MARK[8] = "memory";
+
+/* Puts a file that other processes can map under a block, with the same bytes at the same address. */
+static int made_shared(struct block *block) {
+    if (block->file >= 0) return 1;
+    size_t size = pages(block->bytes);
+    int file = memfd_create("recorder", MFD_CLOEXEC);
+    if (file < 0) return 0;
+    for (size_t done = 0; done < size;) {
+        ssize_t written = write(file, block->address + done, size - done);
+        if (written <= 0) return close(file), 0;
+        done += (size_t)written;
+    }
+    if (mmap(block->address, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) abort();
+    block->file = file;
+    return 1;
+}
+
+int cudaIpcGetMemHandle(struct ipc_handle *handle, void *address) {
+    struct shared shared = {.process = getpid()};
+    struct stat status;
+    memcpy(shared.mark, MARK, sizeof MARK);
+    pthread_mutex_lock(&lock);
+    struct block **place = holding(&on_device, address);
+    int known = place != NULL;
+    int done = known && made_shared(*place) && !fstat((*place)->file, &status);
+    if (done) shared.file = (*place)->file, shared.bytes = (*place)->bytes, shared.inode = status.st_ino;
+    pthread_mutex_unlock(&lock);
+    if (!known) return failed(INVALID_VALUE);
+    if (!done) return refuse(__func__);
+    distrust(); /* from now on another process may compute there */
+    memset(handle, 0, sizeof *handle);
+    memcpy(handle, &shared, sizeof shared);
+    return SUCCESS;
+}
+
+/* Memory of another process is not taken by this one, so it is neither counted nor logged. */
+int cudaIpcOpenMemHandle(void **address, struct ipc_handle handle, unsigned flags) {
+    (void)flags;
+    struct shared shared;
+    struct stat status;
+    char path[64];
+    memcpy(&shared, &handle, sizeof shared);
+    if (memcmp(shared.mark, MARK, sizeof MARK)) return refuse(__func__);
+    if (shared.process == getpid()) return failed(INVALID_CONTEXT); /* as CUDA has it */
+    snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)shared.process, (long long)shared.file);
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return refuse(__func__);
+    size_t size = pages(shared.bytes);
+    int same = !fstat(file, &status) && status.st_ino == shared.inode && (size_t)status.st_size == size;
+    *address = same ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+    close(file);
+    if (*address == MAP_FAILED) return refuse(__func__);
+    distrust(); /* what is there may be a result */
+    pthread_mutex_lock(&lock);
+    add(&of_others, *address, shared.bytes);
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+int cudaIpcCloseMemHandle(void *address) {
+    pthread_mutex_lock(&lock);
+    int64_t bytes = removed(&of_others, address);
+    if (bytes >= 0) munmap(address, pages((size_t)bytes));
+    pthread_mutex_unlock(&lock);
+    return bytes < 0 ? failed(INVALID_VALUE) : SUCCESS;
+}

@@ -1,7 +1,10 @@
 /* Streams and events. Nothing runs, so everything queued is done at once; what counts is where the host waits. */
 #include "recorder.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static int waits(const char *name) {
     record(WAIT, name, 0, HOST_TO_HOST);
@@ -15,9 +18,9 @@ int cuCtxSynchronize(void) { return waits(__func__); }
 int cuStreamSynchronize(void) { return waits(__func__); }
 int cuEventSynchronize(void) { return waits(__func__); }
 
-/* A handle unlike every other. */
+/* A handle unlike every other. What is in it are an event's flags, otherwise 0. */
 static int create(void **handle) {
-    *handle = malloc(1);
+    *handle = calloc(1, sizeof(unsigned));
     return *handle ? SUCCESS : failed(OUT_OF_MEMORY);
 }
 
@@ -31,12 +34,36 @@ int cudaStreamCreateWithFlags(void **stream) { return create(stream); }
 int cudaStreamCreateWithPriority(void **stream) { return create(stream); }
 int cudaStreamDestroy(void *stream) { return destroy(stream); }
 int cudaEventCreate(void **event) { return create(event); }
-int cudaEventCreateWithFlags(void **event) { return create(event); }
+int cudaEventCreateWithFlags(void **event, unsigned flags) {
+    int error = create(event);
+    if (!error) *(unsigned *)*event = flags;
+    return error;
+}
 int cudaEventDestroy(void *event) { return destroy(event); }
 int cuStreamCreate(void **stream) { return create(stream); }
 int cuStreamDestroy_v2(void *stream) { return destroy(stream); }
 int cuEventCreate(void **event) { return create(event); }
 int cuEventDestroy_v2(void *event) { return destroy(event); }
+
+/* An event that other processes may wait for. Nothing runs in any of them, so it has always happened. */
+static const unsigned BETWEEN_PROCESSES = 4;
+static const char MARK[8] = "event";
+
+int cudaIpcGetEventHandle(struct ipc_handle *handle, void *event) {
+    int64_t process = getpid();
+    if (!(*(unsigned *)event & BETWEEN_PROCESSES)) return failed(INVALID_HANDLE);
+    memset(handle, 0, sizeof *handle);
+    memcpy(handle->bytes, MARK, sizeof MARK);
+    memcpy(handle->bytes + sizeof MARK, &process, sizeof process);
+    return SUCCESS;
+}
+
+int cudaIpcOpenEventHandle(void **event, struct ipc_handle handle) {
+    int64_t process;
+    memcpy(&process, handle.bytes + sizeof MARK, sizeof process);
+    if (memcmp(handle.bytes, MARK, sizeof MARK) || kill((pid_t)process, 0)) return refuse(__func__);
+    return cudaEventCreateWithFlags(event, BETWEEN_PROCESSES);
+}
 
 SUCCEEDS(cudaStreamQuery)
 SUCCEEDS(cudaEventQuery)

@@ -179,7 +179,8 @@ def unanswered() -> str:
     if refused:
         return (
             f"{_list(refused)} was asked for in this process, which cannot be told without a GPU: a time, an attribute "
-            "that the card lacks or a kernel that nobody registered. Leave this case out, or complete the card."
+            "that the card lacks, a kernel that nobody registered or a handle that no process gave. Leave this case out, or "
+            "complete the card."
         )
     return ""
 

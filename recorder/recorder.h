@@ -42,9 +42,15 @@ enum {
     INVALID_FUNCTION = 98,
     INVALID_DEVICE = 101,
     INVALID_CONTEXT = 201,
+    INVALID_HANDLE = 400,
     NOT_FOUND = 500,
     NOT_SUPPORTED = 801,
     NO_BODY = 999
+};
+
+/* cudaIpcMemHandle_t and cudaIpcEventHandle_t, which are passed by value. */
+struct ipc_handle {
+    char bytes[64];
 };
 
 struct attribute {
@@ -79,6 +85,7 @@ extern const struct redirection recorder_redirections[];
 HIDDEN void record(enum kind kind, const char *name, uint64_t bytes, enum direction direction);
 HIDDEN int refuse(const char *name);                 /* records a refusal and gives the error to return */
 HIDDEN int failed(int error);                        /* keeps `error` for cudaGetLastError and returns it */
+HIDDEN void distrust(void);                          /* from now on what is read from the device is wrong */
 int recorder_missing(const char *name);              /* records a missing entry and gives the error to return */
 
 /* device.c */

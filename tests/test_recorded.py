@@ -104,6 +104,9 @@ def test_case_is_counted_refused_failed_or_differs() -> None:
     assert _state([one, two], {})[0] == DIFFERS
     assert _state([one, one], {"differs": True})[0] == DIFFERS
     assert _state([Case(("'eager'",), unavailable="no body")], {}) == (REFUSED, "no body")
+    refused = Case(("'eager'",), unavailable="no body")
+    assert _state([refused, one, one], {}) == (COUNTED, "")
+    assert _state([one, refused], {})[0] == DIFFERS
     assert _state([Case(("'eager'",), failed="out of memory")], {}) == (FAILED, "out of memory")
 
 

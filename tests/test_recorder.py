@@ -33,6 +33,11 @@ DECLARATIONS = """
 typedef struct { unsigned x, y, z; } dim3;
 int cudaMalloc(void **, size_t); int cudaFree(void *);
 int cudaMemcpyAsync(void *, const void *, size_t, int, void *); int cudaMemset(void *, int, size_t);
+typedef struct { char bytes[64]; } handle_t;
+int cudaIpcGetMemHandle(handle_t *, void *); int cudaIpcOpenMemHandle(void **, handle_t, unsigned);
+int cudaIpcCloseMemHandle(void *); int cudaEventCreateWithFlags(void **, unsigned);
+int cudaIpcGetEventHandle(handle_t *, void *); int cudaIpcOpenEventHandle(void **, handle_t);
+int fork(void); int getppid(void); int wait(int *); void _exit(int);
 int cudaMemGetInfo(size_t *, size_t *); int cudaStreamSynchronize(void *);
  int cudaGetLastError(void); int cudaEventElapsedTime(float *, void *, void *);
 int cudaLaunchKernel(const void *, dim3, dim3, void **, size_t, void *); int cudaDeviceGetAttribute(int *, int, int);
@@ -136,6 +141,63 @@ def test_part_of_the_cards_memory_may_be_another_program_s(program: Program) -> 
     body = "void *a; size_t free, all; cudaMemGetInfo(&free, &all); return cudaMalloc(&a, 3000) * 10 + (all - free == 1000);"
     assert program(body, RECORDER_MEMORY="4000", RECORDER_OCCUPIED="1000")["returned"] == 1
     assert program(body, RECORDER_MEMORY="3999", RECORDER_OCCUPIED="1000")["returned"] == 21
+
+
+SHARING = """void *a, *b; int there = 41, back = 0, ended = 0; handle_t handle; cudaMalloc(&a, 8);
+    cudaMemcpyAsync(a, &there, 4, 1, NULL); if (cudaIpcGetMemHandle(&handle, a)) return -1;"""
+
+
+def test_memory_of_another_process_is_shared_and_not_taken_twice(program: Program) -> None:
+    body = (
+        SHARING
+        + """if (!fork()) {
+        size_t free, all, before; cudaMemGetInfo(&before, &all);
+        int error = cudaIpcOpenMemHandle(&b, handle, 1); cudaMemGetInfo(&free, &all);
+        cudaMemcpyAsync(&back, b, 4, 2, NULL); back++; cudaMemcpyAsync(b, &back, 4, 1, NULL);
+        _exit(error || free != before || a == b || !cudaFree(b) || cudaIpcCloseMemHandle(b) || !cudaIpcCloseMemHandle(b)); }
+        wait(&ended); cudaMemcpyAsync(&back, a, 4, 2, NULL); cudaFree(a); return ended ? -ended : back;"""
+    )
+    recorded = program(body, "what the other process wrote decides nothing")
+    assert recorded["returned"] == 42
+    assert (recorded["allocations"], recorded["peak"], recorded["retained"]) == ([8], 8, 0)
+
+
+def test_what_is_read_from_shared_memory_is_refused(program: Program) -> None:
+    recorded = program(SHARING + "cudaMemcpyAsync(&back, a, 4, 2, NULL); return back;")
+    assert recorded["read_backs"] == [["device to host", 4]]
+    assert "4 bytes back" in recorded["refused"]
+
+
+@pytest.mark.parametrize("place", [0, 32])
+def test_a_handle_that_leads_to_no_memory_is_refused_by_name(program: Program, place: int) -> None:
+    """Spoiled are its mark, and the number of the file that it names, which another process is said to hold."""
+    body = f"{SHARING} *(long long *)(handle.bytes + 8) = getppid(); handle.bytes[{place}]++;"
+    recorded = program(body + "return cudaIpcOpenMemHandle(&b, handle, 1);")
+    assert recorded["returned"] == 801
+    assert "cudaIpcOpenMemHandle" in recorded["refused"]
+
+
+def test_memory_that_was_given_back_is_opened_by_nobody(program: Program) -> None:
+    body = (
+        SHARING
+        + "cudaFree(a); if (!fork()) _exit(cudaIpcOpenMemHandle(&b, handle, 1) != 801); wait(&ended); return ended;"
+    )
+    assert program(body)["returned"] == 0
+
+
+def test_a_process_does_not_open_its_own_memory(program: Program) -> None:
+    assert program(SHARING + "return cudaIpcOpenMemHandle(&b, handle, 1);")["returned"] == 201
+
+
+def test_only_an_event_made_for_it_is_shared(program: Program) -> None:
+    body = (
+        "void *a; handle_t handle = {{0}}; cudaEventCreateWithFlags(&a, %s); return cudaIpcGetEventHandle(&handle, a)"
+    )
+    opened = " * 1000 + cudaIpcOpenEventHandle(&a, handle);"
+    assert program(body % "6" + opened)["returned"] == 0
+    recorded = program(body % "2" + opened)
+    assert recorded["returned"] == 400_801
+    assert "cudaIpcOpenEventHandle" in recorded["refused"]
 
 
 def test_nothing_asked_for_is_nothing_allocated(program: Program) -> None:
@@ -400,7 +462,7 @@ import json, os, sys, types
 sys.path.insert(0, sys.argv[1])
 os.environ["TORCH_HISTORY_DEVICE"] = "recorder"
 import torch
-from measure import counted, device
+from measure import counted, device, shared
 from recorder import Refused
 from workloads import intersection, saved_tensors, selection
 device.ready(device.name())
@@ -412,6 +474,7 @@ reads = types.SimpleNamespace(
     inputs=lambda size, device, seed: torch.ones(1, device=device),
     variants={"reads": lambda x: lambda: x * x.item()},
 )
+print(json.dumps([shared.counts(saved_tensors, "subprocess", "chain", 0) for _ in range(2)]))
 try:
     counted.counts(reads, "reads", "", 0)
 except Refused as refused:
@@ -421,7 +484,7 @@ except Refused as refused:
 
 @pytest.mark.releases
 def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built: Built) -> None:
-    saved, scripted, mask, refused = run(built, CASE).splitlines()
+    saved, scripted, mask, other, refused = run(built, CASE).splitlines()
     square = 2_000 * 2_000 * 4
     found = json.loads(saved)
     assert found["copied"] == {"device to host": [square] * 2, "host to device": [square] * 2}
@@ -431,6 +494,10 @@ def test_a_case_of_the_suite_is_counted_alike_in_every_process_or_refused(built:
     assert once == again
     assert (once["peak_memory"], once["kernels"], once["fusion_groups"]) == (60_000_000, 1, 1)
     assert json.loads(mask) == {"host_syncs": 1}
+    once, again = json.loads(other)
+    assert once == again
+    names = ("peak_memory", "retained", "allocations", "kernels", "peak_allocated")
+    assert ([once[name] for name in names], once["form"]) == ([0] * 5, ["float32 []"])
     assert refused.startswith("The host read 4 bytes back")
 
 

@@ -2,6 +2,8 @@
 
     python -m tools.count_history                     the default card, all questions
     python -m tools.count_history --card hopper       the questions of memory alone
+    python -m tools.count_history --refused cudaIpc   only cases that were refused in words that contain this
+    python -m tools.count_history 2.15.0 2.0.1        only these releases, in this order
 
 Stopped and started again it continues where it was, and what results/ contains already is not counted again.
 """
@@ -15,11 +17,18 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from rich.console import Console
+
 from contract.request import Request
-from torch_history.measuring.machine import describe
-from torch_history.measuring.recorded import FOLDER
+from torch_history.measuring.locks import alone
+from torch_history.measuring.machine import decided, describe
+from torch_history.measuring.machine_records import use
+from torch_history.measuring.plan import Plan
+from torch_history.measuring.recorded import FOLDER, RecorderEnvironment
+from torch_history.measuring.session import Session, load_suite
 from torch_history.releases.axis import Axis, Release
 from torch_history.releases.environments import prune
+from torch_history.scratch import temporary_files
 from torch_history.store.launches import read_launches
 from torch_history.store.sources import versions
 
@@ -52,6 +61,40 @@ def is_counted(machine: str, release: Release, lane: str, questions: tuple[str, 
     return {case[0].partition(".")[0] for case in mine} == set(questions) and mine == set.union(*seen.values())
 
 
+def refused_cases(machine: str, release: Release, lane: str, words: str) -> dict[str, set[tuple[str, ...]]]:
+    """Question -> the cases of this release of which the last launch was refused in a sentence that contains `words`."""
+    last: dict[tuple[str, tuple[str, ...]], str] = {}
+    for launch in sorted(read_launches(ROOT / "results", machine), key=lambda launch: launch.started_at):
+        if (launch.release, launch.environment) != (release.tag, f"release-py{lane}"):
+            continue
+        if launch.benchmark.endswith(ANY) and launch.version == versions(ROOT).get(launch.benchmark):
+            last |= {(launch.benchmark.partition(".")[0], case.parameters): case.unavailable for case in launch.cases}
+    found: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for (question, parameters), reason in last.items():
+        if words in reason:
+            found[question].add(parameters)
+    return found
+
+
+def count_cases(release: Release, lane: str, request: Request, question: str, cases: set[tuple[str, ...]]) -> None:
+    """Counts some cases of one question on one release in one launch. Raises UserError where that cannot be done."""
+    print(f"{release.tag} {question}, {len(cases)} cases that were refused", flush=True)
+    conf, axis = load_suite(ROOT)
+    use(describe(request))  # after the suite, whose plugin names this machine by its processor
+    environment = RecorderEnvironment(conf, lane, request.card)
+    plan = Plan(
+        releases=(release.tag,),
+        environment=environment.name,
+        questions=question,
+        sizes=("small", "paper"),
+        launches=1,
+        only="counts",
+        cases=tuple(sorted(cases)),
+    )
+    with temporary_files(), alone(Path(conf.env_dir)):
+        Session(conf, axis, plan, environment, request=request).measure(Console(stderr=True))
+
+
 def count(release: Release, lane: str, card: str, questions: tuple[str, ...], sizes: tuple[str, ...]) -> int:
     """Counts some questions on one release in one launch, and says how the command ended."""
     command = [str(Path(sys.executable).with_name("torch-history")), "run", release.tag]
@@ -63,26 +106,45 @@ def count(release: Release, lane: str, card: str, questions: tuple[str, ...], si
 
 def main() -> None:
     """Counts release after release. Ends with 1 where one could not be counted, after the others."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--card", default="")
-    parser.add_argument("--lane", choices=("3.11", "3.9"))
-    asked = parser.parse_args()
-    machine = describe(Request(device="recorder", card=asked.card))["machine"]
-    root, failed = ROOT / "env" / FOLDER, []
-    parts = [(MEMORY, ("small", "paper")), *([] if asked.card else [(OTHERS, ("small",))])]
-    for lane, release in lanes_of(Axis.load(ROOT / "releases.toml")):
-        if asked.lane not in (None, lane):
-            continue
+    asked = _asked()
+    axis = Axis.load(ROOT / "releases.toml")
+    wanted = [axis.find(name) for name in asked.releases]
+    lanes = [(lane, release) for lane, release in lanes_of(axis) if asked.lane in (None, lane)]
+    if wanted:
+        lanes = sorted((each for each in lanes if each[1] in wanted), key=lambda each: wanted.index(each[1]))
+    request = decided(Request(device="recorder", card=asked.card))
+    machine = describe(request)["machine"]
+    failed = []
+    for lane, release in lanes:
         if shutil.disk_usage(ROOT).free < FREE_GIB * 2**30:
             sys.exit(
                 f"Less than {FREE_GIB} GiB of disk are free, so nothing more is installed: make room and start again."
             )
-        missing = [part for part in parts if not is_counted(machine, release, lane, part[0])]
-        if any(count(release, lane, asked.card, *part) not in (0, 4) for part in missing):
+        if asked.refused:
+            again = refused_cases(machine, release, lane, asked.refused)
+            for question, cases in again.items():
+                count_cases(release, lane, request, question, cases)
+        elif not _counted(machine, release, lane, asked.card):
             failed.append(release.tag)
-        prune(root, release.tag.__eq__)
+        prune(ROOT / "env" / FOLDER, release.tag.__eq__)
     if failed:
         sys.exit(f"These could not be counted in full: {', '.join(failed)}.")
+
+
+def _counted(machine: str, release: Release, lane: str, card: str) -> bool:
+    """Counts what is missing of one release, and says whether all of it could be."""
+    parts = [(MEMORY, ("small", "paper")), *([] if card else [(OTHERS, ("small",))])]
+    missing = [part for part in parts if not is_counted(machine, release, lane, part[0])]
+    return all(count(release, lane, card, *part) in (0, 4) for part in missing)
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("releases", nargs="*", help="only these, in this order")
+    parser.add_argument("--refused", default="", help="count again what was refused in words that contain this")
+    parser.add_argument("--card", default="")
+    parser.add_argument("--lane", choices=("3.11", "3.9"))
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -132,7 +132,10 @@ def _coverage(found: History, details: Mapping[str, Mapping[str, Any]], tags: Se
 
 
 def _state(cases: Sequence[Any], details: Mapping[str, Any]) -> tuple[str, str]:
-    numbers = {case.number for case in cases}
+    # What an older recorder refused, and a later launch counted, is counted.
+    numbers = {
+        case.number for case in itertools.dropwhile(lambda case: case.number is None and case.unavailable, cases)
+    }
     if len(numbers) > 1 or details.get("differs"):
         return DIFFERS, "two launches of the same release did not count the same, so it is not published"
     case = cases[-1]

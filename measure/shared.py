@@ -1,0 +1,67 @@
+"""What does a case ask of a GPU if it shares its memory with another process? Counted on the recorder, as in `counted`.
+
+PyTorch can share only what its caching allocator handed out, so there is no process without that allocator, and requested
+bytes come from it. What the other process does is in that process's own log, and is not included: neither PyTorch's counters
+nor its profiler see it on a GPU.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import torch
+
+from recorder import Refused, record
+from recorder.counts import launched
+from recorder.record import explained
+
+from . import device
+from .clock import WARM_UP_CALLS
+from .counted import form, in_process
+
+VARIANTS = ("subprocess", "subprocess_start")
+"""Variants that start a process which opens their inputs where they lie on the device."""
+
+
+def counts(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
+    """The counts of a case by metric, as `counted.counts` has them.
+
+    Raises Refused where a GPU would show something else, or where this process takes device memory itself: how many bytes
+    were requested cannot be told then. Raises what the workload raises where a release cannot run it.
+    """
+    return in_process(lambda: _counts(workload, variant, size, seed))
+
+
+def _counts(workload: ModuleType, variant: str, size: str, seed: int) -> dict:
+    device.require_code_for(record.capability())
+    with explained():
+        call = workload.variants[variant](workload.inputs(size, "cuda", seed))
+        for _ in range(getattr(workload, "WARM_UP_CALLS", WARM_UP_CALLS)):
+            result = call()
+    before = _handed_out()
+    found = launched(call)
+    if _handed_out() != before:
+        raise Refused(
+            "The call takes device memory and shares memory with another process. PyTorch cannot share without its caching "
+            "allocator, so the bytes that were requested cannot be told. Leave this case out."
+        )
+    return {
+        "peak_memory": 0,  # no block was handed out, so no byte was requested
+        "retained": 0,
+        "allocations": 0,
+        "kernels": len(found.kernels),
+        "host_syncs": found.waits,
+        "gradients": call.gradients,
+        "peak_allocated": found.peak_allocated,
+        "peak_reserved": found.peak_reserved,
+        "kernel_names": found.kernels,
+        "library_calls": found.library_calls,
+        "copied": found.copied,
+        "assumptions": found.assumptions,
+        "form": form(result),
+    }
+
+
+def _handed_out() -> int:
+    """How many blocks the caching allocator handed out since the process began."""
+    return int(torch.cuda.memory_stats()["allocation.all.allocated"])
