@@ -382,8 +382,8 @@ def by_size(records: Sequence[Record], said: Mapping[str, Places]) -> Iterator[s
 PAIRS = """## Pairs and replicated steps
 
 *A/A* is one release measured under two names. In a *planted pair* one of both got more time in its process. These come from the
-[calibration](calibration.md). *Replicated* steps are those that this program found at the same release in both lanes, so its recall
-there is full by construction and says nothing about it. Only these releases are judged.
+[calibration](calibration.md). *Replicated* steps are those that this program found at the same release in both lanes of the whole
+history. They were chosen by what it found, so its recall there says little about it. Only these releases are judged.
 """  # noqa: E501
 
 

@@ -73,7 +73,9 @@ class Context:
         if request.device != "cpu":
             raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
         if own and own.requirements:
-            raise UserError(f"{own.path.name} has `requirements`, and `explain` starts interpreters that have only torch.")
+            raise UserError(
+                f"{own.path.name} has `requirements`, and `explain` starts interpreters that have only torch."
+            )
         return cls(suite, request, lane, own)
 
     @property
