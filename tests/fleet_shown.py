@@ -77,7 +77,8 @@ class Shown:
         """Measures everything on so many nodes: the seconds that were forecast, and those from the first job's start to
         the last one's end."""
         where = ["--nodes", str(nodes), "--machine", f"{REFERENCE}-{only}"]
-        said = self.command("fleet", "plan", *where, *self.asked(only, rounds))
+        processors = ["--processors", str(len(os.sched_getaffinity(0)))]
+        said = self.command("fleet", "plan", *where, *processors, *self.asked(only, rounds))
         forecast = re.search(rf"^{nodes} nodes?: done after ([\d.]+) minutes", said, re.MULTILINE)
         self.command("fleet", "run", "--again", "--poll", "1", "--partition", "cpu", *where, *self.asked(only, rounds))
         newest = max(
@@ -117,7 +118,7 @@ def show_counts(shown: Shown, most: int) -> bool:
     """Prints whether counts on nodes are those of one machine, and makespans as ratios. Returns whether all are equal."""
     reference = exact(shown.launches(shown.one_machine("counts", 1)))
     first, equal = 0.0, True
-    for nodes in (1, 2, 4)[: [1, 2, 4].index(most) + 1]:
+    for nodes in (number for number in (1, 2, 4) if number <= most):
         forecast, took = shown.fleet("counts", 1, nodes)
         folders = shown.keep(f"fleet-{nodes}")
         found = exact([launch for folder in folders for launch in shown.launches(folder)])
@@ -156,9 +157,11 @@ def show_times(shown: Shown, nodes: int, rounds: int) -> None:
 
 
 def show_check(shown: Shown, nodes: Sequence[str], rounds: int) -> None:
-    """Prints what the check says of nodes of which the last is slowed on purpose, and where times would then be kept."""
+    """Prints what the check says of nodes of which the last is slowed on purpose, and where times would then be kept. All
+    nodes are this machine, so they measure one after the other: two at once would slow each other."""
     asked = ["--lane", shown.lane, "--question", shown.question, "--rounds", str(rounds), "--partition", "cpu"]
-    print(shown.command("fleet", "check", "--poll", "2", "--slow", nodes[-1], *asked, shown.releases[0]))
+    alone = ["--sbatch", "licenses=alone", "--slow", nodes[-1]]
+    print(shown.command("fleet", "check", "--poll", "2", *alone, *asked, shown.releases[0]))
 
 
 def contradict(words: str) -> bool:
@@ -172,7 +175,7 @@ def main() -> int:
     parser.add_argument("releases", nargs="+")
     parser.add_argument("--lane", default="3.11")
     parser.add_argument("--question", default="batching")
-    parser.add_argument("--nodes", type=int, default=4, choices=(1, 2, 4))
+    parser.add_argument("--nodes", type=int, default=4, choices=(1, 2, 3, 4))
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--times", action="store_true")
     parser.add_argument("--check", action="store_true")

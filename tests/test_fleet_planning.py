@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
+from click.testing import CliRunner
 
+from torch_history.cli.fleet import fleet
 from torch_history.fleet.planning import (
     GIGABYTES,
     INSTALL_SECONDS,
@@ -106,3 +109,22 @@ def test_a_round_of_both_kinds_is_shared_between_them() -> None:
 def test_what_is_cut_apart_holds_each_release_once() -> None:
     assert cut(TAGS[:5], 2, apart=True) == [("v2.0.0", "v2.1.0"), ("v2.2.0", "v2.3.0", "v2.4.0")]
     assert cut(TAGS[:5], 2, apart=False) == [("v2.0.0", "v2.1.0", "v2.2.0"), ("v2.2.0", "v2.3.0", "v2.4.0")]
+
+
+def test_nodes_that_share_one_processor_are_done_when_one_node_is() -> None:
+    asked = [
+        "plan",
+        "v2.0.0..v2.2.2",
+        "--only",
+        "counts",
+        "--question",
+        "batching",
+        "--nodes",
+        "4",
+        "--processors",
+        "1",
+    ]
+    said = CliRunner().invoke(fleet, asked, catch_exceptions=False)
+    minutes = re.findall(r"^\d+ nodes?: done after ([\d.]+) minutes", said.output, re.MULTILINE)
+    assert len(minutes) == 3
+    assert len(set(minutes)) == 1

@@ -1,7 +1,8 @@
 """A Slurm cluster on this machine's loopback, for tests: `python -m tools.loopback_slurm NODES` runs one until Ctrl+C.
 
 Debian's slurm-wlm and munge are all it needs: no systemd, no control groups, no accounting. Each node is a slurmd with one
-core of its own in Slurm's books. The real ones are dealt out to the nodes in turn, so two nodes may share one.
+core of its own in Slurm's books. The real ones are dealt out to the nodes in turn, so two nodes may share one. Jobs that
+ask for the licence `alone` run one after the other.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=2,requeue_delay=1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
+Licenses=alone:1
 {nodes}
 PartitionName=cpu Nodes={names} Default=YES MaxTime=INFINITE State=UP
 """

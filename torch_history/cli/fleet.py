@@ -68,6 +68,9 @@ def fleet() -> None:
 
 @_of_the_work
 @fleet.command()
+@click.option(
+    "--processors", type=click.IntRange(1), help="Processors that all nodes share, if they are one machine's."
+)
 def plan(**asked: object) -> None:
     """Say into which jobs RELEASES would be cut, and how long they would take.
 

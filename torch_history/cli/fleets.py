@@ -40,7 +40,7 @@ def plan(**asked: Any) -> None:
     """Prints the jobs, and when N nodes are done with them. Raises UserError where nothing can be measured."""
     found = suites.load()
     forecast = _jobs(found, asked)
-    _print(forecast, asked["nodes"])
+    _print(forecast, asked["nodes"], asked["processors"])
 
 
 def run(**asked: Any) -> bool:
@@ -197,8 +197,8 @@ def _all_questions(root: Path) -> tuple[str, ...]:
     return tuple(sorted({benchmark.partition(".")[0] for benchmark in versions(root)} - {"own", "explained"}))
 
 
-def _print(forecast: Sequence[Job], nodes: int) -> None:
-    """The jobs, and the makespan on fewer and more nodes."""
+def _print(forecast: Sequence[Job], nodes: int, processors: int | None) -> None:
+    """The jobs, and the makespan on fewer and more nodes. Of nodes that share `processors`, one runs on each at a time."""
     table = Table(box=None)
     for title in ("job", "releases", "minutes", "GB to install"):
         table.add_column(title, justify="left" if title == "releases" else "right")
@@ -211,7 +211,7 @@ def _print(forecast: Sequence[Job], nodes: int) -> None:
     out.print(f"{total}, at most {sum(job.gigabytes for job in forecast):.0f} GB to install.")
     for number in sorted({1, nodes, 2 * nodes}):
         words = f"{number} node{'s' if number > 1 else ''}"
-        out.print(f"{words}: done after {makespan(seconds, number) / 60:.1f} minutes.")
+        out.print(f"{words}: done after {makespan(seconds, min(number, processors or number)) / 60:.1f} minutes.")
 
 
 def _order(found: suites.Suite, asked: dict[str, Any], forecast: Sequence[Job]) -> Order:
