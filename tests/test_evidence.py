@@ -254,12 +254,13 @@ def rise(benchmark: str, ratio: float) -> Change:
     [
         (
             {},
-            "1 time rose. `torch-history explain v2.13.0 v2.14.0 --most 1` looks for the cause and takes about 8 minutes.",
+            "1 time rose. `torch-history explain v2.13.0 v2.14.0 'selection time, mask small'` looks for the cause and "
+            "takes about 8 minutes.",
         ),
         (
             {"lane": "3.9", "workload": Path("my file.py")},
-            "1 time rose. `torch-history explain --lane 3.9 --workload 'my file.py' v2.13.0 v2.14.0 --most 1` looks for the "
-            "cause and takes about 8 minutes.",
+            "1 time rose. `torch-history explain --lane 3.9 --workload 'my file.py' v2.13.0 v2.14.0 'selection time, mask "
+            "small'` looks for the cause and takes about 8 minutes.",
         ),
         ({"interpreter": "python3"}, ""),
     ],
@@ -269,6 +270,15 @@ def test_run_offers_to_explain_the_times_that_rose(more: dict[str, Any], expecte
     changes = [rise(BENCHMARK, 1.5), rise(BENCHMARK, 0.5), rise("warm_up.WarmUp.track_first_call", 2.0)]
     assert explainable(compared_with(changes), Asked(**asked)) == expected
     assert explainable(compared_with(changes[1:]), Asked(**asked)) == ""
+
+
+def test_run_offers_the_largest_of_many_rises_by_name() -> None:
+    asked: dict[str, Any] = dict.fromkeys(Asked.__dataclass_fields__) | {"lane": "3.11"}
+    rises = [rise(BENCHMARK, 1 + 0.1 * number) for number in range(1, 6)]
+    said = explainable(compared_with(rises), Asked(**asked))
+    assert said.startswith("5 times rose.")
+    assert said.count("'selection time, mask small'") == 3
+    assert said.endswith("looks for the causes of the 3 largest and takes about 24 minutes.")
 
 
 # --- what `run --explain` does

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from tests.synthetic import tag, write_tree
+from tools.excluded import KINDS, compared_again, kind
 from torch_history.analysis.compare import find
 from torch_history.analysis.verdicts import Verdict
+from torch_history.releases.axis import Axis, Release
 from torch_history.reports.check import EXCLUSIONS, check_history
+from torch_history.store.launches import read_launches
 from torch_history.store.removed import NoHistory, Removal, put_back, removals
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -135,6 +139,30 @@ def test_verdicts_are_made_with_what_was_excluded_put_back(results: Path, tmp_pa
     assert Verdict.SLOWER not in of[0]
     assert Verdict.SAME not in of[1]
     assert Verdict.SAME in of[0]
+    axis = Axis([Release(tag(number)[1:], date(2021, 1, 1 + number), "index", (), "") for number in range(3)])
+    launches = list(read_launches(results, "machine-0"))
+    again = list(compared_again(launches, [one.launch for one in removals(results)], axis))
+    changed = sum(one is not None and (one.old, one.new) == (tag(0), tag(1)) for one in again)
+    assert changed == of[0].count(Verdict.SAME)
+
+
+@pytest.mark.parametrize(
+    ("without", "having", "expected"),
+    [
+        (Verdict.SLOWER, Verdict.SAME, KINDS[0]),
+        (Verdict.SAME, Verdict.FASTER, KINDS[1]),
+        (Verdict.SLOWER, Verdict.FASTER, KINDS[2]),
+        (Verdict.SAME, Verdict.CANT_TELL, KINDS[3]),
+        (Verdict.FASTER, Verdict.CANT_TELL, KINDS[3]),
+        (Verdict.CANT_TELL, Verdict.SAME, KINDS[4]),
+        (Verdict.SAME, Verdict.SAME, ""),
+        (Verdict.SLOWER, Verdict.SLOWER, ""),
+        (Verdict.CANT_TELL, Verdict.CANT_TELL, ""),
+        (Verdict.NEVER_RAN, Verdict.NEVER_RAN, ""),
+    ],
+)
+def test_two_verdicts_differ_in_one_of_five_ways(without: Verdict, having: Verdict, expected: str) -> None:
+    assert kind(without, having) == expected
 
 
 def verdicts(results: Path) -> list[Verdict]:

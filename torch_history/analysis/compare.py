@@ -651,8 +651,9 @@ def _sure(comparison: Comparison) -> list[str]:
     ]
     single = [change for change in times if change.confidence is None and not change.reason]
     if comparison.looked_at:
+        compared = "1 time was" if comparison.looked_at == 1 else f"{comparison.looked_at} times were"
         lines.append(
-            f"{comparison.looked_at} times were compared, with a margin of {100 * MARGIN:.0f} % "
+            f"{compared} compared, with a margin of {100 * MARGIN:.0f} % "
             f"({100 * CALL_MARGIN:.0f} % for single calls). "
             f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
         )

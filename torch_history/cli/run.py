@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from ..releases.axis import Release
     from .suite import Suite
 
+MOST_OFFERED = 3
+"""Times that the offer to explain names; one takes minutes, and the line is to be read."""
+
 DEFAULT_LAUNCHES = 3
 
 EXPLAIN_BUDGET = "30m"
@@ -411,7 +414,8 @@ def _told(
     if own and own.requirements:
         both = (read_environment(stored[0], stored[1], tag, stored[2]) for tag in pair)
         click.echo(packages_words(*both))
-    if request.device == "cpu" and not asked.explains and (hint := explainable(found, asked)):
+    can_be_explained = request.device == "cpu" and not asked.explains and not (own and own.requirements)
+    if can_be_explained and (hint := explainable(found, asked)):
         click.echo(hint)
     return found
 
@@ -447,17 +451,17 @@ def explainable(found: Comparison, asked: Asked) -> str:
     be asked for."""
     import shlex
 
-    from ..measuring.subjects import OwnWorkload
-
     rises = rose(found)
-    if not rises or asked.interpreter is not None or (asked.workload and OwnWorkload.of(asked.workload).requirements):
+    if not rises or asked.interpreter is not None:
         return ""
     lane = f" --lane {asked.lane}" if asked.lane != DEFAULT_LANE else ""
     own = f" --workload {shlex.quote(str(asked.workload))}" if asked.workload else ""
-    command = f"torch-history explain{lane}{own} {found.old} {found.new} --most {len(rises)}"
+    named = rises[:MOST_OFFERED]
+    names = " ".join(shlex.quote(change.series.words) for change in named)
+    what = "the cause" if len(named) == len(rises) else f"the causes of the {len(named)} largest"
     return (
-        f"{len(rises)} time{'s' if len(rises) > 1 else ''} rose. `{command}` looks for the cause and takes about "
-        f"{MINUTES * len(rises)} minutes."
+        f"{len(rises)} time{'s' if len(rises) > 1 else ''} rose. `torch-history explain{lane}{own} {found.old} {found.new} "
+        f"{names}` looks for {what} and takes about {MINUTES * len(named)} minutes."
     )
 
 
