@@ -18,6 +18,7 @@ from torch_history.fleet.attempts import JobFolder
 from torch_history.fleet.collecting import collect
 from torch_history.fleet.head import FAILURES, Head, only_head, sentence
 from torch_history.fleet.order import Order
+from torch_history.fleet.scheduler import Resources, Unreachable, scheduler
 from torch_history.fleet.work import job_folder
 from torch_history.store.launches import Launch, append_launches, read_launches
 
@@ -354,3 +355,24 @@ def test_asvs_own_results_keep_what_was_measured_later(tmp_path: Path) -> None:
     assert {name: row for name, row in _merged(ours, theirs)["results"].items() if name != "c"} == expected
     assert {name: row for name, row in _merged(theirs, ours)["results"].items() if name != "c"} == expected
     assert _merged(ours, theirs)["results"]["c"][:3] == [[2.0], [], "v"]
+
+
+@pytest.mark.parametrize(
+    ("words", "away"),
+    [
+        ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", True),
+        ("slurm_load_jobs error: Transport endpoint is not connected", True),
+        ("slurm_load_jobs error: Connection reset by peer", True),
+        ("slurm_load_jobs error: Socket timed out on send/recv operation", True),
+        ("squeue: error: Invalid user: nobody-here", False),
+    ],
+)
+def test_a_controller_that_is_away_is_waited_for_and_a_refusal_is_told(
+    words: str, away: bool, fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("squeue", "sbatch"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{words}' >&2\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(Unreachable if away else UserError, match=words.rpartition(" ")[2].strip(")")):
+        scheduler("slurm", Resources(nodes=1), PlayedWork).seen(fleet)

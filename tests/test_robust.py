@@ -659,7 +659,8 @@ def test_session_that_is_killed_again_and_again_measures_everything_once(
     chance = random.Random(20261121)
     finished: list[str] = []
     sessions: set[str] = set()
-    for after in (*(chance.uniform(1, 2.2) for _ in range(4)), None):
+    # Each kill leaves more time than the one before, so that on a busy machine, too, one comes after something was finished.
+    for after in (*(chance.uniform(1, 2.2) * (1 + number) for number in range(4)), None):
         said = killed(MEASURE, str(tmp_path), after=after, cwd=root, stderr=subprocess.DEVNULL)
         sessions.add(said[0].split()[1])
         finished += [line for line in said if line.startswith("finished")]

@@ -229,8 +229,10 @@ def _transient(words: str) -> bool:
     known = (
         "Unable to contact",
         "Connection refused",
+        "Connection reset",
+        "is not connected",
+        "Broken pipe",
         "timed out",
-        "Socket timed out",
         "in standby",
         "temporarily",
         "Zero Bytes",
