@@ -251,7 +251,7 @@
         };
         return named.length > 0 && el("section", {"aria-labelledby": "code"}, el("h2", {id: "code"}, "The code"),
             el("p", {}, "Each script is plain PyTorch in one file, made from what the suite measures now. "
-               + "Run it with either release: it prints one number."), named.map(one));
+               + "Run it with either release on a CPU: it prints one number."), named.map(one));
     };
 
     // --- a lane's part of the page
@@ -338,7 +338,7 @@
             views(limit, {...view, unit}),
             chips(all, shown),
             apart(TH.laneWords(lane), part(lane, {all, shown, view, address: here, name, isOther: false})),
-            places, codeOf(shown, found, benchmark, size)));
+            places, (lane.machine.device || "cpu") === "cpu" && codeOf(shown, found, benchmark, size)));
         const common = {view, address: here, name, benchmark, size, slots, hidden};
         return Promise.all(others.map((each, i) => other(each, common, places[i])));
     };
