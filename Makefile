@@ -71,10 +71,10 @@ slurm:
 		apt-get update --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends slurm-wlm munge || \
 		{ echo "Debian's slurm-wlm and munge could not be installed: is its package index in reach?"; exit 1; }; }
 
-# make fleet   runs the fleet's tests on a Slurm of their own; two to four minutes, and never more than five
+# make fleet   runs the fleet's tests on a Slurm of their own; two to five minutes, and never more than ten
 fleet: .venv/ready slurm
-	@FLEET=1 timeout --signal=INT --kill-after=20 280 $(BIN)/python -m pytest -m fleet tests/test_fleet_slurm.py || \
-		{ status=$$?; [ $$status != 124 ] || echo "The fleet's tests were not done after 280 seconds, and were stopped."; exit $$status; }
+	@FLEET=1 timeout --signal=INT --kill-after=20 600 $(BIN)/python -m pytest -m fleet tests/test_fleet_slurm.py || \
+		{ status=$$?; [ $$status != 124 ] || echo "The fleet's tests were not done after 600 seconds, and were stopped."; exit $$status; }
 
 # make bench   what building an environment costs against a plain install, and a switch between two
 bench: .venv/ready
