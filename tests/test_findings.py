@@ -52,6 +52,21 @@ def test_a_common_cause_joins_variants_and_is_told_with_its_release() -> None:
     assert alone.words.startswith("selection time, index_reused rows: 1.10 times slower (1.05 to ")
 
 
+def of_bytes(size: str, old: float, more: float) -> Change:
+    series = Series(LANE, "saved_tensors.Q.track_peak_memory", ("'checkpoint'", f"'{size}'"))
+    ratio = (old + more) / old
+    return Change(series, Verdict.HUNGRIER, old, old + more, ratio, ratio, ratio)
+
+
+def test_bytes_that_rise_by_the_same_amount_in_every_size_are_told_as_an_amount() -> None:
+    (found,) = of(of_bytes("small", 160_008, 8_519_680), of_bytes("large", 1_200_000_008, 8_519_680))
+    assert found.words == (
+        "saved tensors peak memory, checkpoint: 8.5 MB more each (1.01 to 54 times as much) in 2 cases, unexplained."
+    )
+    (doubled,) = of(of_bytes("small", 160_008, 160_008), of_bytes("large", 1_200_000_008, 1_200_000_008))
+    assert doubled.words == "saved tensors peak memory, checkpoint: 2.00 times as much in 2 cases, unexplained."
+
+
 def test_cause_of_some_rows_is_not_told_of_all() -> None:
     rows = [changed("take", str(size), 1.2) for size in range(3)]
     number = "because the number of operators went from 1 to 2"

@@ -769,6 +769,19 @@ def test_number_that_was_won_is_fixed_with_the_reason_it_was_missing(kind: str, 
     assert change == Change(change.series, Verdict.FIXED, new=0.4, launches=(0, 2), reason=reason)
 
 
+@pytest.mark.parametrize(("released", "expected"), [((OLD, NEW), (1, None)), ((NEW, OLD), (None, 1))])
+def test_what_the_recorder_could_not_count_neither_breaks_nor_mends_a_release(
+    released: tuple[str, str], expected: tuple[float | None, float | None]
+) -> None:
+    counted_on, refused_on = released
+    refused = launch(refused_on, BYTES, MISSING["unavailable"], facts={"device": "recorder"})
+    change = only([*counted(counted_on, [1]), refused])
+    assert (change.verdict, change.old, change.new) == (Verdict.CANT_TELL, *expected)
+    assert change.reason == f"{refused_on} was not counted: {NEEDS}"
+    failed = launch(refused_on, BYTES, MISSING["failed"], facts={"device": "recorder"})
+    assert only([*counted(counted_on, [1]), failed]).verdict in (Verdict.BROKE, Verdict.FIXED)
+
+
 def test_number_that_neither_has_never_ran_with_the_newer_reason() -> None:
     change = only([launch(OLD, TIME, MISSING["failed"]), launch(NEW, TIME, MISSING["unavailable"])])
     assert change == Change(change.series, Verdict.NEVER_RAN, reason=NEEDS)

@@ -20,6 +20,9 @@ from .verdicts import Change, Series, Verdict, human
 FOLD = 2.0
 """From this ratio on bytes and counts are said as a factor, below it in per cent."""
 
+LEAST_AMOUNT = 1e5
+"""Bytes from which a change of several rows may be said as an amount, in MB."""
+
 CPP = "cpp_"
 """How the variants begin that call the same operators from C++: they belong to the variant of the rest of their name."""
 
@@ -119,7 +122,7 @@ class Finding:
 
     def _why(self, because: str) -> str:
         if not self.because:
-            return ", unexplained" if self.best.series.varies else ""
+            return ", unexplained" if self.best.series.varies or self.best.series.unit == "bytes" else ""
         if self.explained == len(self.rows):
             return f", {because}"
         return f"; {self.explained} of them {because}"
@@ -238,7 +241,25 @@ def _how(finding: Finding) -> str:
         said = f"{_range(ratios)} times as {'much' if unit == 'bytes' else 'many'}"
     else:
         said = f"{_per_cent([100 * abs(ratio - 1) for ratio in ratios])} % {word}"
-    return f"{said}, from {numbers}" if alone else said
+    if alone:
+        return f"{said}, from {numbers}"
+    amounts = _alike_amounts(finding.rows)
+    return f"{_megabytes(amounts)} MB {word} each ({said})" if amounts else said
+
+
+def _alike_amounts(rows: Sequence[Row]) -> list[float]:
+    """By how many bytes each row changed, where these say more than ratios do: they lie closer together. Else none."""
+    pairs = [(row.old, row.new) for row in rows if row.old and row.new and row.series.unit == "bytes"]
+    amounts = [abs(new - old) for old, new in pairs]
+    if len(pairs) < len(rows) or min(amounts) < LEAST_AMOUNT:
+        return []
+    shares = [amount / old for amount, (old, _) in zip(amounts, pairs, strict=True)]
+    return amounts if max(amounts) / min(amounts) < max(shares) / min(shares) else []
+
+
+def _megabytes(amounts: Sequence[float]) -> str:
+    least, most = (f"{amount / 1e6:,.1f}" for amount in (min(amounts), max(amounts)))
+    return least if least == most else f"{least} to {most}"
 
 
 def _factor(verdict: Verdict, ratio: float) -> float:

@@ -710,11 +710,22 @@ def _missing(series: Series, before: _Pairs, after: _Pairs, olds: list[float], n
 
     if not before or not after:
         return Change(series, Verdict.CANT_TELL, reason=why([]))
+    if (olds or news) and (said := _uncounted(after if olds else before)):
+        old, new = (statistics.median(side) if side else None for side in (olds, news))
+        return Change(series, Verdict.CANT_TELL, old, new, launches=(len(olds), len(news)), reason=said)
     if olds:
         return Change(series, Verdict.BROKE, old=statistics.median(olds), launches=(len(olds), 0), reason=why(after))
     if news:
         return Change(series, Verdict.FIXED, new=statistics.median(news), launches=(0, len(news)), reason=why(before))
     return Change(series, Verdict.NEVER_RAN, reason=why(after))
+
+
+def _uncounted(pairs: _Pairs) -> str:
+    """That the recorder could not count a release, with its reason; empty where the release itself failed or nothing was
+    recorded. It is a limit of the recorder, so it neither breaks a release nor mends one."""
+    launch, case = pairs[-1]
+    refused = launch.facts.get("device") == "recorder" and case.unavailable and not case.failed
+    return f"{launch.release} was not counted: {case.unavailable}" if refused else ""
 
 
 TIME_UNITS = (

@@ -82,7 +82,7 @@
             return `${said}: ${short(inOneLine(found.best.reason)).replace(/\.+$/u, "")}.`;
         }
         if (!found.because) {
-            return `${said}${varies(found.best.of) ? ", unexplained" : ""}.`;
+            return `${said}${varies(found.best.of) || found.best.of.unit === "bytes" ? ", unexplained" : ""}.`;
         }
         const isWhole = found.explained === found.rows.length;
         return isWhole ? `${said}, ${because}.` : `${said}; ${found.explained} of them ${because}.`;
@@ -120,8 +120,27 @@
         const isFactor = rose && ratios[1] >= constants().findings.FOLD;
         const said = isFactor ? `${range(ratios)} times as ${unit === "bytes" ? "much" : "many"}`
             : `${perCent(ratios.map((ratio) => 100 * Math.abs(ratio - 1)))} % ${word}`;
-        return alone ? `${said}, from ${numbers}` : said;
+        if (alone) {
+            return `${said}, from ${numbers}`;
+        }
+        const amounts = alikeAmounts(rows);
+        return amounts.length ? `${megabytes(amounts)} MB ${word} each (${said})` : said;
     };
+    /* By how many bytes each row changed, where these say more than ratios do: they lie closer together. */
+    const alikeAmounts = (rows) => {
+        const pairs = rows.filter(({of, old, new: now}) => of.unit === "bytes" && old && now);
+        const amounts = pairs.map(({old, new: now}) => Math.abs(now - old));
+        if (pairs.length < rows.length || Math.min(...amounts) < constants().findings.LEAST_AMOUNT) {
+            return [];
+        }
+        const shares = pairs.map(({old}, i) => amounts[i] / old);
+        const spread = (numbers) => Math.max(...numbers) / Math.min(...numbers);
+        return spread(amounts) < spread(shares) ? amounts : [];
+    };
+    const megabytes = (amounts) => ends([Math.min(...amounts), Math.max(...amounts)].map((amount) => {
+        const [whole, rest] = fixed(amount / 1e6, 1).split(".");
+        return `${thousands(whole)}.${rest}`;
+    }));
     const thousands = (text) => text.replace(/\B(?=(\d{3})+$)/gu, ",");
     const digits = (factor) => (factor < 10 ? fixed(factor, 2) : thousands(fixed(factor, 0)));
     const ends = (numbers) => {

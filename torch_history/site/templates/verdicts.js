@@ -132,8 +132,8 @@
                 pattern.forEach(([release], i) => found.set(release, [...(found.get(release) || []), i]));
                 return found;
             });
-            const reasons = new Map(lane.series.map((series) =>
-                [series, new Map(series.missing.map(([release, reason]) => [release, lane.reasons[reason]]))]));
+            const reasons = new Map(lane.series.map((series) => [series, new Map(series.missing.map(
+                ([release, reason, failed]) => [release, {said: lane.reasons[reason], failed}]))]));
             const has = (series, release) => launches[series.pattern].has(release) || reasons.get(series).has(release);
             indexed.set(lane, {launches, reasons, has});
         }
@@ -381,8 +381,20 @@
         return change(at, verdict, {...found, low: ratio, high: ratio, spread: 0});
     };
 
+    /* Why a release has no number. What the recorder could not count is its limit, and neither breaks a release nor mends one. */
+    const whyNone = (lane, release, none) => {
+        const isUncounted = none && !none.failed && lane.machine.device === "recorder";
+        const tag = lane.releases[release].tag;
+        return {reason: none && none.said, uncounted: isUncounted ? `${tag} was not counted: ${none.said}` : ""};
+    };
+
     const missing = (at, before, after) => {
         const [olds, news] = [before.numbers, after.numbers];
+        const {uncounted} = olds.length ? after : before;
+        if (uncounted && (olds.length || news.length)) {
+            const [old, now] = [olds, news].map((side) => (side.length ? median(side) : null));
+            return change(at, "CAN'T TELL", {old, new: now, launches: [olds.length, news.length], reason: uncounted});
+        }
         if (olds.length) {
             return change(at, "BROKE", {old: median(olds), launches: [olds.length, 0], reason: after.reason});
         }
@@ -563,7 +575,7 @@
         const errorRate = errorRateOfEach(evidence.values());
         const numbersOf = (series, release) => ({
             numbers: (launches[series.pattern].get(release) || []).map((i) => series.numbers[i]),
-            reason: reasons.get(series).get(release),
+            ...whyNone(lane, release, reasons.get(series).get(release)),
         });
         const places = new Map(lane.series.map((series, i) => [series, i]));
         const changes = found.map((series) => {
