@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from tests.synthetic import tag, write_tree
 from tools.excluded import KINDS, compared_again, kind
+from torch_history import cli
 from torch_history.analysis.compare import find
-from torch_history.analysis.verdicts import Verdict
+from torch_history.analysis.verdicts import Series, Verdict
+from torch_history.cli import explaining, suite
+from torch_history.errors import UserError
+from torch_history.explaining.launching import Side
 from torch_history.releases.axis import Axis, Release
 from torch_history.reports.check import EXCLUSIONS, check_history
+from torch_history.store.causes import Evidence
 from torch_history.store.launches import read_launches
 from torch_history.store.removed import NoHistory, Removal, put_back, removals
 
@@ -144,6 +152,66 @@ def test_verdicts_are_made_with_what_was_excluded_put_back(results: Path, tmp_pa
     again = list(compared_again(launches, [one.launch for one in removals(results)], axis))
     changed = sum(one is not None and (one.old, one.new) == (tag(0), tag(1)) for one in again)
     assert changed == of[0].count(Verdict.SAME)
+
+
+def exclude_slow(results: Path) -> int:
+    """Makes a question five times slower on the second release, and excludes these launches; returns how many they are."""
+    path = launches_of(results)
+    kept, slow = [], []
+    for line in path.read_text().splitlines():
+        one = json.loads(line)
+        if one["benchmark"] != "selection.Selection.track_time":
+            kept.append(line)
+            continue
+        for case in one["cases"]:
+            case["samples"] = [5 * x for x in case["samples"]]
+        slow.append(json.dumps(one))
+    for lines in (kept + slow, kept):
+        path.write_text("".join(line + "\n" for line in lines))
+        commit(results)
+    return len(slow)
+
+
+@pytest.fixture
+def command(results: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs `torch-history` on the small repository."""
+    axis = Axis([Release(tag(number)[1:], date(2021, 1, 1 + number), "index", (), "") for number in range(3)])
+    loaded = replace(suite.load(), results=results, axis=axis, env=results.parent / "env")
+    monkeypatch.setattr(suite, "load", lambda: loaded)
+    return lambda *words: CliRunner().invoke(cli.main, [*words, "--machine", "machine-0"])
+
+
+def test_commands_tell_what_they_would_with_what_was_excluded(results: Path, command: Callable[..., Result]) -> None:
+    count = exclude_slow(results)
+    compare, regressions = ("compare", tag(0), tag(1), "--all"), ("regressions",)
+    for words in (compare, regressions):
+        without, having = command(*words), command(*words, "--with-excluded")
+        assert (without.exit_code, having.exit_code) == (0, 0), having.output
+        assert "SLOWER by a factor" not in without.output
+        assert "selection time, variant_0 small: SLOWER by a factor" in having.output
+        assert f"excluded and are put back here: {count}." in having.output
+        assert command(*words).output == without.output  # results/ itself is as it was
+
+
+def test_explain_chooses_from_what_was_excluded_as_well(
+    results: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exclude_slow(results)
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
+    sides = [Side(tag(number), Path("python")) for number in (0, 1)]
+    monkeypatch.setattr(explaining.Context, "sides", lambda *_: sides)
+    asked: list[Series] = []
+
+    def one(series: Series, *_: object) -> tuple[Evidence, Path]:
+        asked.append(series)
+        raise UserError("stop here")
+
+    monkeypatch.setattr(explaining, "_one", one)
+    assert "No time that can be explained changed" in command("explain", tag(0), tag(1)).output
+    command("explain", tag(0), tag(1), "--with-excluded")
+    assert [series.metric for series in asked] == ["time"]
+    refused = command("explain", tag(0), tag(1), "selection time", "--with-excluded")
+    assert (refused.exit_code, "Leave out it, or SERIES" in refused.output) == (2, True)
 
 
 @pytest.mark.parametrize(

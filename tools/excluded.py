@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from torch_history.analysis import claims
 from torch_history.analysis.replication import TOLD
 from torch_history.analysis.verdicts import Change, History, Verdict, compare_history, history
 from torch_history.cli import suite as suites
@@ -145,6 +146,33 @@ def _named(one: Otherwise) -> str:
     return f"- {one.old} to {one.new}, {one.without.series.words}: without them {without}, with them {having}."
 
 
+CLAIMS_TOO = """
+## The claims with all of it put back
+
+Each claim is answered again, release by release, with every excluded launch of its lane.
+"""
+
+
+def claims_again(removed: Sequence[Removal], machines: Mapping[str, Sequence[Launch]], axis: Axis) -> str:
+    """What the answers to the claims would be with all that was removed."""
+    lanes: dict[tuple[str, str], list[Launch]] = defaultdict(list)
+    for one in removed:
+        if not one.calibration and one.now in machines and one.launch.release in axis:
+            lanes[one.now, one.launch.environment].append(one.launch)
+    asked, differing = 0, []
+    for (machine, lane), back in sorted(lanes.items()):
+        launches = [one for one in machines[machine] if one.environment == lane]
+        without, having = (claims.answers(history(of)) for of in (launches, [*launches, *back]))
+        for question, of_release in without.items():
+            for release in sorted(of_release, key=axis.position):
+                asked += 1
+                words = [answered[question][release].word for answered in (without, having)]
+                if words[0] != words[1]:
+                    differing.append(f"- {lane}, {question}, {release}: without them {words[0]}, with them {words[1]}.")
+    told = f"{asked:,} answers were given again. {len(differing) or 'None'} differ{'' if len(differing) > 1 else 's'}"
+    return "\n".join([CLAIMS_TOO, f"{told}{':' if differing else '.'}\n", *differing]).rstrip() + "\n"
+
+
 def page(results: Path, axis: Axis) -> str:
     """The page. Raises NoHistory."""
     rule_of = rules(results / EXCLUSIONS)
@@ -154,7 +182,8 @@ def page(results: Path, axis: Axis) -> str:
         by_rule[rule_of[one.commit, one.launch.session, one.launch.benchmark]].append(one)
     machines = {one.now for one in removed if (results / one.now).is_dir()}
     launches = {machine: list(read_on_axis(results, machine, axis)) for machine in machines}
-    return HEADER + "".join(section(rule, of, launches, axis) for rule, of in sorted(by_rule.items()))
+    sections = [section(rule, of, launches, axis) for rule, of in sorted(by_rule.items())]
+    return "".join([HEADER, *sections, claims_again(removed, launches, axis)])
 
 
 def main() -> None:

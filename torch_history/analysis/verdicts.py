@@ -542,19 +542,27 @@ def unbalanced(logarithms: Array) -> list[Estimate]:
 
 
 def weigh(estimates: Mapping[Series, Estimate]) -> dict[Series, Evidence]:
-    """Each series' shift with its standard error, noise moderated by that of all series of the same metric.
+    """Each series' shift with its standard error, noise moderated by that of the series of the same metric and question, or
+    of all series of the metric where the question has too few.
 
-    A few rounds tell little of a series' own noise, and hundreds of series tell how much noises differ: the variance is
-    the mean of both, weighted by degrees of freedom (Smyth 2004, the moderated t statistic of limma).
+    A few rounds tell little of a series' own noise, and many series tell how much noises differ: the variance is the mean
+    of both, weighted by degrees of freedom (Smyth 2004, the moderated t statistic of limma). Questions differ in noise by
+    factors, so one that is noisier than the rest would have intervals that are too narrow if all lent to it.
     """
-    kinds = defaultdict(list)
+    kinds: dict[tuple[str, str], list[Estimate]] = defaultdict(list)
     for series, said in estimates.items():
-        kinds[series.metric].append(said)
+        kinds[series.metric, series.question].append(said)
+        kinds[series.metric, ANY_QUESTION].append(said)
     lent = {kind: common_noise(of_kind) for kind, of_kind in kinds.items()}
     found = {}
     for series, said in estimates.items():
-        found[series] = moderated(said, *lent[series.metric], series.margin)
+        own = lent[series.metric, series.question]
+        found[series] = moderated(said, *(own if own[1] else lent[series.metric, ANY_QUESTION]), series.margin)
     return found
+
+
+ANY_QUESTION = ""
+"""Stands for all questions of a metric."""
 
 
 def moderated(said: Estimate, common: float, weight: float, margin: float = MARGIN) -> Evidence:
@@ -569,14 +577,17 @@ def common_noise(estimates: Sequence[Estimate]) -> tuple[float, float]:
     """The variance of a typical one and for how many degrees of freedom it counts beside a series' own; (0, 0) from too few.
 
     Method of moments on the logarithms of the variances, which scatter by chance as their degrees of freedom say and
-    beyond that as series differ: Smyth (2004), section 6.2.
+    beyond that as series differ: Smyth (2004), section 6.2. What they tell is itself an estimate, and few of them can look
+    equal by chance: series are taken to differ by one standard error more than they seem to, and by the error of the mean.
     """
     known = [said for said in estimates if said.variance > ROUNDING]
     if len(known) < LENDERS:
         return 0.0, 0.0
     half = np.array([said.freedom for said in known]) / 2
     logs = np.log([said.variance for said in known]) - special.digamma(half) + np.log(half)
-    differing = max(float(np.var(logs, ddof=1) - np.mean(special.polygamma(1, half))), 1e-6)
+    seen = float(np.var(logs, ddof=1))
+    unsure = math.sqrt(max(float(np.mean((logs - logs.mean()) ** 4)) - seen**2, 0.0) / len(known)) + seen / len(known)
+    differing = max(seen - float(np.mean(special.polygamma(1, half))), 1e-6) + unsure
     weight = where_trigamma(differing)
     common = math.exp(float(np.mean(logs)) + float(special.digamma(weight)) - math.log(weight))
     return common, min(2 * weight, MOST_LENT)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from . import excluded
 from . import suite as suites
 from .output import console, plain
 from .suite import DEFAULT_LANE
@@ -27,6 +28,7 @@ LEVER_SECONDS = 200
 @click.option(
     "--machine", help="A folder of results/ to choose series from [default: this machine, else the only one]."
 )
+@excluded.with_excluded
 @click.option("--most", default=3, show_default=True, help="Number of series to explain if none is named.")
 @click.option(
     "--budget", default=f"{LEVER_SECONDS}s", show_default=True, help="Time per series for switching parts off."
@@ -40,6 +42,7 @@ def explain(
     lane: str,
     workload: Path | None,
     machine: str | None,
+    with_excluded: bool,
     most: int,
     budget: str,
     again: bool,
@@ -54,9 +57,13 @@ def explain(
     name, such as 'index_reused vector'. Without SERIES, those with the largest changes in the stored results are explained.
     docs/explain.md says what each verdict proves.
     """
+    if with_excluded and (series or workload):
+        raise click.UsageError(
+            "--with-excluded chooses series from the stored results. Leave out it, or SERIES and --workload."
+        )
     from . import explaining
 
-    asked = explaining.Asked(old, new, series, lane, workload, machine, most, budget, again)
+    asked = explaining.Asked(old, new, series, lane, workload, machine, with_excluded, most, budget, again)
     began = time.monotonic()
     out = console()
     found = suites.load()

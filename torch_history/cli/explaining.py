@@ -32,6 +32,7 @@ from ..releases import environments
 from ..scratch import temporary_files
 from ..store import causes, sources
 from ..store.causes import Evidence, Place
+from .excluded import results_of
 from .explain import LEVER_SECONDS, MINUTES
 from .options import seconds_of
 from .output import console, plain
@@ -51,6 +52,7 @@ class Asked:
     lane: str
     workload: Path | None
     machine: str | None
+    with_excluded: bool
     most: int
     budget: str
     again: bool
@@ -217,7 +219,8 @@ def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Se
         return list(dict.fromkeys(named)) or times[: asked.most]
     if not asked.series:
         machine = choose_machine(suite.results, asked.machine, context.machine["machine"])
-        found = finding.changed(suite.results, machine, environment, sides[0].tag, sides[1].tag, asked.most)
+        with results_of(suite.results, machine, asked.with_excluded) as folder:
+            found = finding.changed(folder, machine, environment, sides[0].tag, sides[1].tag, asked.most)
         if not found:
             raise UserError(
                 f"No time that can be explained changed from {sides[0].tag} to {sides[1].tag} on {machine}."

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
 import json
-import shutil
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from ..errors import UserError
 from ..program import cache
+from . import excluded
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane, site_address
 from .output import bold, console, listed, plain, show
@@ -41,10 +38,6 @@ _in_lane = click.option(
     help=LANE_HELP,
 )
 """Former name of the option: --environment."""
-
-_with_excluded = click.option(
-    "--with-excluded", is_flag=True, help="Put back what was excluded, from the git history of the results."
-)
 
 BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"
 BEGIN_CUDA, END_CUDA = "<!-- on CUDA: by `torch-history document` -->", "<!-- end of CUDA -->"
@@ -176,7 +169,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.argument("new")
 @click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
 @_in_lane
-@_with_excluded
+@excluded.with_excluded
 @click.option("--workload", type=click.Path(path_type=Path), help="A file of your own that was measured before.")
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
@@ -232,7 +225,7 @@ def compare_stored(
     results, versions = _of_own(workload) if workload else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
     machine = said.choose_machine(results, machine, describe()["machine"])
-    with _results_of(results, machine, with_excluded) as folder:
+    with excluded.results_of(results, machine, with_excluded) as folder:
         comparison = said.find(folder, machine, environment, *tags, questions, metrics, versions)
     failed = said.failing(comparison, limits)
     if as_json:
@@ -248,23 +241,6 @@ def compare_stored(
         sys.exit(3)
 
 
-@contextlib.contextmanager
-def _results_of(results: Path, machine: str, with_excluded: bool) -> Iterator[Path]:
-    """`results`, or a copy of one machine's to which what was excluded is put back. Raises NoHistory."""
-    if not with_excluded:
-        yield results
-        return
-    from ..scratch import scratch
-    from ..store import removed
-
-    gone = removed.removals(results)
-    with scratch(Path(tempfile.gettempdir()), "torch-history-") as folder:
-        shutil.copytree(results / machine, folder / machine)
-        count = removed.put_back(folder, machine, gone)
-        click.echo(f"Launches of {machine} that were excluded and are put back here: {count}.", err=True)
-        yield folder
-
-
 def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
     """The address of a comparison on the site at `url`."""
     from urllib.parse import urlencode
@@ -278,7 +254,7 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
 @click.command()
 @click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
 @_in_lane
-@_with_excluded
+@excluded.with_excluded
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option(
     "--largest", is_flag=True, help="List the largest change of each question at each release, largest first."
@@ -311,7 +287,7 @@ def regressions(
     suite = suites.load()
     results = suite.results
     machine = said.choose_machine(results, machine, describe()["machine"])
-    with _results_of(results, machine, with_excluded) as results:
+    with excluded.results_of(results, machine, with_excluded) as results:
         stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
         found = steps.of_history(stored, suite.axis)
         shown = (steps.largest(found) if largest else found)[: limit or None]

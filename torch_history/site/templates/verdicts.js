@@ -266,10 +266,15 @@
     /* `estimates` and what is found: series -> what is said of it. */
     const weigh = (estimates) => {
         const kinds = new Map();
-        estimates.forEach((one, {metric}) => kinds.set(metric, [...(kinds.get(metric) || []), one]));
-        const lent = new Map(Array.from(kinds, ([metric, ofKind]) => [metric, commonNoise(ofKind)]));
+        const add = (kind, one) => kinds.set(kind, [...(kinds.get(kind) || []), one]);
+        estimates.forEach((one, {metric, question}) => {
+            add(`${metric} ${question}`, one);
+            add(metric, one);
+        });
+        const lent = new Map(Array.from(kinds, ([kind, ofKind]) => [kind, commonNoise(ofKind)]));
         return new Map(Array.from(estimates, ([series, one]) => {
-            const [common, weight] = lent.get(series.metric);
+            const own = lent.get(`${series.metric} ${series.question}`);
+            const [common, weight] = own[1] ? own : lent.get(series.metric);
             const freedom = weight + one.freedom;
             const variance = (weight * common + one.freedom * one.variance) / freedom;
             const error = Math.sqrt(Math.max(variance, constants().verdicts.LEAST_VARIANCE) * one.factor);
@@ -285,8 +290,10 @@
         }
         const logs = known.map((one) => Math.log(one.variance) - digamma(one.freedom / 2) + Math.log(one.freedom / 2));
         const middle = mean(logs);
-        const variance = sum(logs.map((value) => (value - middle) ** 2)) / (logs.length - 1);
-        const differing = Math.max(variance - mean(known.map((one) => trigamma(one.freedom / 2))), 1e-6);
+        const seen = sum(logs.map((value) => (value - middle) ** 2)) / (logs.length - 1);
+        const fourth = mean(logs.map((value) => (value - middle) ** 4));
+        const unsure = Math.sqrt(Math.max(fourth - seen ** 2, 0) / logs.length) + seen / logs.length;
+        const differing = Math.max(seen - mean(known.map((one) => trigamma(one.freedom / 2))), 1e-6) + unsure;
         const weight = whereTrigamma(differing);
         return [Math.exp(middle + digamma(weight) - Math.log(weight)), Math.min(2 * weight, MOST_LENT)];
     };
