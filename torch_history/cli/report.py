@@ -384,9 +384,10 @@ def metrics() -> None:
     Name those that you want in the file, such as METRICS = ("time", "first_call"). See docs/own-workload.md.
     """
     from contract.metrics import METRICS
+    from contract.own_file import CLASSES
 
     for name, metric in METRICS.items():
-        if metric.about:
+        if metric.about and metric.measured in CLASSES:
             click.echo(f"{name:20}  {metric.about}")
 
 
