@@ -19,7 +19,7 @@ from ..errors import UserError
 from ..program import cache
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane, site_address
-from .output import bold, console, listed, plain, show
+from .output import bold, console, listed, machine_of, plain, show
 from .suite import DEFAULT_LANE
 
 PICTURE = (
@@ -137,12 +137,10 @@ def document(check: bool) -> None:
 
 @click.command()
 @click.argument("releases", nargs=-1, required=True)
-@click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
+@click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
 @_in_lane
 def environment(releases: tuple[str, ...], machine: str | None, environment: str) -> None:
     """Show the environment of a release, or how two of them differ."""
-    from ..analysis.compare import choose_machine
-    from ..measuring.machine import describe
     from ..store.launches import packages_moved, read_environment
 
     suite = suites.load()
@@ -150,7 +148,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     tags = [release.tag for spec in releases for release in suite.axis.select(spec)]
     if len(tags) > 2:
         raise UserError(f"{len(tags)} releases were named. Name one to show it, or two to compare them.")
-    machine = machine or choose_machine(suite.results, None, describe()["machine"])
+    machine = machine or machine_of(suite.results, None)
     found = [read_environment(suite.results, machine, tag, environment) for tag in tags]
     for tag, facts in zip(tags, found, strict=True):
         if not facts:
@@ -174,7 +172,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.command("compare", epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a series failed --fail-on.")
 @click.argument("old")
 @click.argument("new")
-@click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
+@click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
 @_in_lane
 @_with_excluded
 @click.option("--workload", type=click.Path(path_type=Path), help="A file of your own that was measured before.")
@@ -212,7 +210,6 @@ def compare_stored(
 ) -> None:
     """Say what an upgrade from OLD to NEW costs, and why. Reads stored results only."""
     from ..analysis import compare as said
-    from ..measuring.machine import describe
 
     if as_json and as_markdown:
         raise click.UsageError("--json and --markdown exclude each other. Choose one.")
@@ -231,7 +228,7 @@ def compare_stored(
     suite = suites.load()
     results, versions = _of_own(workload) if workload else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
-    machine = said.choose_machine(results, machine, describe()["machine"])
+    machine = machine_of(results, machine)
     with _results_of(results, machine, with_excluded) as folder:
         comparison = said.find(folder, machine, environment, *tags, questions, metrics, versions)
     failed = said.failing(comparison, limits)
@@ -276,7 +273,7 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
 
 
 @click.command()
-@click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
+@click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
 @_in_lane
 @_with_excluded
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
@@ -304,13 +301,12 @@ def regressions(
     from ..analysis import compare as said
     from ..analysis import steps
     from ..analysis.verdicts import history
-    from ..measuring.machine import describe
     from ..store.launches import read_on_axis
 
     gc.disable()  # what a short command makes goes with its process
     suite = suites.load()
     results = suite.results
-    machine = said.choose_machine(results, machine, describe()["machine"])
+    machine = machine_of(results, machine)
     with _results_of(results, machine, with_excluded) as results:
         stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
         found = steps.of_history(stored, suite.axis)
