@@ -1,5 +1,5 @@
 # make run    measures two questions on the newest PyTorch release and the one before it, and says what changed
-# make run QUESTIONS="saved_tensors selection"   asks others; `torch-history run` asks all five
+# make run QUESTIONS="saved_tensors selection"   asks others; `torch-history run` asks all six
 # make test   the whole test suite
 # make help   everything else
 

@@ -29,12 +29,14 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from contract.metrics import (
     COUNTS,
+    HAS_RECORDED,
     METRICS,
     NEVER_RECORDED,
     PROCESS,
     RECORDED,
     RESIDENT,
     SEQUENCE,
+    START,
     STEADY,
     TIMES,
     Metric,
@@ -55,6 +57,7 @@ from measure import (
     resident,
     sequence,
     shared,
+    start_up,
     stopwatch,
 )
 from workloads import Unavailable
@@ -211,7 +214,19 @@ def _process(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     return process.measured(workload.commands[variant], str(Path(str(workload.__file__)).parent))
 
 
-_MEASURED_BY = {STEADY: _steady, SEQUENCE: _sequence, RESIDENT: _resident, PROCESS: _process}
+def _start(workload: ModuleType, variant: str, size: str, on: str) -> dict:
+    """Metrics of one step of a new process. Raises Unavailable where it cannot be made."""
+    if on != "cpu":
+        raise Unavailable(ON_CPU_ONLY)
+    try:
+        return start_up.measured(workload.__name__.rpartition(".")[2], variant)
+    except start_up.Refused as refused:
+        raise Unavailable(str(refused)) from None
+
+
+ON_CPU_ONLY = "what a start takes is measured on a CPU; --device cpu measures it on a machine with a GPU as well"
+
+_MEASURED_BY = {STEADY: _steady, SEQUENCE: _sequence, RESIDENT: _resident, PROCESS: _process, START: _start}
 
 
 def _measured_by(metric: Metric, on: str) -> Callable:
@@ -226,6 +241,7 @@ _SOURCES = {
     "sequence": sequence,
     "resident": resident,
     "process": process,
+    "start_up": start_up,
     "counted": counted,
 }
 """Modules whose edit changes what is measured, by the name that a metric gives."""
@@ -246,7 +262,7 @@ class _Question:
                 f"the metrics of {workload.__name__} are of steady calls and of sequences: make two workloads"
             )
         cls.params = [list(workload.variants), list(workload.sizes)]
-        recorded = RECORDED if kinds <= {STEADY, SEQUENCE} else ()
+        recorded = RECORDED if kinds <= HAS_RECORDED else ()
         for name in (*metrics_of(workload.METRICS), *recorded):
             setattr(cls, f"track_{name}", _benchmark(cls.__name__, workload, name, METRICS[name]))
 

@@ -128,6 +128,10 @@ def _metrics(module: Any, name: str) -> tuple:
                 f"{name} asks for a metric `{metric}`, and there is none.{nearest(str(metric), METRICS)} "
                 "`torch-history metrics` lists them"
             )
+        if METRICS[metric].measured not in CLASSES:
+            raise WorkloadUnreadable(
+                f"{name} asks for `{metric}`, which only the question start_up has: measure a `command` by `process_time`"
+            )
         if METRICS[metric].measured == PROCESS and not module.commands:
             raise WorkloadUnreadable(f"{name} asks for `{metric}`, which is of a process, and has no `command`")
         if METRICS[metric].measured != PROCESS and not module.variants:

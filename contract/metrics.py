@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-STEADY, SEQUENCE, RESIDENT, PROCESS = "steady", "sequence", "resident", "process"
+STEADY, SEQUENCE, RESIDENT, PROCESS, START = "steady", "sequence", "resident", "process", "start"
 """How a metric is measured: of one call that is made again and again, of the first calls of a process, of the memory that a
-process holds while it makes many calls, or of a whole process from its start to its end."""
+process holds while it makes many calls, of a whole process from its start to its end, or of one step of a new process."""
 
 TIMES, COUNTS = "times", "counts"
 """What a session is asked for: what differs from launch to launch and is measured in every round, or what does not."""
@@ -25,7 +25,8 @@ CALL_MARGIN = 0.25
 quarter, since nothing can be repeated within one; what is asked of them is whether they stall: a factor."""
 
 PROCESS_MARGIN = 0.1
-"""The margin of the processor's time that a whole process takes. It is started a few times in each launch."""
+"""The margin of the processor's time that a whole process takes, and of what a step of a new process takes.
+They are started a few times in each launch."""
 
 MEMORY_MARGIN = 0.05
 GROWTH_MARGIN = 0.25
@@ -49,9 +50,9 @@ class Metric(NamedTuple):
     `unit` is that of its numbers; `kind` is TIMES or COUNTS; `varies` says that launches of one release differ, so that
     two releases are compared by an interval with `margin`, and not exactly. One that does not vary and has a `margin`
     all the same has changed where every launch of one release lies beyond it from every launch of the other. `measured`
-    is STEADY, SEQUENCE, RESIDENT or PROCESS; `source` names the module of `measure` that takes the number; `about` says
-    what it is, in words; `explains` are the words by which a change of it may explain a changed time, empty where it may
-    not; `devices` are those that it is measured on; `missing` says why a case that ran may have no such number; one that
+    is STEADY, SEQUENCE, RESIDENT, PROCESS or START; `source` names the module of `measure` that takes the number; `about`
+    says what it is, in words; `explains` are the words by which a change of it may explain a changed time, empty where it
+    may not; `devices` are those that it is measured on; `missing` says why a case that ran may have no such number; one that
     is `everywhere` is measured in every workload with such calls, others in those that name it.
     """
 
@@ -100,6 +101,10 @@ class Metric(NamedTuple):
 
 def _call(name: str, about: str, unit: str = "seconds") -> Metric:
     return Metric(name, unit, TIMES, True, SEQUENCE, "sequence", CALL_MARGIN, about=about)
+
+
+def _started(name: str, about: str) -> Metric:
+    return Metric(name, "seconds", TIMES, True, START, "start_up", PROCESS_MARGIN, about=about)
 
 
 def _held(name: str, margin: float, measured: str, source: str, about: str) -> Metric:
@@ -191,13 +196,26 @@ _ALL = (
         *("process_peak_memory", MEMORY_MARGIN, PROCESS, "process"),
         "bytes of memory of a `command` at its highest point, the files of libraries counted in",
     ),
+    _started("start_time", "seconds that one step of a new process takes"),
+    _started("start_cpu_time", "seconds that it keeps processors busy, with the processes that it started"),
+    _held(
+        *("start_memory", MEMORY_MARGIN, START, "start_up"),
+        "bytes that the process, or the worker that it started, then has for itself, without the files of libraries",
+    ),
+    _held(
+        *("start_resident", MEMORY_MARGIN, START, "start_up"),
+        "bytes that are then resident of it, the files of libraries counted in",
+    ),
 )
 
 METRICS = {metric.name: metric for metric in _ALL}
 """Name -> metric, in the order in which they are shown."""
 
 RECORDED = tuple(metric.name for metric in _ALL if metric.source == "counted")
-"""Names of what every question is asked on the recorder, whatever else its workload names."""
+"""Names of what every question with calls is asked on the recorder, whatever else its workload names."""
+
+HAS_RECORDED = frozenset((STEADY, SEQUENCE))
+"""How the metrics of a question are measured that has RECORDED ones as well: it has calls, which a recorder can count."""
 
 UNKNOWN = Metric("", "", COUNTS, False, STEADY, "")
 """What stands for a metric that this version does not know: a bare count."""

@@ -205,6 +205,16 @@ def test_selection_is_decided_by_a_hundred_uses_and_shows_the_others() -> None:
     )
 
 
+@pytest.mark.parametrize(("ratio", "word"), [(40.0, HOLDS), (1.0, FAILS)])
+def test_a_spawned_worker_is_slow_where_it_takes_longer_than_a_forked_one(ratio: float, word: str) -> None:
+    seconds = {"spawned_worker": 0.02 * ratio, "forked_worker": 0.02, "import_torch": 0.5}
+    answer = claims.start_up(of_one_session({("start_time", of, "files cached"): s for of, s in seconds.items()}))
+    assert answer.word == word
+    assert answer.sentence.startswith(f"A spawned worker takes {ratio:.{1 if ratio > 9 else 2}f} (files cached, ")
+    assert " The import takes " in answer.sentence
+    assert claims.start_up(of_one_session({})).word == UNKNOWN
+
+
 def test_a_claims_picture_is_of_the_size_that_most_releases_measured_then_of_the_one_that_changed_most() -> None:
     def shown(numbers: Mapping[str, Mapping[str, float]]) -> Any:
         name = "intersection.Intersection.track_peak_memory"
@@ -238,6 +248,8 @@ def test_document_answers_release_by_release_from_the_medians_of_launches() -> N
     launches = [launch("v2.0.1", number, 60e6) for number in (1, 2)] + [launch("v2.1.2", 3, 240e6)]
     text = claims.document({"m": launches}, axis, lambda steps, _, machine: [f"{machine} {step.new}" for step in steps])
     assert "| claim | 2.0.1 | 2.1.2 |" in text
+    assert "Not measured yet: saved_tensors, warm_up, batching, selection, start_up." in text
+    assert "TorchScript stalls" not in text
     assert (
         "| [Scripting keeps intermediates out of memory](../questions/intersection.md) | holds | does not hold |"
         in text

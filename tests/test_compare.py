@@ -219,7 +219,7 @@ def test_releases_with_nothing_in_common_are_refused(results: Path) -> None:
     assert "nothing in common. v2.0.1 has batching, and v2.1.2 has selection" in answer.stderr
 
 
-def test_machine_is_this_one_else_the_only_one_else_asked_for(results: Path) -> None:
+def test_machine_is_this_one_else_the_one_of_most_releases_else_asked_for(results: Path) -> None:
     store(results, *series("operators", [1], [2]), machine="there")
     assert "\nthere, release-py3.11\n" in command("2.0.1", "2.1.2").output
     store(results, *series("operators", [1], [2]), machine="elsewhere")
@@ -227,8 +227,16 @@ def test_machine_is_this_one_else_the_only_one_else_asked_for(results: Path) -> 
     assert answer.exit_code == 1
     assert "no results of this machine, here. Name one with --machine: elsewhere, there." in answer.stderr
     assert "\nelsewhere, release-py3.11\n" in command("2.0.1", "2.1.2", "--machine", "elsewhere").output
+    store(results, launch("v2.2.2", "batching.Batching.track_operators", Case(("'a'",), value=1)), machine="there")
+    answer = command("2.0.1", "2.1.2")
+    assert "\nthere, release-py3.11\n" in answer.output
+    assert (
+        "Results of there, which has the longest history: 3 releases. There are others, see --machine: elsewhere."
+        in (answer.stderr)
+    )
     store(results, *series("operators", [1], [2]))
     assert "\nhere, release-py3.11\n" in command("2.0.1", "2.1.2").output
+    assert "Results of here, this machine: 2 releases." in command("2.0.1", "2.1.2").stderr
 
 
 # --- exit codes

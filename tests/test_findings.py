@@ -121,6 +121,6 @@ def test_sheet_says_that_memory_is_the_same_and_what_was_not_measured_in_80_colu
 
 
 def test_what_was_measured_of_a_process_is_not_said_to_be_missing() -> None:
-    series = [Series(LANE, f"own.Own.track_{metric}", ("'work'",)) for metric in answer.UNMEASURED]
+    series = [Series(LANE, f"own.Own.track_{metric}", ("'work'",)) for metric, *_ in answer.UNMEASURED.values()]
     said = answer.not_measured(comparison(*(Change(one, Verdict.SAME, 8.0, 8.0, 1.0, 1.0, 1.0) for one in series)))
     assert "not cover" not in said

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY, TIMES, metric_of, metrics_of
+from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, START, STEADY, TIMES, metric_of, metrics_of
 from torch_history.analysis.verdicts import Series, Verdict, judge
 from torch_history.store.launches import Case
 from torch_history.store.sources import versions
@@ -34,9 +34,9 @@ def test_every_row_is_consistent() -> None:
     for name, metric in METRICS.items():
         assert metric.name == name
         assert metric.kind in (TIMES, COUNTS)
-        assert metric.measured in (STEADY, SEQUENCE, RESIDENT, PROCESS)
+        assert metric.measured in (STEADY, SEQUENCE, RESIDENT, PROCESS, START)
         assert (ROOT / "measure" / f"{metric.source}.py").is_file()
-        assert (metric.margin > 0) == (metric.varies or metric.measured in (RESIDENT, PROCESS))
+        assert (metric.margin > 0) == (metric.varies or metric.measured in (RESIDENT, PROCESS, START))
         assert metric.about or metric.source == "counted"
         assert metric.is_positive >= metric.varies
         assert set(metric.more_and_less) <= {verdict.words for verdict in Verdict}

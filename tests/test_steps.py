@@ -338,6 +338,20 @@ def test_stalls_of_a_single_launch_tell_nothing() -> None:
     assert where(told(twice)) == [(Kind.STEP, TAGS[1], TAGS[1])]
 
 
+def test_memory_that_wanders_within_its_margin_has_steps_where_it_leaves_that() -> None:
+    """In MB: two steps, one that comes back, and a release whose launches disagree, which is passed over."""
+    levels = [(100, 101), (102, 100), (90, 130), (140, 141), (139, 142), (180, 181), (140, 143), (143, 141)]
+    memory = "start_up.StartUp.track_start_memory"
+    launches = [
+        x for tag, of in zip(TAGS, levels, strict=False) for x in counted(tag, [1e6 * one for one in of], memory)
+    ]
+    found = told(launches)
+    assert set(where(found)) == {(Kind.EXCURSION, TAGS[5], TAGS[5]), (Kind.STEP, TAGS[3], TAGS[3])}
+    step = next(step for step in found if step.kind is Kind.STEP)
+    assert (step.before, step.after, step.verdict) == (100.5e6, 140.5e6, Verdict.HUNGRIER)
+    assert told(launches[::2]) == []  # one launch each
+
+
 def test_costliest_are_the_largest_rise_in_time_or_peak_of_each_question() -> None:
     def step(benchmark: str, ratio: float | None, new: str = "v2.1.2") -> Step:
         series = Series(LANE, f"{benchmark}.Q.track_time", ("'f'",))

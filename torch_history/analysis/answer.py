@@ -23,8 +23,11 @@ WIDTH = 80
 MOST_FINDINGS = 10
 """Findings that a page begins with; the worse have half of it where there are so many."""
 
-UNMEASURED = {"process_time": "import and start-up of a process", "resident_memory": "resident memory"}
-"""Metrics that a reader of an upgrade expects, in words: they are named where no series of a comparison has them."""
+UNMEASURED = {
+    "import and start-up of a process": ("process_time", "start_time"),
+    "resident memory": ("resident_memory", "start_resident"),
+}
+"""What a reader of an upgrade expects -> the metrics that tell it. It is named where no series of a comparison has any."""
 
 _INDENT = 14
 
@@ -150,7 +153,7 @@ def not_measured(comparison: Comparison) -> str:
     threads = {"": "", "1": ", with one thread"}.get(comparison.threads, f", with {comparison.threads} threads")
     said = f"Measured {where}{threads}, {len(questions)} question{'' if len(questions) == 1 else 's'}."
     metrics = {change.series.metric for change in comparison.changes}
-    if absent := [words for metric, words in UNMEASURED.items() if metric not in metrics]:
+    if absent := [words for words, of in UNMEASURED.items() if not metrics & {*of}]:
         said += f" This does not cover {' or '.join(absent)}."
     if comparison.one_sided:
         said += f" {comparison.one_sided} series were measured on only one of the two releases."

@@ -12,7 +12,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -262,6 +262,16 @@ def selection(numbers: Numbers) -> Answer:
     )
 
 
+def start_up(numbers: Numbers) -> Answer:
+    """A worker that is spawned takes longer to start than one that is forked; the sentence says what the import takes."""
+    sizes = numbers.sizes("start_time", "spawned_worker")
+    ratios = {size: numbers.interval("start_time", size, "spawned_worker", "forked_worker") for size in sizes}
+    answer = _by_time(ratios, "A spawned worker", "a forked one")
+    seconds = [numbers("start_time", "import_torch", size) for size in sizes]
+    said = [f" The import takes {human(one, 'seconds')}." for one in seconds if one is not None]
+    return replace(answer, sentence=answer.sentence + "".join(said[:1]))
+
+
 def _by_time(
     deciding: Mapping[str, Interval | None],
     slow: str,
@@ -408,6 +418,20 @@ CLAIMS: dict[str, Claim] = {
         ("mask", "masked_select", "nonzero_each_time", "index_reused"),
         "vector 1 % x 100",
         (("time", "mask", "index_reused"),),
+    ),
+    "start_up": Claim(
+        "A spawned worker is slow to start",
+        start_up,
+        (("start_time",), ("spawned_worker", "forked_worker", "import_torch")),
+        {
+            HOLDS: "Fork workers before CUDA is used, or start them once and keep them: a spawned one imports torch again.",
+            PARTLY: "Fork workers before CUDA is used, or start them once and keep them, where it holds.",
+            FAILS: "Spawn workers where that is simpler: it takes no longer.",
+        },
+        "start_time",
+        ("import_torch", "first_compile", "forked_worker", "spawned_worker"),
+        "",
+        (("start_time", "spawned_worker", "forked_worker"),),
     ),
 }
 """Question -> its claim."""
@@ -630,29 +654,38 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell
             releases = sorted({r for of in found.values() for r in of if r in axis}, key=axis.position)
             if not releases:
                 continue
+            asked = {series.question for series in numbers}
+            theirs = {question: claim for question, claim in CLAIMS.items() if question in asked}
             parts.append(f"\n## {machine}, {environment}\n\n")
+            if missing := [question for question in CLAIMS if question not in asked]:
+                parts.append(f"Not measured yet: {', '.join(missing)}.\n\n")
             parts.append("| claim | " + " | ".join(release.removeprefix("v") for release in releases) + " |\n")
             parts.append("|---" * (len(releases) + 1) + "|\n")
-            for question, claim in CLAIMS.items():
+            for question, claim in theirs.items():
                 cells = [found[question][release].word for release in releases]
                 parts.append(f"| [{claim.words}](../questions/{question}.md) | " + " | ".join(cells) + " |\n")
             steps = of_history(numbers, axis)
             happened = list(zip(steps, tell(steps, numbers, machine), strict=True))
             parts.append("\n### What changed, when and why\n\n")
-            for question, claim in CLAIMS.items():
-                answered = [(tag, found[question][tag].word) for tag in releases]
-                parts.append(f"- **{claim.words}.** {in_turn(answered)}\n")
-                untold = [tag for tag, word in answered if word == UNKNOWN]
-                if untold:
-                    parts.append(f"  - {untold[-1]}, {UNKNOWN}: {found[question][untold[-1]].sentence}\n")
-                partly = [tag for tag in releases if found[question][tag].part]
-                parts += [f"  - {tag}, {PARTLY}: {escape(found[question][tag].part)}.\n" for tag in partly]
-                parts += [f"  - {_of_turn(turn)}\n" for turn in turns(question, answered, happened)]
+            for question, claim in theirs.items():
+                parts += _what_changed(question, claim, [(tag, found[question][tag]) for tag in releases], happened)
             parts.append(f"\n### On {releases[-1]}, {setting_of(numbers).words}\n\n")
-            for question, claim in CLAIMS.items():
+            for question, claim in theirs.items():
                 answer = found[question][releases[-1]]
                 parts.append(f"- **{claim.words}: {answer.word}.** {answer.sentence}\n")
     return "".join(parts)
+
+
+def _what_changed(
+    question: str, claim: Claim, found: Sequence[tuple[str, Answer]], happened: Sequence[tuple[Step, str]]
+) -> list[str]:
+    """Lines of one claim: its answers in turn, an inconclusive one, those that hold in part, and why it changed."""
+    answered = [(tag, answer.word) for tag, answer in found]
+    lines = [f"- **{claim.words}.** {in_turn(answered)}\n"]
+    untold = [(tag, answer) for tag, answer in found if answer.word == UNKNOWN]
+    lines += [f"  - {tag}, {UNKNOWN}: {answer.sentence}\n" for tag, answer in untold[-1:]]
+    lines += [f"  - {tag}, {PARTLY}: {escape(answer.part)}.\n" for tag, answer in found if answer.part]
+    return lines + [f"  - {_of_turn(turn)}\n" for turn in turns(question, answered, happened)]
 
 
 def _of_turn(turn: Turn) -> str:

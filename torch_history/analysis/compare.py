@@ -138,8 +138,8 @@ class Comparison:
 
 
 def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
-    """The machine asked for, else this one where results are there, else the only one on which something ran: what the
-    recorder counted is named. Raises CannotCompare."""
+    """The machine asked for, else this one where results are there, else of those on which something ran the one that
+    measured most releases: what the recorder counted is named. Raises CannotCompare."""
     machines = machines_in(results_dir)
     if not machines:
         raise CannotCompare(f"{results_dir} contains no launches. Measure first with `torch-history run`.")
@@ -147,14 +147,24 @@ def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
         raise CannotCompare(f"There are no results of a machine '{asked}'. There are results of {', '.join(machines)}.")
     if asked or here in machines:
         return asked or here
-    ran = [name for name in machines if _device(results_dir, name) != "recorder"]
-    if len(ran) == 1 or len(machines) == 1:
-        return (ran or machines)[0]
-    if len(machines) > 1:
-        raise CannotCompare(
-            f"There are no results of this machine, {here}. Name one with --machine: {', '.join(machines)}."
-        )
-    return machines[0]
+    ran = that_ran(results_dir) or machines
+    releases = {name: releases_of(results_dir, name) for name in ran}
+    longest = [name for name in ran if releases[name] == max(releases.values())]
+    if len(longest) == 1:
+        return longest[0]
+    raise CannotCompare(
+        f"There are no results of this machine, {here}. Name one with --machine: {', '.join(machines)}."
+    )
+
+
+def that_ran(results_dir: Path) -> list[str]:
+    """The machines on which something ran: all but what the recorder counted."""
+    return [name for name in machines_in(results_dir) if _device(results_dir, name) != "recorder"]
+
+
+def releases_of(results_dir: Path, machine: str) -> int:
+    """How many releases were measured on a machine, each once in every lane."""
+    return len(list((results_dir / machine).glob("*.jsonl")))
 
 
 def find(

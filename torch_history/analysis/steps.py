@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import itertools
 import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -193,12 +194,7 @@ def _numbers(releases: Mapping[str, Sequence[tuple[Launch, Case]]], axis: Axis) 
 
 def _exact(series: Series, numbers: Numbers) -> list[Step]:
     """Every change of what does not vary. A release whose launches disagree is passed over, as one without a number is."""
-    known: list[tuple[str, float]] = []
-    least = 1 if series.is_counted else 2
-    for release, sessions in numbers.items():
-        values = [value for of_session in sessions.values() for value in of_session]
-        if len(set(values)) == 1 and len(values) >= least:
-            known.append((release, values[0]))
+    known = _within(numbers, series.margin) if series.margin else _equal(numbers, 1 if series.is_counted else 2)
     moves = [i for i in range(1, len(known)) if known[i][1] != known[i - 1][1]]
     shapes = []
     while moves:
@@ -235,6 +231,34 @@ def _exact(series: Series, numbers: Numbers) -> list[Step]:
         )
         for (kind, i, until), factor in zip(shapes, ratio, strict=True)
     ]
+
+
+def _equal(numbers: Numbers, least: int) -> list[tuple[str, float]]:
+    """Releases of which at least so many launches give one number, with that."""
+    known = []
+    for release, sessions in numbers.items():
+        values = [value for of_session in sessions.values() for value in of_session]
+        if len(set(values)) == 1 and len(values) >= least:
+            known.append((release, values[0]))
+    return known
+
+
+def _within(numbers: Numbers, margin: float) -> list[tuple[str, float]]:
+    """Releases with their level, of what differs a little from launch to launch. A release is at the level of one before
+    where all of its launches lie within `margin` of that. It begins another, their median, where all lie beyond."""
+    known: list[tuple[str, float]] = []
+    limit = 1 + margin
+    for release, sessions in numbers.items():
+        values = [value for of_session in sessions.values() for value in of_session]
+        if len(values) < 2:
+            continue
+        levels = list(dict.fromkeys(level for _, level in reversed(known)))[:2]
+        same = [level for level in levels if max(values) <= level * limit and min(values) * limit >= level]
+        if same:
+            known.append((release, same[0]))
+        elif not levels or min(values) > levels[0] * limit or max(values) * limit < levels[0]:
+            known.append((release, statistics.median(values)))
+    return known
 
 
 def _parts(numbers: Numbers) -> list[list[str]]:

@@ -26,7 +26,8 @@ LEVER_SECONDS = 200
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
 @click.option("--workload", type=click.Path(path_type=Path), help="Explain functions of a file of your own.")
 @click.option(
-    "--machine", help="A folder of results/ to choose series from [default: this machine, else the only one]."
+    "--machine",
+    help="A folder of results/ to choose series from [default: this machine, else the one with most releases].",
 )
 @excluded.with_excluded
 @click.option("--most", default=3, show_default=True, help="Number of series to explain if none is named.")

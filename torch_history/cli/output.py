@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -31,6 +32,22 @@ def show(text: str) -> None:
         click.echo_via_pager(text, color=not os.environ.get("NO_COLOR"))
     else:
         click.echo(text)
+
+
+def machine_of(results: Path, asked: str | None) -> str:
+    """The machine whose results a command shows. Says on standard error which one, where others have results as well and
+    nobody named it. Raises CannotCompare."""
+    from ..analysis.compare import choose_machine, releases_of, that_ran
+    from ..measuring.machine import describe
+
+    here = describe()["machine"]
+    machine = choose_machine(results, asked, here)
+    others = [name for name in that_ran(results) if name != machine]
+    if others and not asked:
+        why = "this machine" if machine == here else "which has the longest history"
+        said = f"Results of {machine}, {why}: {releases_of(results, machine)} releases."
+        click.echo(f"{said} There are others, see --machine: {', '.join(others)}.", err=True)
+    return machine
 
 
 def refuse(sentence: str) -> NoReturn:

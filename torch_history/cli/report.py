@@ -16,7 +16,7 @@ from ..program import cache
 from . import excluded
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane, site_address
-from .output import bold, console, listed, plain, show
+from .output import bold, console, listed, machine_of, plain, show
 from .suite import DEFAULT_LANE
 
 PICTURE = (
@@ -130,12 +130,10 @@ def document(check: bool) -> None:
 
 @click.command()
 @click.argument("releases", nargs=-1, required=True)
-@click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
+@click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
 @_in_lane
 def environment(releases: tuple[str, ...], machine: str | None, environment: str) -> None:
     """Show the environment of a release, or how two of them differ."""
-    from ..analysis.compare import choose_machine
-    from ..measuring.machine import describe
     from ..store.launches import packages_moved, read_environment
 
     suite = suites.load()
@@ -143,7 +141,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     tags = [release.tag for spec in releases for release in suite.axis.select(spec)]
     if len(tags) > 2:
         raise UserError(f"{len(tags)} releases were named. Name one to show it, or two to compare them.")
-    machine = machine or choose_machine(suite.results, None, describe()["machine"])
+    machine = machine or machine_of(suite.results, None)
     found = [read_environment(suite.results, machine, tag, environment) for tag in tags]
     for tag, facts in zip(tags, found, strict=True):
         if not facts:
@@ -167,7 +165,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.command("compare", epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a series failed --fail-on.")
 @click.argument("old")
 @click.argument("new")
-@click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
+@click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
 @_in_lane
 @excluded.with_excluded
 @click.option("--workload", type=click.Path(path_type=Path), help="A file of your own that was measured before.")
@@ -205,7 +203,6 @@ def compare_stored(
 ) -> None:
     """Say what an upgrade from OLD to NEW costs, and why. Reads stored results only."""
     from ..analysis import compare as said
-    from ..measuring.machine import describe
 
     if as_json and as_markdown:
         raise click.UsageError("--json and --markdown exclude each other. Choose one.")
@@ -224,7 +221,7 @@ def compare_stored(
     suite = suites.load()
     results, versions = _of_own(workload) if workload else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
-    machine = said.choose_machine(results, machine, describe()["machine"])
+    machine = machine_of(results, machine)
     with excluded.results_of(results, machine, with_excluded) as folder:
         comparison = said.find(folder, machine, environment, *tags, questions, metrics, versions)
     failed = said.failing(comparison, limits)
@@ -252,7 +249,7 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
 
 
 @click.command()
-@click.option("--machine", help="A folder of results/ [default: this machine, else the only one].")
+@click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
 @_in_lane
 @excluded.with_excluded
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
@@ -280,13 +277,12 @@ def regressions(
     from ..analysis import compare as said
     from ..analysis import steps
     from ..analysis.verdicts import history
-    from ..measuring.machine import describe
     from ..store.launches import read_on_axis
 
     gc.disable()  # what a short command makes goes with its process
     suite = suites.load()
     results = suite.results
-    machine = said.choose_machine(results, machine, describe()["machine"])
+    machine = machine_of(results, machine)
     with excluded.results_of(results, machine, with_excluded) as results:
         stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
         found = steps.of_history(stored, suite.axis)
@@ -360,9 +356,10 @@ def metrics() -> None:
     Name those that you want in the file, such as METRICS = ("time", "first_call"). See docs/own-workload.md.
     """
     from contract.metrics import METRICS
+    from contract.own_file import CLASSES
 
     for name, metric in METRICS.items():
-        if metric.about:
+        if metric.about and metric.measured in CLASSES:
             click.echo(f"{name:20}  {metric.about}")
 
 

@@ -53,7 +53,10 @@ def on_cuda(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Ax
         found = history(launches)
         for environment in sorted({series.environment for series in found}):
             of_lane = {series: of for series, of in found.items() if series.environment == environment}
+            asked = {series.question for series in of_lane}
             for question, of in answers(of_lane).items():
+                if question not in asked:
+                    continue
                 tags = _in_order(of, axis)
                 told = [(tag, of[tag].word) for tag in tags if of[tag].word != UNKNOWN]
                 words = f"{in_turn(told)} {of[told[-1][0]].sentence}" if told else of[tags[-1]].sentence

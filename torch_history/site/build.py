@@ -108,8 +108,8 @@ PAGES = (
     Page(
         "claims",
         "Claims",
-        "Five claims, release by release",
-        "Answers to five questions that engineers ask.",
+        "The claims, release by release",
+        "Answers to questions that engineers ask.",
         draws_charts=True,
     ),
     Page("release", "Releases", "What one release changed", "And what it could not run."),

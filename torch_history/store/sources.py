@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from contract.metrics import METRICS, RECORDED, metrics_of
+from contract.metrics import HAS_RECORDED, METRICS, RECORDED, metrics_of
 from contract.own_file import CLASSES, NEEDED
 
 from ..program import SOURCES
@@ -33,7 +33,8 @@ def versions(root: Path) -> dict[str, str]:
     for path in sorted((root / "benchmarks").glob("*.py")):
         for question, workload in _questions(path):
             of = root / "workloads" / f"{workload}.py"
-            metrics = (*metrics_of(ast.literal_eval(_assigned(of)["METRICS"])), *RECORDED)
+            metrics = metrics_of(ast.literal_eval(_assigned(of)["METRICS"]))
+            metrics += RECORDED if {METRICS[metric].measured for metric in metrics} <= HAS_RECORDED else ()
             workloads = sorted({of, *_used(of)})
             for source in {METRICS[metric].source for metric in metrics}:
                 version = _digest(seed, [*workloads, root / "measure" / f"{source}.py"])
@@ -58,6 +59,7 @@ def own_versions(question: str, text: Path) -> dict[str, str]:
     return {
         f"{question}.{CLASSES[metric.measured]}.track_{name}": of_source[metric.source]
         for name, metric in METRICS.items()
+        if metric.measured in CLASSES
     }
 
 

@@ -167,9 +167,10 @@
         const {threads} = lane.machine;
         const said = !threads ? "" : String(threads) === "1" ? ", with one thread" : `, with ${threads} threads`;
         const metrics = new Set(changes.map((change) => lane.series[change.series].metric));
-        const absent = Object.entries(TH.contents.constants.answer.UNMEASURED).filter(([metric]) => !metrics.has(metric));
+        const absent = Object.entries(TH.contents.constants.answer.UNMEASURED)
+            .filter(([, of]) => !of.some((metric) => metrics.has(metric)));
         return `Measured ${where[device] || `on ${device}`}${said}, ${questions} question${questions === 1 ? "" : "s"}.`
-            + (absent.length ? ` This does not cover ${absent.map(([, words]) => words).join(" or ")}.` : "");
+            + (absent.length ? ` This does not cover ${absent.map(([words]) => words).join(" or ")}.` : "");
     };
 
     /** What the wheels of two releases say, where they differ. */
