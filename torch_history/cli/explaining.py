@@ -247,13 +247,14 @@ def report(evidence: Evidence) -> str:
     lines += [f"  {code.symbol}: {code.words}." for code in evidence.code]
     for lever in evidence.levers:
         if not lever.refused:
-            ends = f" ({100 * lever.low:.0f} to {100 * lever.high:.0f} %)" if lever.low < lever.high else ""
-            share = f"removes {100 * lever.removed:.0f} %{ends}"
-            lines.append(f"  with {lever.words}: {share}: {lever.verdict}")
+            lines.append(f"  with {lever.words}: {lever.said}: {lever.verdict}")
     lines += [f"  There is {note}." for note in evidence.notes]
     if evidence.reproduced:
         numbers = " and ".join(human(number, series.unit) for number in evidence.reproduced)
         lines.append(f"  The script in plain PyTorch gives {numbers}.")
+    if evidence.steps:
+        steps = ", ".join(f"{name} {seconds:.0f}" for name, seconds in evidence.steps.items())
+        lines.append(f"  Seconds by step, {evidence.took:.0f} in all: {steps}.")
     return "\n".join(lines)
 
 

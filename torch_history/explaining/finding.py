@@ -6,6 +6,7 @@ import datetime
 import math
 import re
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,7 +26,7 @@ TIMES = ("time", "forward_time")
 
 EXPLAINABLE = (*TIMES, *COUNTED)
 
-SCRIPT_TURNS = 3
+SCRIPT_TURNS = 2
 SCRIPT_SECONDS = 120.0
 
 
@@ -88,7 +89,10 @@ def explain(
     script, reproduced, notes = "", None, list(found.notes)
     if found.verdict != "NOT THERE":
         say("The script: is it there in plain PyTorch?")
+        began = time.monotonic()
         script, reproduced, note = _reproduction(series, asked, sides, scratch, found)
+        found.steps["the script"] = round(time.monotonic() - began, 1)
+        found.took = round(found.took + found.steps["the script"], 1)
         notes += [note] if note else []
     old, new = (tuple(side) for side in (found.base.old, found.base.new))
     return Evidence(
@@ -115,6 +119,7 @@ def explain(
         environments=found.environments,
         script=script,
         reproduced=reproduced,
+        steps=found.steps,
     )
 
 

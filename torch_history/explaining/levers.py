@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 LIST = Path(__file__).with_name("levers.toml")
 
@@ -33,6 +33,8 @@ class Lever:
     preload: tuple[str, ...] = ()
     when: str = ""
     fresh: bool = False
+    libraries: str = ""
+    clock: Literal["", "wall"] = ""
 
     @property
     def within(self) -> bool:

@@ -181,6 +181,15 @@ def table(kind: Any, old: Sequence[Profile], new: Sequence[Profile], base: Group
     return [judged(row, rows, difference) for row in rows]
 
 
+def held(pattern: str, old: Sequence[Profile], new: Sequence[Profile], base: Group) -> Place:
+    """What all libraries hold together whose names match `pattern`, as one row, with a verdict."""
+    levels = base.levels
+    names = [name for profile in (*old, *new) for name in profile if re.search(pattern, name)]
+    olds, news = ([{pattern: _sum_of(profile, list(dict.fromkeys(names)))} for profile in side] for side in (old, new))
+    row = _row("library", pattern, olds, news, levels)
+    return judged(row, [row], levels[1] - levels[0])
+
+
 def _sum_of(profile: Profile, names: Sequence[str]) -> tuple[float, float]:
     return sum(profile.get(name, (0.0, 0.0))[0] for name in names), 0.0
 
