@@ -255,12 +255,12 @@ def rise(benchmark: str, ratio: float) -> Change:
         (
             {},
             "1 time rose. `torch-history explain v2.13.0 v2.14.0 'selection time, mask small'` looks for the cause and "
-            "takes about 8 minutes.",
+            "takes about 4 minutes.",
         ),
         (
             {"lane": "3.9", "workload": Path("my file.py")},
             "1 time rose. `torch-history explain --lane 3.9 --workload 'my file.py' v2.13.0 v2.14.0 'selection time, mask "
-            "small'` looks for the cause and takes about 8 minutes.",
+            "small'` looks for the cause and takes about 4 minutes.",
         ),
         ({"interpreter": "python3"}, ""),
     ],
@@ -278,7 +278,7 @@ def test_run_offers_the_largest_of_many_rises_by_name() -> None:
     said = explainable(compared_with(rises), Asked(**asked))
     assert said.startswith("5 times rose.")
     assert said.count("'selection time, mask small'") == 3
-    assert said.endswith("looks for the causes of the 3 largest and takes about 24 minutes.")
+    assert said.endswith("looks for the causes of the 3 largest and takes about 12 minutes.")
 
 
 # --- what `run --explain` does
@@ -288,7 +288,7 @@ def test_run_offers_the_largest_of_many_rises_by_name() -> None:
     ("arguments", "sentence"),
     [
         (["--explain", "2.14.0"], "'2.14.0' is not a duration. Write 90s, 6m or 2h. Write RELEASES before --explain."),
-        (["2.14.0", "--explain=1m"], "--explain 1m is too short. One time takes about 8 minutes."),
+        (["2.14.0", "--explain=1m"], "--explain 1m is too short. One time takes about 4 minutes."),
         (["2.14.0", "--prune", "--explain"], "in releases that stay installed"),
         (["2.14.0", "--device", "recorder", "--explain"], "the cause of times on a CPU"),
         (["2.14.0", "--only", "counts", "--explain"], "the cause of times on a CPU"),

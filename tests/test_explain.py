@@ -289,6 +289,21 @@ def test_what_perf_reports_becomes_shares() -> None:
     assert libraries == {"libtorch_cpu": (0.75, 0.0), "libc": (0.25, 0.0)}
 
 
+@pytest.mark.parametrize(("in_kernel", "cleared"), [(0.05, True), (0.9, False)])
+def test_lever_whose_libraries_hold_little_of_the_difference_is_cleared_by_the_profile(
+    in_kernel: float, cleared: bool
+) -> None:
+    """A call of 1 s takes 2 s now; of the second that was added the library `kernel` has a share."""
+    base = Group([1.0] * 3, [2.0] * 3)
+    old = [{"kernel": (0.5, 0.0), "python": (0.5, 0.0)} for _ in range(3)]
+    share = (0.5 + in_kernel) / 2
+    new = [{"kernel": (share + noise, 0.0), "python": (1 - share - noise, 0.0)} for noise in (-1e-3, 0.0, 1e-3)]
+    held = places.held("^kernel$", old, new, base)
+    assert held.new - held.old == pytest.approx(in_kernel, abs=1e-6)
+    assert (held.verdict == "CLEARED") is cleared
+    assert places.held("^absent$", old, new, base).verdict == "CLEARED"
+
+
 # --- levers
 
 
