@@ -232,14 +232,9 @@ def judged(row: Place, rows: Sequence[Place], difference: float) -> Place:
         return row
     share, *ends = ((value / difference) for value in (row.new - row.old, row.low, row.high))
     low, high = sorted(ends)
-    others = [abs(other.new - other.old) / abs(difference) for other in rows if other is not row]
+    others = max((abs(other.new - other.old) / abs(difference) for other in rows if other is not row), default=0.0)
     is_place = row.name not in (LEFT, OUTSIDE)
-    if (
-        is_place
-        and CAUSE_SHARE <= share <= CAUSE_MOST
-        and low >= CAUSE_SHARE / 2
-        and max(others, default=0.0) <= OTHERS_MOST
-    ):
+    if is_place and CAUSE_SHARE <= share <= CAUSE_MOST and low >= CAUSE_SHARE / 2 and others <= OTHERS_MOST:
         verdict = "CAUSE"
     elif is_place and share >= PART_SHARE and low > 0:
         verdict = "PART"
