@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from torch_history.explaining import levers, places, verdict
+from torch_history.explaining import launching, levers, places, verdict
 from torch_history.explaining.estimates import Group, Noise, Share, ratio, removed
 from torch_history.explaining.explanation import Explanation, Found
 from torch_history.explaining.launching import LaunchFailed, Side, Subject
 from torch_history.explaining.levers import Lever
+from torch_history.releases import added
 from torch_history.store.causes import Place
 
 SUBJECT = Subject(Path(), "question", "variant", "small", "time")
@@ -205,6 +206,64 @@ def test_lever_that_a_release_cannot_run_under_is_left_out_with_a_sentence() -> 
     assert [lever.refused for lever in found.levers] == ["v1.0.0 gave no answer: no such thing."]
 
 
+@pytest.mark.parametrize(
+    ("versions", "expected", "refused"),
+    [
+        (("1.26.4", "2.3.1"), "numpy==1.26.4", ""),
+        (("2.10.0", "2.9.1"), "numpy==2.9.1", ""),
+        (("2.3.1", "2.3.1"), "", "both have numpy 2.3.1"),
+    ],
+)
+def test_both_releases_get_the_older_one_of_their_versions_of_a_package(
+    monkeypatch: pytest.MonkeyPatch, versions: tuple[str, str], expected: str, refused: str
+) -> None:
+    installed, paths = [], []
+
+    class WithPackages(Drawn):
+        def open(self, side: Side, subject: Subject, variables: Any = None, command: object = ()) -> Any:
+            launch = super().open(side, subject)
+            if variables:
+                paths.append(variables["PYTHONPATH"])
+            asked = launch.ask
+            facts = {"environment": {"numpy": versions[SIDES.index(side)]}, "commit": ""}
+            launch.ask = lambda step: facts if step["do"] == "facts" else asked(step)  # type: ignore[method-assign]
+            return launch
+
+    def install(requirement: str, environment: Path, folder: Path) -> Path:
+        installed.append(requirement)
+        return Path("one-package")
+
+    monkeypatch.setattr(added, "alone", install)
+    lever = Lever("one NumPy", "the same NumPy on both", "of it", "", package="numpy")
+    found = explained(WithPackages((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1)), [lever])
+    assert found.levers[0].refused == refused
+    assert installed == ([expected] if expected else [])
+    assert set(paths) == ({"one-package"} if expected else set())
+
+
+def test_path_of_a_lever_comes_before_that_of_an_own_file() -> None:
+    side = Side("v1.0.0", Path("/env/bin/python"), {"PYTHONPATH": "/added", "A": "1"})
+    found = launching.surroundings(side, {"PYTHONPATH": "/numpy", "A": "2"})
+    assert found["PYTHONPATH"].split(":") == ["/numpy", "/added"]
+    assert found["A"] == "2"
+    assert "PYTHONPATH" not in launching.surroundings(Side("v1.0.0", Path("/env/bin/python")), {})
+
+
+def test_lever_that_surely_leaves_the_difference_is_pulled_no_further() -> None:
+    old, new = {"aten::a": 1e-3}, {"aten::a": 3e-3}
+    alone = Lever("alone", "something", "of it", "", variables={"A": "1"})
+    found = explained(Drawn((old, new), noise=0.005, drift=0.005, chance=random.Random(1)), [alone])
+    assert (found.levers[0].verdict, len(found.levers[0].old)) == ("CLEARED", 1)
+
+
+def test_lever_that_is_not_tried_for_want_of_time_says_so() -> None:
+    alone = Lever("alone", "something", "of it", "", variables={"A": "1"})
+    drawn = Drawn((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1))
+    found = Explanation(SUBJECT, SIDES, [alone], Path(), lambda words: None, seconds=0.0, opened=drawn.open).explain()
+    assert found.levers[0].refused == "the time was over before it was tried"
+    assert found.notes[-1] == "no more time for something"
+
+
 # --- estimates
 
 
@@ -313,7 +372,7 @@ def test_each_lever_can_be_pulled_and_says_what_it_proves() -> None:
     assert len({lever.name for lever in found}) == len(found) > 10
     for lever in found:
         assert all([lever.words, lever.because, lever.proves])
-        assert lever.set or lever.variables or lever.command or lever.preload or lever.fresh
+        assert lever.set or lever.variables or lever.command or lever.preload or lever.fresh or lever.package
         assert all(f'"{setting}":' in source for setting in lever.set)
 
 

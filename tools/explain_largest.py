@@ -188,7 +188,7 @@ def main() -> None:
     if asked.run:
         wanted = with_evidence([*rows, *(row for _, row in by_hand if row)], results)
         explain(list({(row.words, row.pair): row for row in wanted}.values()), asked.most, asked.minutes)
-    hand = [(cause, *with_evidence([row], results)) if row else (cause, None) for cause, row in by_hand]
+    hand = [(cause, with_evidence([row], results)[0] if row else None) for cause, row in by_hand]
     text = "\n\n".join(
         ["## The largest changes", table(with_evidence(rows, results)), "## Causes found by hand", table_by_hand(hand)]
     )

@@ -14,7 +14,7 @@ from asv.machine import Machine
 from asv.repo import get_repo
 from rich.console import Console
 
-from contract.request import Request
+from contract.request import ADDED, Request
 
 from ..analysis.compare import choose_machine
 from ..analysis.verdicts import Series, human
@@ -72,10 +72,6 @@ class Context:
         request = decided(replace(request, threads=own.threads) if own and own.threads else request)
         if request.device != "cpu":
             raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
-        if own and own.requirements:
-            raise UserError(
-                f"{own.path.name} has `requirements`, and `explain` starts interpreters that have only torch."
-            )
         return cls(suite, request, lane, own)
 
     @property
@@ -118,13 +114,15 @@ class Context:
         return self.results / self.machine["machine"] / causes.FOLDER / evidence.file
 
     def sides(self, conf: Any, *tags: str) -> tuple[Side, Side]:
-        """Both releases, installed where they are not."""
+        """Both releases, installed where they are not, each with what the own file requires. Raises InstallationError."""
         environment = environments.ReleaseEnvironment(conf, self.lane, {}, {})
+        environment.needed = self.own.requirements if self.own else ()
         found = []
         for tag in tags:
             environment.install_project(conf, get_repo(conf), tag)
             python = Path(conf.env_dir).resolve() / f"{tag}-py{self.lane}" / "bin" / "python"
-            found.append(Side(tag, python))
+            added = str(environment.added or "")
+            found.append(Side(tag, python, {"PYTHONPATH": added, ADDED: added} if added else {}))
         return found[0], found[1]
 
 

@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from packaging.version import Version
+
 from ..errors import UserError
+from ..releases import added
 from ..store.causes import Code, Kind, Place, Pulled
 from . import machine_code, places, verdict
 from .estimates import Group, Noise, Ratio, ratio, removed
@@ -82,11 +85,12 @@ class Explanation:
         say: Say,
         seconds: float = 210.0,
         opened: Open = Launch,
+        read: Callable[[Path], tuple[places.Shares, places.Shares, places.Raw]] = places.read_perf,
     ) -> None:
-        """`opened` gives a launch: tests give one that draws numbers. `scratch` is an empty folder. After `seconds` no lever
-        is pulled any more, and a note says so."""
+        """`opened` gives a launch, and `read` what perf recorded: tests give some that draw numbers. `scratch` is an empty
+        folder. After `seconds` no lever is pulled any more, and a note says so."""
         self._subject, self._sides, self._levers = subject, sides, levers
-        self._scratch, self._say, self._opened = scratch, say, opened
+        self._scratch, self._say, self._opened, self._read = scratch, say, opened, read
         self._ends = time.monotonic() + seconds
         self._turn = 0
         self._traces: set[str] = set()
@@ -95,6 +99,7 @@ class Explanation:
         self._profiles: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
         self._raw: tuple[places.Raw, places.Raw] = ({}, {})
         self._failed: dict[str, str] = {}
+        self._packages: dict[str, Path] = {}
         self._steps: dict[str, float] = defaultdict(float)
 
     def explain(self) -> Found:
@@ -216,7 +221,7 @@ class Explanation:
             self._failed["symbol"] = answer["failed"]
             return
         try:
-            symbols, libraries, raw = places.read_perf(recorded)
+            symbols, libraries, raw = self._read(recorded)
         except (OSError, subprocess.CalledProcessError) as error:
             self._failed["symbol"] = f"perf report failed: {error}"
             return
@@ -265,6 +270,9 @@ class Explanation:
     def _pull(self, found: Found) -> None:
         """Levers that need processes of their own, and then the verdict on each lever."""
         refused = {lever.name: lever.refusal(self._traces) for lever in self._levers}
+        for lever in self._levers:
+            if lever.package and not refused[lever.name]:
+                refused[lever.name] = self._share(lever.package, found)
         alone = [lever for lever in self._levers if not lever.within and not refused[lever.name]]
         by_profile = {lever.name: self._cleared_by_profile(lever, found) for lever in alone}
         alone = [lever for lever in alone if not by_profile[lever.name]]
@@ -297,6 +305,21 @@ class Explanation:
         said = f"what it changes holds {ends[0]:.0f} to {ends[1]:.0f} % of the difference"
         return Pulled(lever.name, lever.words, lever.proves, verdict="CLEARED", by_profile=said)
 
+    def _share(self, package: str, found: Found) -> str:
+        """Gets both releases the same version of a package. Returns why that cannot be; empty where it can."""
+        versions = [str(environment.get(package, "")) for environment in found.environments]
+        if not all(versions):
+            return f"it is not known which {package} each release has"
+        if versions[0] == versions[1]:
+            return f"both have {package} {versions[0]}"
+        try:
+            self._packages[package] = added.alone(
+                f"{package}=={min(versions, key=Version)}", self._sides[0].python.parent.parent, self._scratch / package
+            )
+        except added.AddingError as error:
+            return str(error)
+        return ""
+
     def _is_open(self, lever: Lever, found: Found) -> bool:
         """Whether more turns may tell what a lever does."""
         if lever.name in self._failed:
@@ -306,7 +329,10 @@ class Explanation:
     def _pull_one(self, lever: Lever) -> None:
         step = {**_timing(lever.set), **({"fresh": True} if lever.fresh else {})}
         try:
-            with self._both(variables=lever.surroundings(self._scratch), command=lever.command) as launches:
+            variables = lever.surroundings(self._scratch)
+            if lever.package:
+                variables["PYTHONPATH"] = str(self._packages[lever.package])
+            with self._both(variables=variables, command=lever.command) as launches:
                 self._time(lever.name, launches, step)
         except LaunchFailed as error:
             self._failed[lever.name] = str(error)

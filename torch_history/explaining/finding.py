@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 import re
 import subprocess
 import time
@@ -136,7 +137,7 @@ def _reproduction(
     path = scratch / "reproduction.py"
     path.write_text(text, encoding="utf-8")
     numbers: tuple[list[float], list[float]] = ([], [])
-    for turn in range(SCRIPT_TURNS):
+    for turn in range(1 if series.metric in COUNTED else SCRIPT_TURNS):
         for number in (0, 1) if turn % 2 else (1, 0):
             try:
                 numbers[number].append(_printed(sides[number], path))
@@ -147,7 +148,8 @@ def _reproduction(
 
 def _printed(side: Side, path: Path) -> float:
     command = [str(side.python), "-W", "ignore", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SCRIPT_SECONDS)
+    env = {**os.environ, **side.variables}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SCRIPT_SECONDS, env=env)
     return float(done.stdout.split()[-1])
 
 
