@@ -105,15 +105,30 @@ def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict
     constants.read(places)
     if step["do"] == "time":
         return explain.seconds(call, step["seconds"])
-    if step["do"] == "operators":
-        return explain.by_operator(call, step["seconds"])
-    if step["do"] == "functions":
-        return explain.by_function(call, step["seconds"], step["sampled"])
+    if step["do"] == "profiles":
+        return _profiles(call, step)
     if step["do"] == "allocations":
         return explain.by_allocation(call)
-    if step["do"] == "symbols":
-        return explain.by_symbol(call, step["seconds"], step["file"])
-    return {"traces": explain.traces(call)}
+    traces = explain.traces(call)
+    uses_numpy = any(getattr(value, "__name__", "") == "numpy" for value in vars(workload).values())
+    return {"traces": [*traces, "NumPy"] if uses_numpy else traces}
+
+
+def _profiles(call: Any, step: dict) -> dict:
+    """All profiles of one call. The one that leaves nothing behind is made first, PyTorch's last."""
+    made = {
+        "symbols": lambda: explain.by_symbol(call, step["perf"], step["file"]),
+        "functions": lambda: explain.by_function(call, step["seconds"], step["sampled"]),
+        "operators": lambda: explain.by_operator(call, step["seconds"]),
+    }
+    found: dict = {}
+    for name, make in made.items():
+        try:
+            found[name] = make()
+        except Exception as error:
+            is_said = isinstance(error, explain.CannotProfile)
+            found[name] = {"failed": str(error) if is_said else f"{type(error).__name__}: {error}"}
+    return found
 
 
 if __name__ == "__main__":

@@ -303,6 +303,10 @@ def _profiling_executor_off() -> None:
     torch._C._jit_set_profiling_executor(False)
 
 
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
 def _two_threads() -> None:
     torch.set_num_threads(2)
 
@@ -314,6 +318,7 @@ SETTINGS = {
     "onednn_off": _onednn_off,
     "fuser_off": _fuser_off,
     "profiling_executor_off": _profiling_executor_off,
+    "one_thread": _one_thread,
     "two_threads": _two_threads,
 }
 """What a lever may set within the process, before the case is built; levers.toml names them."""
@@ -321,11 +326,13 @@ SETTINGS = {
 
 def traces(call: Callable[[], object]) -> list:
     """What the call uses, as far as it can be asked: names of its operators, `TorchScript` where a graph of it ran,
-    `torch.compile` where Inductor has made code, and `process` where it starts processes."""
+    `torch.compile` where Inductor has made code, `process` where it starts processes, `garbage collection` where Python's
+    collector ran, and how many threads there are for it."""
     import sys
 
     forked: list = []
     os.register_at_fork(before=lambda: forked.append(1))
+    collected = _collections(call)
     events, _ = _profiled(call, 1)
     found = {event.name for event in events}
     if torch.jit.last_executed_optimized_graph() is not None:
@@ -334,4 +341,33 @@ def traces(call: Callable[[], object]) -> list:
         found.add("torch.compile")
     if forked:
         found.add("process")
+    if collected:
+        found.add("garbage collection")
+    if torch.get_num_threads() > 1:
+        found.add("several threads")
+    elif len(os.sched_getaffinity(0)) > 1:
+        found.add("one thread of several processors")
     return sorted(found)
+
+
+COLLECTING_SECONDS = 0.1
+"""For which calls are made to see whether Python's collector runs: far longer than the stretches that are timed."""
+
+
+def _collections(call: Callable[[], object]) -> int:
+    """How often Python's garbage collector ran during calls."""
+    seen: list = []
+
+    def note(phase: str, info: dict) -> None:
+        if phase == "start":
+            seen.append(info)
+
+    ends = time.perf_counter() + COLLECTING_SECONDS
+    gc.callbacks.append(note)
+    try:
+        call()
+        while time.perf_counter() < ends:
+            call()
+    finally:
+        gc.callbacks.remove(note)
+    return len(seen)

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from msgspec import structs
 from rich.console import Console
 
+from torch_history.analysis.causes import evidence as known_causes
 from torch_history.analysis.compare import Comparison
 from torch_history.analysis.verdicts import Change, Series, Verdict
 from torch_history.cli import explaining, main
@@ -125,6 +126,45 @@ def test_check_says_nothing_of_whole_evidence_and_names_unknown_releases(tmp_pat
 def test_committed_evidence_is_whole() -> None:
     for folder in (ROOT / "results").glob(f"*/{causes.FOLDER}"):
         assert [causes.parse(path) for path in folder.iterdir()]
+
+
+# --- which evidence explains the series of a machine
+
+
+def machine(tmp_path: Path, name: str, device: str = "cpu") -> None:
+    folder = tmp_path / "results" / name
+    folder.mkdir(parents=True)
+    record = {"machine": name, "cpu": f"AMD EPYC ({name})", "device": device}
+    (folder / "machine.json").write_text(json.dumps(record))
+
+
+def told(tmp_path: Path, name: str) -> list[tuple[str, str]]:
+    return [(one.words, one.seen_on) for one in known_causes(tmp_path / "results", name)]
+
+
+def test_cause_that_was_found_on_another_processor_names_it(tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        machine(tmp_path, name)
+    stored(tmp_path)
+    assert told(tmp_path, "here") == [(EVIDENCE.words, "")]
+    assert told(tmp_path, "there") == [
+        (f"{EVIDENCE.words}; seen on another machine (AMD EPYC here)", "AMD EPYC here"),
+    ]
+
+
+@pytest.mark.parametrize("verdict", ["NOT THERE", "UNKNOWN"])
+def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path: Path, verdict: Any) -> None:
+    for name in ("here", "there"):
+        machine(tmp_path, name)
+    stored(tmp_path, structs.replace(EVIDENCE, verdict=verdict))
+    assert told(tmp_path, "there") == []
+
+
+def test_cause_that_was_found_on_a_processor_explains_nothing_that_was_counted_without_one(tmp_path: Path) -> None:
+    machine(tmp_path, "here")
+    machine(tmp_path, "recorder", "recorder")
+    stored(tmp_path)
+    assert told(tmp_path, "recorder") == []
 
 
 # --- what is made of it
@@ -255,12 +295,12 @@ def rise(benchmark: str, ratio: float) -> Change:
         (
             {},
             "1 time rose. `torch-history explain v2.13.0 v2.14.0 'selection time, mask small'` looks for the cause and "
-            "takes about 8 minutes.",
+            "takes about 4 minutes.",
         ),
         (
             {"lane": "3.9", "workload": Path("my file.py")},
             "1 time rose. `torch-history explain --lane 3.9 --workload 'my file.py' v2.13.0 v2.14.0 'selection time, mask "
-            "small'` looks for the cause and takes about 8 minutes.",
+            "small'` looks for the cause and takes about 4 minutes.",
         ),
         ({"interpreter": "python3"}, ""),
     ],
@@ -278,7 +318,7 @@ def test_run_offers_the_largest_of_many_rises_by_name() -> None:
     said = explainable(compared_with(rises), Asked(**asked))
     assert said.startswith("5 times rose.")
     assert said.count("'selection time, mask small'") == 3
-    assert said.endswith("looks for the causes of the 3 largest and takes about 24 minutes.")
+    assert said.endswith("looks for the causes of the 3 largest and takes about 12 minutes.")
 
 
 # --- what `run --explain` does
@@ -288,7 +328,7 @@ def test_run_offers_the_largest_of_many_rises_by_name() -> None:
     ("arguments", "sentence"),
     [
         (["--explain", "2.14.0"], "'2.14.0' is not a duration. Write 90s, 6m or 2h. Write RELEASES before --explain."),
-        (["2.14.0", "--explain=1m"], "--explain 1m is too short. One time takes about 8 minutes."),
+        (["2.14.0", "--explain=1m"], "--explain 1m is too short. One time takes about 4 minutes."),
         (["2.14.0", "--prune", "--explain"], "in releases that stay installed"),
         (["2.14.0", "--device", "recorder", "--explain"], "the cause of times on a CPU"),
         (["2.14.0", "--only", "counts", "--explain"], "the cause of times on a CPU"),

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from torch_history.explaining import levers, places, verdict
+from torch_history.explaining import launching, levers, places, verdict
 from torch_history.explaining.estimates import Group, Noise, Share, ratio, removed
 from torch_history.explaining.explanation import Explanation, Found
 from torch_history.explaining.launching import LaunchFailed, Side, Subject
 from torch_history.explaining.levers import Lever
+from torch_history.releases import added
 from torch_history.store.causes import Place
 
 SUBJECT = Subject(Path(), "question", "variant", "small", "time")
@@ -63,10 +64,12 @@ class DrawnLaunch:
             for name in step.get("set", ()):
                 total = self.of.by_lever.get(name, (total, total))[self.number]
             return {"wall": total * jitter, "cpu": total * jitter}
-        if step["do"] == "operators":
+        if step["do"] == "profiles":
             found = {name: [seconds * self.of.chance.gauss(1, self.of.noise), 1.0] for name, seconds in rows.items()}
-            return {"seconds": sum(own for own, _ in found.values()), "cpu": total, "plain": total, "rows": found}
-        return {"failed": "there is no such profiler here"}
+            by = {"seconds": sum(own for own, _ in found.values()), "cpu": total, "plain": total, "rows": found}
+            none = {"failed": "there is no such profiler here"}
+            return {"symbols": none, "functions": none, "operators": by}
+        raise AssertionError(step)
 
     def close(self) -> None:
         pass
@@ -178,7 +181,9 @@ def test_rows_of_what_calls_take_under_a_slow_profiler_are_left_out() -> None:
 
             def ask(step: Mapping[str, Any]) -> dict[str, Any]:
                 answer = asked(step)
-                return {**answer, "cpu": 3 * answer["plain"]} if "rows" in answer else answer
+                if "operators" in answer:
+                    answer["operators"] = {**answer["operators"], "cpu": 3 * answer["operators"]["plain"]}
+                return answer
 
             launch.ask = ask  # type: ignore[method-assign]
             return launch
@@ -199,6 +204,64 @@ def test_lever_that_a_release_cannot_run_under_is_left_out_with_a_sentence() -> 
     alone = Lever("alone", "something", "of it", "", variables={"A": "1"})
     found = explained(Refusing((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1)), [alone])
     assert [lever.refused for lever in found.levers] == ["v1.0.0 gave no answer: no such thing."]
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected", "refused"),
+    [
+        (("1.26.4", "2.3.1"), "numpy==1.26.4", ""),
+        (("2.10.0", "2.9.1"), "numpy==2.9.1", ""),
+        (("2.3.1", "2.3.1"), "", "both have numpy 2.3.1"),
+    ],
+)
+def test_both_releases_get_the_older_one_of_their_versions_of_a_package(
+    monkeypatch: pytest.MonkeyPatch, versions: tuple[str, str], expected: str, refused: str
+) -> None:
+    installed, paths = [], []
+
+    class WithPackages(Drawn):
+        def open(self, side: Side, subject: Subject, variables: Any = None, command: object = ()) -> Any:
+            launch = super().open(side, subject)
+            if variables:
+                paths.append(variables["PYTHONPATH"])
+            asked = launch.ask
+            facts = {"environment": {"numpy": versions[SIDES.index(side)]}, "commit": ""}
+            launch.ask = lambda step: facts if step["do"] == "facts" else asked(step)  # type: ignore[method-assign]
+            return launch
+
+    def install(requirement: str, environment: Path, folder: Path) -> Path:
+        installed.append(requirement)
+        return Path("one-package")
+
+    monkeypatch.setattr(added, "alone", install)
+    lever = Lever("one NumPy", "the same NumPy on both", "of it", "", package="numpy")
+    found = explained(WithPackages((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1)), [lever])
+    assert found.levers[0].refused == refused
+    assert installed == ([expected] if expected else [])
+    assert set(paths) == ({"one-package"} if expected else set())
+
+
+def test_path_of_a_lever_comes_before_that_of_an_own_file() -> None:
+    side = Side("v1.0.0", Path("/env/bin/python"), {"PYTHONPATH": "/added", "A": "1"})
+    found = launching.surroundings(side, {"PYTHONPATH": "/numpy", "A": "2"})
+    assert found["PYTHONPATH"].split(":") == ["/numpy", "/added"]
+    assert found["A"] == "2"
+    assert "PYTHONPATH" not in launching.surroundings(Side("v1.0.0", Path("/env/bin/python")), {})
+
+
+def test_lever_that_surely_leaves_the_difference_is_pulled_no_further() -> None:
+    old, new = {"aten::a": 1e-3}, {"aten::a": 3e-3}
+    alone = Lever("alone", "something", "of it", "", variables={"A": "1"})
+    found = explained(Drawn((old, new), noise=0.005, drift=0.005, chance=random.Random(1)), [alone])
+    assert (found.levers[0].verdict, len(found.levers[0].old)) == ("CLEARED", 1)
+
+
+def test_lever_that_is_not_tried_for_want_of_time_says_so() -> None:
+    alone = Lever("alone", "something", "of it", "", variables={"A": "1"})
+    drawn = Drawn((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1))
+    found = Explanation(SUBJECT, SIDES, [alone], Path(), lambda words: None, seconds=0.0, opened=drawn.open).explain()
+    assert found.levers[0].refused == "the time was over before it was tried"
+    assert found.notes[-1] == "no more time for something"
 
 
 # --- estimates
@@ -285,6 +348,21 @@ def test_what_perf_reports_becomes_shares() -> None:
     assert libraries == {"libtorch_cpu": (0.75, 0.0), "libc": (0.25, 0.0)}
 
 
+@pytest.mark.parametrize(("in_kernel", "cleared"), [(0.05, True), (0.9, False)])
+def test_lever_whose_libraries_hold_little_of_the_difference_is_cleared_by_the_profile(
+    in_kernel: float, cleared: bool
+) -> None:
+    """A call of 1 s takes 2 s now; of the second that was added the library `kernel` has a share."""
+    base = Group([1.0] * 3, [2.0] * 3)
+    old = [{"kernel": (0.5, 0.0), "python": (0.5, 0.0)} for _ in range(3)]
+    share = (0.5 + in_kernel) / 2
+    new = [{"kernel": (share + noise, 0.0), "python": (1 - share - noise, 0.0)} for noise in (-1e-3, 0.0, 1e-3)]
+    held = places.held("^kernel$", old, new, base)
+    assert held.new - held.old == pytest.approx(in_kernel, abs=1e-6)
+    assert (held.verdict == "CLEARED") is cleared
+    assert places.held("^absent$", old, new, base).verdict == "CLEARED"
+
+
 # --- levers
 
 
@@ -294,7 +372,7 @@ def test_each_lever_can_be_pulled_and_says_what_it_proves() -> None:
     assert len({lever.name for lever in found}) == len(found) > 10
     for lever in found:
         assert all([lever.words, lever.because, lever.proves])
-        assert lever.set or lever.variables or lever.command or lever.preload or lever.fresh
+        assert lever.set or lever.variables or lever.command or lever.preload or lever.fresh or lever.package
         assert all(f'"{setting}":' in source for setting in lever.set)
 
 

@@ -219,9 +219,9 @@ def drawn_evidence(chance: random.Random, lane: Lane) -> list[why.Known]:
         if series.varies and chance.random() < 0.4:
             span = lane.releases[old], lane.releases[new]
             ratio = math.exp(chance.gauss(0, 0.5))
-            found.append(
-                why.Known(ENVIRONMENT, series.benchmark, series.parameters, *span, ratio, verdict, words[verdict])
-            )
+            one = why.Known(ENVIRONMENT, series.benchmark, series.parameters, *span, ratio, verdict, words[verdict])
+            elsewhere = verdict in why.FOUND_ON and chance.random() < 0.5
+            found.append(one._replace(seen_on="another", words=f"{one.words}; elsewhere") if elsewhere else one)
     return found
 
 

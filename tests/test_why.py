@@ -175,6 +175,35 @@ def test_cause_is_told_before_a_part_and_a_part_before_what_is_unknown() -> None
     assert said(SLOWER, new=NEW, known=[unknown]) == "cause unknown"
 
 
+@pytest.mark.parametrize(
+    ("known_here", "expected"),
+    [
+        ([], "because since 2.0.0, every element is checked for being a symbolic number"),
+        (["elsewhere"], "because since 2.0.0, every element is checked for being a symbolic number"),
+        (["unknown"], "because since 2.0.0, every element is checked for being a symbolic number"),
+        (["elsewhere", "here"], "because of it"),
+    ],
+)
+def test_evidence_of_this_machine_is_told_before_what_was_found_by_hand_and_that_before_other_evidence(
+    known_here: list[str], expected: str
+) -> None:
+    case = ("'tensor_of_lists'", "'64 x 128'")
+    time = change("time", 1.0, 4.0, Verdict.SLOWER, case, "batching.Batching")
+    here = Known("release-py3.11", time.series.benchmark, case, "v1.13.1", "v2.0.0", 4.0, "CAUSE", "because of it")
+    every = {
+        "here": here,
+        "elsewhere": here._replace(words="because of that", seen_on="a processor"),
+        "unknown": here._replace(words="cause unknown", verdict="UNKNOWN"),
+    }
+    found = why([time], {"torch": "1.13.1"}, {"torch": "2.0.0"}, [every[name] for name in known_here])
+    assert found[time.series] == expected
+
+
+def test_evidence_of_another_machine_is_told_of_what_nobody_looked_for() -> None:
+    elsewhere = known(words="because of that; seen on another machine")._replace(seen_on="a processor")
+    assert said(SLOWER, new=NEW, known=[elsewhere]) == "because of that; seen on another machine"
+
+
 def test_every_cause_found_by_hand_links_to_the_page_that_says_how() -> None:
     assert all((ROOT / cause.link).is_file() for cause in FOUND)
 

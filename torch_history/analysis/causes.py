@@ -11,7 +11,7 @@ import math
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from contract.metrics import METRICS
 
 from ..store import causes as stored
 from ..store import sources
+from ..store.machines import record_of
 from .verdicts import Change, Series, Verdict, human
 
 OWN = {
@@ -77,7 +78,8 @@ FOUND = _by_hand(Path(__file__).with_name("causes.toml"))
 
 class Known(NamedTuple):
     """Evidence of `torch-history explain`, reduced to what a sentence needs: of a series of one environment from `old` to
-    `new`, by how much these differ, the verdict, and the words that follow a comma."""
+    `new`, by how much these differ, the verdict, and the words that follow a comma. `seen_on` is the processor where that
+    is not the machine's whose series it explains."""
 
     environment: str
     benchmark: str
@@ -87,20 +89,49 @@ class Known(NamedTuple):
     ratio: float
     verdict: str
     words: str
+    seen_on: str = ""
 
 
 TOLD = ("CAUSE", "PART", "UNKNOWN")
 """Verdicts of evidence that have something to tell."""
 
 
+FOUND_ON = ("CAUSE", "PART")
+"""Verdicts that say a cause."""
+
+
 def evidence(results: Path, machine: str) -> list[Known]:
-    """All evidence of a machine that is of the benchmarks' present versions."""
+    """All evidence of a machine that is of the benchmarks' present versions, and for one that measures on a processor the
+    causes that were found on others, which their words name. A difference that was not there on the other one says nothing
+    of this one."""
+    own = _known(results, machine, TOLD)
+    cpu = _cpu_of(results / machine)
+    if not cpu:
+        return own
+    others = sorted(path.parent for path in results.glob(f"*/{stored.FOLDER}") if path.parent.name != machine)
+    for folder in others:
+        if other := _cpu_of(folder):
+            found = _known(results, folder.name, FOUND_ON)
+            own += [
+                each._replace(words=f"{each.words}; seen on another machine ({other})", seen_on=other) for each in found
+            ]
+    return own
+
+
+def _known(results: Path, machine: str, verdicts: Collection[str]) -> list[Known]:
     here = sources.here()
     return [
         Known(one.environment, one.benchmark, one.parameters, one.old, one.new, one.ratio, one.verdict, one.words)
         for one in stored.read(results, machine)
-        if one.verdict in TOLD and here.get(one.benchmark, one.version) == one.version
+        if one.verdict in verdicts and here.get(one.benchmark, one.version) == one.version
     ]
+
+
+def _cpu_of(folder: Path) -> str:
+    """The processor that a machine's results were measured on, without brackets; empty where it was none."""
+    record = record_of(folder)
+    cpu = record.get("cpu", "") if record.get("device", "cpu") == "cpu" else ""
+    return re.sub(r"[()]", "", str(cpu))
 
 
 SHARE = 0.5
@@ -126,16 +157,30 @@ def why(
     for change in changes:
         if change.verdict in CHANGED:
             of_case = beside[_case(change.series)]
-            explained = _explained(change, old, new, known)
-            if explained:
+            looked_at = _found(change, old, new)
+            if explained := _of_evidence(change, old, new, known, f"because {looked_at}" if looked_at else ""):
                 found[change.series] = explained
-            elif looked_at := _found(change, old, new):
-                found[change.series] = f"because {looked_at}"
             elif change.series.varies:
                 found[change.series] = _of_time(change, of_case)
             elif (fusion := of_case.get("fusion_groups")) and fusion is not change and _fused(fusion):
                 found[change.series] = f"because {_fused(fusion)}"
     return found
+
+
+def _of_evidence(
+    change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Sequence[Known], by_hand: str
+) -> str:
+    """A cause that evidence of this machine says, else the one that was found `by_hand`, else one that evidence of another
+    machine says, else what evidence says of a cause that it did not find."""
+    here = [one for one in known if one.verdict in FOUND_ON and not one.seen_on]
+    elsewhere = [one for one in known if one.verdict in FOUND_ON and one.seen_on]
+    unknown = [one for one in known if one.verdict not in FOUND_ON]
+    return (
+        _explained(change, old, new, here)
+        or by_hand
+        or _explained(change, old, new, elsewhere)
+        or _explained(change, old, new, unknown)
+    )
 
 
 def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]) -> str:
@@ -158,9 +203,13 @@ def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], k
     return most.words if whole else f"{most.words} (from {most.old} to {most.new})"
 
 
+OF_ONE_CASE = (" went from ", " of the difference", "cause unknown")
+"""What a cause says that was found in a single case: numbers, and evidence of one series."""
+
+
 def is_common(because: str) -> bool:
     """Whether a cause may be that of several cases: one that was looked for, or a fusion; no number of a single case."""
-    return bool(because) and not because.endswith("unexplained") and " went from " not in because
+    return bool(because) and not because.endswith("unexplained") and not any(said in because for said in OF_ONE_CASE)
 
 
 def title(question: str, because: str) -> str:

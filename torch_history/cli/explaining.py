@@ -14,7 +14,7 @@ from asv.machine import Machine
 from asv.repo import get_repo
 from rich.console import Console
 
-from contract.request import Request
+from contract.request import ADDED, Request
 
 from ..analysis.compare import choose_machine
 from ..analysis.verdicts import Series, human
@@ -74,10 +74,6 @@ class Context:
         request = decided(replace(request, threads=own.threads) if own and own.threads else request)
         if request.device != "cpu":
             raise UserError("`explain` works on a CPU only. Set TORCH_HISTORY_DEVICE=cpu.")
-        if own and own.requirements:
-            raise UserError(
-                f"{own.path.name} has `requirements`, and `explain` starts interpreters that have only torch."
-            )
         return cls(suite, request, lane, own)
 
     @property
@@ -120,13 +116,15 @@ class Context:
         return self.results / self.machine["machine"] / causes.FOLDER / evidence.file
 
     def sides(self, conf: Any, *tags: str) -> tuple[Side, Side]:
-        """Both releases, installed where they are not."""
+        """Both releases, installed where they are not, each with what the own file requires. Raises InstallationError."""
         environment = environments.ReleaseEnvironment(conf, self.lane, {}, {})
+        environment.needed = self.own.requirements if self.own else ()
         found = []
         for tag in tags:
             environment.install_project(conf, get_repo(conf), tag)
             python = Path(conf.env_dir).resolve() / f"{tag}-py{self.lane}" / "bin" / "python"
-            found.append(Side(tag, python))
+            added = str(environment.added or "")
+            found.append(Side(tag, python, {"PYTHONPATH": added, ADDED: added} if added else {}))
         return found[0], found[1]
 
 
@@ -250,13 +248,14 @@ def report(evidence: Evidence) -> str:
     lines += [f"  {code.symbol}: {code.words}." for code in evidence.code]
     for lever in evidence.levers:
         if not lever.refused:
-            ends = f" ({100 * lever.low:.0f} to {100 * lever.high:.0f} %)" if lever.low < lever.high else ""
-            share = f"removes {100 * lever.removed:.0f} %{ends}"
-            lines.append(f"  with {lever.words}: {share}: {lever.verdict}")
+            lines.append(f"  with {lever.words}: {lever.said}: {lever.verdict}")
     lines += [f"  There is {note}." for note in evidence.notes]
     if evidence.reproduced:
         numbers = " and ".join(human(number, series.unit) for number in evidence.reproduced)
         lines.append(f"  The script in plain PyTorch gives {numbers}.")
+    if evidence.steps:
+        steps = ", ".join(f"{name} {seconds:.0f}" for name, seconds in evidence.steps.items())
+        lines.append(f"  Seconds by step, {evidence.took:.0f} in all: {steps}.")
     return "\n".join(lines)
 
 

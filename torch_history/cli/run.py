@@ -201,11 +201,6 @@ def measure(asked: Asked) -> bool:
     if own:
         conf.results_dir = str(own.folder / "results")
     seconds = _seconds_to_explain(asked, request)
-    if seconds and own and own.requirements:
-        raise SessionError(
-            f"{own.path.name} has `requirements`, and what explains starts interpreters that have only torch. Leave out "
-            "--explain."
-        )
     if asked.shares and asked.removes:
         raise SessionError("--prune removes environments that another lane may be using. Drop --prune or --alongside.")
     if request.device == "recorder":
@@ -414,7 +409,7 @@ def _told(
     if own and own.requirements:
         both = (read_environment(stored[0], stored[1], tag, stored[2]) for tag in pair)
         click.echo(packages_words(*both))
-    can_be_explained = request.device == "cpu" and not asked.explains and not (own and own.requirements)
+    can_be_explained = request.device == "cpu" and not asked.explains
     if can_be_explained and (hint := explainable(found, asked)):
         click.echo(hint)
     return found

@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from packaging.version import Version
+
 from ..errors import UserError
+from ..releases import added
 from ..store.causes import Code, Kind, Place, Pulled
 from . import machine_code, places, verdict
 from .estimates import Group, Noise, Ratio, ratio, removed
@@ -28,8 +31,8 @@ LEAST_TURNS, MOST_TURNS = 4, 8
 LOOKING_TURNS = 3
 """Launches of each release that are profiled and in which levers within the process are pulled."""
 
-LEVER_TURNS, MORE_TURNS = 2, 3
-"""Launches of each release under a lever of its own process, and more where these cannot tell."""
+LEVER_TURNS, MOST_LEVER_TURNS = 2, 5
+"""Launches of each release under a lever: no other verdict than CLEARED is given after fewer, and no more are made."""
 
 TIMING_SECONDS, PROFILING_SECONDS, SAMPLED_SECONDS, PERF_SECONDS = 0.3, 0.15, 0.5, 0.7
 
@@ -67,6 +70,7 @@ class Found:
     commits: tuple[str, str] = ("", "")
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     took: float = 0.0
+    steps: dict[str, float] = field(default_factory=dict)
 
 
 class Explanation:
@@ -79,13 +83,14 @@ class Explanation:
         levers: Sequence[Lever],
         scratch: Path,
         say: Say,
-        seconds: float = 200.0,
+        seconds: float = 210.0,
         opened: Open = Launch,
+        read: Callable[[Path], tuple[places.Shares, places.Shares, places.Raw]] = places.read_perf,
     ) -> None:
-        """`opened` gives a launch: tests give one that draws numbers. `scratch` is an empty folder. After `seconds` levers
-        are pulled no more often than each needs to be."""
+        """`opened` gives a launch, and `read` what perf recorded: tests give some that draw numbers. `scratch` is an empty
+        folder. After `seconds` no lever is pulled any more, and a note says so."""
         self._subject, self._sides, self._levers = subject, sides, levers
-        self._scratch, self._say, self._opened = scratch, say, opened
+        self._scratch, self._say, self._opened, self._read = scratch, say, opened, read
         self._ends = time.monotonic() + seconds
         self._turn = 0
         self._traces: set[str] = set()
@@ -94,16 +99,19 @@ class Explanation:
         self._profiles: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
         self._raw: tuple[places.Raw, places.Raw] = ({}, {})
         self._failed: dict[str, str] = {}
+        self._packages: dict[str, Path] = {}
+        self._steps: dict[str, float] = defaultdict(float)
 
     def explain(self) -> Found:
         """All steps. Raises CannotExplain where a release cannot run the case."""
         began = time.monotonic()
         found = Found()
-        self._confirm(found)
+        with self._step("is it there"):
+            self._confirm(found)
         if found.ratio.is_there:
-            found.environments, found.commits = self._facts()
             self._look(found)
-            self._pull(found)
+            with self._step("levers in processes of their own"):
+                self._pull(found)
             found.verdict, found.words = verdict.of_all(
                 found.levers,
                 {lever.name: lever.because for lever in self._levers},
@@ -112,7 +120,17 @@ class Explanation:
                 code=found.code,
             )
         found.took = round(time.monotonic() - began, 1)
+        found.steps = {name: round(seconds, 1) for name, seconds in self._steps.items()}
         return found
+
+    @contextlib.contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        """Adds the seconds that pass to a step's."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._steps[name] += time.monotonic() - began
 
     # --- is it there?
 
@@ -151,39 +169,46 @@ class Explanation:
 
     # --- where and why?
 
-    def _facts(self) -> tuple[tuple[dict[str, Any], dict[str, Any]], tuple[str, str]]:
-        """The environments and the commits of both, and what the call uses."""
-        answers = []
-        with self._both() as launches:
-            for launch in launches:
-                answers.append(launch.ask({"do": "facts"}))
-                self._traces.update(launch.ask({"do": "traces"}).get("traces", []))
-        environments = [answer.get("environment", {}) for answer in answers]
-        commits = [answer.get("commit", "") for answer in answers]
-        return (environments[0], environments[1]), (commits[0], commits[1])
-
     def _look(self, found: Found) -> None:
         """Profiles, and levers that need no process of their own, in the same launches as more plain times."""
-        within = [lever for lever in self._levers if lever.within and not lever.refusal(self._traces)]
-        self._say(f"Where did it go? {LOOKING_TURNS} launches of each with profilers and {len(within)} levers.")
-        for _ in range(LOOKING_TURNS):
+        for turn in range(LOOKING_TURNS):
             with self._both() as launches:
-                self._time("", launches, _timing(), needed=True)
-                for lever in within:
-                    self._time(lever.name, launches, _timing(lever.set))
-                for number in self._order():
-                    self._look_at(number, launches[number])
-        self._measure(found)
-        self._tabulate(found)
+                with self._step("levers within a process"):
+                    if not turn:
+                        self._ask_facts(found, launches)
+                        within = [lever for lever in self._levers if lever.within and not lever.refusal(self._traces)]
+                        said = f"{LOOKING_TURNS} launches of each with profilers and {len(within)} levers"
+                        self._say(f"Where did it go? {said}.")
+                    self._time("", launches, _timing(), needed=True)
+                    for lever in within:
+                        self._time(lever.name, launches, _timing(lever.set))
+                with self._step("profiles"):
+                    for number in self._order():
+                        self._look_at(number, launches[number])
+            self._measure(found)
+            within = [lever for lever in within if self._is_open(lever, found)]
+        with self._step("profiles"):
+            self._tabulate(found)
+
+    def _ask_facts(self, found: Found, launches: tuple[Any, Any]) -> None:
+        """The environments and the commits of both, and what the call uses."""
+        answers = [launch.ask({"do": "facts"}) for launch in launches]
+        for launch in launches:
+            self._traces.update(launch.ask({"do": "traces"}).get("traces", []))
+        found.environments = answers[0].get("environment", {}), answers[1].get("environment", {})
+        found.commits = answers[0].get("commit", ""), answers[1].get("commit", "")
 
     def _look_at(self, number: int, launch: Any) -> None:
+        """Profiles of one launch, all made in one process: the one that disturbs least comes first."""
         recorded = self._scratch / "perf.data"
         recorded.unlink(missing_ok=True)
-        for kind, do in (("operator", "operators"), ("function", "functions")):
-            step = {"do": do, "seconds": PROFILING_SECONDS, "sampled": SAMPLED_SECONDS}
-            self._keep_profile(kind, number, launch.ask(step))
-        answer = launch.ask({"do": "symbols", "seconds": PERF_SECONDS, "file": str(recorded)})
-        self._keep_perf(number, answer, recorded)
+        step = {"seconds": PROFILING_SECONDS, "sampled": SAMPLED_SECONDS, "perf": PERF_SECONDS, "file": str(recorded)}
+        answer = launch.ask({"do": "profiles", **step})
+        if "failed" in answer:
+            answer = dict.fromkeys(("symbols", "functions", "operators"), answer)
+        self._keep_perf(number, answer["symbols"], recorded)
+        self._keep_profile("function", number, answer["functions"])
+        self._keep_profile("operator", number, answer["operators"])
 
     def _keep_profile(self, kind: str, number: int, answer: Mapping[str, Any]) -> None:
         if "failed" in answer:
@@ -196,7 +221,7 @@ class Explanation:
             self._failed["symbol"] = answer["failed"]
             return
         try:
-            symbols, libraries, raw = places.read_perf(recorded)
+            symbols, libraries, raw = self._read(recorded)
         except (OSError, subprocess.CalledProcessError) as error:
             self._failed["symbol"] = f"perf report failed: {error}"
             return
@@ -245,29 +270,69 @@ class Explanation:
     def _pull(self, found: Found) -> None:
         """Levers that need processes of their own, and then the verdict on each lever."""
         refused = {lever.name: lever.refusal(self._traces) for lever in self._levers}
+        for lever in self._levers:
+            if lever.package and not refused[lever.name]:
+                refused[lever.name] = self._share(lever.package, found)
         alone = [lever for lever in self._levers if not lever.within and not refused[lever.name]]
+        by_profile = {lever.name: self._cleared_by_profile(lever, found) for lever in alone}
+        alone = [lever for lever in alone if not by_profile[lever.name]]
         self._say(f"Why? {len(alone)} levers in processes of their own.")
-        for turns in (LEVER_TURNS, MORE_TURNS):
-            for _ in range(turns):
-                for lever in alone:
-                    if time.monotonic() < self._ends or turns == LEVER_TURNS:
-                        self._pull_one(lever)
+        for _ in range(MOST_LEVER_TURNS):
+            for lever in alone:
+                if time.monotonic() < self._ends:
+                    self._pull_one(lever)
             alone = [lever for lever in alone if self._is_open(lever, found)]
+        if alone and time.monotonic() >= self._ends:
+            found.notes.append(f"no more time for {', '.join(lever.words for lever in alone)}")
         found.levers = [
             Pulled(lever.name, lever.words, lever.proves, refused=refused[lever.name])
             if refused[lever.name]
-            else self._judged(lever, found)
+            else by_profile.get(lever.name) or self._judged(lever, found)
             for lever in self._levers
         ]
 
+    def _cleared_by_profile(self, lever: Lever, found: Found) -> Pulled | None:
+        """A lever that cannot remove a fifth of the difference, because the libraries whose work it changes hold less than
+        that; None where the profile does not say so."""
+        profiles = self._profiles["library"]
+        if not lever.libraries or "symbol" in self._failed or not all(profiles):
+            return None
+        held = places.held(lever.libraries, *profiles, found.base)
+        if held.verdict != "CLEARED":
+            return None
+        old_level, new_level = found.base.levels
+        ends = sorted(100 * end / (new_level - old_level) for end in (held.low, held.high))
+        said = f"what it changes holds {ends[0]:.0f} to {ends[1]:.0f} % of the difference"
+        return Pulled(lever.name, lever.words, lever.proves, verdict="CLEARED", by_profile=said)
+
+    def _share(self, package: str, found: Found) -> str:
+        """Gets both releases the same version of a package. Returns why that cannot be; empty where it can."""
+        versions = [str(environment.get(package, "")) for environment in found.environments]
+        if not all(versions):
+            return f"it is not known which {package} each release has"
+        if versions[0] == versions[1]:
+            return f"both have {package} {versions[0]}"
+        try:
+            self._packages[package] = added.alone(
+                f"{package}=={min(versions, key=Version)}", self._sides[0].python.parent.parent, self._scratch / package
+            )
+        except added.AddingError as error:
+            return str(error)
+        return ""
+
     def _is_open(self, lever: Lever, found: Found) -> bool:
         """Whether more turns may tell what a lever does."""
-        return lever.name not in self._failed and self._judged(lever, found).verdict in ("UNKNOWN", "PART")
+        if lever.name in self._failed:
+            return False
+        return self._judged(lever, found).verdict in ("UNKNOWN", "PART")
 
     def _pull_one(self, lever: Lever) -> None:
         step = {**_timing(lever.set), **({"fresh": True} if lever.fresh else {})}
         try:
-            with self._both(variables=lever.surroundings(self._scratch), command=lever.command) as launches:
+            variables = lever.surroundings(self._scratch)
+            if lever.package:
+                variables["PYTHONPATH"] = str(self._packages[lever.package])
+            with self._both(variables=variables, command=lever.command) as launches:
                 self._time(lever.name, launches, step)
         except LaunchFailed as error:
             self._failed[lever.name] = str(error)
@@ -276,14 +341,18 @@ class Explanation:
         """What a lever was found to do."""
         if lever.name in self._failed:
             return Pulled(lever.name, lever.words, lever.proves, refused=self._failed[lever.name][:500])
-        group = self._group(lever.name, found.clock)
-        every = [self._group(name, found.clock) for name in self._times if name not in self._failed]
-        share = removed(found.base, group, Noise.of(every))
+        clock = lever.clock or found.clock
+        group, base = self._group(lever.name, clock), self._group("", clock)
+        if not group.old:
+            return Pulled(lever.name, lever.words, lever.proves, refused="the time was over before it was tried")
+        every = [self._group(name, clock) for name in self._times if name not in self._failed]
+        share = removed(base, group, Noise.of(every))
+        kind = verdict.of_lever(share)
         return Pulled(
             lever.name,
             lever.words,
             lever.proves,
-            verdict=verdict.of_lever(share),
+            verdict=kind if kind == "CLEARED" or len(group.old) >= LEVER_TURNS else "UNKNOWN",
             old=tuple(group.old),
             new=tuple(group.new),
             removed=_bounded(share.share),

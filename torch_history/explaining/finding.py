@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import math
+import os
 import re
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,7 +27,7 @@ TIMES = ("time", "forward_time")
 
 EXPLAINABLE = (*TIMES, *COUNTED)
 
-SCRIPT_TURNS = 3
+SCRIPT_TURNS = 2
 SCRIPT_SECONDS = 120.0
 
 
@@ -88,7 +90,10 @@ def explain(
     script, reproduced, notes = "", None, list(found.notes)
     if found.verdict != "NOT THERE":
         say("The script: is it there in plain PyTorch?")
+        began = time.monotonic()
         script, reproduced, note = _reproduction(series, asked, sides, scratch, found)
+        found.steps["the script"] = round(time.monotonic() - began, 1)
+        found.took = round(found.took + found.steps["the script"], 1)
         notes += [note] if note else []
     old, new = (tuple(side) for side in (found.base.old, found.base.new))
     return Evidence(
@@ -115,6 +120,7 @@ def explain(
         environments=found.environments,
         script=script,
         reproduced=reproduced,
+        steps=found.steps,
     )
 
 
@@ -131,7 +137,7 @@ def _reproduction(
     path = scratch / "reproduction.py"
     path.write_text(text, encoding="utf-8")
     numbers: tuple[list[float], list[float]] = ([], [])
-    for turn in range(SCRIPT_TURNS):
+    for turn in range(1 if series.metric in COUNTED else SCRIPT_TURNS):
         for number in (0, 1) if turn % 2 else (1, 0):
             try:
                 numbers[number].append(_printed(sides[number], path))
@@ -142,7 +148,8 @@ def _reproduction(
 
 def _printed(side: Side, path: Path) -> float:
     command = [str(side.python), "-W", "ignore", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SCRIPT_SECONDS)
+    env = {**os.environ, **side.variables}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SCRIPT_SECONDS, env=env)
     return float(done.stdout.split()[-1])
 
 

@@ -97,8 +97,7 @@ def _levers(evidence: Evidence) -> str:
     lines = ["## What was tried", ""]
     for lever in evidence.levers:
         if not lever.refused:
-            ends = f" ({100 * lever.low:.0f} to {100 * lever.high:.0f} %)" if lever.low < lever.high else ""
-            lines.append(f"- with {lever.words}: removes {100 * lever.removed:.0f} %{ends}; {lever.verdict}")
+            lines.append(f"- with {lever.words}: {lever.said}; {lever.verdict}")
     return "\n".join(lines) if len(lines) > 2 else ""
 
 

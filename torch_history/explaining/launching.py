@@ -61,7 +61,7 @@ class Launch:
         self._process = subprocess.Popen(
             [*command, str(side.python), "-W", "ignore", "-m", MODULE],
             cwd=subject.root,
-            env=_surroundings(side, {PREFIX + "THREADS": str(subject.threads), **(variables or {})}),
+            env=surroundings(side, {PREFIX + "THREADS": str(subject.threads), **(variables or {})}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
@@ -104,7 +104,7 @@ class Launch:
         return dict(json.loads(line))
 
 
-def _surroundings(side: Side, variables: Mapping[str, str]) -> dict[str, str]:
+def surroundings(side: Side, variables: Mapping[str, str]) -> dict[str, str]:
     """The variables of a launch, as ReleaseEnvironment gives them to a measurement."""
     found = {name: value for name, value in os.environ.items() if name not in (*MEASURING_WITHOUT, "PYTHONPATH")}
     folder = side.python.parent.parent
@@ -115,4 +115,7 @@ def _surroundings(side: Side, variables: Mapping[str, str]) -> dict[str, str]:
         TRITON_CACHE_DIR=str(folder / "triton-cache"),
         ASV_ENV_DIR=str(folder),
     )
-    return {**found, **side.variables, **variables}
+    paths = [each["PYTHONPATH"] for each in (variables, side.variables) if each.get("PYTHONPATH")]
+    found.update({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})
+    without_paths = {name: value for name, value in {**side.variables, **variables}.items() if name != "PYTHONPATH"}
+    return {**found, **without_paths}

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 LIST = Path(__file__).with_name("levers.toml")
 
@@ -33,11 +33,14 @@ class Lever:
     preload: tuple[str, ...] = ()
     when: str = ""
     fresh: bool = False
+    package: str = ""
+    libraries: str = ""
+    clock: Literal["", "wall"] = ""
 
     @property
     def within(self) -> bool:
         """Whether it is pulled in a process forked from an interpreter that others use too."""
-        return not (self.variables or self.command or self.preload or self.fresh)
+        return not (self.variables or self.command or self.preload or self.fresh or self.package)
 
     def surroundings(self, scratch: Path) -> dict[str, str]:
         """The variables of its processes; `scratch` is a folder for what they write."""

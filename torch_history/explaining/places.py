@@ -181,6 +181,15 @@ def table(kind: Any, old: Sequence[Profile], new: Sequence[Profile], base: Group
     return [judged(row, rows, difference) for row in rows]
 
 
+def held(pattern: str, old: Sequence[Profile], new: Sequence[Profile], base: Group) -> Place:
+    """What all libraries hold together whose names match `pattern`, as one row, with a verdict."""
+    levels = base.levels
+    names = [name for profile in (*old, *new) for name in profile if re.search(pattern, name)]
+    olds, news = ([{pattern: _sum_of(profile, list(dict.fromkeys(names)))} for profile in side] for side in (old, new))
+    row = _row("library", pattern, olds, news, levels)
+    return judged(row, [row], levels[1] - levels[0])
+
+
 def _sum_of(profile: Profile, names: Sequence[str]) -> tuple[float, float]:
     return sum(profile.get(name, (0.0, 0.0))[0] for name in names), 0.0
 
@@ -223,9 +232,9 @@ def judged(row: Place, rows: Sequence[Place], difference: float) -> Place:
         return row
     share, *ends = ((value / difference) for value in (row.new - row.old, row.low, row.high))
     low, high = sorted(ends)
-    others = [abs(other.new - other.old) / abs(difference) for other in rows if other is not row]
+    others = max((abs(other.new - other.old) / abs(difference) for other in rows if other is not row), default=0.0)
     is_place = row.name not in (LEFT, OUTSIDE)
-    if is_place and CAUSE_SHARE <= share <= CAUSE_MOST and low >= CAUSE_SHARE / 2 and max(others) <= OTHERS_MOST:
+    if is_place and CAUSE_SHARE <= share <= CAUSE_MOST and low >= CAUSE_SHARE / 2 and others <= OTHERS_MOST:
         verdict = "CAUSE"
     elif is_place and share >= PART_SHARE and low > 0:
         verdict = "PART"

@@ -114,6 +114,11 @@ class ReleaseEnvironment(Virtualenv):
     def create(self) -> None:
         """Does nothing: which folder is needed is known once a release is selected."""
 
+    @property
+    def added(self) -> Path | None:
+        """What puts the packages that are `needed` on a process's path, for the release that is selected; else None."""
+        return self._added
+
     def folder(self, release: Release) -> Path:
         return self._root / f"{release.tag}-py{self._python}"
 

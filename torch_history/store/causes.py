@@ -37,7 +37,7 @@ Kind = Literal["CAUSE", "PART", "CLEARED", "UNKNOWN", "NOT THERE"]
 class Pulled(Struct, frozen=True):
     """A lever that was pulled on both releases: what a call takes by launch, and the share of the difference that it
     removes, with its interval. `verdict` is CAUSE, PART, CLEARED, or UNKNOWN where chance cannot be ruled out; `refused`
-    says why it was not tried."""
+    says why it was not tried, and `by_profile` why a profile clears it without its being pulled."""
 
     name: Name
     words: Words
@@ -49,6 +49,15 @@ class Pulled(Struct, frozen=True):
     low: Number = 0.0
     high: Number = 0.0
     refused: Words = ""
+    by_profile: Words = ""
+
+    @property
+    def said(self) -> str:
+        """What it was found to do, after "with <words>: "."""
+        if self.by_profile:
+            return f"not tried, because by the profile {self.by_profile}"
+        ends = f" ({100 * self.low:.0f} to {100 * self.high:.0f} %)" if self.low < self.high else ""
+        return f"removes {100 * self.removed:.0f} %{ends}"
 
 
 class Place(Struct, frozen=True):
@@ -116,6 +125,7 @@ class Evidence(Struct, frozen=True):
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     script: Annotated[str, Meta(max_length=60_000)] = ""
     reproduced: tuple[Number, Number] | None = None
+    steps: Annotated[dict[Name, Number], Meta(max_length=20)] = {}
     schema: Annotated[int, Meta(ge=1, le=SCHEMA)] = SCHEMA
 
     @property

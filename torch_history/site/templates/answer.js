@@ -10,7 +10,8 @@
     const words = (text) => text.replaceAll("_", " ");
     const operator = (variant) => variant.replace(new RegExp(`^${constants().findings.CPP}`), "");
     const isMissing = (verdict) => ["BROKE", "FIXED"].includes(verdict);
-    const isCommon = (because) => because !== "" && !because.endsWith("unexplained") && !because.includes(" went from ");
+    const isCommon = (because) => because !== "" && !because.endsWith("unexplained")
+        && !constants().why.OF_ONE_CASE.some((said) => because.includes(said));
     const titleOf = (question, because) => {
         const known = constants().why.FOUND.find(([, ofQuestion, , , , said, , , , , title]) =>
             ofQuestion === question && title && because.includes(said));

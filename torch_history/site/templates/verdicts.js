@@ -446,12 +446,9 @@
         for (const one of changes.filter(isChanged)) {
             const ofCase = beside.get(caseOf(one));
             const fusion = ofCase.fusion_groups;
-            const explained = explainedOf(lane, one, from, to);
-            const lookedAt = foundOf(lane, one, from, to);
+            const explained = ofEvidence(lane, one, from, to);
             if (explained) {
                 found.set(one.series, explained);
-            } else if (lookedAt) {
-                found.set(one.series, `because ${lookedAt}`);
             } else if (varies(lane.series[one.series])) {
                 found.set(one.series, ofTime(lane, one, ofCase));
             } else if (fusion && fusion !== one && fused(fusion)) {
@@ -477,7 +474,16 @@
             .map((fact) => [fact, [old[fact], now[fact]]]);
     };
 
-    const explainedOf = (lane, one, from, to) => {
+    const ofEvidence = (lane, one, from, to) => {
+        const isFound = ({verdict}) => constants().why.FOUND_ON.includes(verdict);
+        const lookedAt = foundOf(lane, one, from, to);
+        return explainedOf(lane, one, from, to, (known) => isFound(known) && !known.seen_on)
+            || (lookedAt && `because ${lookedAt}`)
+            || explainedOf(lane, one, from, to, (known) => isFound(known) && known.seen_on)
+            || explainedOf(lane, one, from, to, (known) => !isFound(known));
+    };
+
+    const explainedOf = (lane, one, from, to, isAsked) => {
         const {SHARE, TOLD} = constants().why;
         const {benchmark, parameters} = lane.series[one.series];
         const [old, now] = [from, to].map((tag) => versionOf(factsOf(lane, tag).torch || ""));
@@ -486,7 +492,7 @@
         const isWithin = (known) => old.length && !isEarlier(versionOf(known.old.slice(1)), old)
             && !isEarlier(now, versionOf(known.new.slice(1)));
         const size = (known) => Math.abs(Math.log(known.ratio));
-        const fitting = (lane.evidence || []).filter((known) => isOf(known) && isWithin(known) && one.ratio
+        const fitting = (lane.evidence || []).filter((known) => isAsked(known) && isOf(known) && isWithin(known) && one.ratio
             && (known.ratio > 1) === (one.ratio > 1) && size(known) >= SHARE * Math.abs(Math.log(one.ratio)));
         if (!fitting.length) {
             return "";

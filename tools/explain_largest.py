@@ -1,0 +1,201 @@
+"""Which causes of the largest changes does `explain` find, and does it find again what was found by hand?
+
+`python -m tools.explain_largest` lists the largest changes of the committed history, one for each variant and metric, by
+pair of releases, and then the causes of torch_history/analysis/causes.toml, each with the largest change that it explains.
+Beside each stands what stored evidence says, of whichever machine. `--run` explains those that have none, a pair at a time,
+for `--most` series or `--minutes`. `--write` puts both tables into docs/generated/causes.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torch_history.analysis.causes import FOUND, FOUND_ON, Cause
+from torch_history.analysis.compare import choose_machine
+from torch_history.analysis.steps import Kind, Step, regressions
+from torch_history.analysis.verdicts import Series
+from torch_history.explaining.finding import EXPLAINABLE
+from torch_history.measuring.session import load_suite
+from torch_history.releases.axis import Axis
+from torch_history.store import causes
+from torch_history.store.causes import Evidence
+from torch_history.store.launches import read_on_axis
+
+from .page import write_into
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "generated" / "causes.md"
+COMMAND = "python -m tools.explain_largest --write"
+LANE = "release-py3.11"
+LARGEST = 50
+
+
+@dataclass(frozen=True)
+class Row:
+    """A change to be explained, the row of causes.toml that it is the largest change of, and its evidence by folder."""
+
+    step: Step
+    by_hand: Cause | None = None
+    evidence: tuple[str, Evidence] | None = None
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return self.step.old, self.step.new
+
+    @property
+    def words(self) -> str:
+        return self.step.series.words
+
+
+def largest(steps: Iterable[Step]) -> list[Row]:
+    """The largest change of each variant and metric that can be explained, the largest first."""
+    found: dict[tuple[str, ...], Row] = {}
+    for step in sorted(steps, key=_size, reverse=True):
+        series = step.series
+        if _size(step) and series.metric in EXPLAINABLE:
+            found.setdefault((series.question, series.metric, *series.parameters[:1]), Row(step))
+    return list(found.values())[:LARGEST]
+
+
+def found_by_hand(steps: Sequence[Step], axis: Axis) -> list[tuple[Cause, Row | None]]:
+    """Each cause that was found by hand, with the largest step of its release that it explains; None where there is none."""
+    found: list[tuple[Cause, Row | None]] = []
+    for cause in FOUND:
+        fitting = [step for step in steps if _explains(cause, step, axis) and step.series.metric in EXPLAINABLE]
+        most = max(fitting, key=_size, default=None)
+        found.append((cause, Row(most, cause) if most else None))
+    return found
+
+
+def _explains(cause: Cause, step: Step, axis: Axis) -> bool:
+    series = step.series
+    variant, size = (*(each.strip("'") for each in series.parameters), "", "")[:2]
+    released = f"v{cause.release}"
+    return (
+        (cause.question, cause.verdict) == (series.question, step.verdict.words)
+        and variant in cause.variants
+        and series.metric in cause.metrics
+        and cause.size in size
+        and step.kind is not Kind.DRIFT
+        and released in axis
+        and axis.position(step.old) < axis.position(released) <= axis.position(step.new)
+    )
+
+
+def _size(step: Step) -> float:
+    return abs(math.log(step.ratio)) if step.ratio and step.ratio > 0 else 0.0
+
+
+def with_evidence(rows: Iterable[Row], results: Path) -> list[Row]:
+    """The rows with what is stored of them: a cause before anything else, where several machines have some."""
+    stored: dict[tuple[Series, str, str], tuple[str, Evidence]] = {}
+    for folder in sorted(path.parent for path in results.glob(f"*/{causes.FOLDER}")):
+        for one in causes.read(results, folder.name):
+            key = Series(one.environment, one.benchmark, one.parameters), one.old, one.new
+            if key not in stored or (one.verdict in FOUND_ON and stored[key][1].verdict not in FOUND_ON):
+                stored[key] = folder.name, one
+    return [replace(row, evidence=stored.get((row.step.series, *row.pair))) for row in rows]
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """The rows by pair, pairs that serve most rows first."""
+    of_pair: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        of_pair[row.pair].append(row)
+    return [row for pair in sorted(of_pair.values(), key=len, reverse=True) for row in pair]
+
+
+def explain(rows: Sequence[Row], most: int, minutes: float) -> None:
+    """Explains those that have no evidence, one after another. What is stored stays where this is interrupted."""
+    ends = time.monotonic() + 60 * minutes
+    left = [row for row in in_order(rows) if not row.evidence][:most]
+    for number, row in enumerate(left, start=1):
+        if time.monotonic() >= ends:
+            print(f"The time is over: {len(left) - number + 1} are left.", file=sys.stderr)
+            break
+        print(f"{number} of {len(left)}: {row.words}, {' to '.join(row.pair)}", file=sys.stderr)
+        command = [sys.executable, "-m", "torch_history.start", "explain", *row.pair, row.words]
+        subprocess.run(command, cwd=ROOT, check=False)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """What is known of the largest changes, by pair."""
+    lines = ["| change | from, to | factor | explained on | verdict | seconds |", "|---|---|---:|---|---|---:|"]
+    for row in in_order(rows):
+        at, one = row.evidence or ("", None)
+        said = f"{one.verdict}: {one.words}" if one else "not looked for yet"
+        took = f"{one.took:.0f}" if one else ""
+        lines.append(f"| {row.words} | {', '.join(row.pair)} | {row.step.ratio:.3g} | {at} | {_cell(said)} | {took} |")
+    done = [row.evidence[1] for row in rows if row.evidence]
+    there = [one for one in done if one.verdict != "NOT THERE"]
+    found = [one for one in there if one.verdict in FOUND_ON]
+    said = f"Of the {len(rows)} largest changes {len(done)} were looked for. {len(there)} of these were there on the machine"
+    lines += ["", f"{said} that looked, and {len(found)} have a cause or a part of one."]
+    return "\n".join(lines)
+
+
+def table_by_hand(found: Sequence[tuple[Cause, Row | None]]) -> str:
+    """Which causes found by hand the command finds again: it names a cause or a part for the largest change of the row."""
+    lines = [
+        "| found by hand | in | looked for in | the command's verdict | found again |",
+        "|---|---|---|---|---|",
+    ]
+    again = looked = 0
+    for cause, row in found:
+        one = row.evidence[1] if row and row.evidence else None
+        verdict, is_again = _again(row, one)
+        looked += bool(one)
+        again += is_again == "yes"
+        where = f"{row.words}, {' to '.join(row.pair)}" if row else ""
+        lines.append(f"| {cause.words} | v{cause.release} | {where} | {_cell(verdict)} | {is_again} |")
+    lines += ["", f"Of {len(found)} causes {looked} were looked for and {again} were found again."]
+    return "\n".join(lines)
+
+
+def _again(row: Row | None, one: Evidence | None) -> tuple[str, str]:
+    if row is None:
+        return "no series of this lane that can be explained has a step there", "cannot be looked for"
+    if one is None:
+        return "", "not looked for yet"
+    if one.verdict == "NOT THERE":
+        return one.words, "not there on that machine"
+    return f"{one.verdict}: {one.words}", "yes" if one.verdict in FOUND_ON else "no"
+
+
+def _cell(words: str) -> str:
+    return words.replace("|", "\\|")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", action="store_true", help="explain those that have no evidence")
+    parser.add_argument("--most", type=int, default=LARGEST, help="series to explain")
+    parser.add_argument("--minutes", type=float, default=120, help="after which none is begun")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.relative_to(ROOT)}")
+    asked = parser.parse_args()
+    conf, axis = load_suite(ROOT)
+    results = Path(conf.results_dir)
+    steps = regressions(read_on_axis(results, choose_machine(results, None, ""), axis), axis, LANE)
+    rows, by_hand = largest(steps), found_by_hand(steps, axis)
+    if asked.run:
+        wanted = with_evidence([*rows, *(row for _, row in by_hand if row)], results)
+        explain(list({(row.words, row.pair): row for row in wanted}.values()), asked.most, asked.minutes)
+    hand = [(cause, with_evidence([row], results)[0] if row else None) for cause, row in by_hand]
+    text = "\n\n".join(
+        ["## The largest changes", table(with_evidence(rows, results)), "## Causes found by hand", table_by_hand(hand)]
+    )
+    print(text)
+    if asked.write:
+        write_into(PAGE, COMMAND, f"{text}\n")
+
+
+if __name__ == "__main__":
+    main()

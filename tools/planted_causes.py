@@ -1,0 +1,356 @@
+"""How often does `explain` name a cause that was planted, and how often one that was not?
+
+`python -m tools.planted_causes RELEASE` takes one installed torch for both releases and plants one cause after another into
+the new one (tools/planted/release.py). The program's own `Explanation` explains each by whole launches. Every answer of a
+launch is kept, and then the verdict is made again and again of turns that are drawn from these, since a whole explanation
+takes minutes: `--tries` of each cause, and of the release with itself. `--write` puts rates into docs/generated/planted.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch_history.explaining import places
+from torch_history.explaining.explanation import Explanation, Found
+from torch_history.explaining.launching import Launch, LaunchFailed, Side, Subject
+from torch_history.explaining.levers import Lever, load
+
+from .page import write_into
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "generated" / "planted.md"
+COMMAND = "python -m tools.planted_causes --write"
+WORKLOAD = Path(__file__).with_name("planted") / "call.py"
+TRIES = 200
+
+OFFSETS = range(0, 64, 4)
+LEAST_MOVED = 1.1
+"""A moved loop is planted where one of its addresses makes it so much slower than another one."""
+
+LOOP = """
+__asm__(".text\\n.p2align 6\\n.skip {offset}, 0x90\\n");
+int planted_loop(const int *a, int n) {{
+    int odd = 0;
+    for (int i = 0; i < n; i++) {{ if (a[i] & 1) odd += a[i]; else odd ^= i; }}
+    return odd;
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A cause: its `name`, variables of both sides, and which places and levers are right: parts of their names."""
+
+    name: str
+    words: str
+    old: Mapping[str, str]
+    new: Mapping[str, str]
+    right: tuple[str, ...]
+
+
+def planted(folder: Path) -> list[Plant]:
+    """All causes. `folder` is for the libraries of the loop that is moved."""
+    named = [
+        (
+            "operator",
+            "a slower operator, by a registered override",
+            ("aten::relu", "aten::clamp_min", "slow_relu", "clamp"),
+        ),
+        ("loop", "a loop in a Python function", ("release.py checks",)),
+        ("copy", "six copies more", ("aten::copy_", "aten::clone", "copy", "memcpy", "memmove")),
+        ("collector", "a garbage collector that runs more often", ("collector off", "gc_collect", "collect")),
+    ]
+    found = [Plant(name, words, {}, {"PLANTED_CAUSE": name}, right) for name, words, right in named]
+    vectors = {"ATEN_CPU_CAPABILITY": "default"}
+    of_vectors = (
+        "ATen without vectors",
+        "ATen with AVX2",
+        "aten::sigmoid",
+        "aten::relu",
+        "aten::mul",
+        "aten::sum",
+        "sigmoid",
+    )
+    found.append(Plant("vectors", "an environment without ATen's vector instructions", {}, vectors, of_vectors))
+    allocator = {"PYTHONMALLOC": "malloc"}
+    of_memory = ("Python's allocator off", "malloc", "free")
+    found.append(Plant("allocator", "an environment with another allocator of Python", {}, allocator, of_memory))
+    if moved := _moved(folder):
+        old, new = ({"PLANTED_LIBRARY": str(path)} for path in moved)
+        found.append(Plant("moved", "the same loop at another address", old, new, ("planted_loop",)))
+    return found
+
+
+def _moved(folder: Path) -> tuple[Path, Path] | None:
+    """Two libraries with the same loop, at the addresses where it is quickest and slowest; None without a compiler, and
+    where the address makes too little of a difference on this processor."""
+    if shutil.which("gcc") is None:
+        return None
+    took: dict[Path, float] = {}
+    for offset in OFFSETS:
+        library = folder / str(offset) / "libtwin.so"
+        library.parent.mkdir(parents=True)
+        source = library.with_suffix(".c")
+        source.write_text(LOOP.format(offset=offset), encoding="utf-8")
+        flat = ["-O2", "-fno-align-functions", "-fno-align-loops", "-fno-align-jumps", "-fno-if-conversion"]
+        subprocess.run(["gcc", "-shared", "-fPIC", *flat, str(source), "-o", str(library)], check=True)
+        took[library] = _seconds(library)
+    old, new = min(took, key=lambda path: took[path]), max(took, key=lambda path: took[path])
+    print(
+        f"the loop that is moved takes {took[new] / took[old]:.2f} times as long at the worst address", file=sys.stderr
+    )
+    return (old, new) if took[new] / took[old] >= LEAST_MOVED else None
+
+
+_TIMING = """
+import ctypes, sys, time
+n = 20_000
+numbers, function = (ctypes.c_int * n)(*range(n)), ctypes.CDLL(sys.argv[1]).planted_loop
+found = []
+for _ in range(300):
+    began = time.perf_counter(); function(numbers, n); found.append(time.perf_counter() - began)
+print(min(found))
+"""
+
+
+def _seconds(library: Path) -> float:
+    command = [sys.executable, "-c", _TIMING, str(library)]
+    return min(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(2))
+
+
+# --- what launches answered, and turns that are drawn of it
+
+Kept = dict[str, list[tuple[dict[str, list[Any]], dict[str, list[Any]]]]]
+"""By lever: of each turn what both sides answered, by step."""
+
+
+@dataclass
+class Recorder:
+    """Opens real launches, and keeps what each turn's two of them answer."""
+
+    sides: tuple[Side, Side]
+    kept: Kept = field(default_factory=lambda: defaultdict(list))
+
+    def open(self, side: Side, subject: Subject, variables: Any = None, command: Sequence[str] = ()) -> Any:
+        turns = self.kept[_lever(variables, command)]
+        number = self.sides.index(side)
+        if number == 0:
+            turns.append((defaultdict(list), defaultdict(list)))
+        launch, answers = Launch(side, subject, variables, command), turns[-1][number]
+        return _Kept(launch, answers)
+
+
+@dataclass
+class _Kept:
+    launch: Launch
+    answers: dict[str, list[Any]]
+
+    def ask(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        answer = self.launch.ask(step)
+        if "symbols" in answer and "failed" not in answer["symbols"]:
+            answer["perf"] = places.read_perf(Path(step["file"]))[:2]
+        self.answers[_step(step)].append(answer)
+        return answer
+
+    def close(self) -> None:
+        self.launch.close()
+
+
+@dataclass
+class Redrawn:
+    """Opens launches that answer what a turn answered that is drawn by chance. With `itself`, the two sides are drawn of
+    launches of the old release alone."""
+
+    sides: tuple[Side, Side]
+    kept: Kept
+    chance: random.Random
+    itself: bool = False
+    perf: Any = None
+
+    def open(self, side: Side, subject: Subject, variables: Any = None, command: Sequence[str] = ()) -> Any:
+        number = self.sides.index(side)
+        turns = self.kept.get(_lever(variables, command), [])
+        if not turns:
+            raise LaunchFailed("it was not pulled when launches were kept.")
+        if number == 0:
+            self.turn = self.chance.choice(turns)
+            self.swapped = self.itself and self.chance.random() < 0.5
+        return _Redrawn(self, self.turn[number ^ self.swapped])
+
+    def read(self, file: Path) -> Any:
+        """What perf recorded when the last launch was profiled."""
+        return *self.perf, {}
+
+
+@dataclass
+class _Redrawn:
+    of: Redrawn
+    answers: dict[str, list[Any]]
+
+    def ask(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        known = self.answers.get(_step(step))
+        if not known:  # this turn was not asked that: another one of the same side was
+            known = self._of_others(step)
+        if not known:
+            return {"failed": "it was not asked when launches were kept"}
+        answer: dict[str, Any] = self.of.chance.choice(known)
+        self.of.perf = answer.get("perf", self.of.perf)
+        return answer
+
+    def _of_others(self, step: Mapping[str, Any]) -> list[Any]:
+        of_side = [side for turns in self.of.kept.values() for turn in turns for side in turn]
+        number = next(i % 2 for i, side in enumerate(of_side) if side is self.answers)
+        return [each for side in of_side[number::2] for each in side.get(_step(step), [])]
+
+    def close(self) -> None:
+        pass
+
+
+def _lever(variables: Any, command: Sequence[str]) -> str:
+    return json.dumps([sorted(variables or {}), list(command)])
+
+
+def _step(step: Mapping[str, Any]) -> str:
+    return json.dumps({key: value for key, value in step.items() if key != "file"}, sort_keys=True)
+
+
+# --- what was found
+
+Open = Callable[..., Any]
+
+
+def explained(sides: tuple[Side, Side], opened: Open, levers: Sequence[Lever], read: Any, seconds: float) -> Found:
+    """The program's own explanation of the planted call."""
+    subject = Subject(ROOT, str(WORKLOAD), "mixed", "one", "time")
+    with tempfile.TemporaryDirectory() as folder:
+        said: Callable[[str], None] = lambda words: None  # noqa: E731
+        return Explanation(subject, sides, levers, Path(folder), said, seconds, opened=opened, read=read).explain()
+
+
+@dataclass
+class Tally:
+    """Verdicts on one cause: whether the cause or part that was told is the planted one, and whether a CAUSE is not."""
+
+    verdicts: list[str] = field(default_factory=list)
+    right: int = 0
+    wrong: int = 0
+
+    def add(self, found: Found, expected: Sequence[str]) -> None:
+        names = told(found)
+        self.verdicts.append(found.verdict)
+        if found.verdict in ("CAUSE", "PART") and names:
+            is_right = all(any(part in name for part in expected) for name in names)
+            self.right += is_right
+            self.wrong += found.verdict == "CAUSE" and not is_right
+
+    @property
+    def tries(self) -> int:
+        return len(self.verdicts)
+
+
+def told(found: Found) -> list[str]:
+    """The names of the lever and of the place that a verdict's words tell."""
+    pulled = [
+        lever.name for lever in found.levers if lever.verdict == found.verdict and f"with {lever.words} " in found.words
+    ]
+    held = [place.name for place in found.places if f"{place.name} holds " in found.words.partition("; of Python")[0]]
+    return list(dict.fromkeys([*pulled[:1], *held]))
+
+
+def judge(plant: Plant, python: Path, tries: int, seconds: float) -> tuple[Found, Tally, Kept]:
+    """One whole explanation of a cause, and verdicts on turns that are drawn of it."""
+    sides = Side("v1.0.0", python, plant.old), Side("v2.0.0", python, plant.new)
+    levers = load()
+    recorder = Recorder(sides)
+    whole = explained(sides, recorder.open, levers, places.read_perf, seconds)
+    tally = Tally()
+    for seed in range(tries):
+        redrawn = Redrawn(sides, recorder.kept, random.Random(seed))
+        tally.add(explained(sides, redrawn.open, levers, redrawn.read, seconds), plant.right)
+    return whole, tally, recorder.kept
+
+
+def judge_nothing(python: Path, tries: int) -> tuple[Found, Tally]:
+    """The release with itself: its difference is looked for in turns that are drawn of real ones, and never there."""
+    sides = Side("v1.0.0", python), Side("v2.0.0", python, {"PLANTED_CAUSE": "nothing"})
+    recorder = Recorder(sides)
+    whole = explained(sides, recorder.open, [], places.read_perf, 0.0)
+    tally = Tally()
+    for seed in range(tries):
+        redrawn = Redrawn(sides, recorder.kept, random.Random(seed), itself=True)
+        tally.add(explained(sides, redrawn.open, [], redrawn.read, 0.0), ())
+    return whole, tally
+
+
+def table(rows: Iterable[tuple[str, Found, Tally]], tries: int) -> str:
+    """Rates by cause."""
+    lines = [
+        "| planted | new / old | the whole run says | right place | wrong CAUSE | NOT THERE or UNKNOWN |",
+        "|---|---:|---|---:|---:|---:|",
+    ]
+    totals = [0, 0, 0]
+    for words, whole, tally in rows:
+        silent = sum(kind in ("NOT THERE", "UNKNOWN") for kind in tally.verdicts)
+        said = whole.words.replace("|", "\\|")
+        rates = f"{_rate(tally.right, tally.tries)} | {_rate(tally.wrong, tally.tries)} | {_rate(silent, tally.tries)}"
+        lines.append(f"| {words} | {whole.ratio.ratio:.2f} | {whole.verdict}: {said} | {rates} |")
+        if words != NOTHING:
+            totals = [totals[0] + tally.right, totals[1] + tally.wrong, totals[2] + tally.tries]
+    right, wrong, every = totals
+    lines += ["", f"Each row has {tries} verdicts on turns that were drawn of the launches of one whole run."]
+    if every:
+        lines[-1] += (
+            f" The planted cause was named in {100 * right / every:.1f} %, and another CAUSE in {100 * wrong / every:.1f} %."
+        )
+    return "\n".join(lines)
+
+
+NOTHING = "nothing"
+
+
+def _rate(part: int, of: int) -> str:
+    return f"{100 * part / of:.1f} %" if of else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("release", help="an installed release, such as 2.14.0")
+    parser.add_argument("--lane", default="3.11")
+    parser.add_argument("--tries", type=int, default=TRIES)
+    parser.add_argument("--seconds", type=float, default=210.0, help="for each whole explanation's levers")
+    parser.add_argument("--only", nargs="*", default=[], help="causes to plant, by name")
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
+    asked = parser.parse_args()
+    python = ROOT / "env" / f"v{asked.release}-py{asked.lane}" / "bin" / "python"
+    if not python.exists():
+        sys.exit(f"{asked.release} is not installed in env/. Install it with `torch-history run {asked.release}`.")
+    rows: list[tuple[str, Found, Tally]] = []
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        if not asked.only or NOTHING in asked.only:
+            rows.append((NOTHING, *judge_nothing(python, asked.tries)))
+        for plant in planted(Path(folder)):
+            if not asked.only or plant.name in asked.only:
+                whole, tally, _ = judge(plant, python, asked.tries, asked.seconds)
+                print(f"{plant.name}: {whole.took:.0f} s, {whole.verdict}: {whole.words}", file=sys.stderr, flush=True)
+                rows.append((plant.words, whole, tally))
+    text = f"torch {asked.release}, {time.monotonic() - began:.0f} s in all.\n\n{table(rows, asked.tries)}"
+    print(text)
+    if asked.write:
+        write_into(PAGE, COMMAND, f"{text}\n")
+
+
+if __name__ == "__main__":
+    main()
