@@ -14,12 +14,11 @@ import pytest
 from torch_history import signals
 from torch_history.errors import UserError
 from torch_history.fleet import work as on_a_node
-from torch_history.fleet.attempts import JobFolder
+from torch_history.fleet.attempts import JobFolder, job_folder
 from torch_history.fleet.collecting import collect
 from torch_history.fleet.head import FAILURES, Head, only_head, sentence
 from torch_history.fleet.order import Order
 from torch_history.fleet.scheduler import Resources, Unreachable, scheduler
-from torch_history.fleet.work import job_folder
 from torch_history.store.launches import Launch, append_launches, read_launches
 
 from .fleet_stand_ins import (
