@@ -195,6 +195,19 @@ def test_what_slurm_holds_is_released_and_what_a_user_holds_is_not(fleet: Path, 
     assert len(queue.submitted) == 1
 
 
+def test_what_slurm_requeues_although_it_is_done_takes_no_place(fleet: Path, queue: PlayedScheduler) -> None:
+    head, _ = head_of(fleet, queue, nodes=2)
+    head.start()
+    queue.run(fleet, "1_0")
+    queue.run(fleet, "1_1")
+    queue.turn("1_0", "PENDING", "launch failed requeued held")
+    queue.turn("1_1", "RUNNING")
+    queue.turn("1_2", "NODE_FAIL")
+    head._look()
+    assert (queue.released, queue.cancelled) == ([], ["1_0"])
+    assert queue.submitted == [[0, 1, 2], [2]]
+
+
 def test_a_controller_that_is_away_changes_nothing(fleet: Path, queue: PlayedScheduler) -> None:
     head, said = head_of(fleet, queue)
     head.start()

@@ -136,6 +136,7 @@ class Head:
             return self.standings([])
         try:
             self._note_ended(seen)
+            seen = self._drop_done(seen)
             self._release(seen)
             self._follow_up(seen)
             self._submit(seen)
@@ -236,6 +237,14 @@ class Head:
             for one in seen
             if not one.over and one.submission in submissions and one.place < len(submissions[one.submission])
         }
+
+    def _drop_done(self, seen: Sequence[Seen]) -> list[Seen]:
+        """`seen` without what Slurm requeued although it is done, as after a controller was killed: it would have nothing to
+        do, and take the place of what has. It is cancelled where it waits."""
+        done = [one for number, one in self._live(seen).items() if self.jobs[number].done]
+        with contextlib.suppress(UserError):  # it may have ended meanwhile
+            self._scheduler.cancel([one.id for one in done if one.state.startswith("PENDING")])
+        return [one for one in seen if one not in done]
 
     def _release(self, seen: Sequence[Seen]) -> None:
         """Lets what Slurm requeued and holds start again. A user who holds a job is not overruled."""
