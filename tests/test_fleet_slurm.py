@@ -150,7 +150,7 @@ def test_other_executors_of_submitit_do_the_same(
 
 
 def test_nothing_is_lost_or_counted_twice_while_things_are_killed(here: Path, slurm: Cluster) -> None:
-    outcome = Trial(slurm, here, seed=7, cases=12, pause=0.5).run(faults=8, patience=420)
+    outcome = Trial(slurm, here, seed=7, cases=12, pause=0.5).run(faults=8, patience=300)
     assert outcome.finished, (here / "head.log").read_text()
     assert (outcome.missing, outcome.twice, outcome.lost) == (0, 0, 0), outcome
     assert sum(outcome.faults.values()) >= 5, outcome

@@ -220,7 +220,10 @@ def _free_ports(count: int) -> list[int]:
 
 @contextlib.contextmanager
 def cluster(nodes: int) -> Iterator[Cluster]:
-    """A cluster of so many nodes, gone when the block ends. Its folder's path is short, as sockets need it."""
+    """A cluster of so many nodes, gone when the block ends, by SIGTERM too unless another handles it. Its folder's path is
+    short, as sockets need it."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as name:
         found = Cluster(Path(name), nodes)
         try:
