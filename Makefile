@@ -71,7 +71,7 @@ slurm:
 		apt-get update --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends slurm-wlm munge || \
 		{ echo "Debian's slurm-wlm and munge could not be installed: is its package index in reach?"; exit 1; }; }
 
-# make fleet   runs the fleet's tests on a Slurm of their own; two to five minutes, and never more than ten
+# make fleet   runs the fleet's tests on a Slurm of their own; two to four minutes, and never more than ten
 fleet: .venv/ready slurm
 	@FLEET=1 timeout --signal=INT --kill-after=20 600 $(BIN)/python -m pytest -m fleet tests/test_fleet_slurm.py || \
 		{ status=$$?; [ $$status != 124 ] || echo "The fleet's tests were not done after 600 seconds, and were stopped."; exit $$status; }

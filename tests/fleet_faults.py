@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.loopback_slurm import Cluster, cluster, missing
+from torch_history.fleet.attempts import job_folder
 from torch_history.fleet.collecting import collect
 from torch_history.fleet.head import Head, only_head
 from torch_history.fleet.order import Order
 from torch_history.fleet.scheduler import Resources, scheduler
-from torch_history.fleet.work import job_folder
 from torch_history.store.files import read_lines
 from torch_history.store.launches import Launch, read_launches
 

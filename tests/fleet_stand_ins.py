@@ -10,7 +10,7 @@ import os
 import random
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,9 +19,11 @@ from msgspec.structs import replace as replaced
 from torch_history.analysis.agreement import ARMS
 from torch_history.errors import UserError
 from torch_history.fleet.attempts import Attempt
+from torch_history.fleet.followups import judged
 from torch_history.fleet.order import Order
 from torch_history.fleet.scheduler import Seen, Unreachable
 from torch_history.fleet.work import Work, place
+from torch_history.measuring.budget import effort
 from torch_history.store.files import append_lines
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
 
@@ -81,6 +83,57 @@ class CheckingWork(Work):
             append_launches(folder / f"{name}-release-py{order.lane}.jsonl", [replaced(one, session=f"s{self.number}")])
 
 
+ROUND_SECONDS = 2.0
+"""What a case of `TimedWork` says that it took on one release."""
+
+
+class TimedWork(Work):
+    """A session of times, all cases in its first rounds and then, of a follow-up, those that are undecided. Times of the
+    variant `noisy` scatter by 4 %, where the order's question is `noisy`; `slower` is 20 % slower from each release to the
+    next; others are the same."""
+
+    def measure(self, order: Order, releases: tuple[str, ...], attempt: Attempt) -> None:
+        more = self.more
+        node = place()["node"]
+        shared = order.shares.get(MACHINE, {}).get(node, {}).get("with", node)
+        folder = attempt.results / f"{MACHINE}-on-{shared}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "machine.json").write_text(
+            json.dumps({"machine": folder.name, "device": "cpu", "cpu": "A", "version": 1})
+        )
+        if not more:
+            for round in range(1, order.launches + 1):
+                self._round(folder, round, {(variant,): releases for variant in VARIANTS}, order)
+            return
+        earlier, pairs = judged(Path(self.fleet), more.of, more.machine), [*itertools.pairwise(releases)]
+        for round in itertools.count(1):
+            left = more.budget - ROUND_SECONDS * len(VARIANTS) * len(releases) * (round - 1)
+            chosen = effort([*earlier, *read_launches(attempt.results, folder.name)], pairs).within(left)
+            if not chosen:
+                return
+            self._round(folder, round, {case: of.releases for (_, case), of in chosen.items()}, order)
+
+    def _round(self, folder: Path, round: int, cases: Mapping[tuple[str, ...], tuple[str, ...]], order: Order) -> None:
+        for (variant,), releases in cases.items():
+            for tag in releases:
+                noisy = variant == "noisy" and (not order.questions or tag in order.questions)
+                draw = random.Random(f"{self.number} {round} {variant} {tag}")
+                level = 1.2 ** int(tag.split(".")[1]) if variant == "slower" else 1.0
+                seconds = level * math.exp(draw.gauss(0, 0.04 if noisy else 0.002))
+                one = replaced(
+                    played(tag, 0, order.lane),
+                    session=f"s{self.number}",
+                    round=round,
+                    duration=ROUND_SECONDS,
+                    benchmark="selection.Selection.track_time",
+                    cases=(Case((variant,), samples=(seconds,)),),
+                )
+                append_launches(folder / f"{tag}-release-py{order.lane}.jsonl", [one])
+
+
+VARIANTS = ("even", "noisy", "slower")
+
+
 class FailingWork(Work):
     """A job that never gets anywhere."""
 
@@ -117,12 +170,14 @@ class PlayedScheduler:
     jobs: dict[str, Seen] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     submitted: list[list[int]] = field(default_factory=list)
+    bound: list[tuple[str, ...]] = field(default_factory=list)
     released: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     away: bool = False
 
-    def submit(self, fleet: Path, submission: int, numbers: Sequence[int]) -> list[str]:
+    def submit(self, fleet: Path, submission: int, numbers: Sequence[int], nodes: Sequence[str] = ()) -> list[str]:
         self._answer()
+        self.bound.append(tuple(nodes))
         self.submitted.append([*numbers])
         ids = []
         for at, number in enumerate(numbers):

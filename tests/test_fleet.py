@@ -14,12 +14,11 @@ import pytest
 from torch_history import signals
 from torch_history.errors import UserError
 from torch_history.fleet import work as on_a_node
-from torch_history.fleet.attempts import JobFolder
+from torch_history.fleet.attempts import JobFolder, job_folder
 from torch_history.fleet.collecting import collect
 from torch_history.fleet.head import FAILURES, Head, only_head, sentence
 from torch_history.fleet.order import Order
 from torch_history.fleet.scheduler import Resources, Unreachable, scheduler
-from torch_history.fleet.work import job_folder
 from torch_history.store.launches import Launch, append_launches, read_launches
 
 from .fleet_stand_ins import (
@@ -194,6 +193,19 @@ def test_what_slurm_holds_is_released_and_what_a_user_holds_is_not(fleet: Path, 
     assert [standing.state for standing in standings] == ["queued"] * 3
     assert "JobHeldUser" in sentence(standings[1])
     assert len(queue.submitted) == 1
+
+
+def test_what_slurm_requeues_although_it_is_done_takes_no_place(fleet: Path, queue: PlayedScheduler) -> None:
+    head, _ = head_of(fleet, queue, nodes=2)
+    head.start()
+    queue.run(fleet, "1_0")
+    queue.run(fleet, "1_1")
+    queue.turn("1_0", "PENDING", "launch failed requeued held")
+    queue.turn("1_1", "RUNNING")
+    queue.turn("1_2", "NODE_FAIL")
+    head._look()
+    assert (queue.released, queue.cancelled) == ([], ["1_0"])
+    assert queue.submitted == [[0, 1, 2], [2]]
 
 
 def test_a_controller_that_is_away_changes_nothing(fleet: Path, queue: PlayedScheduler) -> None:

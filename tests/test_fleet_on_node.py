@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,8 @@ import pytest
 from torch_history.cli import fleets
 from torch_history.errors import UserError
 from torch_history.fleet import work as on_a_node
-from torch_history.fleet.attempts import Attempt
+from torch_history.fleet.attempts import Attempt, JobFolder
+from torch_history.fleet.followups import Followup
 from torch_history.fleet.order import Order
 from torch_history.measuring import session
 from torch_history.measuring.recording import RecordedResults
@@ -173,6 +175,26 @@ def test_rounds_are_on_one_node_and_another_one_measures_the_rest(node: Node, or
     assert node.asked["plan"].launches == 3  # the third round may be torn
     assert run(replace(times, only="counts"), tmp_path).sessions == node.asked["folder"]
     assert node.asked["plan"].launches == 5
+
+
+def test_a_followup_measures_what_is_undecided_in_what_is_left_of_its_budget(
+    node: Node, order: Order, tmp_path: Path
+) -> None:
+    job = JobFolder(tmp_path)
+    first = job.begin({"node": "n1", "began_at": time.time() - 40})
+    before = replace_launch(played("v2.0.1", 1), 1, "n1")
+    append_launches(first.results / "a-cpu-on-n1" / "v2.0.1-release-py3.11.jsonl", [before])
+    second = job.begin({"node": "n1", "began_at": time.time()})
+    more = Followup(0, ("v2.0.1", "v2.1.0"), "a-cpu-on-n1", ("n1",), 100.0)
+    judged = [played("v2.1.0", 1)]
+    on_a_node.measure(replace(order, only="", budget=600.0), more.releases, second, more, judged)
+    plan = node.asked["plan"]
+    assert (plan.launches, plan.only, plan.releases) == (0, "times", more.releases)
+    assert plan.budget == pytest.approx(60, abs=5)
+    assert node.asked["earlier"] == [*judged, before]
+    elsewhere = replace(more, machine="a-cpu-on-n2")
+    with pytest.raises(UserError, match="n1 keeps its times in a-cpu-on-n1, and more rounds are wanted in a-cpu-on-n2"):
+        on_a_node.measure(replace(order, only="times", budget=600.0), more.releases, second, elsewhere)
 
 
 def replace_launch(launch: Any, round: int, node: str) -> Any:

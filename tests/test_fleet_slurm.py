@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections import Counter
@@ -13,14 +14,17 @@ import pytest
 
 from tools.loopback_slurm import Cluster, cluster, missing
 from torch_history.analysis.agreement import files, newest, shares
+from torch_history.fleet.attempts import JobFolder, job_folder
 from torch_history.fleet.collecting import collect_check
+from torch_history.fleet.followups import followups
 from torch_history.fleet.head import FAILURES, Head
 from torch_history.fleet.scheduler import Resources, Slurm, nodes_of, scheduler
-from torch_history.fleet.work import Work, job_folder
-from torch_history.store.launches import read_file
+from torch_history.fleet.work import Work
+from torch_history.measuring.budget import effort
+from torch_history.store.launches import Launch, machines_in, read_file, read_launches
 
 from .fleet_faults import Trial
-from .fleet_stand_ins import CASES, MACHINE, PAUSE, CheckingWork, FailingWork, PlayedWork, an_order
+from .fleet_stand_ins import CASES, MACHINE, PAUSE, CheckingWork, FailingWork, PlayedWork, TimedWork, an_order
 from .test_fleet import cases_of, collected
 
 pytestmark = pytest.mark.fleet
@@ -106,6 +110,33 @@ def test_a_check_runs_on_each_node_and_refuses_the_slow_one(here: Path) -> None:
     assert {node: known["with"] for node, known in shared.items()} == {"n1": "n1", "n2": "n1", "n4": "n1"}
 
 
+def test_what_is_undecided_is_measured_by_nodes_that_share_its_folder(here: Path) -> None:
+    fleet = here / "env" / "fleets" / "followed"
+    group = {f"n{number}": {"with": "n1"} for number in range(1, NODES)}
+    loud = RELEASES[2:5]
+    order = an_order(here, RELEASES[:2], loud)
+    replace(order, only="times", budget=600.0, questions=loud, shares={MACHINE: group}).save(fleet)
+    head = Head(
+        fleet, scheduler("slurm", Resources(nodes=NODES, partition="cpu"), TimedWork), NODES, lambda words: None
+    )
+    assert head.watch(0.5)
+    assert {wanted.of for wanted in followups(fleet).values()} == {1}
+    launches = {number: launches_of(job) for number, job in enumerate(head.jobs)}
+    for number, wanted in followups(fleet).items():
+        alike = group.keys() if wanted.machine == f"{MACHINE}-on-n1" else {f"n{NODES}"}
+        assert {launch.facts["node"]["node"] for launch in launches[number]} <= alike
+        assert {case.parameters for launch in launches[number] for case in launch.cases} == {("noisy",)}
+    every = [launch for of_job in launches.values() for launch in of_job]
+    assert effort(every, itertools.pairwise(loud)).undecided == 0
+    assert set(Counter(launch.launch for launch in every).values()) == {1}
+
+
+def launches_of(job: JobFolder) -> list[Launch]:
+    assert job.counted
+    results = job.counted.results
+    return [launch for machine in machines_in(results) for launch in read_launches(results, machine)]
+
+
 @pytest.mark.parametrize("executor", ["local", "debug"])
 def test_other_executors_of_submitit_do_the_same(
     executor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -119,7 +150,7 @@ def test_other_executors_of_submitit_do_the_same(
 
 
 def test_nothing_is_lost_or_counted_twice_while_things_are_killed(here: Path, slurm: Cluster) -> None:
-    outcome = Trial(slurm, here, seed=7, cases=12, pause=0.5).run(faults=8, patience=420)
+    outcome = Trial(slurm, here, seed=7, cases=12, pause=0.5).run(faults=8, patience=300)
     assert outcome.finished, (here / "head.log").read_text()
     assert (outcome.missing, outcome.twice, outcome.lost) == (0, 0, 0), outcome
     assert sum(outcome.faults.values()) >= 5, outcome

@@ -25,6 +25,10 @@ from typing import Any
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch")
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
+CREDENTIAL_SECONDS = 10
+"""A job's credential expires after so many seconds, and Slurm lets a requeued job wait that long before it starts again. By
+default it waits for two minutes, which is nearly all that a trial with a few requeues takes."""
+
 CONFIGURATION = """\
 ClusterName=loopback
 SlurmctldHost={host}(127.0.0.1)
@@ -32,7 +36,7 @@ SlurmctldPort={port}
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge/socket
+AuthInfo=socket={folder}/munge/socket,cred_expire={expires}
 CredType=cred/munge
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/%n
@@ -90,6 +94,7 @@ class Cluster:
             folder=folder,
             nodes="\n".join(listed),
             names=",".join(self.names),
+            expires=CREDENTIAL_SECONDS,
         )
         self.conf.write_text(text)
         prolog = folder / "prolog"
@@ -215,7 +220,10 @@ def _free_ports(count: int) -> list[int]:
 
 @contextlib.contextmanager
 def cluster(nodes: int) -> Iterator[Cluster]:
-    """A cluster of so many nodes, gone when the block ends. Its folder's path is short, as sockets need it."""
+    """A cluster of so many nodes, gone when the block ends, by SIGTERM too unless another handles it. Its folder's path is
+    short, as sockets need it."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True) as name:
         found = Cluster(Path(name), nodes)
         try:

@@ -19,7 +19,10 @@ def _of_the_work(command: click.Command) -> click.Command:
         click.option("--size", "sizes", multiple=True, help="Measure this size. Repeatable."),
         click.option("--rounds", "launches", default=3, show_default=True, help="Rounds that measure everything."),
         click.option("--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts."),
-        click.option("--budget", help="Time that each job spends on times, such as 45m."),
+        click.option(
+            "--budget",
+            help="Time of each job, such as 45m. What one does not need goes to others.",
+        ),
         click.option("--nodes", default=1, show_default=True, type=click.IntRange(1), help="Jobs that run at a time."),
         click.option("--machine", help="Forecast from the durations stored for this machine. [default: this one]"),
     ]

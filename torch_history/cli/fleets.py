@@ -16,11 +16,11 @@ from contract.request import Request
 from ..analysis import agreement
 from ..errors import UserError
 from ..fleet import collecting, simulation
+from ..fleet.attempts import job_folder
 from ..fleet.head import Head, Standing, numbered, only_head, sentence
 from ..fleet.order import FLEETS, ORDER, Order
 from ..fleet.planning import Job, Rates, Work, jobs, makespan, rates
 from ..fleet.scheduler import Resources, Scheduler, nodes_of, scheduler
-from ..fleet.work import job_folder
 from ..measuring.machine import describe
 from ..measuring.plan import chosen, measurable
 from ..releases import environments

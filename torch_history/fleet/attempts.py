@@ -9,6 +9,7 @@ nodes: making a folder and linking a file are single steps on every shared file 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -76,9 +77,15 @@ class Attempt:
             last = max(last, int(found[1]) if found else 0)
         return last
 
-    def lines(self) -> int:
-        """How many lines of launches it holds, those that it began with included."""
-        return sum(path.read_bytes().count(b"\n") for path in self.results.glob("*/*.jsonl"))
+    def lines(self, machine: str = "*") -> int:
+        """How many lines of launches it holds, those that it began with included; all, or those of one machine's folder."""
+        return sum(path.read_bytes().count(b"\n") for path in self.results.glob(f"{machine}/*.jsonl"))
+
+    @property
+    def seconds(self) -> float:
+        """From its beginning to the last time that it wrote anything."""
+        written = (path.stat().st_mtime for path in self.folder.rglob("*") if path.is_file())
+        return max(0.0, max(written, default=0.0) - self.began.get("began_at", math.inf))
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,11 @@ class JobFolder:
         """Which `attempt` counts, and whether it `finished` or was closed before; empty while the job is open."""
         path = self.folder / DONE
         return read_object(path) if path.exists() else {}
+
+    @property
+    def seconds(self) -> float:
+        """What all attempts took together, waiting between them left out."""
+        return sum(attempt.seconds for attempt in self.attempts)
 
     @property
     def counted(self) -> Attempt | None:
@@ -142,6 +154,11 @@ class JobFolder:
 
     def _attempt(self, number: int) -> Path:
         return self.folder / "attempts" / f"{number:03}"
+
+
+def job_folder(fleet: Path, number: int) -> JobFolder:
+    """That of job `number` of a fleet."""
+    return JobFolder(fleet / "jobs" / f"{number:04}")
 
 
 def _copy(source: Path, target: Path) -> None:

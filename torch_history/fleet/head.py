@@ -13,6 +13,7 @@ import json
 import os
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +21,10 @@ from typing import Any
 
 from ..errors import UserError
 from ..store.files import read_object, write_atomically
-from .attempts import Attempt, JobFolder
+from .attempts import Attempt, JobFolder, job_folder
+from .followups import Judge, ask, followups
 from .order import Order
 from .scheduler import OWN_FAULT, Scheduler, Seen, Unreachable
-from .work import job_folder
 
 FAILURES = 3
 """A job that fails so many times in a row without a single new launch is given up."""
@@ -39,7 +40,7 @@ HEAD = "head"
 class Standing:
     """How a job stands: its `number`, `releases`, `state` in one word (queued, running, done, failed, waiting, closed),
     `where` it runs or why it waits, the `round` it is in, how many `launches` it has on disk, how often it was `begun`, the
-    time `left`, and its last `words` where it failed."""
+    time `left`, and its last `words` where it failed. `further` where it measures more rounds of what is undecided."""
 
     number: int
     releases: tuple[str, ...]
@@ -50,6 +51,7 @@ class Standing:
     begun: int = 0
     left: str = ""
     words: str = ""
+    further: bool = False
 
 
 @contextlib.contextmanager
@@ -91,10 +93,12 @@ class Head:
         self.fleet, self.order = fleet, Order.load(fleet)
         self._scheduler, self._nodes, self._tell = scheduler, nodes, tell
         self._away = False
+        self._judge = Judge(fleet, self.order, scheduler.queues)
 
     @property
     def jobs(self) -> list[JobFolder]:
-        return [job_folder(self.fleet, number) for number in range(len(self.order.jobs))]
+        """Those that were asked for, then the follow-ups."""
+        return [job_folder(self.fleet, number) for number in [*range(len(self.order.jobs)), *followups(self.fleet)]]
 
     def watch(self, poll: float = POLL_SECONDS) -> bool:
         """Submits, releases and submits again until every job is done or given up; returns whether all are done."""
@@ -107,7 +111,8 @@ class Head:
                 if before.get(standing.number) != words:
                     self._tell(words)
                     before[standing.number] = words
-            if all(standing.state in ("done", "failed", "closed") for standing in standings):
+            ended = all(standing.state in ("done", "failed", "closed") for standing in standings)
+            if ended and not (self._away and self.order.adaptive):
                 return all(standing.state == "done" for standing in standings)
             time.sleep(poll)
 
@@ -131,7 +136,9 @@ class Head:
             return self.standings([])
         try:
             self._note_ended(seen)
+            seen = self._drop_done(seen)
             self._release(seen)
+            self._follow_up(seen)
             self._submit(seen)
             seen = self._scheduler.seen(self.fleet)
         except Unreachable as error:
@@ -175,12 +182,30 @@ class Head:
         ]
         first = not self._submissions and self._scheduler.queues
         room = len(missing) if first else max(0, self._nodes - len(live))
-        chosen = missing[:room]
-        # What is bound to a node cannot be part of an array.
-        for together in [[number] for number in chosen] if self.order.nodes else [chosen] if chosen else []:
-            self._hand_over(together)
+        bound: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for number in missing[:room]:
+            bound[self._nodes_of(number)].append(number)
+        for nodes, chosen in bound.items():
+            self._hand_over(chosen, nodes)
 
-    def _hand_over(self, chosen: list[int]) -> None:
+    def _follow_up(self, seen: Sequence[Seen]) -> None:
+        """Writes down jobs of further rounds for nodes that have nothing else to do; they are submitted as others."""
+        live = self._live(seen)
+        open = [number for number, job in enumerate(self.jobs) if not job.done and fruitless(job) < FAILURES]
+        busy = {one.node for one in live.values() if one.node}
+        for number, wanted in enumerate(self._judge.due(self._nodes - len(open), busy), start=len(self.jobs)):
+            ask(self.fleet, number, wanted)
+            first, last, of = wanted.releases[0], wanted.releases[-1], wanted.of
+            self._tell(f"Job {of} left times of {first} to {last} inconclusive: job {number} measures more rounds.")
+
+    def _nodes_of(self, number: int) -> tuple[str, ...]:
+        """The nodes that a job is bound to; empty where any may run it."""
+        if self.order.nodes:
+            return (self.order.nodes[number],)
+        further = followups(self.fleet).get(number)
+        return further.nodes if further else ()
+
+    def _hand_over(self, chosen: list[int], nodes: tuple[str, ...]) -> None:
         """Submits jobs together, after it has been written down."""
         number = max(self._submissions, default=0) + 1
         begun = {str(of): len(self.jobs[of].attempts) for of in chosen}
@@ -188,12 +213,21 @@ class Head:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps({"jobs": chosen, "begun": begun}))
         try:
-            self._scheduler.submit(self.fleet, number, chosen)
-        except UserError:
+            self._scheduler.submit(self.fleet, number, chosen, nodes)
+        except UserError as error:
             path.unlink()
-            raise
+            if not any(number in followups(self.fleet) for number in chosen):
+                raise
+            self._give_up(chosen, str(error))
+            return
         words = ", ".join(map(str, chosen)) if len(chosen) < 9 else f"{chosen[0]} to {chosen[-1]}"
         self._tell(f"Submitted job{'s' if len(chosen) > 1 else ''} {words}.")
+
+    def _give_up(self, chosen: list[int], words: str) -> None:
+        """Lets follow-ups fail that the scheduler refuses, as where their node is gone: what was asked for is done."""
+        for job in (self.jobs[number] for number in chosen):
+            for _ in range(FAILURES):
+                job.begin({"began_at": time.time()}).fail(words)
 
     def _live(self, seen: Sequence[Seen]) -> dict[int, Seen]:
         """Number of a job -> where the scheduler has it, unless it has ended."""
@@ -203,6 +237,14 @@ class Head:
             for one in seen
             if not one.over and one.submission in submissions and one.place < len(submissions[one.submission])
         }
+
+    def _drop_done(self, seen: Sequence[Seen]) -> list[Seen]:
+        """`seen` without what Slurm requeued although it is done, as after a controller was killed: it would have nothing to
+        do, and take the place of what has. It is cancelled where it waits."""
+        done = [one for number, one in self._live(seen).items() if self.jobs[number].done]
+        with contextlib.suppress(UserError):  # it may have ended meanwhile
+            self._scheduler.cancel([one.id for one in done if one.state.startswith("PENDING")])
+        return [one for one in seen if one not in done]
 
     def _release(self, seen: Sequence[Seen]) -> None:
         """Lets what Slurm requeued and holds start again. A user who holds a job is not overruled."""
@@ -258,7 +300,9 @@ class Head:
             "begun": len(job.attempts),
             "round": newest.round() if newest else 0,
         }
-        releases = self.order.jobs[number]
+        further = followups(self.fleet).get(number)
+        releases = further.releases if further else self.order.jobs[number]
+        known["further"] = further is not None
         if done := job.done:
             state = "done" if done.get("finished") else "closed"
             return Standing(number, releases, state, where=_node(newest), **known)
@@ -304,7 +348,8 @@ def _node(attempt: Attempt | None) -> str:
 def sentence(standing: Standing) -> str:
     """How a job stands, in a line."""
     first, last = standing.releases[0], standing.releases[-1]
-    named = f"Job {standing.number}, {first}" + (f" to {last}" if last != first else "")
+    named = f"Job {standing.number}, {'more rounds of ' if standing.further else ''}{first}"
+    named += f" to {last}" if last != first else ""
     where = f" on {standing.where}" if standing.where and standing.state in ("running", "done", "failed") else ""
     why = f" ({standing.where})" if standing.where and standing.state == "queued" else ""
     round = f", round {standing.round}" if standing.state == "running" and standing.round else ""

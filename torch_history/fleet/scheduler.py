@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import UserError
-from .order import Order
 from .work import Work
 
 NAMED = "torch-history"
@@ -87,8 +86,8 @@ class Resources:
     minutes: int = 60
     more: Mapping[str, str] = field(default_factory=dict)
 
-    def of_sbatch(self, node: str = "") -> dict[str, Any]:
-        """These as submitit's parameters for Slurm, for a job on one `node` where it is named."""
+    def of_sbatch(self, bound: Mapping[str, str]) -> dict[str, Any]:
+        """These as submitit's parameters for Slurm; `bound` are the options that say on which nodes a job may run."""
         named = {
             "slurm_partition": self.partition,
             "slurm_account": self.account,
@@ -101,7 +100,7 @@ class Resources:
         given: dict[str, Any] = {name: value for name, value in named.items() if value}
         if self.cpus:
             given["slurm_cpus_per_task"] = self.cpus
-        more = {"requeue": True, **({"nodelist": node} if node else {}), **self.more}
+        more = {"requeue": True, **bound, **self.more}
         return {**given, "slurm_array_parallelism": self.nodes, "slurm_additional_parameters": more}
 
 
@@ -111,8 +110,9 @@ class Scheduler(Protocol):
     queues: bool
     """Whether more may be submitted than run at a time."""
 
-    def submit(self, fleet: Path, submission: int, numbers: Sequence[int]) -> list[str]:
-        """Hands over jobs; returns their ids. Raises Unreachable, or UserError where they are refused."""
+    def submit(self, fleet: Path, submission: int, numbers: Sequence[int], nodes: Sequence[str] = ()) -> list[str]:
+        """Hands over jobs, which only `nodes` may run where any are named; returns their ids. Raises Unreachable, or
+        UserError where they are refused."""
 
     def seen(self, fleet: Path) -> list[Seen]:
         """What it knows of this fleet's jobs, ended ones for a while too. Raises Unreachable."""
@@ -151,7 +151,7 @@ class Slurm:
     def __init__(self, resources: Resources, work: type[Work]) -> None:
         self._resources, self._work = resources, work
 
-    def submit(self, fleet: Path, submission: int, numbers: Sequence[int]) -> list[str]:
+    def submit(self, fleet: Path, submission: int, numbers: Sequence[int], nodes: Sequence[str] = ()) -> list[str]:
         import submitit
         from submitit.core.utils import FailedJobError, FailedSubmissionError
 
@@ -160,7 +160,7 @@ class Slurm:
             name=f"{NAMED}-{fleet.name}-{submission}",
             timeout_min=self._resources.minutes,
             slurm_signal_delay_s=SIGNAL_SECONDS,
-            **self._resources.of_sbatch(nodes[numbers[0]] if (nodes := Order.load(fleet).nodes) else ""),
+            **self._resources.of_sbatch(self._bound(nodes)),
         )
         try:
             return [job.job_id for job in executor.submit_array([self._work(str(fleet), number) for number in numbers])]
@@ -171,6 +171,14 @@ class Slurm:
             raise UserError(
                 f"Slurm refused the jobs: {words.splitlines()[-1] if words else error}. Change its options."
             ) from error
+
+    def _bound(self, nodes: Sequence[str]) -> dict[str, str]:
+        """The options of sbatch for a job that any one of `nodes` may run: it has none of that meaning for more than one,
+        so the others of the partition are excluded."""
+        if len(nodes) == 1:
+            return {"nodelist": nodes[0]}
+        others = [node for node in _nodes(self._resources.partition) if node not in nodes] if nodes else []
+        return {"exclude": ",".join(others)} if others else {}
 
     def seen(self, fleet: Path) -> list[Seen]:
         fields = "%F|%K|%A|%j|%T|%r|%N|%L"
@@ -201,11 +209,14 @@ class Slurm:
 def nodes_of(partition: str) -> list[str]:
     """The nodes that a partition has, or the default one where none is named. Raises UserError where Slurm does not tell."""
     try:
-        said = _ask(
-            "sinfo", "--noheader", "--Node", "--format=%N|%P", *([f"--partition={partition}"] if partition else [])
-        )
+        return _nodes(partition)
     except Unreachable as error:
         raise UserError(f"The scheduler does not answer ({error}). Name the nodes with --node.") from error
+
+
+def _nodes(partition: str) -> list[str]:
+    """`nodes_of`. Raises Unreachable."""
+    said = _ask("sinfo", "--noheader", "--Node", "--format=%N|%P", *([f"--partition={partition}"] if partition else []))
     rows = [line.strip().split("|") for line in said.splitlines() if "|" in line]
     return list(dict.fromkeys(node for node, of in rows if partition or of.endswith("*")))
 
@@ -249,7 +260,7 @@ class Here:
         self._name, self._resources, self._work = name, resources, work
         self._running: dict[str, Any] = {}
 
-    def submit(self, fleet: Path, submission: int, numbers: Sequence[int]) -> list[str]:
+    def submit(self, fleet: Path, submission: int, numbers: Sequence[int], nodes: Sequence[str] = ()) -> list[str]:
         import submitit
 
         executor = submitit.AutoExecutor(folder=fleet / "log" / "%j", cluster=self._name)

@@ -12,7 +12,7 @@ import platform
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,9 @@ from ..measuring.session import Session, load_suite
 from ..releases.environments import ReleaseEnvironment, cache, prune
 from ..scratch import temporary_files
 from ..signals import stop_on_signals
-from ..store.launches import node_of, read_launches
-from .attempts import Attempt, JobFolder
+from ..store.launches import Launch, node_of, read_launches
+from .attempts import Attempt, JobFolder, job_folder
+from .followups import Followup, followups, judged
 from .order import Order
 
 JOB_VARIABLES = ("SLURM_JOB_ID", "SUBMITIT_LOCAL_JOB_ID", "SUBMITIT_DEBUG_JOB_ID")
@@ -49,10 +50,6 @@ SLOWER = "slower"
 """What measure/planted.py puts into the cases of a node that is slowed on purpose."""
 
 
-def job_folder(fleet: Path, number: int) -> JobFolder:
-    return JobFolder(fleet / "jobs" / f"{number:04}")
-
-
 @dataclass(frozen=True)
 class Work:
     """Job `number` of the fleet in a folder."""
@@ -63,12 +60,12 @@ class Work:
     def __call__(self) -> str:
         """Measures what is missing of the job; says what it did. Raises UserError where it cannot be measured."""
         stop_on_signals()
-        order, job = Order.load(Path(self.fleet)), job_folder(Path(self.fleet), self.number)
+        order, job, more = Order.load(Path(self.fleet)), job_folder(Path(self.fleet), self.number), self.more
         if job.done:
             return "Nothing is left to do."
         attempt = job.begin({**place(), "began_at": time.time()})
         try:
-            self.measure(order, order.jobs[self.number], attempt)
+            self.measure(order, more.releases if more else order.jobs[self.number], attempt)
         except Exception as error:
             words = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
             attempt.fail(words or type(error).__name__)
@@ -76,9 +73,15 @@ class Work:
         counts = job.finish(attempt)
         return "Done." if counts else "Another attempt was done first, so this one does not count."
 
+    @property
+    def more(self) -> Followup | None:
+        """What it measures further rounds of; None of a job that was asked for."""
+        return followups(Path(self.fleet)).get(self.number)
+
     def measure(self, order: Order, releases: tuple[str, ...], attempt: Attempt) -> None:
         """Runs the session of `releases` into the folder of `attempt`. Raises UserError where that cannot be done."""
-        measure(order, releases, attempt)
+        more = self.more
+        measure(order, releases, attempt, more, judged(Path(self.fleet), more.of, more.machine) if more else ())
 
     def checkpoint(self) -> Any:
         """What submitit runs when the job is requeued: the same again."""
@@ -109,8 +112,15 @@ def about_node(device: str) -> dict[str, Any]:
     return facts
 
 
-def measure(order: Order, releases: tuple[str, ...], attempt: Attempt) -> None:
-    """Runs the session of `releases` into the folder of `attempt`. Raises UserError where that cannot be done."""
+def measure(
+    order: Order,
+    releases: tuple[str, ...],
+    attempt: Attempt,
+    more: Followup | None = None,
+    judged: Sequence[Launch] = (),
+) -> None:
+    """Runs the session of `releases` into the folder of `attempt`; of `more` rounds, it measures what is undecided in
+    those that were `judged` and its own. Raises UserError where that cannot be done."""
     if order.offline:
         # What the login node prefetched lies beside its environments, also where a node has its own.
         os.environ.update({"UV_OFFLINE": "1", "UV_CACHE_DIR": str(cache(Path(order.env)))})
@@ -131,15 +141,17 @@ def measure(order: Order, releases: tuple[str, ...], attempt: Attempt) -> None:
     )
     sizes = order.sizes or request.sizes or (("paper",) if record["device"] == "cuda" else ("small",))
     plan = _plan(order, releases, environment.name, sizes, node["node"])
+    earlier: Sequence[Launch] = ()
     sessions = attempt.sessions
     if order.only != "counts":
         # Rounds compare releases on one node. Where another one began the job, a session of this node measures the rest.
         sessions = sessions / node["node"]
-        rounds = _rounds_elsewhere(attempt, ours["machine"], node["node"])
-        plan = replace(plan, launches=max(1, plan.launches - rounds))
+        plan = _of_the_rest(plan, attempt, ours["machine"], node["node"], more)
+        earlier = [*judged, *read_launches(attempt.results, more.machine)] if more else ()
     RecordedResults.node = node
     with temporary_files(), allotted(env_dir), _using(env_dir, releases):
-        Session(conf, axis, plan, environment, folder=sessions, request=request).measure(Console(soft_wrap=True))
+        session = Session(conf, axis, plan, environment, folder=sessions, request=request, earlier=earlier)
+        session.measure(Console(soft_wrap=True))
     if order.removes and order.scratch:
         prune(env_dir, lambda tag: tag in releases and not _in_use(env_dir, tag))
 
@@ -158,6 +170,22 @@ def _plan(order: Order, releases: tuple[str, ...], environment: str, sizes: tupl
         only=order.only,
         arms=arms,
     )
+
+
+def _of_the_rest(plan: Plan, attempt: Attempt, machine: str, node: str, more: Followup | None) -> Plan:
+    """What is left of a job: the rounds that no other node finished, and what earlier attempts did not spend of the budget.
+    Raises UserError where `more` rounds belong into another folder than this node's."""
+    if more and machine != more.machine:
+        raise UserError(
+            f"{node} keeps its times in {machine}, and more rounds are wanted in {more.machine}: the node is not as it was "
+            "when the fleet began. Check the nodes again, and start a new fleet."
+        )
+    if budget := more.budget if more else plan.budget:
+        before = [one for one in JobFolder(attempt.folder.parents[1]).attempts if one.number < attempt.number]
+        plan = replace(plan, budget=max(1.0, budget - sum(one.seconds for one in before)))
+    if more:
+        return replace(plan, launches=0, only="times")
+    return replace(plan, launches=max(1, plan.launches - _rounds_elsewhere(attempt, machine, node)))
 
 
 def _rounds_elsewhere(attempt: Attempt, machine: str, node: str) -> int:

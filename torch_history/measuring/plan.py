@@ -27,12 +27,12 @@ class Arm:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a session measures. `launches` is the number of rounds that measure everything; counts and bytes are taken in the
-    first only, because they do not vary. `budget` is in seconds: no round is begun that would end after it, and what of it
-    is left after those rounds goes to what is undecided. `workload` is the digest of a user's own file, whose session is not
-    this repository's. `only` is `times` or `counts` where the other is left out; counts alone are taken in every round.
-    `arms` says what names in `releases` stand for that are no releases. `cases` are the parameters of what is measured
-    where that is not everything."""
+    """What a session measures. `launches` is the number of rounds that measure everything, 0 where another session did;
+    counts and bytes are taken in the first only, because they do not vary. `budget` is in seconds: no round is begun that
+    would end after it, and what of it is left after those rounds goes to what is undecided. `workload` is the digest of a
+    user's own file, whose session is not this repository's. `only` is `times` or `counts` where the other is left out;
+    counts alone are taken in every round. `arms` says what names in `releases` stand for that are no releases. `cases` are
+    the parameters of what is measured where that is not everything."""
 
     releases: tuple[str, ...]
     environment: str

@@ -19,7 +19,7 @@ import random
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -120,9 +120,11 @@ class Session:
         folder: Path | None = None,
         shares: bool = False,
         request: Request | None = None,
+        earlier: Sequence[Launch] = (),
     ) -> None:
         """`request` says with what is measured; without it the surroundings do. `folder` holds what an interrupted session
         is gone on with, by default one in `env/`. One that `shares` lets others measure on the other processors (`beside`).
+        `earlier` is what other sessions measured of the plan: what is undecided is judged on theirs and this one's together.
         Raises SessionError where it would need more than one."""
         self.conf = conf
         self.plan = plan
@@ -136,6 +138,7 @@ class Session:
         self.state = (folder or Path(conf.env_dir, SESSIONS)) / f"{self._key(plan)}.json"
         stored = {} if again else self._stored_state()
         self.id: str = stored.get("id") or new_session()
+        self._earlier = [launch for launch in earlier if launch.session != self.id]
         begun = bool(stored and self.launches())
         self._suite = _suite(conf)
         self.finished = begun and stored.get("finished") is True and stored.get("suite") == self._suite
@@ -242,7 +245,7 @@ class Session:
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
-        found = effort(before, self.plan.pairs)
+        found = effort([*self._earlier, *before], self.plan.pairs)
         given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
         told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are conclusive{given_up}"
         if not found.undecided:
