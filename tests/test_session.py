@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -576,6 +577,84 @@ def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(
     assert variables["TORCH_HISTORY_SIZES"] == "small"
     assert variables["TORCH_HISTORY_ONLY"] == "times"
     assert os.environ["TORCH_HISTORY_SIZES"] == "paper"
+
+
+# --- on the recorder, where nothing is timed
+
+
+@pytest.fixture
+def recorder(make: Make, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
+    """A session of two releases on the recorder, each with two interpreters."""
+    monkeypatch.setitem(Machine.load(machine_name=None, interactive=False).__dict__, "device", "recorder")
+    monkeypatch.setattr("torch_history.measuring.session.most_beside", lambda: 2)
+    return lambda: make(launches=1, only="counts")
+
+
+def test_two_interpreters_of_a_release_count_at_the_same_time_and_lose_no_case(
+    recorder: Callable[..., Session], world: World, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2, timeout=60)
+    asked: list[tuple[str, str, int]] = []
+
+    def run_benchmark(benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **more: Any) -> BenchmarkResult:
+        together.wait()  # neither interpreter goes on before the other one has been asked
+        asked.append((spawner.release, CASES[min(selected_idx)][0], threading.get_ident()))
+        return world.run_benchmark(benchmark, spawner, selected_idx, **more)
+
+    monkeypatch.setattr(servers, "run_benchmark", run_benchmark)
+    session = recorder()
+    session.measure(said)
+    assert Counter(tag for tag, _, _ in asked) == {OLD: 4, NEW: 4}
+    assert [tag for tag, _, _ in asked] == sorted((tag for tag, _, _ in asked), key=[asked[0][0], asked[-1][0]].index)
+    assert len({thread for tag, _, thread in asked if tag == OLD}) == 2
+    launches = session.launches()
+    for tag in (OLD, NEW):
+        of_release = [launch for launch in launches if launch.release == tag]
+        assert len({launch.launch for launch in of_release}) == 2
+        answers = {case.parameters[0]: case.value or case.unavailable for launch in of_release for case in launch.cases}
+        assert answers == {"'even'": 4096, "'noisy'": 4096, "'slower'": 4096, "'absent'": "it needs something else"}
+        assert sum(len(launch.cases) for launch in of_release) == 4
+        (kept,) = Path(session.conf.results_dir, "here").glob(f"{tag}*.json")
+        result = json.loads(kept.read_text())["results"][BYTES["name"]][0]
+        assert [result[i] for i in range(0, 8, 2)].count(4096) == 3
+
+
+@pytest.mark.parametrize("stop", [1, 2, 5])
+def test_an_interrupted_count_stops_both_interpreters_and_goes_on_with_what_is_missing(
+    recorder: Callable[..., Session], world: World, said: Console, stop: int
+) -> None:
+    world.stop_after = stop
+    first = recorder()
+    with pytest.raises(KeyboardInterrupt):
+        first.measure(said)
+    kept = sum(len(launch.cases) for launch in first.launches())
+    assert kept == len(world.asked)
+    world.stop_after = math.inf
+    second = recorder()
+    assert (second.resumed, second.id) == (True, first.id)
+    second.measure(said)
+    assert len(world.asked) == 2 * 4
+    assert len({(launch.release, case.parameters) for launch in second.launches() for case in launch.cases}) == 8
+
+
+def test_an_interpreter_that_fails_ends_the_other_and_the_session(
+    recorder: Callable[..., Session], said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[int] = []
+
+    def spawner(*_: Any, **__: Any) -> Any:
+        of = SimpleNamespace(release=OLD, preimport=lambda: (True, ""), interrupt=lambda: None)
+        of.close = lambda: closed.append(id(of))
+        return of
+
+    def fail(*_: Any, **__: Any) -> BenchmarkResult:
+        raise OSError("no memory")
+
+    monkeypatch.setattr(servers, "get_spawner", spawner)
+    monkeypatch.setattr(servers, "run_benchmark", fail)
+    with pytest.raises(OSError, match="no memory"):
+        recorder().measure(said)
+    assert len(closed) == len({*closed}) == 2
 
 
 # --- of an upgrade

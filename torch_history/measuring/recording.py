@@ -5,6 +5,8 @@ asv pools the samples of all processes and forgets why one failed; its own file 
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import datetime
 import functools
 import itertools
@@ -14,7 +16,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,8 +63,9 @@ class Told:
     samples: list[float] | None = None
 
 
-class _Channel:
-    """A nameless file of this process, which those that it starts open and add lines to; what they print goes elsewhere."""
+class Channel:
+    """A nameless file of this process, which those that it starts open and add lines to; what they print goes elsewhere.
+    Each interpreter has one of its own, so that cases which run beside each other are told apart."""
 
     def __init__(self) -> None:
         if Path("/proc/self/fd").is_dir():
@@ -114,11 +117,30 @@ def _is_of(record: dict[str, Any], benchmark: dict[str, Any], parameters: tuple[
 
 
 @functools.cache
-def channel() -> _Channel:
+def _of_this_process() -> Channel:
     """The channel of this process, named in its environment from the first call on."""
-    found = _Channel()
+    found = Channel()
     os.environ[CHANNEL] = found.path
     return found
+
+
+_current: contextvars.ContextVar[Channel | None] = contextvars.ContextVar("channel", default=None)
+
+
+def channel() -> Channel:
+    """The channel through which the case that is being measured tells its facts: that of `told_through`, else this
+    process's own."""
+    return _current.get() or _of_this_process()
+
+
+@contextlib.contextmanager
+def told_through(of: Channel) -> Iterator[None]:
+    """Has `channel` return `of` in this thread until the block has ended."""
+    token = _current.set(of)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 _ended: dict[tuple[str, int], Told] = {}

@@ -19,7 +19,7 @@ from contract.request import Request
 
 from ..children import all_die_with_this_process
 from ..signals import later
-from .recording import RecordedResults, channel, note_end
+from .recording import Channel, RecordedResults, note_end, told_through
 
 
 class Server:
@@ -27,31 +27,48 @@ class Server:
 
     def __init__(self, conf: Config, environment: Any, results: RecordedResults, request: Request) -> None:
         """Starts the interpreter that `environment` has selected, which is asked what `request` says."""
-        environment.request = replace(request, channel=channel().path)
+        self._channel = Channel()
+        environment.request = replace(request, channel=self._channel.path)
         self.results = results
         self._conf = conf
+        self._ready, self._said, self._closed = False, "", False
         all_die_with_this_process()
         with later():
             self._spawner = get_spawner(environment, conf.benchmark_dir, launch_method="forkserver")
+
+    def prepare(self) -> None:
+        """Lets the interpreter import torch and the suite, which every process that it forks will have."""
         self._ready, self._said = self._spawner.preimport()
 
     def __enter__(self) -> Server:
+        self.prepare()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
+            self.stop()
+        elif not self._closed:
+            self._closed = True
+            self._spawner.close()
+
+    def stop(self) -> None:
+        """Ends the interpreter at once, and what it forked; `ask` in another thread then raises."""
+        if not self._closed:
+            self._closed = True
             self._spawner.interrupt()
-        self._spawner.close()
+            self._spawner.close()
 
     def ask(self, benchmark: dict[str, Any], index: int) -> None:
         """Measures case `index` of `benchmark` in a process of its own. Raises KeyboardInterrupt if that is interrupted."""
         began = datetime.datetime.now(datetime.UTC)
-        if self._ready:
-            self._run({**benchmark, "timeout": benchmark.get("timeout") or self._conf.default_benchmark_timeout}, index)
-        else:
-            note_end(benchmark, index, f"{self._said}\nasv: benchmark suite import failed", status=1)
+        with told_through(self._channel):
+            if self._ready:
+                timeout = benchmark.get("timeout") or self._conf.default_benchmark_timeout
+                self._run({**benchmark, "timeout": timeout}, index)
+            else:
+                note_end(benchmark, index, f"{self._said}\nasv: benchmark suite import failed", status=1)
         self.results.take(benchmark, index, began)
 
     def _run(self, benchmark: dict[str, Any], index: int) -> None:

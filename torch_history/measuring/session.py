@@ -44,6 +44,7 @@ from ..store.files import is_text, read_object, write_atomically
 from ..store.launches import Launch, new_session, read_launches
 from .budget import MOST_ROUNDS, effort
 from .conditions import LASTING, Watch, on_one_processor
+from .counting import count_cases, most_beside
 from .plan import Plan
 from .recording import RecordedResults
 from .server import Server
@@ -270,6 +271,9 @@ class Session:
         """Measures `parts` of one round; one that was disturbed is measured again, in fresh interpreters, unless it holds
         counts only, which nothing disturbs. Interpreters are started in an order of chance: what is forked from the
         first differs for good from what is forked from the last."""
+        if self._device == "recorder":
+            self._count(turn, only, questions, parts, advance)
+            return
         for repeat in range(1 + REPEATS):
             if not parts:
                 break
@@ -299,6 +303,20 @@ class Session:
                             break
                         asked = unsettled
             parts = disturbed
+
+    def _count(
+        self, turn: int, only: str, questions: _Questions, parts: list[_Part], advance: Callable[[], None]
+    ) -> None:
+        """Counts `parts` on one release after the other, in several interpreters of it: see `count_cases`."""
+        metrics = {question: self._of_turn(of, only) for question, of in questions.items()}
+        for tag in dict.fromkeys(tag for _, cases in parts for tags in cases.values() for tag in tags):
+            asked = [(metrics[question], i) for question, cases in parts for i, tags in cases.items() if tag in tags]
+            with contextlib.ExitStack() as stack:
+                servers: list[Server] = []
+                for _ in range(min(most_beside(), len(asked))):
+                    servers.append(self._server(tag, turn, only))
+                    stack.push(servers[-1])
+                count_cases(servers, asked, self.conf.results_dir, advance)
 
     def _measure_part(
         self,
@@ -331,11 +349,9 @@ class Session:
                     advance()
                     if timed and self._wait() and steady:
                         beside[index] = (*beside.get(index, ()), tag)
-                if self._device != "recorder":
-                    self._watch.control()
+                self._watch.control()
         finally:
-            # What is counted and never runs is the same on a busy machine.
-            conditions = self._watch.lap() if self._device != "recorder" else {}
+            conditions = self._watch.lap()
             folder = self.conf.results_dir
             numbers = {tag: server.results.record(metrics, conditions, folder) for tag, server in servers.items()}
         for tag, of_tag in numbers.items():
