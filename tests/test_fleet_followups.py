@@ -40,7 +40,8 @@ def _signals_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
 def order(tmp_path: Path) -> Order:
     """Two jobs, of which the first is decided by its own rounds and both pairs of the second are not."""
     order = an_order(tmp_path, QUIET, LOUD)
-    return replace(order, only="", budget=BUDGET, launches=3, questions=LOUD)
+    shares = {MACHINE: {node: {"with": "n1"} for node in ("n1", "n2", "n3")} | {"n4": {"with": "n4"}}}
+    return replace(order, only="", budget=BUDGET, launches=3, questions=LOUD, shares=shares)
 
 
 @pytest.fixture
@@ -254,29 +255,31 @@ def test_without_a_budget_for_times_there_are_no_followups(
 # --- nodes
 
 
-def test_rounds_are_measured_where_their_folder_is_kept(order: Order, queue: PlayedScheduler) -> None:
-    head, _ = begun(order, queue)
+def test_a_node_that_shares_no_folder_goes_on_with_its_own_pairs(order: Order, queue: PlayedScheduler) -> None:
+    head, _ = begun(replace(order, shares={}), queue)
     head._look()
-    assert {wanted.machine for wanted in followups(head.fleet).values()} == {f"{MACHINE}-on-n1"}
+    (wanted,) = followups(head.fleet).values()
+    assert (wanted.machine, wanted.releases) == (f"{MACHINE}-on-n1", LOUD)
     assert queue.bound == [(), ("n1",)]
+    head._look()
+    assert len(followups(head.fleet)) == 1
 
 
 def test_nodes_that_agree_take_rounds_of_one_another(order: Order, queue: PlayedScheduler) -> None:
-    shares = {MACHINE: {"n1": {"with": "n1"}, "n2": {"with": "n1"}, "n3": {"with": "n3"}}}
-    head, _ = begun(replace(order, shares=shares), queue)
+    head, _ = begun(order, queue)
     head._look()
-    assert queue.bound[-1] == ("n1", "n2")
+    assert queue.bound[-1] == ("n1", "n2", "n3")
 
 
 def test_rounds_of_a_node_that_is_busy_wait_for_it(order: Order, queue: PlayedScheduler) -> None:
-    head, _ = begun(replace(order, jobs=(QUIET, LOUD, ("v2.8.0", "v2.9.0"))), queue)
+    head, _ = begun(replace(order, jobs=(QUIET, LOUD, ("v2.8.0", "v2.9.0")), shares={}), queue)
     (job_folder(head.fleet, 2).folder / "done.json").unlink()
     queue.turn("1_2", "RUNNING", node="n1")
     head._look()
     assert followups(head.fleet) == {}
     queue.turn("1_2", "RUNNING", node="n2")
     head._look()
-    assert len(followups(head.fleet)) == 2
+    assert len(followups(head.fleet)) == 1
 
 
 def test_evidence_of_a_pair_is_that_of_all_its_jobs(order: Order, queue: PlayedScheduler) -> None:

@@ -177,6 +177,23 @@ def test_rounds_are_on_one_node_and_another_one_measures_the_rest(node: Node, or
     assert node.asked["plan"].launches == 5
 
 
+@pytest.mark.parametrize(("processors", "threads", "shares"), [(2, "1", True), (4, "1", False), (2, "2", False)])
+def test_a_job_that_is_bound_to_some_processors_leaves_the_others_to_other_jobs(
+    processors: int,
+    threads: str,
+    shares: bool,
+    node: Node,
+    order: Order,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {*range(processors)})
+    monkeypatch.setattr(on_a_node, "describe", lambda request: {**RECORD, "threads": threads})
+    run(replace(order, only="times"), tmp_path)
+    assert node.asked["shares"] is shares
+
+
 def test_a_followup_measures_what_is_undecided_in_what_is_left_of_its_budget(
     node: Node, order: Order, tmp_path: Path
 ) -> None:

@@ -367,5 +367,6 @@ def _prefetch(found: suites.Suite, order: Order, tell: Callable[[str], None]) ->
 def _cells(standing: Standing) -> list[str]:
     first, last = standing.releases[0], standing.releases[-1]
     releases = first if first == last else f"{first} to {last}"
+    releases += " (more rounds)" if standing.further else ""
     numbers = [str(value) if value else "" for value in (standing.round, standing.launches, standing.begun)]
     return [str(standing.number), releases, standing.state, plain(standing.where), *numbers, standing.left]

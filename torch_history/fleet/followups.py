@@ -8,8 +8,8 @@ round beyond those of everything is another look at a pair, in whichever session
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,7 +114,7 @@ class Judge:
         if not order.adaptive or free < 1 or any(job.done and not job.done["finished"] for job in (*jobs, *more)):
             return []
         pairs = [part for of, job in enumerate(jobs) if job.done for part in self._undecided(of, asked)]
-        parts = sorted(_merged(self._on_free(pairs, busy), free), key=lambda part: part.cost)
+        parts = self._for_nodes(pairs, free, {*busy} | _bound(self._fleet, asked))
         left = self._left(jobs, asked) if parts else 0.0
         for shares in range(len(parts), 0, -1):
             budget = min(left / shares, order.budget)
@@ -159,9 +159,26 @@ class Judge:
         efforts = {pair: effort(launches, [pair]) for pair in itertools.pairwise(self._order.jobs[of])}
         return [Part(of, pair, machine, nodes, (found,)) for pair, found in efforts.items() if found.undecided]
 
-    def _on_free(self, parts: Sequence[Part], busy: Collection[str]) -> list[Part]:
-        """Those that a free node may measure: nodes that share no folder with others only go on with their own."""
-        return [part for part in parts if not self._tied or {*part.nodes} - {*busy}]
+    def _for_nodes(self, parts: Sequence[Part], free: int, busy: set[str]) -> list[Part]:
+        """Parts for `free` nodes, those first that decide most in a second: of the nodes that share a folder no more than
+        there are that measure nothing."""
+        of_nodes: dict[tuple[str, ...], list[Part]] = defaultdict(list)
+        for part in parts:
+            of_nodes[part.nodes].append(part)
+        found = []
+        for nodes, together in of_nodes.items():
+            room = min(free, len({*nodes} - busy)) if self._tied else free
+            found += sorted(_merged(together, room), key=lambda part: part.cost)[:room] if room else []
+        return sorted(found, key=lambda part: part.cost)
+
+
+def _bound(fleet: Path, asked: Mapping[int, Followup]) -> set[str]:
+    """The nodes that alone may run a follow-up that is not done."""
+    return {
+        wanted.nodes[0]
+        for number, wanted in asked.items()
+        if len(wanted.nodes) == 1 and not job_folder(fleet, number).done
+    }
 
 
 def _merged(parts: Sequence[Part], free: int) -> list[Part]:

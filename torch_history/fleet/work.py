@@ -150,7 +150,9 @@ def measure(
         earlier = [*judged, *read_launches(attempt.results, more.machine)] if more else ()
     RecordedResults.node = node
     with temporary_files(), allotted(env_dir), _using(env_dir, releases):
-        session = Session(conf, axis, plan, environment, folder=sessions, request=request, earlier=earlier)
+        session = Session(
+            conf, axis, plan, environment, folder=sessions, shares=_is_bound(record), request=request, earlier=earlier
+        )
         session.measure(Console(soft_wrap=True))
     if order.removes and order.scratch:
         prune(env_dir, lambda tag: tag in releases and not _in_use(env_dir, tag))
@@ -170,6 +172,13 @@ def _plan(order: Order, releases: tuple[str, ...], environment: str, sizes: tupl
         only=order.only,
         arms=arms,
     )
+
+
+def _is_bound(record: dict[str, str]) -> bool:
+    """Whether the scheduler bound this job to some of the node's processors, so that others may keep the rest busy without
+    disturbing what one thread measures."""
+    one_thread = record["device"] == "cpu" and record.get("threads", "1") == "1"
+    return one_thread and len(os.sched_getaffinity(0)) < (os.cpu_count() or 1)
 
 
 def _of_the_rest(plan: Plan, attempt: Attempt, machine: str, node: str, more: Followup | None) -> Plan:
