@@ -41,7 +41,8 @@ DRAWS = 1000
 """Bootstrap samples of series for the interval of F1."""
 
 HUD = {"hud5": 0.05, "hud7": 0.07}
-"""Between neighbours, as shares: the 5 % of PyTorch HUD's dashboard for TorchInductor and the 7 % of TorchBench's nightly check."""  # noqa: E501
+"""Between neighbours, as shares: RELATIVE_THRESHOLD of PyTorch HUD's dashboard for compilers, and
+DEFAULT_REGRESSION_DELTA_THRESHOLD of TorchBench's nightly check. WORDS links to both."""
 
 OUTSIDE = {"otava": "Otava", "pelt": "PELT (ruptures)"}
 
@@ -53,8 +54,11 @@ A reported position counts only if the level changes at exactly this release. F1
 interval holds 95 % of {DRAWS} samples of the series. Half of the series of this table are quiet, and precision depends on that
 share. *Alarm* is the share of quiet series with any report, with Wilson's 95 % interval. asv, Otava and PELT read the median of each
 release, and their changes below 2 % are dropped, as this program's are. HUD reports neighbours whose medians differ by more than
-5 % or 7 %: the thresholds of PyTorch HUD's dashboard for TorchInductor and of TorchBench's nightly check, as they were known when
-this was written. Noise is the standard deviation of one launch.
+5 % or 7 %. 5 % is `RELATIVE_THRESHOLD` of PyTorch
+[HUD's dashboard](https://github.com/pytorch/test-infra/blob/06c20d63406fedfbf34e374db375dafaeff2e4b6/torchci/components/benchmark/compilers/common.tsx)
+for compilers, 7 % is `DEFAULT_REGRESSION_DELTA_THRESHOLD` of TorchBench's nightly
+[regression detector](https://github.com/pytorch/benchmark/blob/061e0ec50c8981e72640fc7e02604d27c340990e/userbenchmark/torch-nightly/regression_detector.py).
+Noise is the standard deviation of one launch.
 
 In the batches called *level*, sessions have no effect of their own. In those called *sessions*, each session is as much slower or
 faster as it was in the committed results.
