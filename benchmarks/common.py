@@ -110,6 +110,7 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
         if forward and "forward_time" in workload.METRICS:
             constants.read(_CONSTANTS)
             found["forward_time"] = clock.samples(forward, on)
+        _say(**planted.told(call, f"{variant} {size}"))
     if device.wanted("counts") and any(METRICS[name].kind == COUNTS for name in workload.METRICS):
         before()
         # On a GPU the profiler calls twice, so what has to be done before each call is counted there.

@@ -19,9 +19,12 @@ from contract.request import Request
 from . import device
 
 TURNS = 5
-"""Blocks of calls, of which the quickest sets the length of what is planted: it was not interrupted."""
+"""Blocks of calls, of which the quickest tells what planting costs: it was not interrupted."""
 
 BYTES = 4096
+
+FACT = "planted"
+"""Begin of the name of a launch's fact that says what was really planted into a case."""
 
 SLOWER = 0.1
 """Share of its time that every case of a node gets that is slowed on purpose."""
@@ -75,23 +78,14 @@ def into(call: Callable[[], object], case: str, on: str) -> Any:
 
 def into_each(call: Callable[[object], object], case: str) -> Callable[[object], object]:
     """As `into`, for a call whose every turn takes another time: each becomes longer by IN_CALLS times the share, or by
-    SLOWER."""
+    SLOWER. What begins after a wait begins colder, so these calls also take longer themselves."""
     what = Request.of(os.environ).planted
     if what == "failure":
         raise PlantedFailure("this failure was planted")
     if what not in ("time", "slower"):
         return call
     more = SLOWER if what == "slower" else IN_CALLS * share(case)
-
-    def planted(argument: object) -> object:
-        began = time.perf_counter()
-        result = call(argument)
-        end = began + (time.perf_counter() - began) * (1 + more)
-        while time.perf_counter() < end:
-            pass
-        return result
-
-    return planted
+    return _Longer(call, more) if more else call
 
 
 def share(case: str) -> float:
@@ -100,35 +94,72 @@ def share(case: str) -> float:
     return (0.05, 0.1, 0.2, 0.0, 0.0, 0.0)[zlib.crc32(case.encode()) % 6]
 
 
-def _longer(call: Callable[[], object], share: float, on: str) -> Callable[[], object]:
-    """`call`, longer by `share` of what it takes now: the host waits, what the waiting itself costs counted in."""
-    waits = _Waits()
+def _longer(call: Callable[[], object], share: float, on: str) -> _Longer:
+    """`call`, longer by `share` of what each call takes, what the waiting itself costs counted in. A call on a GPU returns
+    before its work is done, so there the share is of what it took when this was made."""
+    each = share * min(_seconds(call, on) for _ in range(TURNS)) if on == "cuda" else None
 
     def nothing() -> None: ...
 
-    beside_nothing = _Planted(nothing, waits)
-    overhead = min(_seconds(beside_nothing, on) - _seconds(nothing, on) for _ in range(TURNS))
-    waits.each = max(0.0, share * min(_seconds(call, on) for _ in range(TURNS)) - overhead)
-    return _Planted(call, waits)
+    free = _Longer(nothing, 0.0)
+    overhead = min(_seconds(free, on) - _seconds(nothing, on) for _ in range(TURNS))
+    return _Longer(call, share, max(0.0, overhead), each)
 
 
-class _Waits:
-    """Keeps the host busy for `each` seconds a call; what is too short for the clock is saved up over calls."""
+class _Longer:
+    """A call after which the host is kept busy for `share` of the time that it took, or for `each` seconds, less the
+    `overhead` of doing so; what is too short for the clock is saved up over calls.
+
+    A share of what a call took once, before it was measured, is not that share of what the clock sees: processes and the
+    calls within one differ by more than is planted."""
 
     LEAST = 2e-5
 
-    def __init__(self) -> None:
-        self.each = 0.0
-        self._owed = 0.0
+    def __init__(
+        self, call: Callable[..., object], share: float, overhead: float = 0.0, each: float | None = None
+    ) -> None:
+        self._call, self._share, self._overhead, self._each = call, share, overhead, each
+        self._calls, self._own, self._waited, self._owed = 0, 0.0, 0.0, 0.0
 
-    def __call__(self) -> None:
-        self._owed += self.each
+    def __call__(self, *arguments: object) -> object:
+        began = time.perf_counter()
+        result = self._call(*arguments)
+        took = time.perf_counter() - began
+        self._calls += 1
+        self._own += took
+        self._owed += (self._share * took if self._each is None else self._each) - self._overhead
         if self._owed > self.LEAST:
-            began = time.perf_counter()
-            waited = 0.0
-            while waited < self._owed:
-                waited = time.perf_counter() - began
-            self._owed -= waited
+            self._wait()
+        return result
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._call, name)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long the calls were, by the clock around the call and around what was added; None where that is
+        not known: of a GPU, and before a call."""
+        if self._each is not None or not self._own:
+            return None
+        return 1 + (self._waited + self._overhead * self._calls) / self._own
+
+    def _wait(self) -> None:
+        """What the clock's steps add to a wait is taken off the next. A wait that was interrupted is not: the calls after it
+        would go without, and those are the quickest, which are what counts."""
+        began = time.perf_counter()
+        waited = 0.0
+        while waited < self._owed:
+            waited = time.perf_counter() - began
+        waited = min(waited, self._owed + self.LEAST)
+        self._owed -= waited
+        self._waited += waited
+
+
+def told(call: object, case: str) -> dict[str, float]:
+    """What was really planted into `call`, as a fact of its launch: `planted CASE` -> how many times as long its calls were.
+    Empty where nothing was, or where it is not known."""
+    ratio = call.ratio if isinstance(call, _Longer) else None
+    return {f"{FACT} {case}": round(ratio, 6)} if ratio else {}
 
 
 def _seconds(call: Callable[[], object], on: str) -> float:

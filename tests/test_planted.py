@@ -82,6 +82,20 @@ class _Clock:
         self.now += 1e-4
 
 
+class _Uneven(_Clock):
+    """A clock on which each call takes another time, and those before the first hundred half as long."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(monkeypatch)
+        self.calls, self.worked = 0, 0.0
+
+    def work(self, *arguments: object) -> None:
+        self.calls += 1
+        took = (1 + self.calls % 7) * (2e-5 if self.calls < 100 else 4e-5)
+        self.now += took
+        self.worked += took
+
+
 @pytest.mark.parametrize("size", [0.05, 0.1, 0.2])
 def test_planted_time_is_that_share_of_a_call(monkeypatch: pytest.MonkeyPatch, size: float) -> None:
     clock = _Clock(monkeypatch)
@@ -97,9 +111,58 @@ def test_planted_time_is_that_share_of_a_call(monkeypatch: pytest.MonkeyPatch, s
     assert clock.now - began == pytest.approx(1e-4 * (1 + IN_CALLS * size), rel=0.003)
 
 
+@pytest.mark.parametrize("size", [0.05, 0.1, 0.2])
+def test_planted_time_is_that_share_of_what_calls_take_when_they_are_measured(
+    monkeypatch: pytest.MonkeyPatch, size: float
+) -> None:
+    clock = _Uneven(monkeypatch)
+    plant(monkeypatch, "time")
+    call = into(clock.work, CASES[size], "cpu")
+    for _ in range(300):
+        call()
+    began, before = clock.now, clock.worked
+    for _ in range(1000):
+        call()
+    assert (clock.now - began) / (clock.worked - before) == pytest.approx(1 + size, rel=0.002)
+
+
+def test_calls_after_a_wait_that_was_interrupted_have_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = _Clock(monkeypatch)
+    plant(monkeypatch, "time")
+    call = into(clock.work, CASES[0.2], "cpu")
+    call()
+    read = clock.read
+    reads = iter(range(10**6))
+
+    def interrupted() -> float:
+        clock.now += 0.05 if next(reads) == 4 else 0.0
+        return read()
+
+    monkeypatch.setattr(planted.time, "perf_counter", interrupted)
+    call()
+    assert next(reads) > 4
+    began = clock.now
+    for _ in range(100):
+        call()
+    assert (clock.now - began) / 100 == pytest.approx(1.2e-4, rel=0.005)
+    assert planted.told(call, "a case") == {"planted a case": pytest.approx(1.2, rel=0.01)}
+
+
+def test_what_was_really_planted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = _Clock(monkeypatch)
+    plant(monkeypatch, "time")
+    call = into(clock.work, CASES[0.2], "cpu")
+    assert planted.told(call, "a case") == {}
+    for _ in range(100):
+        call()
+    assert planted.told(call, "a case") == {"planted a case": pytest.approx(1.2, rel=0.002)}
+    assert planted.told(clock.work, "a case") == {}
+
+
 def test_a_case_without_time_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
     plant(monkeypatch, "time")
     assert into(work, CASES[0.0], "cpu") is work
+    assert into_each(work, CASES[0.0]) is work
 
 
 def test_what_else_a_call_offers_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,20 @@ def test_hud_compares_neighbours() -> None:
     assert yardstick.hud([1.0, 1.04, 1.2, 1.2], 0.05) == [2]
 
 
+def test_others_are_shown_at_the_strictness_that_scores_best() -> None:
+    records = [series([(3, 2.0)])]
+    lax, strict = {"0": [1, 3, 5]}, {"0": [3]}
+    said = {"ours": {"0": [1, 3]}}
+    *_, row = yardstick.best_of(records, said, {"hud": {"5%": lax, "7%": strict}, "pelt": {"as usual": lax}})
+    assert row == "| 1 to 3 % | 66.7% | 100.0% (7%) | 50.0% (as usual) |"
+
+
+def test_the_rule_of_neighbours_is_tried_at_each_threshold() -> None:
+    strict = yardstick.grid([series([(3, 2.0)])], None)
+    assert list(strict["hud"]) == [f"{at:.0%}" for at in yardstick.HUD_GRID]
+    assert all(places == {"0": [3]} for places in strict["hud"].values())
+
+
 def test_a_command_gets_no_labels_and_must_answer_every_series(tmp_path) -> None:
     program = tmp_path / "detector.py"
     program.write_text(

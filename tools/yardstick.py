@@ -7,6 +7,7 @@ prints a table; NAME is ours, asv, hud5, hud7, otava, pelt, or a command that re
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
 import itertools
 import json
@@ -41,7 +42,11 @@ DRAWS = 1000
 """Bootstrap samples of series for the interval of F1."""
 
 HUD = {"hud5": 0.05, "hud7": 0.07}
-"""Between neighbours, as shares: the 5 % of PyTorch HUD's dashboard for TorchInductor and the 7 % of TorchBench's nightly check."""  # noqa: E501
+"""Between neighbours, as shares: RELATIVE_THRESHOLD of PyTorch HUD's dashboard for compilers, and
+DEFAULT_REGRESSION_DELTA_THRESHOLD of TorchBench's nightly check. WORDS links to both."""
+
+HUD_GRID = (0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
+"""Thresholds between neighbours at which the same rule is scored."""
 
 OUTSIDE = {"otava": "Otava", "pelt": "PELT (ruptures)"}
 
@@ -53,8 +58,11 @@ A reported position counts only if the level changes at exactly this release. F1
 interval holds 95 % of {DRAWS} samples of the series. Half of the series of this table are quiet, and precision depends on that
 share. *Alarm* is the share of quiet series with any report, with Wilson's 95 % interval. asv, Otava and PELT read the median of each
 release, and their changes below 2 % are dropped, as this program's are. HUD reports neighbours whose medians differ by more than
-5 % or 7 %: the thresholds of PyTorch HUD's dashboard for TorchInductor and of TorchBench's nightly check, as they were known when
-this was written. Noise is the standard deviation of one launch.
+5 % or 7 %. 5 % is `RELATIVE_THRESHOLD` of PyTorch
+[HUD's dashboard](https://github.com/pytorch/test-infra/blob/06c20d63406fedfbf34e374db375dafaeff2e4b6/torchci/components/benchmark/compilers/common.tsx)
+for compilers, 7 % is `DEFAULT_REGRESSION_DELTA_THRESHOLD` of TorchBench's nightly
+[regression detector](https://github.com/pytorch/benchmark/blob/061e0ec50c8981e72640fc7e02604d27c340990e/userbenchmark/torch-nightly/regression_detector.py).
+Noise is the standard deviation of one launch.
 
 In the batches called *level*, sessions have no effect of their own. In those called *sessions*, each session is as much slower or
 faster as it was in the committed results.
@@ -199,11 +207,11 @@ def as_measured(
     return Record("", f"{kind} {series.environment}", *about, kind, size, list(of), launches, changes, judged)
 
 
-def data_set() -> list[Record]:
-    """All series; the same every time."""
+def data_set(seed: int = SEED) -> list[Record]:
+    """All series; the same every time for one seed."""
     axis = Axis.load(ROOT / "releases.toml")
     lanes = {lane: ordered(history, axis) for lane, history in stored_lanes().items()}
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(seed)
     found: list[Record] = []
     for lane, history in lanes.items():
         found += batch(f"level {lane}", history, {}, random)
@@ -292,6 +300,79 @@ def reports(name: str, records: Sequence[Record], python: str | None) -> Places:
         each = zip(records, levels, said, strict=True)
         return {one.id: large(of, answer[OUTSIDE[name]][0], True) for one, of, answer in each}
     return command(name, records)
+
+
+Grid = dict[str, dict[str, Places]]
+"""Detector -> what it was made as strict as, in words -> what it then reports."""
+
+
+def grid(records: Sequence[Record], python: str | None) -> Grid:
+    """The other detectors that can be made more or less strict, at some strictnesses, their usual ones among them."""
+    found: Grid = {
+        "hud": {f"{at:.0%}": by_levels(functools.partial(hud, threshold=at), records) for at in HUD_GRID},
+    }
+    levels = [one.levels for one in records]
+    for name, method in OUTSIDE.items() if python else ():
+        answers = [answer[method] for answer in elsewhere(str(python), levels, method)]
+        found[name] = {
+            _strictness(name, number): {
+                one.id: large(of, answer[number], True)
+                for one, of, answer in zip(records, levels, answers, strict=True)
+            }
+            for number in range(len(answers[0]))
+        }
+    return found
+
+
+def _strictness(name: str, number: int) -> str:
+    """In words, the first being the detector's usual one."""
+    return "as usual" if number == 0 else f"{number} step{'s' if number > 1 else ''} stricter"
+
+
+def best_of(records: Sequence[Record], said: Mapping[str, Places], strict: Grid) -> Iterator[str]:
+    """A row for each noise level: this program at its only setting, and the best that each other reaches on these labels."""
+    yield f"| noise | ours | {' | '.join(strict)} |"
+    yield "|---|---:|" + "---:|" * len(strict)
+    for level, of in _levels(records):
+        best = []
+        for settings in strict.values():
+            f1 = {words: _f1(of, places) for words, places in settings.items()}
+            words = max(f1, key=lambda each: f1[each] if not math.isnan(f1[each]) else -1.0)
+            best.append(f"{share(f1[words])} ({words})")
+        yield f"| {level} | {share(_f1(of, said['ours']))} | {' | '.join(best)} |"
+
+
+def _levels(records: Sequence[Record]) -> Iterator[tuple[str, list[Record]]]:
+    """The records of each noise level, the quietest first."""
+    for level in dict.fromkeys(bin_of(one.noise) for one in sorted(records, key=lambda one: one.noise)):
+        yield level, [one for one in records if bin_of(one.noise) == level]
+
+
+def _f1(records: Sequence[Record], places: Places) -> float:
+    return score(np.array([counts(one, places[one.id]) for one in records]))[2]
+
+
+def other_seeds(seeds: int, python: str | None) -> Iterator[str]:
+    """F1 on data sets that other seeds plant in the same noise: the least and the most of each detector."""
+    names = ["ours", "asv", *HUD, *(OUTSIDE if python else ())]
+    found: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for seed in range(SEED + 1, SEED + 1 + seeds):
+        made = [one for one in data_set(seed) if one.kind in MADE]
+        said = {name: reports(name, made, python) for name in names}
+        for kind in BATCHES:
+            for level, of in _levels([one for one in made if one.batch.startswith(kind)]):
+                for name in names:
+                    found[kind, level][name].append(_f1(of, said[name]))
+    yield f"| batches | noise | {' | '.join(names)} |"
+    yield "|---|---|" + "---:|" * len(names)
+    for (kind, level), of_names in found.items():
+        cells_of = [f"{share(min(of_names[name]))} to {share(max(of_names[name]))}" for name in names]
+        yield f"| {kind} | {level} | {' | '.join(cells_of)} |"
+
+
+MADE = ("quiet", "step", "excursion")
+BATCHES = ("level", "sessions")
+"""Kinds of series that are made, and of batches of them."""
 
 
 def counts(record: Record, said: Iterable[int]) -> tuple[int, int, int]:
@@ -393,14 +474,24 @@ NOT_ASKED = (
 )
 
 
-def page(records: Sequence[Record], said: Mapping[str, Places]) -> str:
-    made = [one for one in records if one.kind in ("quiet", "step", "excursion")]
+BEST = """## Others at their best strictness: batches called {batches}
+
+F1 of each detector at the setting of a grid that scores best on these very labels, which favours the others: this program
+has its one setting. *hud* is the rule of neighbours with any of the thresholds {thresholds}."""
+
+
+def page(records: Sequence[Record], said: Mapping[str, Places], strict: Grid | None = None) -> str:
+    """Markdown. With `strict`, others are shown at their best strictness as well."""
+    made = [one for one in records if one.kind in MADE]
     parts: list[str] = []
     leads: list[str] = []
-    for batch_kind in ("level", "sessions"):
+    for batch_kind in BATCHES:
         of = [one for one in made if one.batch.startswith(batch_kind)]
         parts.append("\n".join([f"## Batches called {batch_kind}\n", *table(of, said)]))
         leads += led(of, said, batch_kind)
+        if strict and "ours" in said:
+            head = BEST.format(batches=batch_kind, thresholds=", ".join(f"{at:.0%}" for at in HUD_GRID))
+            parts.append("\n".join([f"{head}\n", *best_of(of, said, strict)]))
     parts.append("\n".join(["## Recall by kind and size\n", *by_size(made, said)]))
     pairs = [one for one in records if one.kind in ("A/A", "planted pair")]
     rest = [one for one in records if one not in made]
@@ -424,6 +515,7 @@ def main() -> None:
         "--detector", action="append", help="ours, asv, hud5, hud7, otava, pelt or a command; may be repeated"
     )
     parser.add_argument("--others", metavar="PYTHON", help="a Python that has NumPy, apache-otava and ruptures")
+    parser.add_argument("--seeds", type=int, default=0, help="score data sets of so many other seeds as well")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     asked = parser.parse_args()
     if asked.task == "make":
@@ -434,7 +526,13 @@ def main() -> None:
     if asked.write and "ours" not in names:
         parser.error("the page is about this program: --write needs the detector 'ours'")
     said = {name: reports(name, records, asked.others) for name in names}
-    text = page(records, said)
+    text = page(records, said, grid(records, asked.others))
+    if asked.seeds:
+        table_of_seeds = other_seeds(asked.seeds, asked.others)
+        text += (
+            "\n".join([f"\n## Data sets of {asked.seeds} other seeds\n", "Least and most F1.\n", *table_of_seeds])
+            + "\n"
+        )
     print(text)
     if asked.write:
         PAGE.write_text(text, encoding="utf-8")

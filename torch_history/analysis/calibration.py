@@ -13,9 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from msgspec import structs
+from scipy import special
+
 from ..errors import SessionError
 from ..store.launches import Launch, read_file
-from .verdicts import Change, Series, Verdict, compare, human
+from .verdicts import Change, Evidence, Series, Verdict, comparable, compare, estimate, history, human, weigh
 
 FOLDER = "calibration"
 """Folder beside a machine's results, which neither asv nor `read_launches` of the machine looks into."""
@@ -31,6 +35,19 @@ MOST_FALSE = 0.01
 MOST_UNTOLD = 0.25
 """What is aimed at: shares of times called changed where time was planted and where none was, and of CAN'T TELL."""
 
+NOMINAL = 0.95
+LEAST_HELD = 0.93
+"""What intervals say of themselves, and the least share of them that shall hold the truth."""
+
+MANY = 40
+"""Series of a kind and size of change from which the share itself is held against LEAST_HELD: one is 2.5 %. Of fewer it is
+missed where chance explains so few less than once in twenty times."""
+
+RESAMPLES = 2000
+
+HISTORY_ROUNDS = 2
+"""Rounds in which sessions of the history measured everything, before a budget went to what was undecided."""
+
 STEADY = ("time",)
 SINGLE = ("first_call", "second_call", "median_call", "worst_call")
 """Metrics into which time is planted: steady calls, and single calls of a sequence."""
@@ -38,36 +55,79 @@ SINGLE = ("first_call", "second_call", "median_call", "worst_call")
 IN_SINGLE = 10
 """Single calls get so many times the share of steady ones: measure/planted.py."""
 
+KINDS = (("steady calls", STEADY, 1), ("single calls of a sequence", SINGLE, IN_SINGLE))
+"""Kinds of series: words, metrics and how many times SHARES they get."""
+
+FACT = "planted"
+"""Begin of the name of a launch's fact that says what was really planted into a case: measure/planted.py."""
+
 
 @dataclass(frozen=True)
 class Planted:
-    """How one planted change fared: of `series` that got it, `found` were called changed in its direction, and in `covered`
-    the interval of the ratio holds what was planted. `aim` is the least share to be found."""
+    """How one planted change fared: of `series` that got it, `found` were called changed in its direction. `aim` is the
+    least share to be found."""
 
     words: str
     series: int
     found: int
     aim: float | None = None
-    covered: int | None = None
 
     @property
     def share(self) -> float:
         return self.found / self.series if self.series else math.nan
 
+    @property
+    def misses(self) -> bool:
+        return bool(self.series and self.aim and not self.share >= self.aim)
+
 
 @dataclass(frozen=True)
-class Calibration:
-    """What the launches of one calibration say. `same` are the verdicts on the release against itself, `beside` those on
-    times without a change in the arm where others have one."""
+class Held:
+    """Times with a known truth, by variant: whether the interval at NOMINAL holds it, whatever their verdict."""
 
-    release: str
-    environment: str
-    launches: Sequence[Launch]
+    words: str
+    of_variant: Sequence[Sequence[bool]]
+
+    @property
+    def series(self) -> int:
+        return sum(map(len, self.of_variant))
+
+    @property
+    def holding(self) -> int:
+        return sum(map(sum, self.of_variant))
+
+    @property
+    def share(self) -> float:
+        return self.holding / self.series if self.series else math.nan
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The middle 95 % of the share when variants are drawn again, because series of one variant err together; NaN of
+        none."""
+        if not self.series:
+            return math.nan, math.nan
+        random, counts = np.random.default_rng(0), np.array([(sum(of), len(of)) for of in self.of_variant])
+        drawn = counts[random.integers(len(counts), size=(RESAMPLES, len(counts)))].sum(axis=1)
+        low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [0.025, 0.975])
+        return float(low), float(high)
+
+    @property
+    def misses(self) -> bool:
+        """Whether it is below LEAST_HELD: by its share, or of few series by more than chance."""
+        if self.series >= MANY:
+            return self.share < LEAST_HELD
+        return bool(self.series) and float(special.bdtr(self.holding, self.series, LEAST_HELD)) < 0.05
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the times of one calibration say in so many rounds. `same` are the verdicts on the release against itself,
+    `beside` those on times without a change in the arm where others have one."""
+
     same: Sequence[Change]
     beside: Sequence[Change]
     times: Sequence[Planted]
-    counts: Sequence[Planted]
-    false_counts: Sequence[str]
+    held: Sequence[Held]
 
     @property
     def false_times(self) -> list[Change]:
@@ -78,27 +138,46 @@ class Calibration:
         return len(self.false_times) / max(1, len(self.same) + len(self.beside))
 
     @property
+    def untold(self) -> float:
+        """Share of inconclusive verdicts among the times of the release against itself."""
+        return sum(change.verdict is Verdict.CANT_TELL for change in self.same) / max(1, len(self.same))
+
+    @property
     def missed(self) -> list[str]:
-        """The aims that this machine misses, in words; none is good."""
-        missed = [
-            f"{of.words} found in {per_cent(of.share)}"
-            for of in self._planted
-            if of.series and of.aim and not of.share >= of.aim
-        ]
+        """The aims for times that are missed, in words."""
+        missed = [_not_found(of) for of in self.times if of.misses]
         if self.false_share > MOST_FALSE:
             missed.append(f"{per_cent(self.false_share)} of unchanged times reported as changed")
         if self.untold > MOST_UNTOLD:
             missed.append(f"{per_cent(self.untold)} of unchanged times are inconclusive")
-        return missed + [f"an unchanged count reported as changed: {words}" for words in self.false_counts]
+        return missed + [f"{of.words}: {per_cent(of.share)} of intervals hold it" for of in self.held if of.misses]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the launches of one calibration say: of times in all rounds (`here`) and in those that a session of the history
+    would have taken (`history`), and of counts."""
+
+    release: str
+    environment: str
+    launches: Sequence[Launch]
+    here: Setting
+    history: Setting
+    counts: Sequence[Planted]
+    false_counts: Sequence[str]
 
     @property
-    def _planted(self) -> list[Planted]:
-        return [*self.times, *self.counts]
+    def missed(self) -> list[str]:
+        """The aims that this machine misses, in words; none is good."""
+        return [
+            *self.here.missed,
+            *(_not_found(of) for of in self.counts if of.misses),
+            *(f"an unchanged count reported as changed: {words}" for words in self.false_counts),
+        ]
 
-    @property
-    def untold(self) -> float:
-        """Share of inconclusive verdicts among the times of the release against itself."""
-        return sum(change.verdict is Verdict.CANT_TELL for change in self.same) / max(1, len(self.same))
+
+def _not_found(of: Planted) -> str:
+    return f"{of.words} found in {per_cent(of.share)}"
 
 
 def read(path: Path) -> Calibration:
@@ -109,35 +188,111 @@ def read(path: Path) -> Calibration:
     if not counts or not times:
         raise SessionError(f"{path} contains no calibration. Run `torch-history calibrate`.")
     tag, _, environment = path.stem.partition("-")
-    against_itself = _times(compare(times, FIRST, SECOND))
-    longer = _times(compare(times, FIRST, LONGER))
-    planted = [(change, share(change.series)) for change in longer]
     return Calibration(
         release=tag,
         environment=environment,
         launches=launches,
-        same=against_itself,
-        beside=[change for change, size in planted if not size and change.series.metric in (*STEADY, *SINGLE)],
-        times=[
-            _found(f"{times * size:+.0%} time: {words}", times * size, aim, planted, metrics)
-            for words, metrics, times in (
-                ("steady calls", STEADY, 1),
-                ("single calls of a sequence", SINGLE, IN_SINGLE),
-            )
-            for size, aim in zip(SHARES, LEAST_FOUND, strict=True)
-        ],
+        here=_setting(times),
+        history=_setting(as_in_history(times)),
         counts=_planted_counts(counts),
         false_counts=_false_counts(counts),
     )
+
+
+def as_in_history(launches: Sequence[Launch]) -> list[Launch]:
+    """Those launches and cases that a session of the history would have taken: HISTORY_ROUNDS of everything, and then of
+    each case for as long as a time of it is undecided."""
+    kept = [launch for launch in launches if launch.round <= HISTORY_ROUNDS]
+    for turn in sorted({launch.round for launch in launches if launch.round > HISTORY_ROUNDS}):
+        undecided = {
+            (change.series.benchmark.rpartition(".")[0], change.series.parameters)
+            for arm in (SECOND, LONGER)
+            for change in compare(kept, FIRST, arm)
+            if change.verdict is Verdict.CANT_TELL
+        }
+        for launch in launches:
+            question = launch.benchmark.rpartition(".")[0]
+            cases = tuple(case for case in launch.cases if (question, case.parameters) in undecided)
+            if launch.round == turn and cases:
+                kept.append(structs.replace(launch, cases=cases))
+    return kept
+
+
+def _setting(times: Sequence[Launch]) -> Setting:
+    longer = _times(compare(times, FIRST, LONGER))
+    planted = [(change, share(change.series)) for change in longer]
+    return Setting(
+        same=_times(compare(times, FIRST, SECOND)),
+        beside=[change for change, size in planted if not size and change.series.metric in (*STEADY, *SINGLE)],
+        times=[
+            _found(f"{times * size:+.0%} time: {words}", times * size, aim, planted, metrics)
+            for words, metrics, times in KINDS
+            for size, aim in zip(SHARES, LEAST_FOUND, strict=True)
+        ],
+        held=_held(times),
+    )
+
+
+def _held(times: Sequence[Launch]) -> list[Held]:
+    """By kind of series and size of change; those without a change are of both arms."""
+    found: dict[tuple[str, float], dict[Variant, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    for arm in (SECOND, LONGER):
+        truth = really_planted(times) if arm == LONGER else {}
+        for series, said in evidence(times, FIRST, arm).items():
+            if series.metric not in (*STEADY, *SINGLE):
+                continue
+            size = share(series) if arm == LONGER else 0.0
+            low, high = said.interval(NOMINAL)
+            words = KINDS[series.metric in SINGLE][0]
+            found[words, size][variant(series)].append(low <= truth.get(series, 1 + size) <= high)
+    held = []
+    for kind, _, multiple in KINDS:
+        for share_of in (0.0, *SHARES):
+            of = [by for key, by in found.items() if key[0] == kind and math.isclose(key[1], multiple * share_of)]
+            truth_said = f"{multiple * share_of:+.0%} time: {kind}" if share_of else f"unchanged: {kind}"
+            held.append(Held(truth_said, [one for by in of for one in by.values()]))
+    return held
+
+
+Variant = tuple[str, str]
+"""A question and a variant of it."""
+
+
+def variant(series: Series) -> Variant:
+    return series.question, series.parameters[0] if series.parameters else ""
+
+
+def evidence(launches: Iterable[Launch], old: str, new: str) -> dict[Series, Evidence]:
+    """Of each time that both have."""
+    found = {series: of for series, of in history(launches).items() if series.varies and old in of and new in of}
+    seen = {series: comparable(of, old, new) for series, of in found.items()}
+    estimates = {series: estimate(of, old, new) for series, of in seen.items() if of}
+    return weigh({series: said for series, said in estimates.items() if said.freedom})
+
+
+def really_planted(launches: Iterable[Launch]) -> dict[Series, float]:
+    """Series of steady calls -> how many times as long the calls of the arm LONGER were made, as their processes told it:
+    the geometric mean over launches. Launches of before that was told are not in it."""
+    found: dict[Series, list[float]] = defaultdict(list)
+    for launch in launches:
+        for case in launch.cases:
+            series = Series(launch.environment, launch.benchmark, case.parameters)
+            told = launch.facts.get(f"{FACT} {_case(series)}")
+            if launch.release == LONGER and case.samples and told and series.metric in STEADY:
+                found[series].append(math.log(told))
+    return {series: math.exp(statistics.fmean(of)) for series, of in found.items()}
 
 
 def share(series: Series) -> float:
     """What measure/planted.py plants in this case of the arm LONGER: the same checksum of its name."""
     if series.metric not in (*STEADY, *SINGLE):
         return 0.0
-    case = " ".join(parameter.strip("'") for parameter in series.parameters)
-    size = (*SHARES, 0.0, 0.0, 0.0)[zlib.crc32(case.encode()) % 6]
+    size = (*SHARES, 0.0, 0.0, 0.0)[zlib.crc32(_case(series).encode()) % 6]
     return IN_SINGLE * size if series.metric in SINGLE else size
+
+
+def _case(series: Series) -> str:
+    return " ".join(parameter.strip("'") for parameter in series.parameters)
 
 
 def only_counts(launch: Launch) -> bool:
@@ -152,9 +307,8 @@ def _found(
     words: str, size: float, aim: float, planted: Sequence[tuple[Change, float]], metrics: Sequence[str]
 ) -> Planted:
     changes = [change for change, of in planted if math.isclose(of, size) and change.series.metric in metrics]
-    holding = [change for change in changes if (change.low or 0) <= 1 + size <= (change.high or 0)]
     found = [change for change in changes if change.verdict is Verdict.SLOWER]
-    return Planted(words, len(changes), len(found), aim, len(holding))
+    return Planted(words, len(changes), len(found), aim)
 
 
 def _planted_counts(launches: Sequence[Launch]) -> list[Planted]:

@@ -117,7 +117,7 @@ def document(check: bool) -> None:
         "docs/generated/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
         "docs/generated/repeats.md": repeats.document(launches, suite.axis),
         "docs/generated/replication.md": replication.document(launches, suite.axis),
-        "docs/generated/calibration.md": calibrations.document(results),
+        "docs/generated/calibration.md": calibrations.document(results, launches),
     }
     out = console()
     stale = [name for name, text in files.items() if not _holds(Path(name), text)]
