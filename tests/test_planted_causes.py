@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tools.explain_largest import Row, in_order, largest, table, with_evidence
-from tools.planted_causes import Redrawn, Tally, explained, judge, judge_nothing, planted, told
+from tools.planted_causes import NOTHING, Redrawn, Tally, explained, judge, planted, told, whole_run
 from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import Series
 from torch_history.explaining.explanation import Found
@@ -150,7 +150,8 @@ def python() -> Path:
 @pytest.mark.parametrize("name", ["operator", "loop", "copy"])
 def test_planted_place_is_found_on_a_real_release(python: Path, tmp_path: Path, name: str) -> None:
     plant = next(each for each in planted(tmp_path) if each.name == name)
-    whole, tally, _ = judge(plant, python, 20, 0.0)
+    whole = whole_run(plant, python, 0.0)
+    tally = judge(plant, python, whole.kept, 20)
     assert whole.verdict in ("CAUSE", "PART"), whole.words
     assert tally.right >= 19
     assert not tally.wrong
@@ -158,6 +159,7 @@ def test_planted_place_is_found_on_a_real_release(python: Path, tmp_path: Path, 
 
 @pytest.mark.releases
 def test_real_release_has_no_cause_against_itself(python: Path) -> None:
-    whole, tally = judge_nothing(python, 50)
+    whole = whole_run(NOTHING, python, 0.0)
+    tally = judge(NOTHING, python, whole.kept, 50)
     assert whole.verdict == "NOT THERE", whole.words
     assert "CAUSE" not in tally.verdicts
