@@ -429,9 +429,9 @@
             const fusion = ofCase.fusion_groups;
             const ofFusion = fusion && fusion !== one && fused(fusion) ? `because ${fused(fusion)}` : "";
             const besideIt = varies(lane.series[one.series]) ? ofTime(lane, one, ofCase) : ofFusion;
-            const words = ofEvidence(lane, one, from, to, besideIt) || besideIt;
-            if (words) {
-                found.set(one.series, words);
+            const cause = ofEvidence(lane, one, from, to, besideIt) || besideIt;
+            if (cause) {
+                found.set(one.series, cause);
             }
         }
         return found;
