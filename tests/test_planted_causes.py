@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tools.explain_largest import Row, in_order, largest, table, with_evidence
-from tools.planted_causes import NOTHING, Redrawn, Tally, explained, judge, planted, told, whole_run
+from tools.planted_causes import NOTHING, Redrawn, Tally, calibrated, explained, judge, planted, there, told, whole_run
 from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import Series
 from torch_history.explaining.explanation import Found
@@ -19,8 +19,9 @@ from torch_history.explaining.launching import Side
 from torch_history.explaining.levers import Lever
 from torch_history.store import causes
 from torch_history.store.causes import Place, Pulled
+from torch_history.store.launches import Case, Launch
 
-from .test_evidence import EVIDENCE
+from .test_evidence import BENCHMARK, EVIDENCE
 
 ROOT = Path(__file__).resolve().parents[1]
 SIDES = Side("v1.0.0", Path("python")), Side("v2.0.0", Path("python"), {"PLANTED_CAUSE": "loop"})
@@ -68,6 +69,22 @@ def test_lever_that_was_not_pulled_is_not_tried_in_turns_that_are_drawn() -> Non
     lever = Lever("a lever", "a lever", "of it", "", variables={"A": "1"})
     found = redrawn(kept(1.2e-3, 2.2e-3, random.Random(1)), [lever], tries=1)
     assert found[0].levers[0].refused == "it was not pulled when launches were kept."
+
+
+def launch(release: str, round: int, seconds: float) -> Launch:
+    case = Case(parameters=("'mask'", "'small'"), samples=(seconds,))
+    return Launch(
+        "a session", round, f"{release}{round}", release, "release-py3.11", BENCHMARK, "", "", 1.0, {}, (case,)
+    )  # fmt: skip
+
+
+def test_release_is_compared_with_itself_by_the_rounds_of_a_calibration() -> None:
+    chance = random.Random(1)
+    names = ("first", "second", "longer")
+    launches = [launch(name, round, chance.gauss(1, 0.01)) for name in names for round in range(1, 9)]
+    turns = calibrated([*launches, launch("first", 9, 1.0)])
+    assert [len(of) for of in turns.values()] == [8]
+    assert there(turns, 100, random.Random(1)) <= 2
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torch_history.explaining import places
+from torch_history.explaining import explanation, places
+from torch_history.explaining.estimates import Group, Noise, ratio
 from torch_history.explaining.explanation import Explanation, Found
+from torch_history.explaining.finding import TIMES
 from torch_history.explaining.launching import Launch, LaunchFailed, Side, Subject
 from torch_history.explaining.levers import Lever, load
 from torch_history.measuring.machine import asked as requested
 from torch_history.measuring.machine import describe
+from torch_history.store.launches import Launch as LaunchOfHistory
+from torch_history.store.launches import read_file
 
 from .page import write_into
 
@@ -179,6 +183,7 @@ class Redrawn:
     chance: random.Random
     itself: bool = False
     perf: Any = None
+    left: dict[str, list[Any]] = field(default_factory=dict)
 
     def open(self, side: Side, subject: Subject, variables: Any = None, command: Sequence[str] = ()) -> Any:
         number = self.sides.index(side)
@@ -186,9 +191,15 @@ class Redrawn:
         if not turns:
             raise LaunchFailed("it was not pulled when launches were kept.")
         if number == 0:
-            self.turn = self.chance.choice(turns)
+            self.turn = self._next(_lever(variables, command), turns)
             self.swapped = self.itself and self.chance.random() < 0.5
         return _Redrawn(self, self.turn[number ^ self.swapped])
+
+    def _next(self, lever: str, turns: Sequence[Any]) -> Any:
+        """A turn by chance, none twice before all were drawn: turns that are alike would hide how much turns differ."""
+        if not self.left.get(lever):
+            self.left[lever] = self.chance.sample(turns, len(turns))
+        return self.left[lever].pop()
 
     def read(self, file: Path) -> Any:
         """What perf recorded when the last launch was profiled."""
@@ -225,6 +236,55 @@ def _lever(variables: Any, command: Sequence[str]) -> str:
 
 def _step(step: Mapping[str, Any]) -> str:
     return json.dumps({key: value for key, value in step.items() if key != "file"}, sort_keys=True)
+
+
+# --- a release with itself, in real launches of `torch-history calibrate`
+
+ARMS = ("first", "second")
+"""Two names of one release, measured in the same rounds."""
+
+Turns = dict[tuple[str, tuple[str, ...]], list[tuple[float, float]]]
+"""By benchmark and case: seconds a call under both names, by round."""
+
+
+def calibrated(launches: Iterable[LaunchOfHistory]) -> Turns:
+    """Of each steady time the rounds in which both names were measured, if there are enough."""
+    numbers: dict[tuple[str, tuple[str, ...]], dict[tuple[str, int], dict[str, float]]] = defaultdict(dict)
+    for launch in launches:
+        if launch.release in ARMS and launch.benchmark.rpartition(".track_")[2] in TIMES:
+            for case in launch.cases:
+                if case.number:
+                    of_case = numbers[launch.benchmark, tuple(case.parameters)]
+                    of_case.setdefault((launch.session, launch.round), {})[launch.release] = case.number
+    turns = {
+        key: [(of[ARMS[0]], of[ARMS[1]]) for of in rounds.values() if len(of) == len(ARMS)]
+        for key, rounds in numbers.items()
+    }
+    return {key: of for key, of in turns.items() if len(of) >= explanation.LEAST_TURNS}
+
+
+def there(turns: Turns, tries: int, chance: random.Random) -> int:
+    """How often a difference is there, by the rule of `Explanation`, between a release and itself."""
+    found, cases = 0, list(turns.values())
+    for _ in range(tries):
+        of_case = chance.choice(cases)
+        pairs = chance.sample(of_case, min(len(of_case), explanation.MOST_TURNS))
+        drawn = [pair[:: chance.choice((1, -1))] for pair in pairs]
+        groups = [Group(*zip(*drawn[:count], strict=True)) for count in range(explanation.LEAST_TURNS, len(drawn) + 1)]
+        found += any(ratio(group, Noise.of([group])).is_there for group in groups)
+    return found
+
+
+def itself(tries: int) -> str:
+    """The rate in words, from the calibrations in results/."""
+    files = sorted((ROOT / "results").glob("*/calibration/*.jsonl"))
+    turns = calibrated(launch for file in files for launch in read_file(file))
+    found = there(turns, tries, random.Random(1))
+    return (
+        f"Of {tries:,} comparisons of a release with itself, {found} had a difference. Without one no cause "
+        f"is looked for. Each draws up to {explanation.MOST_TURNS} rounds, none of them twice, of one of {len(turns)} times "
+        "from the calibrations in `results/`."
+    )
 
 
 # --- what was found
@@ -334,7 +394,9 @@ def _rate(part: int, of: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("release", help="an installed release, such as 2.14.0")
+    parser.add_argument(
+        "release", nargs="?", help="an installed release, such as 2.14.0; without one nothing is planted"
+    )
     parser.add_argument("--lane", default="3.11")
     parser.add_argument("--tries", type=int, default=TRIES)
     parser.add_argument("--seconds", type=float, default=210.0, help="for each whole explanation's levers")
@@ -342,6 +404,16 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a folder for what launches answered; what is in it is not run again")
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
     asked = parser.parse_args()
+    text = itself(max(asked.tries, TRIES))
+    if asked.release:
+        text += f"\n\n{_planted(asked)}"
+    print(text)
+    if asked.write:
+        write_into(PAGE, COMMAND, f"{text}\n")
+
+
+def _planted(asked: argparse.Namespace) -> str:
+    """The table of causes that were planted into an installed release."""
     python = ROOT / "env" / f"v{asked.release}-py{asked.lane}" / "bin" / "python"
     if not python.exists():
         sys.exit(f"{asked.release} is not installed in env/. Install it with `torch-history run {asked.release}`.")
@@ -353,10 +425,7 @@ def main() -> None:
                 print(f"{plant.name}: {whole.took:.0f} s, {whole.verdict}: {whole.words}", file=sys.stderr, flush=True)
                 rows.append((plant, whole))
     judged = [(plant, whole, judge(plant, python, whole.kept, asked.tries)) for plant, whole in rows]
-    text = f"torch {asked.release}, {_processor()}.\n\n{table(judged, asked.tries)}"
-    print(text)
-    if asked.write:
-        write_into(PAGE, COMMAND, f"{text}\n")
+    return f"torch {asked.release}, {_processor()}.\n\n{table(judged, asked.tries)}"
 
 
 def _kept_or_run(plant: Plant, python: Path, seconds: float, keep: Path | None) -> Whole:
