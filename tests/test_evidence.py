@@ -398,6 +398,32 @@ def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(a
     assert len(asking.said) == 3, "f twice, the second time from its file, and h; g cannot be explained"
 
 
+def test_own_file_is_explained_with_the_packages_that_it_requires(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "mine.py"
+    own.write_text('requirements = ["einops"]\n\ndef inputs():\n    return 1\n\nfunctions = {"f": abs}\n')
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
+    installed: list[tuple[str, tuple[str, ...]]] = []
+
+    class Environment:
+        needed: tuple[str, ...] = ()
+        added = tmp_path / "added"
+
+        def __init__(self, *arguments: Any) -> None: ...
+
+        def install_project(self, conf: Any, repo: Any, tag: str) -> None:
+            installed.append((tag, self.needed))
+
+    monkeypatch.setattr(explaining.environments, "ReleaseEnvironment", Environment)
+    monkeypatch.setattr(explaining, "get_repo", lambda conf: None)
+    suite = suites.load()
+    sides = explaining.Context.of(suite, "3.11", own).sides(suite.config(), "v2.13.0", "v2.14.0")
+    assert installed == [("v2.13.0", ("einops",)), ("v2.14.0", ("einops",))]
+    assert [side.variables["PYTHONPATH"] for side in sides] == [str(tmp_path / "added")] * 2
+
+
 def test_script_has_the_threads_of_its_file_and_then_the_clock_on_the_wall() -> None:
     one = subject("batching", "tensor_of_lists", "64 x 128")
     assert "torch.set_num_threads(1)" in script(one, "")

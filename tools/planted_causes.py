@@ -15,17 +15,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torch_history.explaining import places
+from torch_history.explaining import explanation, places
+from torch_history.explaining.estimates import Group, Noise, ratio
 from torch_history.explaining.explanation import Explanation, Found
+from torch_history.explaining.finding import TIMES
 from torch_history.explaining.launching import Launch, LaunchFailed, Side, Subject
 from torch_history.explaining.levers import Lever, load
+from torch_history.measuring.machine import asked as requested
+from torch_history.measuring.machine import describe
+from torch_history.store.launches import Launch as LaunchOfHistory
+from torch_history.store.launches import read_file
 
 from .page import write_into
 
@@ -60,8 +65,8 @@ class Plant:
     right: tuple[str, ...]
 
 
-def planted(folder: Path) -> list[Plant]:
-    """All causes. `folder` is for the libraries of the loop that is moved."""
+def planted(folder: Path, is_kept: bool = False) -> list[Plant]:
+    """All causes. `folder` is for the libraries of the loop that is moved, which are not needed where its run `is_kept`."""
     named = [
         (
             "operator",
@@ -87,7 +92,7 @@ def planted(folder: Path) -> list[Plant]:
     allocator = {"PYTHONMALLOC": "malloc"}
     of_memory = ("Python's allocator off", "malloc", "free")
     found.append(Plant("allocator", "an environment with another allocator of Python", {}, allocator, of_memory))
-    if moved := _moved(folder):
+    if moved := (folder, folder) if is_kept else _moved(folder):
         old, new = ({"PLANTED_LIBRARY": str(path)} for path in moved)
         found.append(Plant("moved", "the same loop at another address", old, new, ("planted_loop",)))
     return found
@@ -178,6 +183,7 @@ class Redrawn:
     chance: random.Random
     itself: bool = False
     perf: Any = None
+    left: dict[str, list[Any]] = field(default_factory=dict)
 
     def open(self, side: Side, subject: Subject, variables: Any = None, command: Sequence[str] = ()) -> Any:
         number = self.sides.index(side)
@@ -185,9 +191,15 @@ class Redrawn:
         if not turns:
             raise LaunchFailed("it was not pulled when launches were kept.")
         if number == 0:
-            self.turn = self.chance.choice(turns)
+            self.turn = self._next(_lever(variables, command), turns)
             self.swapped = self.itself and self.chance.random() < 0.5
         return _Redrawn(self, self.turn[number ^ self.swapped])
+
+    def _next(self, lever: str, turns: Sequence[Any]) -> Any:
+        """A turn by chance, none twice before all were drawn: turns that are alike would hide how much turns differ."""
+        if not self.left.get(lever):
+            self.left[lever] = self.chance.sample(turns, len(turns))
+        return self.left[lever].pop()
 
     def read(self, file: Path) -> Any:
         """What perf recorded when the last launch was profiled."""
@@ -224,6 +236,55 @@ def _lever(variables: Any, command: Sequence[str]) -> str:
 
 def _step(step: Mapping[str, Any]) -> str:
     return json.dumps({key: value for key, value in step.items() if key != "file"}, sort_keys=True)
+
+
+# --- a release with itself, in real launches of `torch-history calibrate`
+
+ARMS = ("first", "second")
+"""Two names of one release, measured in the same rounds."""
+
+Turns = dict[tuple[str, tuple[str, ...]], list[tuple[float, float]]]
+"""By benchmark and case: seconds a call under both names, by round."""
+
+
+def calibrated(launches: Iterable[LaunchOfHistory]) -> Turns:
+    """Of each steady time the rounds in which both names were measured, if there are enough."""
+    numbers: dict[tuple[str, tuple[str, ...]], dict[tuple[str, int], dict[str, float]]] = defaultdict(dict)
+    for launch in launches:
+        if launch.release in ARMS and launch.benchmark.rpartition(".track_")[2] in TIMES:
+            for case in launch.cases:
+                if case.number:
+                    of_case = numbers[launch.benchmark, tuple(case.parameters)]
+                    of_case.setdefault((launch.session, launch.round), {})[launch.release] = case.number
+    turns = {
+        key: [(of[ARMS[0]], of[ARMS[1]]) for of in rounds.values() if len(of) == len(ARMS)]
+        for key, rounds in numbers.items()
+    }
+    return {key: of for key, of in turns.items() if len(of) >= explanation.LEAST_TURNS}
+
+
+def there(turns: Turns, tries: int, chance: random.Random) -> int:
+    """How often a difference is there, by the rule of `Explanation`, between a release and itself."""
+    found, cases = 0, list(turns.values())
+    for _ in range(tries):
+        of_case = chance.choice(cases)
+        pairs = chance.sample(of_case, min(len(of_case), explanation.MOST_TURNS))
+        drawn = [pair[:: chance.choice((1, -1))] for pair in pairs]
+        groups = [Group(*zip(*drawn[:count], strict=True)) for count in range(explanation.LEAST_TURNS, len(drawn) + 1)]
+        found += any(ratio(group, Noise.of([group])).is_there for group in groups)
+    return found
+
+
+def itself(tries: int) -> str:
+    """The rate in words, from the calibrations in results/."""
+    files = sorted((ROOT / "results").glob("*/calibration/*.jsonl"))
+    turns = calibrated(launch for file in files for launch in read_file(file))
+    found = there(turns, tries, random.Random(1))
+    return (
+        f"Of {tries:,} comparisons of a release with itself, {found} had a difference. Without one no cause "
+        f"is looked for. Each draws up to {explanation.MOST_TURNS} rounds, none of them twice, of one of {len(turns)} times "
+        "from the calibrations in `results/`."
+    )
 
 
 # --- what was found
@@ -269,44 +330,54 @@ def told(found: Found) -> list[str]:
     return list(dict.fromkeys([*pulled[:1], *held]))
 
 
-def judge(plant: Plant, python: Path, tries: int, seconds: float) -> tuple[Found, Tally, Kept]:
-    """One whole explanation of a cause, and verdicts on turns that are drawn of it."""
-    sides = Side("v1.0.0", python, plant.old), Side("v2.0.0", python, plant.new)
-    levers = load()
+@dataclass(frozen=True)
+class Whole:
+    """What a whole run said, and what its launches answered."""
+
+    verdict: str
+    words: str
+    ratio: float
+    took: float
+    kept: Kept
+
+
+def whole_run(plant: Plant, python: Path, seconds: float) -> Whole:
+    """One explanation by whole launches. Of the release with itself no lever is pulled."""
+    sides = _sides(plant, python)
     recorder = Recorder(sides)
-    whole = explained(sides, recorder.open, levers, places.read_perf, seconds)
-    tally = Tally()
+    found = explained(sides, recorder.open, load() if plant.right else [], places.read_perf, seconds)
+    return Whole(found.verdict, found.words, found.ratio.ratio, found.took, recorder.kept)
+
+
+def _sides(plant: Plant, python: Path) -> tuple[Side, Side]:
+    return Side("v1.0.0", python, plant.old), Side("v2.0.0", python, plant.new)
+
+
+def judge(plant: Plant, python: Path, kept: Kept, tries: int) -> Tally:
+    """Verdicts on turns that are drawn of what was kept. Of the release with itself, sides change places by chance."""
+    sides, levers, tally = _sides(plant, python), load() if plant.right else [], Tally()
     for seed in range(tries):
-        redrawn = Redrawn(sides, recorder.kept, random.Random(seed))
-        tally.add(explained(sides, redrawn.open, levers, redrawn.read, seconds), plant.right)
-    return whole, tally, recorder.kept
+        redrawn = Redrawn(sides, kept, random.Random(seed), itself=not plant.right)
+        tally.add(explained(sides, redrawn.open, levers, redrawn.read, 210.0), plant.right)
+    return tally
 
 
-def judge_nothing(python: Path, tries: int) -> tuple[Found, Tally]:
-    """The release with itself: its difference is looked for in turns that are drawn of real ones, and never there."""
-    sides = Side("v1.0.0", python), Side("v2.0.0", python, {"PLANTED_CAUSE": "nothing"})
-    recorder = Recorder(sides)
-    whole = explained(sides, recorder.open, [], places.read_perf, 0.0)
-    tally = Tally()
-    for seed in range(tries):
-        redrawn = Redrawn(sides, recorder.kept, random.Random(seed), itself=True)
-        tally.add(explained(sides, redrawn.open, [], redrawn.read, 0.0), ())
-    return whole, tally
+NOTHING = Plant("nothing", "nothing: the release with itself", {}, {"PLANTED_CAUSE": "nothing"}, ())
 
 
-def table(rows: Iterable[tuple[str, Found, Tally]], tries: int) -> str:
+def table(rows: Iterable[tuple[Plant, Whole, Tally]], tries: int) -> str:
     """Rates by cause."""
     lines = [
         "| planted | new / old | the whole run says | right place | wrong CAUSE | NOT THERE or UNKNOWN |",
         "|---|---:|---|---:|---:|---:|",
     ]
     totals = [0, 0, 0]
-    for words, whole, tally in rows:
+    for plant, whole, tally in rows:
         silent = sum(kind in ("NOT THERE", "UNKNOWN") for kind in tally.verdicts)
         said = whole.words.replace("|", "\\|")
         rates = f"{_rate(tally.right, tally.tries)} | {_rate(tally.wrong, tally.tries)} | {_rate(silent, tally.tries)}"
-        lines.append(f"| {words} | {whole.ratio.ratio:.2f} | {whole.verdict}: {said} | {rates} |")
-        if words != NOTHING:
+        lines.append(f"| {plant.words} | {whole.ratio:.2f} | {whole.verdict}: {said} | {rates} |")
+        if plant.right:
             totals = [totals[0] + tally.right, totals[1] + tally.wrong, totals[2] + tally.tries]
     right, wrong, every = totals
     lines += ["", f"Each row has {tries} verdicts on turns that were drawn of the launches of one whole run."]
@@ -317,39 +388,60 @@ def table(rows: Iterable[tuple[str, Found, Tally]], tries: int) -> str:
     return "\n".join(lines)
 
 
-NOTHING = "nothing"
-
-
 def _rate(part: int, of: int) -> str:
     return f"{100 * part / of:.1f} %" if of else ""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("release", help="an installed release, such as 2.14.0")
+    parser.add_argument(
+        "release", nargs="?", help="an installed release, such as 2.14.0; without one nothing is planted"
+    )
     parser.add_argument("--lane", default="3.11")
     parser.add_argument("--tries", type=int, default=TRIES)
     parser.add_argument("--seconds", type=float, default=210.0, help="for each whole explanation's levers")
     parser.add_argument("--only", nargs="*", default=[], help="causes to plant, by name")
+    parser.add_argument("--keep", type=Path, help="a folder for what launches answered; what is in it is not run again")
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
     asked = parser.parse_args()
-    python = ROOT / "env" / f"v{asked.release}-py{asked.lane}" / "bin" / "python"
-    if not python.exists():
-        sys.exit(f"{asked.release} is not installed in env/. Install it with `torch-history run {asked.release}`.")
-    rows: list[tuple[str, Found, Tally]] = []
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        if not asked.only or NOTHING in asked.only:
-            rows.append((NOTHING, *judge_nothing(python, asked.tries)))
-        for plant in planted(Path(folder)):
-            if not asked.only or plant.name in asked.only:
-                whole, tally, _ = judge(plant, python, asked.tries, asked.seconds)
-                print(f"{plant.name}: {whole.took:.0f} s, {whole.verdict}: {whole.words}", file=sys.stderr, flush=True)
-                rows.append((plant.words, whole, tally))
-    text = f"torch {asked.release}, {time.monotonic() - began:.0f} s in all.\n\n{table(rows, asked.tries)}"
+    text = itself(max(asked.tries, TRIES))
+    if asked.release:
+        text += f"\n\n{_planted(asked)}"
     print(text)
     if asked.write:
         write_into(PAGE, COMMAND, f"{text}\n")
+
+
+def _planted(asked: argparse.Namespace) -> str:
+    """The table of causes that were planted into an installed release."""
+    python = ROOT / "env" / f"v{asked.release}-py{asked.lane}" / "bin" / "python"
+    if not python.exists():
+        sys.exit(f"{asked.release} is not installed in env/. Install it with `torch-history run {asked.release}`.")
+    rows, is_kept = [], bool(asked.keep) and (asked.keep / "moved.json").exists()
+    with tempfile.TemporaryDirectory() as folder:
+        for plant in [NOTHING, *planted(Path(folder), is_kept)]:
+            if not asked.only or plant.name in asked.only:
+                whole = _kept_or_run(plant, python, asked.seconds, asked.keep)
+                print(f"{plant.name}: {whole.took:.0f} s, {whole.verdict}: {whole.words}", file=sys.stderr, flush=True)
+                rows.append((plant, whole))
+    judged = [(plant, whole, judge(plant, python, whole.kept, asked.tries)) for plant, whole in rows]
+    return f"torch {asked.release}, {_processor()}.\n\n{table(judged, asked.tries)}"
+
+
+def _kept_or_run(plant: Plant, python: Path, seconds: float, keep: Path | None) -> Whole:
+    """What is kept of a whole run, else a whole run, which is kept where there is a folder for it."""
+    path = keep / f"{plant.name}.json" if keep else None
+    if path and path.exists():
+        return Whole(**json.loads(path.read_text(encoding="utf-8")))
+    whole = whole_run(plant, python, seconds)
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(vars(whole)), encoding="utf-8")
+    return whole
+
+
+def _processor() -> str:
+    return str(describe(requested()).get("cpu", "a processor"))
 
 
 if __name__ == "__main__":

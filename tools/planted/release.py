@@ -21,7 +21,7 @@ PLANTED = os.environ.get(CAUSE, "")
 
 def slow_relu(x: torch.Tensor) -> torch.Tensor:
     found = torch.empty_like(x)
-    for _ in range(6):
+    for _ in range(14):
         torch.clamp_min(x, 0.0, out=found)
     return found
 
@@ -38,7 +38,7 @@ def entered(x: torch.Tensor) -> torch.Tensor:
     if PLANTED == "loop":
         checks(x)
     if PLANTED == "copy":
-        for _ in range(6):
+        for _ in range(12):
             x = x.clone()
     return x
 

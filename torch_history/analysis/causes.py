@@ -157,27 +157,33 @@ def why(
     for change in changes:
         if change.verdict in CHANGED:
             of_case = beside[_case(change.series)]
+            beside_it = _beside(change, of_case)
             looked_at = _found(change, old, new)
-            if explained := _of_evidence(change, old, new, known, f"because {looked_at}" if looked_at else ""):
-                found[change.series] = explained
-            elif change.series.varies:
-                found[change.series] = _of_time(change, of_case)
-            elif (fusion := of_case.get("fusion_groups")) and fusion is not change and _fused(fusion):
-                found[change.series] = f"because {_fused(fusion)}"
+            certain = f"because {looked_at}" if looked_at else beside_it if beside_it in FUSIONS else ""
+            if words := _of_evidence(change, old, new, known, certain) or beside_it:
+                found[change.series] = words
     return found
 
 
+def _beside(change: Change, of_case: Mapping[str, Change]) -> str:
+    """What else moved in the case, as a cause; empty where nothing is said of a number that does not vary."""
+    if change.series.varies:
+        return _of_time(change, of_case)
+    fusion = of_case.get("fusion_groups")
+    return f"because {_fused(fusion)}" if fusion and fusion is not change and _fused(fusion) else ""
+
+
 def _of_evidence(
-    change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Sequence[Known], by_hand: str
+    change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Sequence[Known], certain: str
 ) -> str:
-    """A cause that evidence of this machine says, else the one that was found `by_hand`, else one that evidence of another
-    machine says, else what evidence says of a cause that it did not find."""
+    """A cause that evidence of this machine says, else the `certain` one, which was found by hand or is a fusion, else one
+    that evidence of another machine says, else what evidence says of a cause that it did not find."""
     here = [one for one in known if one.verdict in FOUND_ON and not one.seen_on]
     elsewhere = [one for one in known if one.verdict in FOUND_ON and one.seen_on]
     unknown = [one for one in known if one.verdict not in FOUND_ON]
     return (
         _explained(change, old, new, here)
-        or by_hand
+        or certain
         or _explained(change, old, new, elsewhere)
         or _explained(change, old, new, unknown)
     )
@@ -202,6 +208,10 @@ def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], k
     whole = before == _version(most.old[1:]) and now == _version(most.new[1:])
     return most.words if whole else f"{most.words} (from {most.old} to {most.new})"
 
+
+LOST, GAINED = "it is no longer fused", "it is fused now"
+FUSIONS = (f"because {LOST}", f"because {GAINED}")
+"""Causes that the case's own graph shows."""
 
 OF_ONE_CASE = (" went from ", " of the difference", "cause unknown")
 """What a cause says that was found in a single case: numbers, and evidence of one series."""
@@ -295,9 +305,9 @@ def _fused(fusion: Change) -> str:
     if _metric(fusion.series) != "fusion_groups":
         return ""
     if fusion.verdict is Verdict.FEWER and fusion.new == 0:
-        return "it is no longer fused"
+        return LOST
     if fusion.verdict is Verdict.MORE and fusion.old == 0:
-        return "it is fused now"
+        return GAINED
     return ""
 
 

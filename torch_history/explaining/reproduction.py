@@ -38,7 +38,10 @@ def block(calls):
 calls = 1
 while block(calls) < 0.01:
     calls *= 2
-print(min(block(calls) for _ in range(30)) / calls)
+blocks = [block(calls) for _ in range(3)]
+while len(blocks) < 30 and sum(blocks) < 1:  # A slow call is timed a few times.
+    blocks.append(block(calls))
+print(min(blocks) / calls)
 """
 
 _COUNTING = """

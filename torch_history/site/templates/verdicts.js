@@ -446,13 +446,11 @@
         for (const one of changes.filter(isChanged)) {
             const ofCase = beside.get(caseOf(one));
             const fusion = ofCase.fusion_groups;
-            const explained = ofEvidence(lane, one, from, to);
-            if (explained) {
-                found.set(one.series, explained);
-            } else if (varies(lane.series[one.series])) {
-                found.set(one.series, ofTime(lane, one, ofCase));
-            } else if (fusion && fusion !== one && fused(fusion)) {
-                found.set(one.series, `because ${fused(fusion)}`);
+            const ofFusion = fusion && fusion !== one && fused(fusion) ? `because ${fused(fusion)}` : "";
+            const besideIt = varies(lane.series[one.series]) ? ofTime(lane, one, ofCase) : ofFusion;
+            const cause = ofEvidence(lane, one, from, to, besideIt) || besideIt;
+            if (cause) {
+                found.set(one.series, cause);
             }
         }
         return found;
@@ -474,11 +472,12 @@
             .map((fact) => [fact, [old[fact], now[fact]]]);
     };
 
-    const ofEvidence = (lane, one, from, to) => {
+    const ofEvidence = (lane, one, from, to, besideIt) => {
         const isFound = ({verdict}) => constants().why.FOUND_ON.includes(verdict);
         const lookedAt = foundOf(lane, one, from, to);
+        const certain = constants().why.FUSIONS.includes(besideIt) ? besideIt : "";
         return explainedOf(lane, one, from, to, (known) => isFound(known) && !known.seen_on)
-            || (lookedAt && `because ${lookedAt}`)
+            || (lookedAt ? `because ${lookedAt}` : certain)
             || explainedOf(lane, one, from, to, (known) => isFound(known) && known.seen_on)
             || explainedOf(lane, one, from, to, (known) => !isFound(known));
     };
