@@ -216,7 +216,7 @@ def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Se
         named = [one for words in asked.series for one in finding.matching(words, every)]
         return list(dict.fromkeys(named)) or times[: asked.most]
     if not asked.series:
-        machine = choose_machine(suite.results, asked.machine, context.machine["machine"])
+        machine = choose_machine(suite.results, asked.machine, context.machine["machine"], [side.tag for side in sides])
         found = finding.changed(suite.results, machine, environment, sides[0].tag, sides[1].tag, asked.most)
         if not found:
             raise UserError(
