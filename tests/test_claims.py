@@ -248,7 +248,7 @@ def test_document_answers_release_by_release_from_the_medians_of_launches() -> N
     launches = [launch("v2.0.1", number, 60e6) for number in (1, 2)] + [launch("v2.1.2", 3, 240e6)]
     text = claims.document({"m": launches}, axis, lambda steps, _, machine: [f"{machine} {step.new}" for step in steps])
     assert "| claim | 2.0.1 | 2.1.2 |" in text
-    assert "Not measured yet: saved_tensors, warm_up, batching, selection, start_up." in text
+    assert "Not measured: saved_tensors, warm_up, batching, selection, start_up." in text
     assert "TorchScript stalls" not in text
     assert (
         "| [Scripting keeps intermediates out of memory](../questions/intersection.md) | holds | does not hold |"

@@ -237,6 +237,10 @@ def test_machine_is_this_one_else_the_one_of_most_releases_else_asked_for(result
     store(results, *series("operators", [1], [2]))
     assert "\nhere, release-py3.11\n" in command("2.0.1", "2.1.2").output
     assert "Results of here, this machine: 2 releases." in command("2.0.1", "2.1.2").stderr
+    for tag in (NEW, "v2.2.2"):
+        store(results, launch(tag, "batching.Batching.track_operators", Case(("'a'",), value=1)), machine="elsewhere")
+    store(results, launch("v2.3.0", "batching.Batching.track_operators", Case(("'a'",), value=1)), machine="elsewhere")
+    assert "\nelsewhere, release-py3.11\n" in command("2.2.2", "2.3.0").output
 
 
 # --- exit codes

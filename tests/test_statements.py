@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torch_history.analysis.verdicts import History, compare_history, history
+from torch_history.analysis.verdicts import Change, History, Verdict, compare_history, history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import read_on_axis
 
@@ -68,3 +68,54 @@ def test_launches_in_which_torchscript_stalled_without_a_fuser(lanes: dict[str, 
         round(min(slowest)),
         round(sorted(slowest)[-int(stalled) - 1]),
     ]
+
+
+STARTED_ON = "amd-epyc-family-25-model-17-2-cores"
+
+
+def started(lane: str, old: str, new: str) -> dict[tuple[str, str], Change]:
+    """Metric and variant of start_up -> what became of it from one release to another."""
+    axis = Axis.load(ROOT / "releases.toml")
+    found = history(read_on_axis(ROOT / "results", STARTED_ON, axis, lane, ("start_up",)))
+    changes = compare_history(found, old, new)
+    return {(change.series.metric, change.series.parameters[0].strip("'")): change for change in changes}
+
+
+def megabytes(change: Change) -> list[float]:
+    return [round(number / 1e6) for number in (change.old, change.new) if number is not None]
+
+
+def percent(change: Change) -> float:
+    assert change.ratio is not None
+    return round(100 * (change.ratio - 1))
+
+
+@pytest.mark.committed
+def test_what_the_import_takes_since_1_13_0() -> None:
+    of = started("release-py3.9", "v1.12.1", "v1.13.0")
+    resident, own, seconds = (of[f"start_{name}", "import_torch"] for name in ("resident", "memory", "time"))
+    sentence = "after `import torch` # MB are resident on 1.12.1 and # MB on 1.13.0, # % more"
+    assert said("start_up", sentence) == [*megabytes(resident), percent(resident)]
+    sentence = "for itself rose from # MB to # MB, by # %. The import takes # times as long"
+    assert said("start_up", sentence) == [*megabytes(own), percent(own), round(seconds.ratio or 0, 2)]
+    after = started("release-py3.9", "v1.13.0", "v1.13.1")
+    assert {after[metric, "import_torch"].verdict for metric, _ in after} == {Verdict.SAME}
+
+
+@pytest.mark.committed
+def test_what_the_import_takes_on_2_15_0() -> None:
+    of = started("release-py3.11", "v1.13.1", "v2.15.0")
+    resident, seconds = of["start_resident", "import_torch"], of["start_time", "import_torch"]
+    sentence = "after the import grew from # MB to # MB, and the import takes # times as long"
+    assert said("start_up", sentence) == [*megabytes(resident), round(seconds.ratio or 0, 2)]
+    of = started("release-py3.11", "v2.14.1", "v2.15.0")
+    resident, own = of["start_resident", "import_torch"], of["start_memory", "import_torch"]
+    sentence = "the resident memory grew by # %. What the process has for itself grew by # %, within the margin"
+    assert said("start_up", sentence) == [percent(resident), percent(own)]
+    assert (resident.verdict, own.verdict) == (Verdict.HUNGRIER, Verdict.SAME)
+    forked, spawned = (
+        [of[f"start_{name}", f"{how}_worker"].new or 0 for name in ("time", "memory")] for how in ("forked", "spawned")
+    )
+    sentence = "a forked worker takes # s and has # MB for itself. A spawned one takes # s and has # MB for itself"
+    expected = [round(forked[0], 3), round(forked[1] / 1e6), round(spawned[0], 1), round(spawned[1] / 1e6)]
+    assert said("start_up", sentence) == expected

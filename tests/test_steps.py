@@ -16,6 +16,7 @@ from scipy import stats
 from tests.test_verdicts import BYTES, COUNT, EAGER, TIME, counted, launch, timed
 from tools.bench_detector import contradictions
 from tools.detectors import ordered
+from torch_history.analysis.compare import choose_machine
 from torch_history.analysis.steps import (
     EXCURSION,
     HISTORY_ERROR,
@@ -31,7 +32,7 @@ from torch_history.analysis.steps import (
 )
 from torch_history.analysis.verdicts import Series, Verdict, compare_history, history
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import Case, Launch, machines_in, read_on_axis
+from torch_history.store.launches import Case, Launch, read_on_axis
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 TAGS = [release.tag for release in AXIS.releases]
@@ -280,7 +281,7 @@ def test_a_launch_each_tells_nothing() -> None:
 def test_nothing_told_of_the_committed_results_contradicts_a_verdict() -> None:
     lane = "release-py3.9"
     results = Path(__file__).resolve().parents[1] / "results"
-    found = ordered(history(read_on_axis(results, machines_in(results)[0], AXIS, lane)), AXIS)
+    found = ordered(history(read_on_axis(results, choose_machine(results, None, ""), AXIS, lane)), AXIS)
     told = of_history(found, AXIS)
     assert len(told) > 1000
     assert list(contradictions(Lane.of(found, AXIS), told)) == []

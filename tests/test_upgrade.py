@@ -389,6 +389,23 @@ def test_page_is_one_file_that_asks_for_no_other_and_takes_nothing_for_markup(
     assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in markup
 
 
+def test_packages_that_differ_are_in_every_form(
+    played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = {"v2.0.1": "0.15.2", "v2.15.0": "0.30.0"}
+    monkeypatch.setattr(
+        played, "facts", lambda tag: {"packages": [f"torchvision=={versions.get(tag, '0.21')}", "numpy==1.26.4"]}
+    )
+    assert "Packages that differ" not in command(tmp_path).stdout
+    (tmp_path / "mine.py").open("a").write("requirements = ['torchvision']\n")
+    words, page = "Packages that differ: torchvision 0.15.2 -> 0.30.0.", tmp_path / "report.html"
+    assert words in command(tmp_path, "--html", str(page)).stdout
+    assert "Packages that differ: torchvision 0.15.2 " in command(tmp_path, "--markdown").stdout
+    assert words.replace(">", "&gt;") in page.read_text(encoding="utf-8")
+    document = json.loads(command(tmp_path, "--json").stdout)
+    assert document["upgrade"]["packages"] == [{"name": "torchvision", "old": "0.15.2", "new": "0.30.0"}]
+
+
 def test_interrupted_command_prints_what_is_known_and_goes_on(played: Laboratory, tmp_path: Path) -> None:
     played.stop = 2
     found = command(tmp_path)

@@ -14,24 +14,23 @@ import numpy as np
 from asv.step_detect import detect_steps
 
 from torch_history.analysis import verdicts
+from torch_history.analysis.compare import choose_machine
 from torch_history.analysis.steps import SMALLEST
 from torch_history.analysis.verdicts import History
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import machines_in, read_launches
+from torch_history.store.launches import read_launches
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def stored_lanes() -> dict[str, History]:
-    """Lane -> its committed history, of the lanes that have times."""
-    stored: dict[str, History] = {}
-    for machine in machines_in(ROOT / "results"):
-        found = verdicts.history(read_launches(ROOT / "results", machine))
-        for environment in sorted({series.environment for series in found}):
-            lane = {series: of for series, of in found.items() if series.environment == environment}
-            if any(series.varies for series in lane):  # what the recorder counted has no times
-                stored[environment] = lane
-    return stored
+    """Lane -> its committed history, on the machine with most releases."""
+    machine = choose_machine(ROOT / "results", None, "")
+    found = verdicts.history(read_launches(ROOT / "results", machine))
+    return {
+        environment: {series: of for series, of in found.items() if series.environment == environment}
+        for environment in sorted({series.environment for series in found})
+    }
 
 
 def ordered(history: History, axis: Axis) -> History:

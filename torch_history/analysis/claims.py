@@ -658,7 +658,7 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell
             theirs = {question: claim for question, claim in CLAIMS.items() if question in asked}
             parts.append(f"\n## {machine}, {environment}\n\n")
             if missing := [question for question in CLAIMS if question not in asked]:
-                parts.append(f"Not measured yet: {', '.join(missing)}.\n\n")
+                parts.append(f"Not measured: {', '.join(missing)}.\n\n")
             parts.append("| claim | " + " | ".join(release.removeprefix("v") for release in releases) + " |\n")
             parts.append("|---" * (len(releases) + 1) + "|\n")
             for question, claim in theirs.items():

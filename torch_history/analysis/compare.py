@@ -11,7 +11,7 @@ import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -137,19 +137,22 @@ class Comparison:
         return [f"The environments differ: {in_words(self.moved)}."] if self.moved else []
 
 
-def choose_machine(results_dir: Path, asked: str | None, here: str) -> str:
-    """The machine asked for, else this one where results are there, else of those on which something ran the one that
-    measured most releases: what the recorder counted is named. Raises CannotCompare."""
+def choose_machine(results_dir: Path, asked: str | None, here: str, tags: Collection[str] = ()) -> str:
+    """The machine asked for, else this one where results of all `tags` are there, else of those on which something ran, and
+    which have them, the one that measured most releases: what the recorder counted is named. Raises CannotCompare."""
     machines = machines_in(results_dir)
     if not machines:
         raise CannotCompare(f"{results_dir} contains no launches. Measure first with `torch-history run`.")
     if asked and asked not in machines:
         raise CannotCompare(f"There are no results of a machine '{asked}'. There are results of {', '.join(machines)}.")
-    if asked or here in machines:
-        return asked or here
-    ran = that_ran(results_dir) or machines
-    releases = {name: releases_of(results_dir, name) for name in ran}
-    longest = [name for name in ran if releases[name] == max(releases.values())]
+    if asked:
+        return asked
+    releases = {name: releases_of(results_dir, name) for name in machines}
+    having = [name for name in machines if releases[name] >= {*tags}] or machines
+    if here in having:
+        return here
+    ran = [name for name in that_ran(results_dir) if name in having] or having
+    longest = [name for name in ran if len(releases[name]) == max(len(releases[name]) for name in ran)]
     if len(longest) == 1:
         return longest[0]
     raise CannotCompare(
@@ -162,9 +165,9 @@ def that_ran(results_dir: Path) -> list[str]:
     return [name for name in machines_in(results_dir) if _device(results_dir, name) != "recorder"]
 
 
-def releases_of(results_dir: Path, machine: str) -> int:
-    """How many releases were measured on a machine, each once in every lane."""
-    return len(list((results_dir / machine).glob("*.jsonl")))
+def releases_of(results_dir: Path, machine: str) -> set[str]:
+    """The tags of the releases that were measured on a machine, in any lane."""
+    return {path.name.partition("-")[0] for path in (results_dir / machine).glob("*.jsonl")}
 
 
 def find(

@@ -216,9 +216,10 @@ def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Se
         named = [one for words in asked.series for one in finding.matching(words, every)]
         return list(dict.fromkeys(named)) or times[: asked.most]
     if not asked.series:
-        machine = choose_machine(suite.results, asked.machine, context.machine["machine"])
+        tags = [side.tag for side in sides]
+        machine = choose_machine(suite.results, asked.machine, context.machine["machine"], tags)
         with results_of(suite.results, machine, asked.with_excluded) as folder:
-            found = finding.changed(folder, machine, environment, sides[0].tag, sides[1].tag, asked.most)
+            found = finding.changed(folder, machine, environment, *tags, asked.most)
         if not found:
             raise UserError(
                 f"No time that can be explained changed from {sides[0].tag} to {sides[1].tag} on {machine}."

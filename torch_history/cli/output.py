@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -34,18 +35,18 @@ def show(text: str) -> None:
         click.echo(text)
 
 
-def machine_of(results: Path, asked: str | None) -> str:
-    """The machine whose results a command shows. Says on standard error which one, where others have results as well and
-    nobody named it. Raises CannotCompare."""
+def machine_of(results: Path, asked: str | None, tags: Collection[str] = ()) -> str:
+    """The machine whose results of `tags` a command shows. Says on standard error which one, where others have results as
+    well and nobody named it. Raises CannotCompare."""
     from ..analysis.compare import choose_machine, releases_of, that_ran
     from ..measuring.machine import describe
 
     here = describe()["machine"]
-    machine = choose_machine(results, asked, here)
+    machine = choose_machine(results, asked, here, tags)
     others = [name for name in that_ran(results) if name != machine]
     if others and not asked:
         why = "this machine" if machine == here else "which has the longest history"
-        said = f"Results of {machine}, {why}: {releases_of(results, machine)} releases."
+        said = f"Results of {machine}, {why}: {len(releases_of(results, machine))} releases."
         click.echo(f"{said} There are others, see --machine: {', '.join(others)}.", err=True)
     return machine
 

@@ -141,7 +141,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     tags = [release.tag for spec in releases for release in suite.axis.select(spec)]
     if len(tags) > 2:
         raise UserError(f"{len(tags)} releases were named. Name one to show it, or two to compare them.")
-    machine = machine or machine_of(suite.results, None)
+    machine = machine or machine_of(suite.results, None, tags)
     found = [read_environment(suite.results, machine, tag, environment) for tag in tags]
     for tag, facts in zip(tags, found, strict=True):
         if not facts:
@@ -221,7 +221,7 @@ def compare_stored(
     suite = suites.load()
     results, versions = _of_own(workload) if workload else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
-    machine = machine_of(results, machine)
+    machine = machine_of(results, machine, tags)
     with excluded.results_of(results, machine, with_excluded) as folder:
         comparison = said.find(folder, machine, environment, *tags, questions, metrics, versions)
     failed = said.failing(comparison, limits)

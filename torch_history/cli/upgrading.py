@@ -25,7 +25,7 @@ from ..releases import environments
 from ..releases.axis import Axis, Release
 from ..scratch import temporary_files
 from ..store.files import write_atomically
-from ..store.launches import packages_words
+from ..store.launches import packages_moved
 from ..upgrading import answer as answers
 from ..upgrading import reports
 from ..upgrading.answer import Answer, text
@@ -80,11 +80,9 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
         try:
             upgrade.run()
         finally:
-            found = _answer(asked, upgrade, laboratory)
+            found = _answer(asked, upgrade, laboratory, bool(own.requirements))
             if found:
                 show(found)
-            if own.requirements and (words := packages_words(*map(laboratory.facts, (tags[0], tags[-1])))):
-                out.print(plain(words), highlight=False)
     return found
 
 
@@ -117,10 +115,12 @@ def _laboratory(asked: Asked, own: OwnWorkload, suite: suites.Suite, out: Consol
     )
 
 
-def _answer(asked: Asked, upgrade: Upgrade, laboratory: Sessions) -> Answer | None:
+def _answer(asked: Asked, upgrade: Upgrade, laboratory: Sessions, has_packages: bool) -> Answer | None:
     ends = upgrade.tags[0], upgrade.tags[-1]
     left = effort(laboratory.launches(ends, ()), [ends])
-    return answers.answer(upgrade, str(asked.workload), asked.lane, left)
+    facts = [laboratory.facts(tag) for tag in ends] if has_packages else []
+    packages = packages_moved(*facts) if facts and all(facts) else None
+    return answers.answer(upgrade, str(asked.workload), asked.lane, left, packages)
 
 
 def on_the_way(axis: Axis, old: str, new: str | None, lane: str, tell: Callable[[str], None]) -> Sequence[Release]:

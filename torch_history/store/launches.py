@@ -11,7 +11,7 @@ import hashlib
 import json
 import operator
 import secrets
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -210,9 +210,12 @@ def packages_moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple
 
 def packages_words(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """`packages_moved` in a sentence; empty where nothing is known of one of them."""
-    if not old or not new:
-        return ""
-    moved = [f"{name} {before} -> {now}" for name, before, now in packages_moved(old, new)]
+    return moved_words(packages_moved(old, new)) if old and new else ""
+
+
+def moved_words(packages: Iterable[tuple[str, str, str]]) -> str:
+    """What `packages_moved` found, in a sentence."""
+    moved = [f"{name} {before} -> {now}" for name, before, now in packages]
     return f"Packages that differ: {', '.join(moved)}." if moved else "Both have the same packages."
 
 

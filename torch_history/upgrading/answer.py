@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..analysis.compare import Comparison, summary
 from ..analysis.verdicts import Change, Verdict
 from ..measuring.budget import Effort
+from ..store.launches import moved_words
 from .upgrade import DRIVING, Place, Upgrade
 
 EXPLAINABLE = ("time", "forward_time")
@@ -30,7 +31,8 @@ class Row:
 @dataclass(frozen=True)
 class Answer:
     """All that is said of an upgrade. `file` is as the caller named it; `effort` is what would decide the times between the
-    ends that are inconclusive; `unfinished` says that something interrupted it."""
+    ends that are inconclusive; `unfinished` says that something interrupted it. `packages` are those that differ between the
+    ends, as (name, old, new) versions; None where the file asks for none besides torch."""
 
     file: str
     lane: str
@@ -43,6 +45,7 @@ class Answer:
     is_open: bool
     effort: Effort
     unfinished: bool
+    packages: tuple[tuple[str, str, str], ...] | None = None
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -63,7 +66,13 @@ class Answer:
         return shlex.join([*words, "--lane", self.lane])
 
 
-def answer(upgrade: Upgrade, file: str, lane: str, effort: Effort) -> Answer | None:
+def answer(
+    upgrade: Upgrade,
+    file: str,
+    lane: str,
+    effort: Effort,
+    packages: Sequence[tuple[str, str, str]] | None = None,
+) -> Answer | None:
     """What is known so far; None where nothing is."""
     if upgrade.ends is None or not upgrade.ends.changes:
         return None
@@ -82,6 +91,7 @@ def answer(upgrade: Upgrade, file: str, lane: str, effort: Effort) -> Answer | N
         upgrade.open,
         effort,
         not upgrade.is_complete,
+        None if packages is None else tuple(packages),
     )
 
 
@@ -141,6 +151,7 @@ def notes(found: Answer) -> list[str]:
     count = len(found.tags)
     lines = [f"{len(found.measured)} of {count} releases were measured: {', '.join(found.measured)}."]
     lines += [f"{tag} was passed over: {why}" for tag, why in found.left_out.items()]
+    lines += [] if found.packages is None else [moved_words(found.packages)]
     if found.unfinished:
         lines.append("This is not finished. The same command continues from here.")
     elif found.is_open:

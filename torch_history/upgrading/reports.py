@@ -31,6 +31,7 @@ def as_json(found: Answer, failed: Sequence[Change] = ()) -> str:
         "left_out": found.left_out,
         "finished": not found.unfinished,
         "open": found.is_open,
+        "packages": [dict(zip(("name", "old", "new"), row, strict=True)) for row in found.packages or ()],
         "undecided": found.effort.undecided + found.effort.hopeless,
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
