@@ -50,6 +50,7 @@ from measure import (
     constants,
     counted,
     device,
+    drawn,
     facts,
     planted,
     process,
@@ -165,8 +166,9 @@ def _check(workload: ModuleType, arguments: Any, result: Any, on: str) -> None:
 
 def _counted(workload: ModuleType, variant: str, size: str) -> dict:
     """Metrics of a warm call on the recorder, where no kernel runs. Raises Unavailable where it cannot tell them."""
+    count = (shared if variant in shared.VARIANTS else counted).counts
     try:
-        found = (shared if variant in shared.VARIANTS else counted).counts(workload, variant, size, SEED)
+        found = count(drawn.once(workload, size, SEED), variant, size, SEED)
     except counted.Refused as refused:
         raise Unavailable(str(refused)) from None
     _say(recorded=counted.details(found))

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from contract.request import Request
-from tools import count_history
+from tools import bench_recorder, count_history
 from torch_history.measuring.plan import Plan
 from torch_history.releases.axis import Axis, Release
-from torch_history.store.launches import Case, Launch, append_launches
+from torch_history.store.launches import Case, Launch, append_launches, read_launches
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINE, TAG, LANE = "recorded-turing-sm75-no-kernel-ran", "v2.14.1", "3.11"
@@ -151,3 +151,19 @@ def test_refused_cases_are_one_launch_of_counts_of_nothing_else(
     (plan,) = plans
     assert (plan.releases, plan.environment, plan.questions) == ((TAG,), "release-py3.11", "saved_tensors")
     assert (plan.launches, plan.only, plan.cases) == (1, "counts", (SHARED, TWICE))
+
+
+def test_a_benchmark_names_each_answer_that_is_not_the_last_stored_one(store: Store) -> None:
+    store(SAVED, Case(SHARED, value=1), Case(TWICE, unavailable=NO_BODY))
+    store(SAVED, Case(SHARED, value=3))
+    launches = list(read_launches(count_history.ROOT / "results", MACHINE))
+    stored = bench_recorder.answers(launches, "")
+    name = f"{SAVED}.track_host_waits"
+    assert stored == {(name, *SHARED): 3, (name, *TWICE): NO_BODY}
+    assert bench_recorder.answers(launches, "start") == {(name, *TWICE): NO_BODY}
+    assert bench_recorder.differences({(name, *SHARED): 3}, stored) == []
+    differing = bench_recorder.differences({(name, *SHARED): 4, (name, *MASK): 0}, stored)
+    assert differing == [
+        f"{name} 'mask' 'vector': 0 now, nothing stored",
+        f"{name} 'subprocess' 'loop': 4 now, 3 stored",
+    ]
