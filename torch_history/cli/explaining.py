@@ -216,10 +216,10 @@ def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Se
         named = [one for words in asked.series for one in finding.matching(words, every)]
         return list(dict.fromkeys(named)) or times[: asked.most]
     if not asked.series:
-        tags = [side.tag for side in sides]
-        machine = choose_machine(suite.results, asked.machine, context.machine["machine"], tags)
+        old, new = (side.tag for side in sides)
+        machine = choose_machine(suite.results, asked.machine, context.machine["machine"], [old, new])
         with results_of(suite.results, machine, asked.with_excluded) as folder:
-            found = finding.changed(folder, machine, environment, *tags, asked.most)
+            found = finding.changed(folder, machine, environment, old, new, asked.most)
         if not found:
             raise UserError(
                 f"No time that can be explained changed from {sides[0].tag} to {sides[1].tag} on {machine}."
