@@ -168,7 +168,7 @@
         const said = !threads ? "" : String(threads) === "1" ? ", with one thread" : `, with ${threads} threads`;
         const metrics = new Set(changes.map((change) => lane.series[change.series].metric));
         const absent = Object.entries(TH.contents.constants.answer.UNMEASURED)
-            .filter(([, of]) => !of.some((metric) => metrics.has(metric)));
+            .filter(([, told]) => !told.some((metric) => metrics.has(metric)));
         return `Measured ${where[device] || `on ${device}`}${said}, ${questions} question${questions === 1 ? "" : "s"}.`
             + (absent.length ? ` This does not cover ${absent.map(([words]) => words).join(" or ")}.` : "");
     };
