@@ -39,10 +39,10 @@ HEADER = """\
 
 Made by `python -m tools.bench_looking --write`; not edited by hand. Simulated sessions whose truth is known: two rounds of
 every case, then rounds of what is undecided, chosen and judged by the program's own code. `too large` is the ratio of the
-told change to the planted one, as logarithms, on average; `told late` is that of changes that a later look told.
+reported change to the planted one, as logarithms, on average. `told late` is that of changes that a later look found.
 
-An estimate is told only beyond the margin of 4 %, so what is smaller and told at all is told as too large, whatever the
-number of looks. The aim is that what is larger is told at most 1.2 times too large.
+Only estimates beyond the margin of 4 % are reported. So a smaller change is too large whenever it is reported, whatever the
+number of looks. The aim is that larger changes are at most 1.2 times too large.
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -39,11 +39,15 @@ def text(calibration: Calibration) -> str:
     parts = (_taken, _against_itself, _planted, _intervals)
     lines = [line for part in parts for line in part(calibration)]
     lines += [
-        f"Aims missed: {'; '.join(calibration.missed) or 'none'}.",
-        "",
-        f"Missed as in the history: {'; '.join(calibration.history.missed) or 'none'}.",
+        *_missed("Aims missed", calibration.missed),
+        *_missed("Missed as in the history", calibration.history.missed),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _missed(words: str, missed: Sequence[str]) -> list[str]:
+    """A list of aims."""
+    return [f"{words}:", "", *[f"- {one}" for one in missed], ""] if missed else [f"{words}: none.", ""]
 
 
 def _taken(found: Calibration) -> list[str]:

@@ -188,12 +188,13 @@ def _aim(beyond: Sequence[Pair]) -> list[str]:
         return [f"{said}."]
     places = Counter((pair.question, pair.here.series.parameters[0].strip("'"), pair.new) for pair in failing)
     most = places.most_common(MOST_NAMED)
-    named = ", ".join(f"{question} {variant} at {new} ({count})" for (question, variant, new), count in most)
     return [
-        f"{said}: it is **missed**. The spread is that of most times, and what two builds differ by has a longer tail than "
-        f"noise: where code and data lie moves all sizes of one variant together. The {len(failing)} that fail are in "
-        f"{len(places)} places, a variant at a release each; the {len(most)} with most are {named}. "
-        "A wider spread would not tell them from what replicates, so only a second lane does."
+        f"{said}: it is **missed**. Two builds differ by more than noise would: where code and data lie moves all sizes of "
+        f"one variant together. The {len(failing)} that fail are in {len(places)} places, each a variant at a release. "
+        "A wider spread would not tell them from what replicates, so only a second lane does. Most of them are in:",
+        "",
+        *(f"- {question}, {variant}, at {new}: {count}" for (question, variant, new), count in most),
+        "",
     ]
 
 
