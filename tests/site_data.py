@@ -1,4 +1,4 @@
-"""A lane of the site in one piece, read from its files in data/ and written into them."""
+"""A lane of the site in one piece, read from its files in data/ and written into them; and what axe says of a page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 OF_A_PART = ("releases", "rounds", "reasons", "patterns", "limits")
 
@@ -63,20 +65,42 @@ def joined(about: dict[str, Any], parts: Iterable[dict[str, Any]]) -> dict[str, 
     }
 
 
+def serious(page: Any) -> list[tuple[str, list[str]]]:
+    """What axe finds on a page that is serious: the rule, and the first elements that break it."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    found = axe.Axe().run(page, options={"preload": False}).response["violations"]
+    return [
+        (violation["id"], [node["html"][:200] for node in violation["nodes"]][:3])
+        for violation in found
+        if violation["impact"] in ("serious", "critical")
+    ]
+
+
 def write_lane(data: Path, lane: dict[str, Any]) -> None:
-    """The scripts that pages load, of one lane in one part."""
+    """The scripts that pages load, of one lane in one part; nothing is packed."""
     series = [{**row, "key": [row["benchmark"], *row["parameters"]]} for row in lane["series"]]
     part = {
         **{name: lane.get(name, []) for name in OF_A_PART},
         "series": series,
-        "answers": {claim["question"]: claim["answers"] for claim in lane.get("claims", [])},
     }
+    benchmarks = sorted({row["benchmark"] for row in series})
     about = {
-        **{name: value for name, value in lane.items() if name not in OF_A_PART},
+        **{name: value for name, value in lane.items() if name not in (*OF_A_PART, "steps", "claims")},
         "series": [row["key"] for row in series],
-        "claims": [{key: claim[key] for key in claim if key != "answers"} for claim in lane.get("claims", [])],
+        "benchmarks": benchmarks,
         "parts": [f"{lane['id']}.0"],
     }
-    for name, content in ((lane["id"], about), (about["parts"][0], part)):
+    claims = lane.get("claims", [])
+    steps: dict[str, list[Any]] = {benchmark: [] for benchmark in benchmarks}
+    for place, step in enumerate(lane.get("steps", [])):
+        steps[series[step["series"]]["benchmark"]].append({**step, "place": place})
+    files = {
+        lane["id"]: about,
+        about["parts"][0]: part,
+        f"{lane['id']}-claims": [{key: claim[key] for key in claim if key != "answers"} for claim in claims],
+        f"{about['parts'][0]}-answers": {claim["question"]: claim["answers"] for claim in claims},
+        **{f"{lane['id']}-steps.{i}": steps[benchmark] for i, benchmark in enumerate(benchmarks)},
+    }
+    for name, content in files.items():
         text = json.dumps(content).replace("<", "\\u003c")
         (data / f"{name}.js").write_text(f"torchHistory.receive({json.dumps(name)}, {text});", encoding="utf-8")

@@ -16,16 +16,18 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from tools.bench_site import MOST, WEIGHED, weigh
 from torch_history.analysis.compare import SAID_FIRST
 from torch_history.analysis.verdicts import NOT_MEASURED, compare, history
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
 from torch_history.scratch import MARK, mark
+from torch_history.site import pack
 from torch_history.site.build import PAGES, publish_site
 from torch_history.site.data import Lane, lane_data, lanes
 from torch_history.store.launches import read_launches
 
-from .site_data import read_lane
+from .site_data import read_lane, serious
 from .synthetic import number, tag, write_tree
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -143,6 +145,37 @@ def test_after_one_new_release_only_its_part_is_made_anew(tmp_path: Path, monkey
     assert [part.file.read_text() for part in fresh.parts] == [part.file.read_text() for part in again.parts]
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [0.0],
+        [0.006649142, 0.006572087, 3.7123456e-05],
+        [1.5, 1.5, 1.5, -2.0],
+        [240_000_000.0, 240_000_512.0] * 9,
+        [2.0**52 + 1, 1.0],
+        [1 / 3, 0.1 + 0.2, 1e300],
+        [5e-324, 1.0],
+    ],
+)
+@pytest.mark.browser
+def test_numbers_are_packed_without_loss(site: Path, page: Any, values: list[float]) -> None:
+    key = ["q.Q.track_time", "'a'", "'b'"]
+    row = {"key": key, "question": "q", "metric": "time", "benchmark": key[0], "unit": "seconds", "pattern": 0}
+    series = [{**row, "numbers": values, "disturbed": [0, 3, 300], "missing": [[1, 0, 1]]}]
+    patterns = [[[0, 5], [0, 4], [1, 4], [7, 400], [9, 2]]]
+    facts = {"packages": ["b==1", "a==2"], "torch": "2"}
+    data = {"releases": [{"tag": "v1", "facts": facts}], "rounds": [], "reasons": [], "limits": []}
+    packed = json.loads(json.dumps(pack.part({**data, "patterns": patterns, "series": series})))
+    ready(page, (site / "index.html").as_uri())
+    back = page.evaluate("(part) => torchHistory.unpacked(part)", packed)
+    assert back["series"][0]["numbers"] == values
+    assert back["series"][0]["disturbed"] == [0, 3, 300]
+    assert (back["series"][0]["variant"], back["series"][0]["size"], back["series"][0]["key"]) == ("a", "b", key)
+    assert back["patterns"] == patterns
+    assert back["releases"][0]["facts"] == facts
+
+
 @pytest.mark.parametrize("part", [3, 64])
 def test_what_each_release_changed_is_what_compare_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
@@ -187,7 +220,13 @@ def test_pages_join_the_parts_of_a_lane_to_what_was_stored(
     assert len(about["parts"]) == 4
     ready(page, (tmp_path / "html" / "index.html").as_uri())
     whole = page.evaluate("torchHistory.lane(torchHistory.contents.lanes[0].id)")
-    assert whole == json.loads(json.dumps(read_lane(data, about["id"])))
+    expected = json.loads(json.dumps(read_lane(data, about["id"])))
+    asked = "(what) => torchHistory.lane(torchHistory.contents.lanes[0].id).then((lane) => torchHistory[what](lane))"
+    steps = [{key: step[key] for key in step if key != "place"} for step in page.evaluate(asked, "steps")]
+    assert steps == expected.pop("steps")
+    assert page.evaluate(asked, "claims") == expected.pop("claims")
+    apart = {key: value for key, value in expected.items() if key != "regressions"}
+    assert {key: whole[key] for key in apart} == apart
     stored = history(read_launches(tmp_path / "results", "machine-0"))
     for row, releases in zip(whole["series"], stored.values(), strict=True):
         launches = [whole["releases"][at]["tag"] for at, _ in whole["patterns"][row["pattern"]]]
@@ -203,7 +242,7 @@ def test_pages_join_the_parts_of_a_lane_to_what_was_stored(
 
 def test_data_are_the_stored_numbers(lab: Path, site: Path) -> None:
     index = json.loads((site / "data" / "index.json").read_text())
-    assert index["schema"] == 1
+    assert index["schema"] == 2
     lane = read_lane(site / "data", index["lanes"][0]["id"])
     stored = history(
         launch
@@ -319,20 +358,31 @@ def test_what_rose_in_one_variant_is_one_entry_of_a_feed(tmp_path: Path) -> None
     assert all("The surest of them: " in regression["sentence"] for regression in times)
 
 
-def test_the_method_page_says_what_the_wheels_of_each_release_bring(tmp_path: Path) -> None:
+@pytest.mark.browser
+def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: Any) -> None:
     conf = write_tree(tmp_path, 3, series=20)
     brought = wheels.load(ROOT / wheels.FILE)
-    of_each = dict(zip((tag(0), tag(2)), brought.values(), strict=False))
+    of_each = dict(zip((tag(0), tag(2)), (brought["v1.8.0"], brought["v2.15.0"]), strict=True))
     text = json.dumps({name: msgspec.to_builtins(wheel) for name, wheel in of_each.items()})
     (tmp_path / wheels.FILE).write_text(text, encoding="utf-8")
-    publish_site(conf, Axis.load(conf.repo), tmp_path / "html")
-    section = (tmp_path / "html" / "method.html").read_text(encoding="utf-8").partition('<h2 id="facts">')[2]
-    rows = [re.findall("<t[dh][^>]*>(.*?)</t[dh]>", row) for row in re.findall("<tr>(.*?)</tr>", section, re.DOTALL)]
-    said = {row[0]: row for row in rows if row}
+    html = publish_site(conf, Axis.load(conf.repo), tmp_path / "html").parent
+    ready(page, f"{(html / 'facts.html').as_uri()}#from={tag(0)}&to={tag(2)}&exact=1")
+    rows = [row.locator("th, td").all_inner_texts() for row in page.locator("#every tbody tr").all()]
+    said = {row[0].partition(" ")[0]: row for row in rows}
+    assert set(said) == set(of_each)
     for name, wheel in of_each.items():
-        assert said[name][2] == wheels.size(wheel.download)
+        assert said[name][3:5] == [f"{wheel.download:,} B", f"{wheel.installed:,} B"]
         assert said[name][-1] == " ".join(wheel.architectures)
-    assert said[tag(1)][1] == "not read"
+    page.locator("#libraries summary").click()
+    libraries = {row.locator("th").inner_text(): row.inner_text() for row in page.locator("#libraries tbody tr").all()}
+    for wheel in of_each.values():
+        assert all(f"{count:,} B" in libraries[name] for name, count in wheel.libraries.items())
+    page.locator("#choose-exact").uncheck()
+    page.wait_for_function("!location.hash.includes('exact')")
+    page.get_by_text(wheels.size(of_each[tag(2)].download)).first.wait_for()
+    assert (
+        'href="facts.html"' in (html / "method.html").read_text().partition('id="facts"')[2].partition("</section>")[0]
+    )
 
 
 def test_every_page_has_a_description_and_a_published_one_a_site_map(tmp_path: Path) -> None:
@@ -404,6 +454,16 @@ def test_page_opens_with_the_committed_results(committed_site: Path, page: Any, 
 
 
 @pytest.mark.browser
+@pytest.mark.committed
+def test_pages_load_no_more_than_they_may(committed_site: Path, page: Any) -> None:
+    lanes = json.loads((committed_site / "data" / "index.json").read_text())["lanes"]
+    for lane in lanes:
+        for name, (file, keys) in WEIGHED.items():
+            heavy = weigh(page, f"{(committed_site / file).as_uri()}#{keys}&lane={lane['id']}")
+            assert 0 < heavy <= MOST[file], (name, lane["id"])
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("page", [(1200, 900), (360, 740)], indirect=True)
 def test_page_opens_and_nothing_is_wider_than_the_screen(site: Path, page: Any, file: str) -> None:
@@ -417,16 +477,9 @@ def test_page_opens_and_nothing_is_wider_than_the_screen(site: Path, page: Any, 
 @pytest.mark.parametrize("file", [*FILES, "series.html#benchmark=intersection.Intersection.track_time"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_violation(site: Path, page: Any, file: str, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     page.emulate_media(color_scheme=scheme)
     ready(page, f"{site.as_uri()}/{file}")
-    found = axe.Axe().run(page, options={"preload": False}).response["violations"]
-    serious = [
-        (violation["id"], [node["html"][:200] for node in violation["nodes"]][:3])
-        for violation in found
-        if violation["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+    assert serious(page) == []
 
 
 @pytest.mark.browser

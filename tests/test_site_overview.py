@@ -26,7 +26,7 @@ from torch_history.analysis import answer
 from torch_history.analysis.verdicts import SHOWN
 
 from .lab import LANE
-from .site_data import read_lane, write_lane
+from .site_data import read_lane, serious, write_lane
 
 WIDE, NARROW = (1200, 900), (360, 740)
 SIZES = pytest.mark.parametrize("page", [WIDE, NARROW], indirect=True)
@@ -73,7 +73,7 @@ def copied(site: Path, tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
 
     def copy(lane: dict[str, Any]) -> Path:
         folder = tmp_path / "copy"
-        shutil.copytree(site, folder, ignore=shutil.ignore_patterns("asv", "vega.js", "feeds"))
+        shutil.copytree(site, folder, ignore=shutil.ignore_patterns("asv", "feeds"))
         index = json.loads((site / "data" / "index.json").read_text(encoding="utf-8"))
         about = {
             "id": lane["id"],
@@ -129,7 +129,7 @@ def lane_of(releases: int, variants: int = 1, rounds: int = 3, change_at: int | 
         for variant in range(variants)
     ]
     return {
-        "schema": 1,
+        "schema": 2,
         "id": "made-up",
         "machine": {
             "machine": "made-up",
@@ -339,6 +339,70 @@ def test_cells_say_verdicts_in_text_and_lead_to_their_series(site: Path, page: A
         assert name.startswith(keys["benchmark"].partition(".")[0].replace("_", " "))
 
 
+def test_at_a_glance_variants_that_changed_most_come_first_and_open_their_rows(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    page.locator("#glance").scroll_into_view_if_needed()
+    page.locator("#glance[data-whole]").wait_for()
+    rows = page.locator("#glance tbody tr")
+    names = rows.locator("th").all_inner_texts()
+    data = data_of(site)
+    wanted = {
+        f"{series['question'].replace('_', ' ')}: {series['variant']}"
+        for series in data["series"]
+        if series["metric"] == "time" and series["numbers"]
+    }
+    assert set(names) == wanted
+    assert [name.partition(":")[0] for name in names] == sorted(name.partition(":")[0] for name in names)
+    for question in {name.partition(":")[0] for name in names}:
+        changed = [
+            row.locator("td[title]").count() for row in rows.all() if row.inner_text().startswith(f"{question}:")
+        ]
+        assert not any(changed) or changed[0] > 0
+    link = rows.first.locator("a")
+    variant = keys_of(link.get_attribute("href"))["variant"]
+    link.click()
+    ready(page)
+    below = page.locator("#map tbody th a").evaluate_all("nodes => nodes.map((node) => node.href)")
+    assert {keys_of(address)["variant"] for address in below} == {variant}
+
+
+@SIZES
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_chosen_pair_is_in_width_and_without_serious_violations(site: Path, page: Any, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    tags = [release["tag"] for release in data_of(site)["releases"]]
+    show(page, site, "index", **{"from": tags[0], "to": tags[-1]})
+    page.locator("#glance").scroll_into_view_if_needed()
+    page.locator("#glance[data-whole]").wait_for()
+    assert in_width(page)
+    width = page.evaluate("window.innerWidth")
+    for card in page.locator(".cards li").all():
+        box = card.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert card.evaluate("node => node.scrollWidth <= node.clientWidth")
+    assert serious(page) == []
+
+
+def test_verdicts_on_several_cards_add_up_to_the_headline(site: Path, page: Any) -> None:
+    tags = [release["tag"] for release in data_of(site)["releases"]]
+    show(page, site, "index", **{"from": tags[0], "to": tags[-1]})
+    changes = page.evaluate(
+        """async ([from, to]) => {
+            const lane = await torchHistory.lane(torchHistory.contents.lanes[0].id);
+            const changes = torchHistory.verdicts.compare(lane, from, to);
+            const counts = Object.fromEntries(torchHistory.common.counted(changes.map(({verdict}) => verdict)));
+            return {counts, apart: torchHistory.answer.apart(lane, changes)};
+        }""",
+        [tags[0], tags[-1]],
+    )
+    headline = page.locator("#newest-title").inner_text()
+    for verdict, parts in changes["apart"]:
+        assert sum(count for _, count in parts) == changes["counts"][verdict]
+        assert f"{changes['counts'][verdict]} {SHOWN.get(verdict, verdict)}" in headline
+        assert ", ".join(f"{count} in {card}" for card, count in parts) in page.locator("#apart").inner_text()
+
+
 def test_map_controls_choose_metric_question_and_base_and_are_restored(site: Path, page: Any) -> None:
     show(page, site, "index")
     data = data_of(site)
@@ -413,9 +477,7 @@ def test_focus_stays_on_its_series_while_more_are_found_to_have_changed(copied: 
 def test_map_is_walked_by_keyboard_alone(site: Path, page: Any) -> None:
     show(page, site, "index")
     computed(page)
-    page.locator("#choose-changed").focus()
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.id") == "map"
+    page.locator("#map").focus()
     page.keyboard.press("Tab")
     tags = [release["tag"] for release in data_of(site)["releases"]]
 

@@ -29,6 +29,7 @@ from torch_history.analysis.compare import find
 from torch_history.analysis.verdicts import human
 from torch_history.site import charts
 from torch_history.site.code import code_of
+from torch_history.site.intervals import interval
 
 from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
 from .site_data import read_lane, write_lane
@@ -50,19 +51,6 @@ browser = pytest.mark.browser
 # --- specs and intervals, without a browser
 
 
-@pytest.mark.parametrize("x", charts.AXES)
-@pytest.mark.parametrize("y", charts.SCALES)
-def test_each_spec_is_whole_and_takes_named_data(x: str, y: str) -> None:
-    import vl_convert
-
-    spec = charts.specs()["history"][f"{x} {y}"]
-    point = {"position": 0, "date": "2024-01-01", "value": 1.0, "low": 0.5, "high": 2.0, "colour": "#0072b2"}
-    named = {name: [{**point, "shape": "circle", "variant": "eager"}] for name in spec["datasets"]}
-    assert {layer["data"]["name"] for layer in spec["layer"]} == set(named) == set(charts.DATA)
-    svg = vl_convert.vegalite_to_svg({**spec, "datasets": named, "width": 400}, charts.VEGA_LITE)
-    assert "#0072b2" in svg
-
-
 @pytest.mark.parametrize(
     ("unit", "values", "labels"),
     [
@@ -72,19 +60,14 @@ def test_each_spec_is_whole_and_takes_named_data(x: str, y: str) -> None:
         ("bytes", [1.2e9, 2.4e9], {"1 GB", "2 GB"}),
         ("count", [1, 2], {"1", "2"}),
         ("count", [10_000, 27_000], {"10,000", "20,000"}),
-        ("relative", [0.5, 1.9], {"0.5×", "1×", "1.5×"}),
     ],
 )
 def test_the_axis_has_units(unit: str, values: list[float], labels: set[str]) -> None:
     import vl_convert
 
-    spec = charts.specs()["history"]["order linear"]
-    spec["params"] = [
-        {"name": "unit", "value": unit},
-        {"name": "tags", "value": ["v1", "v2"]},
-        {"name": "dot", "value": 9},
-    ]
-    spec["datasets"] |= {"points": [{"position": i, "value": value, "variant": "a"} for i, value in enumerate(values)]}
+    spec = charts.history_spec("linear", ["a"])
+    spec["params"] = [{"name": "unit", "value": unit}, {"name": "tags", "value": ["v1", "v2"]}]
+    spec["datasets"][charts.DATA] = [{"position": i, "value": value, "variant": "a"} for i, value in enumerate(values)]
     spec["layer"] = [layer for layer in spec["layer"] if layer["mark"]["type"] == "line"]
     svg = vl_convert.vegalite_to_svg({**spec, "width": 400}, charts.VEGA_LITE)
     drawn = set(re.findall(r">([^<>]+)</text>", svg))
@@ -93,17 +76,11 @@ def test_the_axis_has_units(unit: str, values: list[float], labels: set[str]) ->
 
 
 def test_an_interval_is_the_range_of_few_launches_and_students_of_more() -> None:
-    assert charts.interval([2.0, 1.0]) == (1.0, 2.0)
-    assert charts.interval([5.0, 5.0, 5.0]) == (5.0, 5.0)
-    assert charts.interval([0.0, 1.0, 2.0]) == (0.0, 2.0)
+    assert interval([2.0, 1.0]) == (1.0, 2.0)
+    assert interval([5.0, 5.0, 5.0]) == (5.0, 5.0)
+    assert interval([0.0, 1.0, 2.0]) == (0.0, 2.0)
     half = 4.302653 * math.log(2) / math.sqrt(3)  # Student's 97.5 % quantile with 2 degrees of freedom, from a table
-    assert charts.interval([4.0, 1.0, 2.0]) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)), rel=1e-6)
-
-
-def test_quantiles_for_the_pages_are_those_of_a_table() -> None:
-    quantiles = charts.specs()["intervals"]["quantiles"]
-    assert quantiles[:4] == pytest.approx([4.3027, 3.1824, 2.7764, 2.5706], abs=1e-4)
-    assert len(quantiles) == charts.TABULATED - charts.ENOUGH + 1
+    assert interval([4.0, 1.0, 2.0]) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)), rel=1e-6)
 
 
 def test_the_style_sheet_has_the_colours_of_the_picture() -> None:
@@ -140,12 +117,12 @@ def data_of(site: Path, lane: str = LANE) -> dict[str, Any]:
 
 
 def drawn(page: Any, which: int = 0) -> list[dict[str, Any]]:
-    """The points of a chart, as Vega has them."""
+    """The points of a chart, as its script has them."""
     chart = page.locator(".chart").nth(which)
     chart.scroll_into_view_if_needed()
     page.wait_for_function("node => node.dataset.drawn === 'true'", arg=chart.element_handle())
     fields = "release, variant, value, low, high"
-    return list(chart.evaluate(f"node => node.view.data('points').map(({{{fields}}}) => ({{{fields}}}))"))
+    return list(chart.evaluate(f"node => node.spec.points.map(({{{fields}}}) => ({{{fields}}}))"))
 
 
 def table_of(page: Any) -> dict[str, dict[str, str]]:
@@ -243,7 +220,7 @@ def made_up(releases: int, variants: int, launches: int = 3, unit: str = "second
         return (variant + 1) * 1e-3 * (1 + chance.gauss(0, 0.01)) if unit == "seconds" else float(variant)
 
     return {
-        "schema": 1,
+        "schema": 2,
         "id": "made-up",
         "machine": {"machine": "made-up", "device": "cpu"},
         "environment": "release-py3.11",
@@ -459,8 +436,7 @@ def test_views_are_kept_in_the_address(site: Path, page: Any) -> None:
     before = drawn(page)
     assert before
     assert "eager" not in {point["variant"] for point in before}
-    scales = page.locator(".chart").first.evaluate("node => [node.view.scale('x').type, node.view.scale('y').type]")
-    assert scales == ["utc", "linear"]
+    assert page.locator(".chart").first.evaluate("node => [node.spec.x, node.spec.y]") == ["date", "linear"]
     page.reload()
     ready(page)
     assert drawn(page) == before
@@ -473,7 +449,8 @@ def test_numbers_relative_to_the_fastest_and_to_the_limit(site: Path, page: Any)
     lane = data_of(site)
     show(page, site, "series", benchmark=TIME, size="small", relative="best", variants="eager,scripted")
     assert page.get_by_label("Relative to").locator("option").all_text_contents()[1:] == [
-        "the fastest variant of each release"
+        "the fastest variant of each release",
+        "the first release, each variant's own",
     ]
     times = on_one_scale(lane, TIME, "small")
     for point in drawn(page):
@@ -506,7 +483,7 @@ def test_the_chosen_release_is_marked_and_said_against_the_one_before(lab: Path,
     assert told == sentence(change, comparison.why.get(change.series, ""))
     assert page.locator(".from-the-end th.chosen").all_text_contents() == [new]
     assert drawn(page)
-    assert page.locator(".chart").first.evaluate("node => node.view.data('chosen').length") == 1
+    assert page.locator(".chart").first.evaluate("node => node.spec.tags[node.spec.chosen]") == new
     page.get_by_role("link", name="Mark no release").click()
     ready(page)
     assert page.locator(".told").count() == 0
@@ -530,7 +507,7 @@ def test_what_happened_is_told_and_numbered_in_the_chart(site: Path, page: Any) 
     assert any("it is no longer fused" in sentence and sentence.startswith("v2.1.0: ") for sentence in expected)
     assert page.locator(".lane").first.locator("ol.sentence-list").first.locator("li").all_text_contents() == expected
     drawn(page)
-    marks = page.locator(".chart").first.evaluate("node => node.view.data('steps').map(({tag, label}) => [tag, label])")
+    marks = page.locator(".chart").first.evaluate("node => node.spec.steps.map(({tag, label}) => [tag, label])")
     numbered: dict[str, list[int]] = {}
     for number, step in enumerate(steps, 1):
         numbered.setdefault(step["new"], []).append(number)
@@ -543,11 +520,14 @@ def test_what_happened_is_told_and_numbered_in_the_chart(site: Path, page: Any) 
 @browser
 def test_the_other_lane_of_the_machine_is_drawn_apart(site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=TIME, size="small", variants="eager,scripted")
-    assert page.locator(".chart").count() == 2
-    assert [text.rpartition(", ")[2] for text in page.locator("#content h3").all_text_contents()] == [
-        "Python 3.11",
-        "Python 3.9",
-    ]
+    assert page.locator(".chart").count() == 1
+    loaded = "[...document.scripts].filter((script) => script.src.includes('py3-9')).length"
+    assert page.evaluate(loaded) == 0
+    other = page.locator("details.lane")
+    assert other.locator("summary").first.inner_text().endswith("Python 3.9")
+    other.locator("summary").first.click()
+    page.wait_for_function("document.querySelectorAll('.chart').length === 2")
+    assert page.evaluate(loaded) > 0
     expected = on_one_scale(data_of(site, OTHER_LANE), TIME, "small")
     points = drawn(page, which=1)
     assert {point["variant"] for point in points} == {"eager", "scripted"}
@@ -591,32 +571,48 @@ def test_pointing_at_a_mark_tells_its_release_and_number(site: Path, page: Any) 
     chart = page.locator(".chart").first
     place = chart.evaluate(
         """node => {
-            const {position, value, release} = node.view.data("marks")[2];
-            const box = node.querySelector("canvas").getBoundingClientRect();
-            const [left, top] = node.view.origin();
-            const padding = node.view.padding();
-            const [x, y] = [node.view.scale("x")(position), node.view.scale("y")(value)];
-            return {x: box.left + padding.left + left + x, y: box.top + padding.top + top + y, release};
+            const {point, at} = node.placed[2];
+            const box = node.querySelector("svg").getBoundingClientRect();
+            return {x: box.left + at[0], y: box.top + at[1], release: point.release};
         }"""
     )
-    page.mouse.move(place["x"] - 3, place["y"])
-    page.mouse.move(place["x"], place["y"])
-    tip = page.locator("#vg-tooltip-element")
+    page.mouse.move(place["x"], place["y"] + 25)  # the nearest point is meant, wherever in the chart the pointer is
+    tip = page.locator(".tip")
     tip.wait_for()
     assert place["release"] in tip.inner_text()
     assert human(expected[place["release"]], "seconds") in tip.inner_text()
+    page.mouse.move(0, 0)
+    tip.wait_for(state="hidden")
 
 
 @browser
-def test_charts_are_drawn_anew_in_the_colours_of_the_theme(site: Path, page: Any) -> None:
+def test_bytes_are_in_units_of_a_person_and_exact_on_demand(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=PEAK, size="small", variants="eager")
+    exact = medians(data_of(site), PEAK, "small")["eager"]
+    assert set(table_of(page)["eager"].values()) == {"240 MB"}
+    page.locator("#choose-exact").check()
+    ready(page)
+    assert table_of(page)["eager"] == {tag: human(number, "bytes") for tag, number in exact.items()}
+
+
+@browser
+def test_numbers_relative_to_those_of_the_chosen_release(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=PEAK, size="small", relative="start", release="v2.15.0")
+    lane = medians(data_of(site), PEAK, "small")
+    for point in drawn(page):
+        if point["value"] is not None:
+            of = lane[point["variant"]]
+            assert point["value"] == pytest.approx(of[point["release"]] / of["v2.15.0"])
+
+
+@browser
+def test_charts_are_in_the_colours_of_the_theme(site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=TIME, size="small", variants="eager")
     drawn(page)
-    colour = "document.querySelector('.chart').view.data('points')[0].colour"
-    slot = charts.PALETTE.index(page.evaluate(colour))
+    colour = "getComputedStyle(document.querySelector('.chart .line')).stroke"
+    light = page.evaluate(colour)
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"{colour} !== '{charts.PALETTE[slot]}'")
-    variable = f"getComputedStyle(document.documentElement).getPropertyValue('--series-{slot}').trim()"
-    assert page.evaluate(colour) == page.evaluate(variable)
+    page.wait_for_function(f"{colour} !== '{light}'")
 
 
 @browser
@@ -707,7 +703,7 @@ def test_a_thousand_releases_of_eight_variants_open(changed: Callable[..., Path]
         page, (site / "series.html").as_uri() + "#benchmark=question.Question.track_time&size=small&release=v8.0.0"
     )
     assert len(drawn(page)) == 8000
-    assert page.locator(".chart").first.evaluate("node => node.view.data('marks').length") == 8
+    assert page.locator(".chart .mark").count() == 8
     assert "24,000 launches are too many" in page.locator("figcaption").inner_text()
     assert page.locator(".from-the-end thead th").count() == 61
     page.get_by_label("all 1000 releases").check()
@@ -731,7 +727,7 @@ def test_of_many_variants_the_most_interesting_are_shown(changed: Callable[..., 
     assert {"variant_15", "variant_18"} <= shown
     show(page, folder, "series", benchmark="question.Question.track_time", size="small")
     drawn(page)
-    looks = page.locator(".chart").first.evaluate("node => node.view.data('points').map(({colour}) => colour)")
+    looks = page.locator(".chart").first.evaluate("node => node.spec.points.map(({slot}) => slot)")
     assert len(set(looks)) == 8
     show(page, folder, "series", benchmark="question.Question.track_time", size="small", variant="variant_18")
     page.get_by_label("all 20 variants").check()

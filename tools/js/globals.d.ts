@@ -12,11 +12,11 @@ interface Window {
     /** What app.js and the scripts after it share; data/index.js fills `contents`. */
     torchHistory: any;
     special: SpecialFunctions;
-    vegaEmbed: any;
 }
 
 /** A chart's element carries what was drawn in it. */
 interface Element {
     spec?: any;
-    inColours?: any;
+    placed?: any;
+    drawnWidth?: number;
 }

@@ -10,17 +10,14 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-import hashlib
 import json
 import os
 import re
 import shutil
-import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,24 +37,27 @@ from ..analysis import causes as why
 from ..analysis.verdicts import Verdict
 from ..errors import UserError
 from ..releases import wheels
-from ..releases.axis import Axis
+from ..releases.axis import Axis, Release
 from ..reports import calibration
 from ..scratch import mark
-from ..store.files import read_object
 from ..store.launches import machines_in
+from . import intervals, pack
 from .asv_dashboard import POLICY, link_readable, publish_linked
 from .code import code_of
-from .data import PUBLISHED, SCHEMA, WRONG_DATA, Lane, file_name, lane_data, lanes, left_out, newest
+from .data import PUBLISHED, SCHEMA, SCRIPTS, WRONG_DATA, Lane, file_name, lane_data, lanes, left_out, newest
 from .folder import require_replaceable, scratch_beside
 from .processes import at_once, beside
 
 ROOT = Path(__file__).resolve().parents[2]
 
-SNIPPET = "window.vegaEmbed = vegaEmbed;"
-"""What the bundle of Vega's libraries hands to the page."""
-
 MOST_ENTRIES = 100
 """Of a feed: readers keep what they have seen."""
+
+PICTURE = "social.png"
+"""What previews of links show."""
+
+COLOURS = {"worse": "#953800", "better": "#0b57a4", "changed": "#6639ba"}
+"""Of verdicts in that picture, by kind, as in the style sheet."""
 
 COSTS = (Verdict.SLOWER, Verdict.HUNGRIER, Verdict.BROKE)
 """What a badge counts."""
@@ -79,8 +79,10 @@ class Page:
 
     @property
     def scripts(self) -> list[str]:
+        if self.name == "facts":  # it compares nothing
+            return ["app.js", "common.js", "data/index.js", "chart.js", "facts.js"]
         answering = ["answer.js"] if self.name in ("overview", "upgrade") else []
-        drawing = ["vega.js", "charts.js", "history.js"] if self.draws_charts else []
+        drawing = ["chart.js", "history.js"] if self.draws_charts else []
         return [
             "app.js",
             "common.js",
@@ -113,6 +115,12 @@ PAGES = (
         draws_charts=True,
     ),
     Page("release", "Releases", "What one release changed", "And what it could not run."),
+    Page(
+        "facts",
+        "Wheels",
+        "What an upgrade brings besides time",
+        "Download and installed size, libraries and GPU architectures of every release, from its wheels.",
+    ),
 )
 
 DOCUMENTS = {
@@ -120,13 +128,11 @@ DOCUMENTS = {
     "verdicts": "How a verdict is made",
     "steps": "How steps, excursions and drifts are found",
     "calibration": "How often the verdicts are right",
-    "facts": "What each release's wheels bring",
     "results": "What is stored",
     "site": "The data behind these pages",
     "glossary": "What the words mean",
 }
-"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results,
-and facts, made from wheels.json."""
+"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results."""
 
 
 def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
@@ -158,9 +164,9 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
         _write_data(new / "data", found, data, upgrades, axis, brought)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
-        made = {"calibration": calibration.document(results), "facts": wheels.document(brought, axis)}
+        _write_picture(new / PICTURE, found[0], upgrades[0])
+        made = {"calibration": calibration.document(results)}
         _write_pages(new, axis, feeds, made, _on_a_gpu(found, axis), url)
-        _write_charts(new, Path(conf.env_dir, PUBLISHED))
         mark(new)
         require_replaceable(html_dir, conf)
         _swap(new, html_dir)
@@ -194,14 +200,14 @@ def _write_data(
     axis: Axis,
     brought: Mapping[str, wheels.Wheel],
 ) -> None:
-    """data/: an index and a file per lane, as JSON and as a script, which a page opened from disk may load; and the newest
-    release of each lane against the one before it, as `torch-history compare --json` prints it. The index also says what
-    the wheels that some lane measured bring."""
+    """data/: an index, what the wheels bring, and files per lane, as JSON and as scripts, which a page opened from disk may
+    load; and the newest release of each lane against the one before it, as `torch-history compare --json` prints it."""
     folder.mkdir(parents=True)
     said = Counter(lane.words for lane in found)
     code = code_of({tuple(key) for of in data for key in of["series"]}, ROOT)
     for name, of_variant in code.items():
-        _write_json(folder / name, of_variant, f'torchHistory.receive("{name}", {{json}});')
+        _write_json(folder / name, of_variant)
+    told = {tag: {"told": wheels.told(wheel), "architectures": wheel.architectures} for tag, wheel in brought.items()}
     index = {
         "schema": SCHEMA,
         "newest": {
@@ -223,36 +229,94 @@ def _write_data(
         ],
         "constants": constants(),
         "code": list(code),
-        "wheels": {
-            tag: {"told": wheels.told(wheel), "architectures": wheel.architectures}
-            for tag, wheel in brought.items()
-            if any(tag in lane.releases for lane in found)
-        },
+        "wheels": list(told),
     }
-    _write_json(folder / "index", index, "torchHistory.index({json});")
+    text = _dumped(index)
+    (folder / "index.json").write_text(text, encoding="ascii")
+    _write_script(folder / "index.js", "torchHistory.index({json});", text)
+    whole = {release.tag: _wheel(brought[release.tag], release) for release in axis.releases if release.tag in brought}
+    _write_json(folder / "wheels", whole)
+    for tag, of_tag in told.items():
+        _write_json(folder / f"wheels-{tag}", of_tag)
     for lane, of_lane, upgrade in zip(found, data, upgrades, strict=True):
-        _write_json(folder / lane.id, of_lane, f'torchHistory.receive("{lane.id}", {{json}});')
-        for name, part in zip(of_lane["parts"], lane.parts, strict=True):
-            _write_text(
-                folder / name, part.file.read_text(encoding="ascii"), f'torchHistory.receive("{name}", {{json}});'
-            )
+        _write_lane(folder, lane, of_lane)
         if upgrade:
             (folder / f"{lane.id}-newest.json").write_text(compare.as_json(upgrade), encoding="utf-8")
 
 
-def _write_json(path: Path, data: Any, script: str) -> None:
-    _write_text(path, json.dumps(data, separators=(",", ":"), allow_nan=False), script)
+def _wheel(wheel: wheels.Wheel, release: Release) -> dict[str, Any]:
+    """All that the page on wheels shows of one, in bytes."""
+    packages = [
+        {"name": each.name, "version": each.version, "download": each.download, "installed": each.installed}
+        for each in wheel.packages
+    ]
+    return {
+        "date": release.date.isoformat(),
+        "python": wheel.python,
+        "cuda": wheel.cuda,
+        "cxx11_abi": wheel.cxx11_abi,
+        "glibc": wheel.glibc,
+        "architectures": wheel.architectures,
+        "download": wheel.download,
+        "installed": wheel.installed,
+        "torch": wheel.packages[0].installed,
+        "libraries": wheel.libraries,
+        "packages": packages,
+    }
 
 
-def _write_text(path: Path, text: str, script: str) -> None:
-    path.with_name(f"{path.name}.json").write_text(text, encoding="ascii")
-    script = script.replace("{json}", text.replace("<", "\\u003c"))
-    path.with_name(f"{path.name}.js").write_text(f"{script}\n", encoding="ascii")
+def _write_lane(folder: Path, lane: Lane, data: Mapping[str, Any]) -> None:
+    """A lane as JSON; and as scripts, each with no more than a page shows at once: its numbers packed, what happened to
+    the series of each benchmark, and the answers to claims."""
+    (folder / f"{lane.id}.json").write_text(_dumped(data), encoding="ascii")
+    benchmarks = sorted({str(key[0]) for key in data["series"]})
+    shown = {key: value for key, value in data.items() if key not in ("steps", "regressions", "claims")}
+    about = {**shown, "series": pack.keys(data["series"]), "benchmarks": benchmarks}
+    _write_script(folder / f"{lane.id}.js", _received(lane.id), _dumped(about))
+    steps: dict[str, list[Any]] = {benchmark: [] for benchmark in benchmarks}
+    for place, step in enumerate(data["steps"]):
+        steps[data["series"][step["series"]][0]].append({**step, "place": place})
+    for number, benchmark in enumerate(benchmarks):
+        name = f"{lane.id}-steps.{number}"
+        _write_script(folder / f"{name}.js", _received(name), _dumped(steps[benchmark]))
+    name = f"{lane.id}-claims"
+    _write_script(folder / f"{name}.js", _received(name), _dumped(data["claims"]))
+    for name, part in zip(data["parts"], lane.parts, strict=True):
+        shutil.copy(part.file, folder / f"{name}.json")
+        packed, answers = (part.file.with_suffix(ending).read_text(encoding="ascii") for ending in SCRIPTS)
+        _write_script(folder / f"{name}.js", _received(name, "torchHistory.unpacked({json})"), packed)
+        _write_script(folder / f"{name}-answers.js", _received(f"{name}-answers"), answers)
+
+
+def _received(name: str, value: str = "{json}") -> str:
+    return f'torchHistory.receive("{name}", {value});'
+
+
+def _dumped(data: Any) -> str:
+    return json.dumps(data, separators=(",", ":"), allow_nan=False)
+
+
+def _write_json(path: Path, data: Any) -> None:
+    """As JSON, and as a script that gives a page the same."""
+    path.with_name(f"{path.name}.json").write_text(_dumped(data), encoding="ascii")
+    _write_script(path.with_name(f"{path.name}.js"), _received(path.name), _dumped(data))
+
+
+def _write_script(path: Path, script: str, text: str) -> None:
+    text = text.replace("<", "\\u003c")
+    path.write_text(f"{script.replace('{json}', text)}\n", encoding="ascii")
 
 
 def constants() -> dict[str, Any]:
     """What the pages' scripts decide by: the constants of the modules that decide the same in Python, and the metrics."""
-    modules = {"verdicts": verdicts, "compare": compare, "why": why, "findings": findings, "answer": answer}
+    modules = {
+        "verdicts": verdicts,
+        "compare": compare,
+        "why": why,
+        "findings": findings,
+        "answer": answer,
+        "intervals": intervals,
+    }
     metrics = {name: metric.as_data() for name, metric in METRICS.items()}
     return {**{name: _constants(module) for name, module in modules.items()}, "metrics": metrics}
 
@@ -361,6 +425,22 @@ def _write_badges(folder: Path, found: Sequence[Lane], upgrades: Sequence[compar
         (folder / f"{lane.id}.svg").write_text(text, encoding="utf-8")
 
 
+def _write_picture(path: Path, lane: Lane, upgrade: compare.Comparison | None) -> None:
+    """What previews of links show: what the newest release of the first lane changed, in at most three lines."""
+    import vl_convert  # takes a third of a second
+
+    tally = Counter(change.verdict for change in upgrade.changes) if upgrade else Counter()
+    changed = [each for each in tally.most_common() if each[0].kind in compare.SAID_FIRST]
+    told = [
+        (f"{count:,}", verdict.words, COLOURS[verdict.kind])
+        for verdict, count in sorted(changed, key=lambda each: compare.SAID_FIRST.index(each[0].kind))[:3]
+    ]
+    title = f"{upgrade.new} against {upgrade.old}" if upgrade else lane.releases[-1]
+    nothing = [("No", "change was detected", COLOURS["changed"])] if upgrade else []
+    text = _templates().get_template("social.svg").render(title=title, told=told or nothing, lane=lane.words)
+    path.write_bytes(vl_convert.svg_to_png(text))
+
+
 def _width(text: str) -> int:
     """Pixels that `text` takes in a badge, at 11 pixels of a common font."""
     return 12 + round(6.7 * len(text))
@@ -402,6 +482,7 @@ def _write_pages(
         "newest": axis.newest,
         "on_a_gpu": on_a_gpu,
         "base": base,
+        "picture": PICTURE,
     }
     for page in PAGES:
         text = templates.get_template("page.html").render(
@@ -414,7 +495,7 @@ def _write_pages(
         )
         (folder / page.file).write_text(text, encoding="utf-8")
         shutil.copy(here / f"{page.name}.js", folder)
-    for name in ("style.css", "app.js", "common.js", "verdicts.js", "answer.js", "history.js"):
+    for name in ("style.css", "app.js", "common.js", "verdicts.js", "answer.js", "chart.js", "history.js"):
         shutil.copy(here / name, folder)
     shutil.copy(here.with_name("vendor") / "special.min.js", folder / "special.js")
     documents = [(name, words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
@@ -437,49 +518,6 @@ def _write_site_map(folder: Path, base: str, files: Sequence[str]) -> None:
     for file in files:
         ElementTree.SubElement(ElementTree.SubElement(root, "url"), "loc").text = f"{base}{file}"
     ElementTree.ElementTree(root).write(folder / "sitemap.xml", encoding="utf-8", xml_declaration=True)
-
-
-def _write_charts(folder: Path, memory: Path) -> None:
-    """vega.js, the libraries that draw, and charts.js, the charts that Altair describes; remembered until either changes."""
-    source = Path(__file__).with_name("charts.py").read_bytes()
-    versions = [metadata.version(name) for name in ("altair", "vl-convert-python")]
-    kept = memory / f"charts-{hashlib.sha256(source + repr(versions).encode()).hexdigest()[:16]}"
-    if not _are_whole(kept):
-        import vl_convert
-
-        from . import charts
-
-        memory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=memory) as scratch:
-            new = Path(scratch, "charts")
-            new.mkdir()
-            bundle = vl_convert.javascript_bundle(SNIPPET, charts.VEGA_LITE)
-            (new / "vega.js").write_text(f"(() => {{{bundle}}})();\n", encoding="utf-8")
-            specs = json.dumps(charts.specs(), separators=(",", ":")).replace("<", "\\u003c")
-            (new / "charts.js").write_text(f"window.torchHistory.charts = {specs};\n", encoding="utf-8")
-            digests = {name: _digest(new / name) for name in CHART_FILES}
-            (new / DIGESTS).write_text(json.dumps(digests), encoding="utf-8")
-            for old in memory.glob("charts-*"):
-                shutil.rmtree(old)
-            os.rename(new, kept)
-    for name in CHART_FILES:
-        shutil.copy(kept / name, folder)
-
-
-CHART_FILES = ("vega.js", "charts.js")
-DIGESTS = "sha256.json"
-
-
-def _are_whole(kept: Path) -> bool:
-    """Whether the files that were remembered are as they were written."""
-    try:
-        return read_object(kept / DIGESTS) == {name: _digest(kept / name) for name in CHART_FILES}
-    except (OSError, ValueError):
-        return False
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _templates() -> Environment:

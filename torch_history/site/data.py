@@ -29,9 +29,10 @@ from ..store.files import LONGEST_NAME, read_object, warn, write_atomically
 from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file
 from ..store.machines import record_of
 from ..store.sources import that_count
+from . import pack
 from .processes import at_once
 
-SCHEMA = 1
+SCHEMA = 2
 """Of the site's data; it grows by one when a key goes or changes its meaning, not when one is added."""
 
 WRONG_DATA = (ArithmeticError, LookupError, TypeError, ValueError)
@@ -43,14 +44,17 @@ PUBLISHED = "published"
 INDEX = "index.json"
 """What is remembered of a machine's files, beside the parts that were made of them."""
 
+PACKED, ANSWERS = SCRIPTS = (".packed", ".answers")
+"""Endings of what a part's scripts hold, beside its JSON: all but the answers to claims as pack.py writes it, and these."""
+
 PART = 64
 """Releases of a part: all of PyTorch's so far are one, and of a thousand one new release changes a sixteenth."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some neighbouring releases of a lane as the pages read them: `file` is its JSON, `series` the keys of what is in it,
-    and `words` the answers to the claims, question -> (release, word)."""
+    """Some neighbouring releases of a lane as the pages read them: `file` is its JSON, with SCRIPTS beside it, `series` the
+    keys of what is in it, and `words` the answers to the claims, question -> (release, word)."""
 
     file: Path
     series: list[Sequence[str]]
@@ -271,13 +275,19 @@ class _Task:
             if self.path:
                 own = {series: {tag: of[tag] for tag in of if tag in self.tags} for series, of in found.items()}
                 data = _part({series: of for series, of in own.items() if of}, self.tags, self.facts, self.axis)
-                text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+                text = _dumped(data)
                 write_atomically(self.path, text)
+                write_atomically(self.path.with_suffix(PACKED), _dumped(pack.part(data)))
+                write_atomically(self.path.with_suffix(ANSWERS), _dumped(data["answers"]))
                 words = {
                     question: [(answer["release"], answer["word"]) for answer in answers]
                     for question, answers in data["answers"].items()
                 }
-                part = {"series": [row["key"] for row in data["series"]], "words": words, "digest": _digest(text)}
+                part = {
+                    "series": [row["key"] for row in data["series"]],
+                    "words": words,
+                    "digest": _digest_of(self.path),
+                }
             return part, {new: _change(found, old, new) for old, new in self.changed}
 
 
@@ -362,7 +372,7 @@ def _remembered(path: Path) -> dict[str, Any]:
 def _remember(folder: Path, known: dict[str, Any]) -> None:
     """Writes the index of `folder`, and removes the parts that it no longer names."""
     write_atomically(folder / INDEX, _as_json({"digest": _digest(_as_json(known)), "known": known}))
-    for path in folder.glob("*.json"):
+    for path in folder.iterdir():
         if path.stem not in known["parts"] and path.name != INDEX:
             path.unlink()
 
@@ -375,9 +385,24 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _dumped(data: Any) -> str:
+    return json.dumps(data, separators=(",", ":"), allow_nan=False)
+
+
+def _digest_of(path: Path) -> str:
+    """Of a part and of what its scripts hold."""
+    found = hashlib.sha256()
+    for suffix in (path.suffix, *SCRIPTS):
+        found.update(path.with_suffix(suffix).read_bytes())
+    return found.hexdigest()
+
+
 def _is_whole(path: Path, digest: str) -> bool:
     """Whether a part that was remembered is still what was written."""
-    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest
+    try:
+        return _digest_of(path) == digest
+    except FileNotFoundError:
+        return False
 
 
 def _change(found: History, old: str, new: str) -> dict[str, Any] | None:

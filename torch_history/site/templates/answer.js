@@ -243,6 +243,13 @@
         });
         return [...said, running(lane, changes, found)];
     };
+    /* Verdicts that stand on more than one card, so that no card has all of them: [verdict, [[card, how many]]]. */
+    const apart = (lane, changes) => Object.keys(SAID).map((verdict) => {
+        const ofVerdict = changes.filter((change) => change.verdict === verdict && change.kind in constants().compare.HEADINGS);
+        const parts = CARDS.map(({card, belongs}) =>
+            [card, ofVerdict.filter((change) => belongs(lane.series[change.series])).length]);
+        return [verdict, parts.filter(([, count]) => count)];
+    }).filter(([, parts]) => parts.length > 1);
     const running = (lane, changes, found) => {
         const ran = new Map();
         changes.forEach(({series, verdict}) => {
@@ -316,5 +323,5 @@
         return [parts, left];
     };
 
-    TH.answer = {findings, cards, picked, brief, sentence, asData, cardsAsData, markdown};
+    TH.answer = {findings, cards, apart, picked, brief, sentence, asData, cardsAsData, markdown};
 })();

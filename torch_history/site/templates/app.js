@@ -71,20 +71,114 @@
         document.head.append(el("script", {src: `data/${encodeURIComponent(id)}.js`, error: refused}));
     });
 
-    const code = new Map();
-    TH.code = (name) => {
-        if (!code.has(name)) {
-            code.set(name, loaded(name));
+    // --- what pack.py wrote
+
+    const OWN = 92;  // printable characters but ", \\ and <
+    const digitOf = new Map(Array.from({length: 95}, (_, i) => String.fromCharCode(32 + i))
+        .filter((each) => !"\"\\<".includes(each)).map((each, i) => [each, i]));
+    /* A reader of integers: `next()` and `signed()`, until `more()` is false. */
+    const reader = (text) => {
+        const half = OWN / 2;
+        let at = 0;
+        const next = () => {
+            let [number, place] = [0, 1];
+            for (;;) {
+                const digit = digitOf.get(text[at]);
+                at += 1;
+                number += (digit % half) * place;
+                if (digit < half) {
+                    return number;
+                }
+                place *= half;
+            }
+        };
+        const signed = () => {
+            const number = next();
+            return number % 2 ? -(number + 1) / 2 : number / 2;
+        };
+        return {next, signed, more: () => at < text.length};
+    };
+    const numbersOf = (packed) => {
+        if (typeof packed !== "string" || !packed) {
+            return [...packed];
         }
-        return code.get(name);
+        const {next, signed, more} = reader(packed);
+        const first = next();
+        const scale = 10 ** Math.floor(first / 2);
+        const found = [];
+        let before = first % 2 ? 0 : signed();
+        while (more()) {
+            const number = before + signed();
+            const length = first % 2 ? next() : 1;
+            before = first % 2 ? number : before;
+            for (let i = 0; i < length; i += 1) {
+                found.push(number / scale);
+            }
+        }
+        return found;
+    };
+    const patternOf = (packed) => {
+        const {next, more} = reader(packed);
+        const pairs = [];
+        let [release, block] = [0, 0];
+        while (more()) {
+            const both = next();
+            const turned = Math.floor(both / 3);
+            release += both % 3 === 2 ? next() : both % 3;
+            block += turned % 2 ? -(turned + 1) / 2 : turned / 2;
+            pairs.push([release, block]);
+        }
+        return pairs;
+    };
+    const placesOf = (packed) => {
+        const {next, more} = reader(packed);
+        const found = [];
+        while (more()) {
+            found.push(next() + (found.at(-1) || 0));
+        }
+        return found;
+    };
+    const listOf = (packed, names) => {
+        const {next, more} = reader(packed);
+        const found = [];
+        while (more()) {
+            found.push(names[next()]);
+        }
+        return found;
+    };
+    const keysOf = ({names, rows}) => {
+        const {next, more} = reader(rows);
+        const found = [];
+        while (more()) {
+            found.push(Array.from({length: next()}, () => names[next()]));
+        }
+        return found;
+    };
+    TH.unpacked = (part) => {
+        const {next, more} = reader(part.rows);
+        const [numbers, disturbed] = [part.numbers.map(numbersOf), part.disturbed.map(placesOf)];
+        const series = [];
+        while (more()) {
+            const [question, metric, benchmark, unit] = part.benchmarks[next()];
+            const names = Array.from({length: next()}, () => part.names[next()]);
+            const parameters = names.map((name) => name.replace(/^'+|'+$/gu, ""));
+            series.push({
+                key: [benchmark, ...names], question, metric, benchmark, unit, parameters,
+                variant: parameters[0] || "", size: parameters.slice(1).join(" "), pattern: next(),
+                numbers: numbers[next()], disturbed: disturbed[next()], missing: part.missing[next()],
+            });
+        }
+        const whole = ({facts, ...release}) => ({...release, facts: facts.packages === undefined ? facts
+            : {...facts, packages: listOf(facts.packages, part.packages)}});
+        return {...part, series, releases: part.releases.map(whole), patterns: part.patterns.map(patternOf)};
     };
 
     /* A lane in one piece: what its parts count from their own first release, round and reason counts from the lane's. */
     TH.joined = (about, parts) => {
-        const lane = {...about, releases: [], rounds: [], reasons: [], patterns: [], limits: [],
-                      claims: about.claims.map((claim) => ({...claim, answers: []}))};
+        const lane = {...about, releases: [], rounds: [], reasons: [], patterns: [], limits: []};
         const rounds = new Map();
-        const rows = new Map(about.series.map((key) => [JSON.stringify(key), null]));
+        const keys = Array.isArray(about.series) ? about.series : keysOf(about.series);
+        const rows = new Map(keys.map((key) => [JSON.stringify(key), null]));
         parts.forEach((part, number) => {
             const [release, reason] = [lane.releases.length, lane.reasons.length];
             const round = part.rounds.map((block) => {
@@ -97,7 +191,6 @@
             const patterns = part.patterns.map((pairs) => pairs.map(([at, block]) => [at + release, round[block]]));
             lane.releases.push(...part.releases);
             lane.reasons.push(...part.reasons);
-            lane.claims.forEach((claim) => claim.answers.push(...part.answers[claim.question] || []));
             for (const limit of part.limits) {
                 const same = ({benchmark, size}) => benchmark === limit.benchmark && size === limit.size;
                 const whole = lane.limits.find(same) || lane.limits[lane.limits.push({...limit, numbers: []}) - 1];
@@ -125,11 +218,33 @@
         return lane;
     };
 
-    TH.lane = (id) => {
-        if (!lanes.has(id)) {
-            lanes.set(id, loaded(id).then(async (about) => TH.joined(about, await Promise.all(about.parts.map(loaded)))));
+    const once = (known, id, load) => {
+        if (!known.has(id)) {
+            known.set(id, load());
         }
-        return lanes.get(id);
+        return known.get(id);
+    };
+    TH.lane = (id) => once(lanes, id, async () => {
+        const about = await loaded(id);
+        return TH.joined(about, await Promise.all(about.parts.map(loaded)));
+    });
+
+    /* Other files of data/, each loaded when a page asks for it first. */
+    const others = new Map();
+    TH.file = (name) => once(others, name, () => loaded(name));
+
+    /* What happened to the series of the benchmarks given, or of all, newest first. */
+    TH.steps = async (lane, benchmarks = lane.benchmarks) => {
+        const numbers = benchmarks.map((benchmark) => lane.benchmarks.indexOf(benchmark)).filter((at) => at >= 0);
+        const found = await Promise.all(numbers.map((number) => TH.file(`${lane.id}-steps.${number}`)));
+        return found.flat().sort((a, b) => a.place - b.place);
+    };
+
+    /* The claims, each with its `answers` on every release. */
+    TH.claims = async (lane) => {
+        const names = [`${lane.id}-claims`, ...lane.parts.map((part) => `${part}-answers`)];
+        const [claims, ...parts] = await Promise.all(names.map(TH.file));
+        return claims.map((claim) => ({...claim, answers: parts.flatMap((part) => part[claim.question] || [])}));
     };
 
     // --- the address
@@ -215,36 +330,6 @@
         }
     };
 
-    // --- charts
-
-    const dark = window.matchMedia("(prefers-color-scheme: dark)");
-    const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-    const draw = async (node) => {
-        const text = {labelColor: colour("text"), titleColor: colour("text"), titleFontWeight: "normal"};
-        const config = {background: "transparent", font: "system-ui, sans-serif", view: {stroke: null},
-                        axis: {...text, gridColor: colour("line"), domainColor: colour("quiet"), tickColor: colour("quiet")},
-                        legend: {...text, columns: Math.max(1, Math.floor(node.clientWidth / 170)), symbolOpacity: 1},
-                        header: text, text: {color: colour("text")}, rule: {color: colour("quiet")}};
-        const drawn = await window.vegaEmbed(node, node.spec, {actions: false, renderer: "canvas", ast: true, config});
-        node.view = drawn.view;
-        node.querySelector("canvas").setAttribute("aria-hidden", "true");
-        node.dataset.drawn = "true";
-    };
-    const inView = new IntersectionObserver((entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => {
-        inView.unobserve(entry.target);
-        draw(entry.target);
-    }), {rootMargin: "300px"});
-    TH.chart = (node, spec, words) => {
-        node.classList.add("chart");
-        node.setAttribute("role", "img");
-        node.setAttribute("aria-label", words);
-        node.spec = spec;
-        inView.observe(node);
-    };
-    const drawAgain = () => document.querySelectorAll(".chart").forEach((node) => inView.observe(node));
-    dark.addEventListener("change", drawAgain);
-    window.addEventListener("beforeprint", () => document.querySelectorAll(".chart").forEach(draw));
-
     // --- the page
 
     const caretOf = (node) => {
@@ -279,7 +364,9 @@
         });
     };
 
-    TH.page = ({title, render}) => {
+    /* `needs` gives what else of the lane must be loaded before a page is drawn; `render` gets it last. */
+    /** @param {{title: Function, render: Function, needs?: Function, needsLane?: boolean}} page */
+    TH.page = ({title, render, needs = () => null, needsLane = true}) => {
         const content = document.getElementById("content");
         let turn = 0;
         const show = async () => {
@@ -288,7 +375,9 @@
             const known = TH.contents.lanes.find((lane) => lane.id === address.lane);
             current = (known || TH.contents.lanes[0]).id;
             pickLane(current);
-            const lane = address.lane && !known ? null : await TH.lane(current);
+            document.getElementById("lane").hidden = !needsLane;
+            const lane = !needsLane ? {} : address.lane && !known ? null : await TH.lane(current);
+            const more = lane && await needs(lane, address);
             if (mine !== turn) {
                 return;
             }
@@ -300,7 +389,7 @@
                     return;
                 }
                 document.title = `${title(lane, address)} · torch-history`;
-                await render(lane, address, content);
+                await render(lane, address, content, more);
             });
             document.body.dataset.ready = location.hash || "#";
         };

@@ -111,15 +111,15 @@
         ] : el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers this.`));
     };
 
-    const render = (lane, address, main) => {
-        const most = Math.max(0, ...lane.claims.map(({answers}) => answers.length));
+    const render = (lane, address, main, claims) => {
+        const most = Math.max(0, ...claims.map(({answers}) => answers.length));
         const everyColumn = `all ${most} releases, not the newest ${MOST_COLUMNS} alone`;
         main.append(el("div", {},
-            !lane.claims.length && el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers any of the `
+            !claims.length && el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers any of the `
                                       + "claims: choose another machine at the top."),
             most > MOST_COLUMNS && el("div", {class: "controls"}, TH.toggle(everyColumn, "columns", address.columns)),
-            lane.claims.map((claim) => section(lane, claim, address))));
+            claims.map((claim) => section(lane, claim, address))));
     };
 
-    TH.page({title: () => "Claims", render});
+    TH.page({title: () => "Claims", needs: TH.claims, render});
 })();

@@ -6,18 +6,6 @@
     const {el} = TH;
 
     const MOST_DOTS = 2000;
-    const MANY_RELEASES = 60;
-    const COLOURS = 8;
-    const SYMBOLS = {
-        "circle": "M0,-7A7,7,0,1,1,0,7A7,7,0,1,1,0,-7Z",
-        "square": "M-6,-6H6V6H-6Z",
-        "triangle-up": "M-8,6L0,-8L8,6Z",
-        "diamond": "M-8,0L0,-8L8,0L0,8Z",
-        "cross": "M-8,-3H-3V-8H3V-3H8V3H3V8H-3V3H-8Z",
-        "triangle-down": "M-8,-6L0,8L8,-6Z",
-        "triangle-right": "M-6,-8L8,0L-6,8Z",
-        "triangle-left": "M6,-8L-8,0L6,8Z",
-    };
     const UNITS = {seconds: "Seconds a call", bytes: "Bytes", ratio: "Ratio"};
     const EXACT = ["bytes", ""];
 
@@ -25,18 +13,26 @@
 
     const {median} = TH.common;
 
-    /* charts.interval in JavaScript. */
+    const quantiles = new Map();
+    const quantile = (share, freedom) => {
+        if (!quantiles.has(freedom)) {
+            quantiles.set(freedom, window.special.quantile(share, freedom));
+        }
+        return quantiles.get(freedom);
+    };
+
+    /* intervals.interval in JavaScript. */
     const interval = (numbers) => {
-        const {enough, quantiles} = TH.charts.intervals;
+        const {CONFIDENCE, ENOUGH} = TH.contents.constants.intervals;
         const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
         const launches = numbers.length;
-        if (launches < enough || low <= 0 || low === high) {
+        if (launches < ENOUGH || low <= 0 || low === high) {
             return {low, high, isRange: true};
         }
         const logs = numbers.map(Math.log);
         const middle = logs.reduce((sum, log) => sum + log, 0) / launches;
         const variance = logs.reduce((sum, log) => sum + (log - middle) ** 2, 0) / (launches - 1);
-        const half = quantiles[Math.min(launches - enough, quantiles.length - 1)] * Math.sqrt(variance / launches);
+        const half = quantile((1 + CONFIDENCE) / 2, launches - 1) * Math.sqrt(variance / launches);
         return {low: Math.exp(middle - half), high: Math.exp(middle + half), isRange: false};
     };
 
@@ -161,36 +157,46 @@
     const limitOf = (lane, benchmark, size) =>
         (lane.limits || []).find((limit) => limit.benchmark === benchmark && limit.size === size);
 
-    /* By what a release's numbers are divided: the least median of all variants, or what the limit is there. */
-    const divisorsOf = (lane, all, relative) => {
+    /* What gives the divisor of a member's number on a release, or null where nothing is divided: the least median of all
+       variants there, the limit there, or the member's own number on the release `chosen`, or on its first. */
+    const divisorsOf = (lane, all, relative, chosen) => {
         if (relative === "limit") {
             const {series} = all[0];
-            return limitOf(lane, series.benchmark, series.size).numbers;
+            const {numbers} = limitOf(lane, series.benchmark, series.size);
+            return (_, position) => numbers[position];
         }
-        return relative !== "best" ? null : lane.releases.map((_, i) => {
+        if (relative === "start") {
+            const at = lane.releases.findIndex(({tag}) => tag === chosen);
+            const first = ({cells}) => at >= 0 ? cells[at] : cells.find((cell) => cell && cell.numbers);
+            return (member) => (first(member) || {}).median || null;
+        }
+        const least = lane.releases.map((_, i) => {
             const numbers = all.map(({cells}) => cells[i]).filter((cell) => cell && cell.numbers);
             return numbers.length ? Math.min(...numbers.map((cell) => cell.median)) : null;
         });
+        return relative === "best" ? (_, position) => least[position] : null;
     };
 
     const times = (value) => {
         const small = value < 0.1 ? value.toPrecision(2) : value.toFixed(value < 10 ? 2 : 1);
         return `${value < 100 ? small : Math.round(value).toLocaleString("en")}×`;
     };
-    const words = (value, unit, divisor) => divisor === null ? TH.human(value, unit) : times(value / divisor);
+    /* A number for a reader: as a multiple of `divisor` unless that is null, bytes as `1.94 GB` unless `isExact`. */
+    const words = (value, unit, divisor, isExact = false) => {
+        if (divisor !== null) {
+            return times(value / divisor);
+        }
+        return unit === "bytes" && !isExact ? TH.bytes(value) : TH.human(value, unit);
+    };
 
     // --- a chart
-
-    /* A line needs two neighbours: a point without any shows only as a mark. */
-    const findLonely = (line) => line.forEach((point, i) => {
-        point.isAlone = [line[i - 1], line[i + 1]].every((other) => !other || other.value === null);
-    });
 
     const rowsOf = (lane, shown, divisors, isLogarithmic) => {
         const points = [];
         const launches = [];
         let undrawn = 0;
-        for (const {series, variant, slot, cells} of shown) {
+        for (const member of shown) {
+            const {series, variant, slot, cells} = member;
             const line = [];
             cells.forEach((cell, position) => {
                 if (!cell) {
@@ -198,7 +204,7 @@
                 }
                 const {tag, date, estimated} = lane.releases[position];
                 const place = {position, date, slot};
-                const divisor = divisors ? divisors[position] : 1;
+                const divisor = divisors ? divisors(member, position) : 1;
                 if (!cell.numbers || !divisor || (isLogarithmic && cell.median <= 0)) {
                     undrawn += Number(Boolean(cell.numbers));
                     line.push({...place, release: tag, variant, value: null, low: null, high: null});
@@ -216,42 +222,28 @@
                         .forEach((number) => launches.push({...place, value: number / divisor}));
                 }
             });
-            findLonely(line);
             points.push(...line);
         }
         return {points, launches, undrawn};
     };
 
-    /* A point with what is said where the reader points at it. */
-    const pointedAt = (isRelative) => ({cell, divisor, unit, ...point}) => {
+    /* What is said of a point: what it is -> its words. */
+    const told = (isRelative) => ({cell, divisor, unit, release, day, variant}) => {
         const said = (number) => words(number, unit, isRelative ? divisor : null);
-        const how = () => cell.isRange ? "range" : `${100 * TH.charts.intervals.confidence} % interval`;
-        return cell ? {
-            ...point,
-            number: said(cell.median),
-            interval: cell.low === cell.high ? "no spread" : `${said(cell.low)} to ${said(cell.high)} (${how()})`,
+        const exactly = unit === "bytes" || isRelative ? ` (${TH.human(cell.median, unit)})` : "";
+        const how = cell.isRange ? "range" : `${100 * TH.contents.constants.intervals.CONFIDENCE} % interval`;
+        return {
+            release, date: day, variant, median: said(cell.median) + exactly,
+            [how]: cell.low === cell.high ? "" : `${said(cell.low)} to ${said(cell.high)}`,
             launches: cell.numbers.length + (cell.disturbed ? `, ${cell.disturbed} disturbed` : ""),
-        } : point;
+        };
     };
 
-    const coloursNow = () => {
-        const style = getComputedStyle(document.documentElement);
-        return Array.from({length: COLOURS}, (_, i) => style.getPropertyValue(`--series-${i}`).trim());
-    };
-    const shapeOf = (slot) => {
-        const {shapes} = TH.charts.marks;
-        return shapes[(slot + Math.floor(slot / COLOURS)) % shapes.length];
-    };
-    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-        document.querySelectorAll(".chart").forEach((node) => {
-            node.spec = node.inColours ? node.inColours() : node.spec;
-        });
-    });
-
-    const titleOf = (lane, {benchmark, size, unit}, relative, y) => {
+    const titleOf = (lane, {benchmark, size, unit}, relative, y, chosen) => {
         const divided = {
             "": "",
             "best": `, in multiples of the ${unit === "seconds" ? "fastest" : "least"} variant of each release`,
+            "start": `, in multiples of ${chosen ? `that of ${chosen}` : "that of its first release"}`,
             "limit": relative === "limit" ? `, in multiples of ${limitOf(lane, benchmark, size).words}` : "",
         }[relative];
         return `${UNITS[unit] || "Count"}${divided}${y === "log" ? ", logarithmic" : ""}`;
@@ -272,7 +264,7 @@
     };
 
     const caption = (unit, {points, launches, undrawn}, isRelative) => {
-        const {confidence, enough} = TH.charts.intervals;
+        const {CONFIDENCE, ENOUGH} = TH.contents.constants.intervals;
         const said = [];
         if (EXACT.includes(unit)) {
             said.push("These numbers do not vary from launch to launch.");
@@ -280,15 +272,12 @@
             said.push("Each release has a single launch here, so the noise is unknown.");
         } else {
             said.push("Lines join the medians of a release's launches.",
-                      `Bands are ${100 * confidence} % intervals (Student's, of the mean logarithm) from ${enough}`,
+                      `Bands are ${100 * CONFIDENCE} % intervals (Student's, of the mean logarithm) from ${ENOUGH}`,
                       "launches on, their range with fewer.",
                       launches.length <= MOST_DOTS ? "Dots are launches."
                           : `Its ${many(launches.length)} launches are too many to draw as dots.`);
         }
         said.push(...onOneScale(points));
-        if (points.length > MOST_DOTS) {
-            said.push(`Its ${many(points.length)} medians are too many to point at. The table has them.`);
-        }
         if (undrawn) {
             said.push(isRelative ? `${undrawn} numbers have nothing to be divided by.`
                 : `${undrawn} numbers are 0, which a logarithmic scale cannot show: they are in the table.`);
@@ -300,7 +289,7 @@
        {tag, label, sentence}. */
     const figure = (lane, all, shown, {x = "order", y, relative = "", steps = [], chosen = null, label}) => {
         const {series} = all[0];
-        const divisors = divisorsOf(lane, all, relative);
+        const divisors = divisorsOf(lane, all, relative, chosen);
         const rows = rowsOf(lane, shown, divisors, y === "log");
         if (rows.points.every(({value}) => value === null)) {
             const why = rows.undrawn ? caption(series.unit, rows, divisors !== null)
@@ -308,46 +297,20 @@
             return el("figure", {class: "history"}, el("p", {}, `There is nothing to draw. ${why}`));
         }
         const at = new Map(lane.releases.map(({tag}, position) => [tag, position]));
-        const place = (tag) => ({position: at.get(tag), date: lane.releases[at.get(tag)].date});
-        const releases = new Set(rows.points.map(({position}) => position)).size;
-        const values = {
-            unit: divisors ? "relative" : UNITS[series.unit] ? series.unit : "count",
-            tags: lane.releases.map(({tag}) => tag),
-            dot: releases > MANY_RELEASES ? 12 : 70,
-        };
         const node = el("div", {});
-        node.inColours = () => {
-            const spec = structuredClone(TH.charts.history[`${x} ${y}`]);
-            const colours = coloursNow();
-            const painted = (row) => ({...row, colour: colours[row.slot % COLOURS], shape: shapeOf(row.slot)});
-            const points = rows.points.map(painted);
-            const isMark = ({isAlone, release}) => points.length <= MOST_DOTS || isAlone || release === chosen;
-            spec.datasets = {
-                points: points.map(({cell, divisor, unit, ...point}) => point),
-                marks: points.filter(isMark).map(pointedAt(divisors !== null)),
-                launches: rows.launches.length <= MOST_DOTS ? rows.launches.map(painted) : [],
-                steps: steps.filter(({tag}) => at.has(tag)).map((step) => ({...step, ...place(step.tag)})),
-                chosen: at.has(chosen) ? [place(chosen)] : [],
-            };
-            spec.layer = spec.layer.filter(({data}) => spec.datasets[data.name].length);
-            spec.params.forEach((param) => Object.assign(param, {value: values[param.name]}));
-            return spec;
-        };
-        TH.chart(node, node.inColours(), label);
+        TH.chart(node, {
+            x, y, unit: divisors ? "relative" : UNITS[series.unit] ? series.unit : "count",
+            tags: lane.releases.map(({tag}) => tag), dates: lane.releases.map(({date}) => date), points: rows.points,
+            launches: rows.launches.length <= MOST_DOTS ? rows.launches : [],
+            steps: steps.filter(({tag}) => at.has(tag)).map((step) => ({...step, position: at.get(step.tag)})),
+            chosen: at.get(chosen) ?? null, told: told(divisors !== null),
+        }, label);
         return el("figure", {class: "history"},
-                  el("p", {class: "axis quiet"}, titleOf(lane, series, relative, y)), node,
+                  el("p", {class: "axis quiet"}, titleOf(lane, series, relative, y, at.has(chosen) ? chosen : null)), node,
                   el("figcaption", {class: "quiet"}, caption(series.unit, rows, divisors !== null)));
     };
 
-    const svg = (tag, attributes, ...children) => {
-        const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-        Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
-        node.append(...children);
-        return node;
-    };
-    const swatch = (slot) => svg("svg", {
-        viewBox: "-10 -10 20 20", class: `swatch series-${slot % COLOURS}`, "aria-hidden": "true",
-    }, svg("path", {d: SYMBOLS[shapeOf(slot)]}));
+    const {swatch} = TH;
     const breakable = (name) => name.split(/(?<=_)/).flatMap((part, i) => i ? [el("wbr"), part] : [part]);
     const legend = (shown) => el("ul", {class: "legend"}, shown.map(({slot, variant}) =>
         el("li", {}, swatch(slot), variant)));
@@ -372,8 +335,8 @@
     /* Rows are the variants `shown`, columns the newest `most` releases of which any has something to say; `headOf`
        makes a column's head of a tag. Gives the nodes, and how many releases are hidden. */
     const table = (lane, all, shown, options) => {
-        const {caption: name, relative = "", most = Infinity, chosen = null, headOf = (tag) => tag} = options;
-        const divisors = divisorsOf(lane, all, relative);
+        const {caption: name, relative = "", most = Infinity, chosen = null, isExact = false, headOf = (tag) => tag} = options;
+        const divisors = divisorsOf(lane, all, relative, chosen);
         const every = lane.releases.map((_, i) => i).filter((i) => shown.some(({cells}) => cells[i]));
         const columns = every.slice(-most);
         const reasons = [];
@@ -384,21 +347,23 @@
             }
             return `${failed ? "failed" : "none"} (${reasons.indexOf(text) + 1})`;
         };
-        const said = (cell, unit, i) => {
+        const said = (member, i) => {
+            const [cell, {unit}] = [member.cells[i], member.series];
             if (!cell || !cell.numbers) {
                 return {text: cell ? noted(cell) : "–", class: "number quiet"};
             }
-            return divisors && !divisors[i] ? {text: "nothing to divide by", class: "quiet"}
-                : {text: words(cell.median, unit, divisors && divisors[i]), class: "number"};
+            const divisor = divisors && divisors(member, i);
+            return divisors && !divisor ? {text: "nothing to divide by", class: "quiet"}
+                : {text: words(cell.median, unit, divisor, isExact), class: "number"};
         };
         const marked = (i, cell) => lane.releases[i].tag === chosen ? {...cell, class: `${cell.class} chosen`} : cell;
         const heads = columns.map((i) => {
             const {tag} = lane.releases[i];
             return marked(i, {text: headOf(tag), class: "number", "aria-current": tag === chosen ? "true" : null});
         });
-        const rows = shown.map(({variant, series, cells, slot}) => [
-            {text: [swatch(slot), breakable(variant)]},
-            ...columns.map((i) => marked(i, said(cells[i], series.unit, i))),
+        const rows = shown.map((member) => [
+            {text: [swatch(member.slot), breakable(member.variant)]},
+            ...columns.map((i) => marked(i, said(member, i))),
         ]);
         const hasGaps = rows.some((row) => row.some(({text}) => text === "–"));
         return {

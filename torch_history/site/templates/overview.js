@@ -7,10 +7,12 @@
     const {el} = TH;
 
     const MANY = 0.1;
-    const BINS = [1.1, 1.5, 2];
+    const BINS = [1.1, 1.2, 1.35, 1.5, 2];
     const PAIRS_KEPT = 200;
     const SLICE = 30;
     const FIRST_SLICE = 60;
+    const MOST_AT_A_GLANCE = 60;
+    const MISSING = 3;  // how strong it is that a case broke or runs now, as a logarithm
     const ROWS_BEYOND = 8;
     const COLUMNS_BEYOND = 4;
     const FIRST_METRICS = ["time", "peak_memory"];
@@ -174,15 +176,16 @@
     };
 
     /** What the wheels of two releases say, where they differ. */
-    const brought = (from, to) => {
-        const [old, now] = [from, to].map((tag) => TH.contents.wheels[tag]);
+    const brought = (from, to, wheels) => {
+        const [old, now] = [from, to].map((tag) => wheels[tag]);
         if (!old || !now) {
             return null;
         }
         const only = (one, other) => one.architectures.filter((each) => !other.architectures.includes(each)).join(" ") || "-";
+        const linked = (name) => el("a", {href: TH.link("facts.html", {from, to})}, name);
         const names = [...new Set([...Object.keys(old.told), ...Object.keys(now.told)])];
         const rows = [["GPU architectures of one alone", only(old, now), only(now, old)],
-                      ...names.map((name) => [name, old.told[name] || "-", now.told[name] || "-"])]
+                      ...names.map((name) => [linked(name), old.told[name] || "-", now.told[name] || "-"])]
             .filter(([, before, after]) => before !== after);
         const download = names[0];
         const compare = `https://github.com/pytorch/pytorch/compare/${from}...${to}`;
@@ -191,14 +194,14 @@
             el("p", {}, `Download, with all packages: ${old.told[download]} → ${now.told[download]}. GPU architectures that `
                 + `only ${from} has: ${only(old, now)}; that only ${to} has: ${only(now, old)}. `,
                el("a", {href: compare}, `PyTorch's changes from ${from} to ${to}`), ". ",
-               el("a", {href: "method.html#facts"}, "What the wheels of all releases bring"), "."),
+               el("a", {href: TH.link("facts.html", {from, to})}, "What the wheels of all releases bring, in bytes"), "."),
             rows.length > 0 && el("details", {id: "brought"}, el("summary", {}, `${rows.length} facts of the wheels differ`),
                 TH.table({caption: "What the wheels say", head: ["what", from, to], rows})),
         ];
     };
 
     /** One pair of releases in an answer: cards, findings, how sure that is, and what else an upgrade brings. */
-    const sheet = (lane, address) => {
+    const sheet = (lane, address, wheels) => {
         const {from, to} = chosen(lane, address);
         const newest = lane.releases.at(-1);
         const onAxis = TH.contents.newest;
@@ -229,10 +232,10 @@
                            el("p", {}, "No series was measured on both in the same size and version. Measure them ",
                               "together: ", runIt(lane, [], from, to), "."), behind);
         }
-        return section(pickers(lane, from, to), answer(lane, from, to, changes, headline, against), behind);
+        return section(pickers(lane, from, to), answer(lane, from, to, {changes, wheels}, headline, against), behind);
     };
 
-    const answer = (lane, from, to, changes, headline, against) => {
+    const answer = (lane, from, to, {changes, wheels}, headline, against) => {
         const tally = TH.tally(changes);
         const counted = tally.filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
             .map(([verdict, count]) => `${count} ${TH.shown(verdict)}`).join(", ") || "no change detected";
@@ -241,11 +244,14 @@
         const link = (keys, ...children) => el("a", {href: TH.link("upgrade.html", {from, to, ...keys})}, children);
         const moved = Object.entries(V.moved(lane, from, to)).map(([name, [old, now]]) => `${name} ${old} → ${now}`).join(", ");
         const sure = V.summary(lane, from, to, changes).slice(1).filter((line) => !/^The environments differ|single launch/u.test(line));
+        const shared = TH.answer.apart(lane, changes);
         const series = found.reduce((total, one) => total + one.rows.length, 0);
         return [
             headline(`${against}: ${counted}.`),
             el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
                 el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict))))),
+            shared.length > 0 && el("p", {id: "apart", class: "quiet"}, shared.map(([verdict, parts]) =>
+                `${TH.shown(verdict)}: ${parts.map(([name, count]) => `${count} in ${name}`).join(", ")}. `)),
             el("ul", {class: "cards", "aria-label": "The answer"},
                TH.answer.cards(lane, changes, found).map((each) => card(lane, to, each))),
             shown.length > 0 && [
@@ -256,7 +262,7 @@
             ],
             el("h3", {}, "How sure that is, and what was not measured"),
             el("p", {id: "sure"}, doubts(lane, from, to, changes), " ", TH.prose(sure.join(" ")), " ", notMeasured(lane, changes)),
-            brought(from, to),
+            brought(from, to, wheels),
             moved && el("p", {class: "quiet"}, `The environment also changed: ${moved}.`),
             el("p", {class: "onward"}, link({}, `Every series from ${from} to ${to}, with its cause`)),
         ];
@@ -552,6 +558,15 @@
                 Array.from({length: right - left}, (_, i) => right - 1 - i).find(isWaiting);
             return newestFirst(view.left, view.right) ?? newestFirst(shown.left, shown.right) ?? -1;
         };
+        /* What is known of a release now, whoever compared it. */
+        const paintColumn = (column) => {
+            for (let row = shown ? shown.top : 0; shown && row < shown.bottom; row += 1) {
+                const node = at(row, column);
+                if (node && rows[row].index !== undefined) {
+                    paint(node, row, column);
+                }
+            }
+        };
         const work = () => {
             working = false;
             if (!region.isConnected) {
@@ -564,12 +579,7 @@
                     break;
                 }
                 compared(lane, olds[column], lane.releases[column].tag);
-                for (let row = shown.top; row < shown.bottom; row += 1) {
-                    const node = at(row, column);
-                    if (node && rows[row].index !== undefined) {
-                        paint(node, row, column);
-                    }
-                }
+                paintColumn(column);
             } while (performance.now() < until);
             if (background && waiting() < 0 && !background()) {
                 background = null;
@@ -640,7 +650,81 @@
                 makeActive(goal.row, goal.column);
             }
         };
-        return {region, start, setRows};
+        return {region, start, setRows, paintColumn};
+    };
+
+    // --- the same at a glance: a row per variant, in each cell the largest change of any of its sizes
+
+    const strength = (change) => (!CHANGED.includes(change.kind) ? 0 : change.ratio ? Math.abs(Math.log(change.ratio)) : MISSING);
+    const largest = (lane, indexes, column, old) => {
+        const {bySeries} = compared(lane, old, lane.releases[column].tag);
+        const changes = indexes.map((index) => bySeries.get(index)).filter(Boolean);
+        return changes.reduce((most, one) => (!most || strength(one) > strength(most) ? one : most), null);
+    };
+    const glanceCell = (lane, column, old, change) => {
+        if (!change || !strength(change)) {
+            return {text: "", class: `cell ${change ? "same" : "blank"}`};
+        }
+        const level = levelOf(change);
+        return {text: TH.sign(change.verdict), title: saying(lane, change.series, column, old).label,
+                class: `cell ${TH.classOf(change.verdict)}${level ? ` level-${level}` : ""}`};
+    };
+    const glance = (lane, olds, indexes, address, paintColumn) => {
+        const columns = [...lane.releases.keys()].slice(-MOST_AT_A_GLANCE)
+            .filter((column) => olds[column] !== null && olds[column] !== lane.releases[column].tag);
+        const groups = new Map();
+        indexes.filter((index) => lane.series[index].numbers.length).forEach((index) => {
+            const {question, variant} = lane.series[index];
+            const key = JSON.stringify([question, variant]);
+            groups.set(key, {question, variant, indexes: [...(groups.get(key) || {indexes: []}).indexes, index]});
+        });
+        const place = el("div", {id: "glance"}, el("p", {class: "quiet"}, "The largest changes of each variant are being found."));
+        const rows = [...groups.values()].map((group) => ({...group, cells: new Map(), total: 0}));
+        const draw = () => {
+            const head = ["Variant", ...columns.map((column) => ({text: lane.releases[column].tag, class: "tag"}))];
+            const open = ({question, variant}) => TH.link("index.html", {...address, question, variant});
+            const ordered = rows.sort((a, b) => (a.question < b.question ? -1 : a.question > b.question ? 1 : b.total - a.total));
+            place.replaceChildren(TH.table({caption: "The largest change of each variant by release", head, rows: ordered.map((row) => [
+                {text: el("a", {href: open(row), title: TH.words(row.question)}, `${TH.words(row.question)}: ${row.variant || "the only one"}`)},
+                ...columns.map((column) => glanceCell(lane, column, olds[column], row.cells.get(column))),
+            ])}));
+            place.dataset.whole = "true";
+        };
+        const queue = [...columns];
+        const work = () => {
+            const until = performance.now() + SLICE;
+            while (place.isConnected && queue.length && performance.now() < until) {
+                const column = queue.pop();
+                compared(lane, olds[column], lane.releases[column].tag);
+                paintColumn(column);
+                rows.forEach((row) => {
+                    const change = largest(lane, row.indexes, column, olds[column]);
+                    row.cells.set(column, change);
+                    row.total += change ? strength(change) : 0;
+                });
+            }
+            if (!place.isConnected) {
+                return;
+            }
+            if (queue.length) {
+                later(work);
+            } else {
+                draw();
+            }
+        };
+        if (!columns.length || !rows.length) {
+            place.replaceChildren();
+            return place;
+        }
+        place.style.minHeight = `${5 + 1.2 * rows.length}rem`;  // what is below stays where it is
+        const seen = new IntersectionObserver((entries) => {
+            if (entries.some((entry) => entry.isIntersecting)) {
+                seen.disconnect();
+                later(work);
+            }
+        });
+        seen.observe(place);
+        return place;
     };
 
     const legend = () => {
@@ -673,7 +757,8 @@
         const base = tags.includes(address.base) ? address.base : null;
         const olds = tags.map((_, i) => base || (i ? tags[i - 1] : null));
         const isIn = (index, question) =>
-            lane.series[index].question === question && (metric === "all" || lane.series[index].metric === metric);
+            lane.series[index].question === question && (!address.variant || lane.series[index].variant === address.variant)
+            && (metric === "all" || lane.series[index].metric === metric);
         const rank = (index) => metrics.indexOf(lane.series[index].metric);
         const neverRan = (index) => lane.series[index].numbers.length === 0;
         const wanted = questions.filter((question) => !address.question || question === address.question)
@@ -685,7 +770,7 @@
         });
         const all = wanted.flatMap(([, indexes]) => indexes);
 
-        const key = JSON.stringify([lane.id, metric, address.question, address.changed]);
+        const key = JSON.stringify([lane.id, metric, address.question, address.variant, address.changed]);
         const before = places.get(lane.id) || {};
         const place = before.key === key ? before : {key, left: before.left};
         places.set(lane.id, place);
@@ -705,7 +790,7 @@
         const hint = metric === "time" && metrics.includes("peak_memory") && isDark && el("p", {},
             "All times of the newest release are inconclusive, but bytes are exact: ",
             el("a", {href: TH.link("index.html", {...address, metric: "peak_memory"})}, "show peak memory"), ".");
-        const {region, start, setRows} = grid(lane, olds, metric === "all", tell, place);
+        const {region, start, setRows, paintColumn} = grid(lane, olds, metric === "all", tell, place);
 
         const section = el("section", {"aria-labelledby": "map-title"},
             el("h2", {id: "map-title"}, `Every release against ${base || "the one before it"}`),
@@ -723,7 +808,10 @@
                TH.toggle("Only series that changed", "changed", address.changed)),
             address.base && !base && el("p", {role: "alert"},
                 `There are no results of '${address.base}' here, so each release is compared with the one before it.`),
-            status, el("div", {}, region, detail), legend());
+            legend(), glance(lane, olds, all, {...address, variant: null}, paintColumn),
+            address.variant && el("p", {}, `Below is only ${address.variant}. `,
+                el("a", {href: TH.link("index.html", {...address, question: null, variant: null})}, "Show every variant")),
+            status, el("div", {}, region, detail));
 
         const open = () => {
             const summary = (count) => `${count} series, ${tags.length} releases.`;
@@ -771,9 +859,14 @@
 
     TH.page({
         title: (lane, address) => `What ${chosen(lane, address).to} changes`,
-        render: (lane, address, main) => {
+        needs: async (lane, address) => {
+            const {from, to} = chosen(lane, address);
+            const known = [from, to].filter((tag) => TH.contents.wheels.includes(tag));
+            return Object.fromEntries(await Promise.all(known.map(async (tag) => [tag, await TH.file(`wheels-${tag}`)])));
+        },
+        render: (lane, address, main, wheels) => {
             const {section, open} = map(lane, address);
-            main.append(sheet(lane, address), section);
+            main.append(sheet(lane, address, wheels), section);
             open();
         },
     });

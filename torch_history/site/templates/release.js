@@ -77,8 +77,8 @@
                el("a", {href}, `Every series from ${before} to ${tag}`), "."));
     };
 
-    const begun = (lane, tag) => {
-        const steps = lane.steps.filter((step) => (step.kind === "drift" ? step.old : step.new) === tag);
+    const begun = (lane, tag, happened) => {
+        const steps = happened.filter((step) => (step.kind === "drift" ? step.old : step.new) === tag);
         return section("begun", "Steps, excursions and drifts that begin here",
             steps.length ? folded(steps.map((step) => told(lane, step.series, step.sentence, tag)))
                 : el("p", {}, "No step, excursion or drift begins at this release."));
@@ -250,7 +250,7 @@
                   TH.measure(lane, tag), ".");
     };
 
-    const render = (lane, address, main) => {
+    const render = (lane, address, main, steps) => {
         const tags = lane.releases.map(({tag}) => tag);
         const asked = address.release;
         if (asked && !tags.includes(asked)) {
@@ -271,11 +271,11 @@
             effort(lane, position),
             before !== null ? changed(lane, before, tag)
                 : el("p", {}, `${tag} is the oldest release measured here: there is none to compare it with.`),
-            begun(lane, tag),
+            begun(lane, tag, steps),
             missing(lane, position),
             environment(release, before === null ? null : lane.releases[tags.indexOf(before)]),
             !asked && everyRelease(lane, address)));
     };
 
-    TH.page({title: (lane, {release}) => `What ${release || lane.releases.at(-1).tag} changed`, render});
+    TH.page({title: (lane, {release}) => `What ${release || lane.releases.at(-1).tag} changed`, needs: (lane) => TH.steps(lane), render});
 })();

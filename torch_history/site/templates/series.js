@@ -84,25 +84,27 @@
                 && TH.select("Size", "size", found.sizes.map((each) => [each, each || "none"]), size));
     };
 
-    const views = (limit, {x, y, relative, times, unit}) => el("div", {class: "controls"},
+    const views = (limit, {x, y, relative, times, unit, release, exact}) => el("div", {class: "controls"},
         TH.select("Releases", "x", [["order", "in their order"], ["date", "by date"]], x),
         TH.select("Scale", "y", [["log", "logarithmic"], ["linear", "linear, from zero"]], y),
         TH.select("Relative to", "relative", [
             ["", "nothing"],
             ["best", `the ${unit === "seconds" ? "fastest" : "least"} variant of each release`],
+            ["start", release ? `${release}, each variant's own` : "the first release, each variant's own"],
             ...(limit ? [["limit", limit.words]] : []),
         ], relative),
         unit === "seconds"
-            && TH.select("Times", "times", [["", "comparable between sessions"], ["raw", "as measured"]], times));
+            && TH.select("Times", "times", [["", "comparable between sessions"], ["raw", "as measured"]], times),
+        unit === "bytes" && TH.toggle("Exact bytes in the table", "exact", exact));
 
     // --- variants: the one of the address and those that something happened to come first
 
     const parse = (names) => names.split(",").filter(Boolean).map(decodeURIComponent);
     const write = (names) => names.map(encodeURIComponent).join(",") || ",";
 
-    const mostInteresting = (lane, all, variant) => {
+    const mostInteresting = (steps, all, variant) => {
         const happened = new Map();
-        lane.steps.forEach(({series}) => happened.set(series, (happened.get(series) || 0) + 1));
+        steps.forEach(({series}) => happened.set(series, (happened.get(series) || 0) + 1));
         const numbers = ({cells}) => cells.filter((cell) => cell && cell.numbers).length;
         const ordered = [...all].sort((a, b) => Number(b.variant === variant) - Number(a.variant === variant)
             || (happened.get(b.index) || 0) - (happened.get(a.index) || 0) || numbers(b) - numbers(a));
@@ -111,21 +113,21 @@
     };
 
     /* Variants that are shown together at first have no colour in common, whatever is chosen later. */
-    const slotsOf = (lane, benchmark, size) => {
+    const slotsOf = (lane, steps, benchmark, size) => {
         const all = H.members(lane, benchmark, size);
-        const first = mostInteresting(lane, all);
+        const first = mostInteresting(steps, all);
         const order = [...first, ...all.filter((member) => !first.includes(member))];
         return new Map(order.map(({variant}, slot) => [variant, slot]));
     };
 
-    const shownOf = (lane, all, address) => {
+    const shownOf = (steps, all, address) => {
         if (address.all) {
             return all;
         }
         const names = parse(address.variants || "");
         const asked = all.filter(({variant}) => names.includes(variant));
         const isEmptied = address.variants && !names.length;
-        return asked.length || isEmptied ? asked : mostInteresting(lane, all, address.variant);
+        return asked.length || isEmptied ? asked : mostInteresting(steps, all, address.variant);
     };
 
     const chips = (all, shown) => el("div", {class: "chips", role: "group", "aria-label": "Variants"},
@@ -178,9 +180,9 @@
             absent.length > 0 && el("p", {class: "quiet"}, `Not measured on both releases: ${absent.join(", ")}.`));
     };
 
-    const happenedTo = (lane, shown) => {
+    const happenedTo = (happened, shown) => {
         const indexes = new Set(shown.map(({index}) => index));
-        return lane.steps.filter(({series}) => indexes.has(series));
+        return happened.filter(({series}) => indexes.has(series));
     };
 
     /* One mark per release, with the numbers that its steps have in the list. */
@@ -227,7 +229,7 @@
     // --- the code, which is loaded when it is asked for
 
     const scriptOf = async (name, benchmark, size, place) => {
-        const {scripts} = await TH.code(name);
+        const {scripts} = await TH.file(name);
         const found = scripts.find((each) => each.benchmark === benchmark && each.size === size);
         if (!found || !found.text) {
             place.replaceChildren(el("p", {}, `There is no script. ${found ? found.why : "This size has none."}`));
@@ -257,7 +259,7 @@
     // --- a lane's part of the page
 
     /** @param {any} lane @param {any} options */
-    const part = (lane, {all, shown, view, address, name, isOther}) => {
+    const part = (lane, {all, shown, happened, view, address, name, isOther}) => {
         const measured = lane.releases.map(({tag}) => tag).filter((_, i) => shown.some(({cells}) => cells[i]));
         if (!shown.length) {
             return el("p", {}, "No variant is chosen: choose at least one above.");
@@ -265,13 +267,13 @@
         if (!measured.length) {
             return el("p", {}, "These variants were not measured here.");
         }
-        const steps = happenedTo(lane, shown);
+        const steps = happenedTo(happened, shown);
         const chosen = address.release;
         const many = shown.length === 1 ? "1 variant" : `${shown.length} variants`;
         const span = measured.length === 1 ? `on ${measured[0]}` : `from ${measured[0]} to ${measured.at(-1)}`;
         const where = `on ${TH.laneWords(lane)}`;
         const {nodes, hidden} = H.table(lane, all, shown, {
-            caption: `${name} by variant and release, ${where}`, relative: view.relative, chosen,
+            caption: `${name} by variant and release, ${where}`, relative: view.relative, chosen, isExact: Boolean(address.exact),
             most: address.columns ? Infinity : MOST_COLUMNS,
             headOf: (tag) => el("a", {href: TH.link("series.html", {...address, lane: lane.id, release: tag})}, tag),
         });
@@ -291,56 +293,71 @@
 
     const other = async ({id, words}, {benchmark, size, slots, hidden, ...common}, place) => {
         const lane = await TH.lane(id);
+        const happened = await TH.steps(lane, [benchmark]);
         const {view} = common;
         const all = H.members(lane, benchmark, size, slots, view.times === "raw");
         const shown = all.filter(({variant}) => !hidden.has(variant));
         const relative = view.relative === "limit" && !H.limitOf(lane, benchmark, size) ? "" : view.relative;
-        const content = () => part(lane, {...common, all, shown, view: {...view, relative}, isOther: true});
-        place.append(el("div", {}, all.length ? content() : el("p", {}, `Not measured on ${words}.`)));
+        const content = () => part(lane, {...common, all, shown, happened, view: {...view, relative}, isOther: true});
+        place.replaceChildren(el("div", {}, all.length ? content() : el("p", {}, `Not measured on ${words}.`)));
     };
 
-    const render = (lane, address, main) => {
+    /* Another lane is loaded when the reader opens it, and stays open while others controls are used. */
+    const opened = new Set();
+    const unfolded = (each, common) => {
+        const place = el("div", {}, el("p", {}, "Its numbers are being loaded."));
+        const failed = (error) => place.replaceChildren(el("p", {role: "alert"}, error.message));
+        const open = ({target}) => {
+            opened[target.open ? "add" : "delete"](each.id);
+            if (target.open && !target.dataset.asked) {
+                target.dataset.asked = "true";
+                other(each, common, place).catch(failed);
+            }
+        };
+        return el("details", {class: "lane", open: opened.has(each.id), toggle: open}, el("summary", {}, `On ${each.words}`), place);
+    };
+
+    const render = (lane, address, main, happened) => {
         const found = address.benchmark ? lookUp(lane, address.benchmark) : null;
         if (!found) {
             const unknown = address.benchmark && `There is no series '${address.benchmark}' on ${TH.laneWords(lane)}: `
                 + "choose one below, or another machine at the top.";
             main.append(el("div", {}, el("p", {role: unknown ? "alert" : null}, unknown || "Choose what to look at:"),
                            everything(lane)));
-            return null;
+            return;
         }
         const {benchmark} = found;
         const size = sizeOf(found, address.size);
-        const slots = slotsOf(lane, benchmark, size);
+        const slots = slotsOf(lane, happened, benchmark, size);
         const times = address.times === "raw" ? "raw" : "";
         const all = H.members(lane, benchmark, size, slots, times === "raw");
-        const shown = shownOf(lane, all, address);
+        const shown = shownOf(happened, all, address);
         const {unit} = all[0].series;
         const limit = H.limitOf(lane, benchmark, size);
         const view = {
             x: address.x === "date" ? "date" : "order",
             y: ["log", "linear"].includes(address.y) ? address.y : unit === "seconds" ? "log" : "linear",
-            relative: address.relative === "best" || (address.relative === "limit" && limit) ? address.relative : "",
+            relative: ["best", "start"].includes(address.relative) || (address.relative === "limit" && limit) ? address.relative : "",
             times,
         };
+        const tags = lane.releases.map(({tag}) => tag);
         const name = nameOf(found, size);
         const here = {...address, benchmark, size};
         const hidden = new Set(all.filter((member) => !shown.includes(member)).map(({variant}) => variant));
         const others = TH.contents.lanes.filter((each) => each.machine === lane.machine.machine && each.id !== lane.id);
         const apart = (words, ...children) => el("section", {class: "lane", "aria-label": words},
                                                  others.length > 0 && el("h3", {}, words), children);
-        const places = others.map(({words}) => apart(words));
+        const common = {view, address: here, name, benchmark, size, slots, hidden};
         main.append(el("div", {},
             pickers(lane, found, size),
             address.size && address.size !== size
                 && el("p", {role: "alert"}, `There is no size '${address.size}' of it here: this is ${size}.`),
             address.release && released(lane, here, found, shown),
             el("h2", {}, name),
-            views(limit, {...view, unit}),
+            views(limit, {...view, unit, exact: address.exact, release: tags.includes(address.release) ? address.release : ""}),
             chips(all, shown),
-            apart(TH.laneWords(lane), part(lane, {all, shown, view, address: here, name, isOther: false})),
-            places, (lane.machine.device || "cpu") === "cpu" && codeOf(shown, found, benchmark, size)));
-        const common = {view, address: here, name, benchmark, size, slots, hidden};
-        return Promise.all(others.map((each, i) => other(each, common, places[i])));
+            apart(TH.laneWords(lane), part(lane, {all, shown, happened, view, address: here, name, isOther: false})),
+            others.map((each) => unfolded(each, common)), (lane.machine.device || "cpu") === "cpu" && codeOf(shown, found, benchmark, size)));
     };
 
     const title = (lane, {benchmark, size}) => {
@@ -348,5 +365,5 @@
         return found ? nameOf(found, sizeOf(found, size)) : "Series";
     };
 
-    TH.page({title, render});
+    TH.page({title, needs: (lane, {benchmark}) => TH.steps(lane, [benchmark]), render});
 })();
