@@ -74,7 +74,11 @@ def planted(folder: Path, is_kept: bool = False) -> list[Plant]:
             ("aten::relu", "aten::clamp_min", "slow_relu", "clamp"),
         ),
         ("loop", "a loop in a Python function", ("release.py checks",)),
-        ("copy", "six copies more", ("aten::copy_", "aten::clone", "copy", "memcpy", "memmove")),
+        (
+            "copy",
+            "twelve copies more",
+            ("aten::copy_", "aten::clone", "Tensor.clone", "release.py entered", "copy", "memcpy", "memmove"),
+        ),
         ("collector", "a garbage collector that runs more often", ("collector off", "gc_collect", "collect")),
     ]
     found = [Plant(name, words, {}, {"PLANTED_CAUSE": name}, right) for name, words, right in named]
