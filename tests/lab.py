@@ -1,4 +1,4 @@
-"""The results of a laboratory that is not ours: two lanes of one machine, the suite's five questions, real releases.
+"""The results of a laboratory that is not ours: two lanes of one machine, five of the suite's questions, real releases.
 
 What is in them is planted here, so that a page can be held to it whatever `results/` holds. A site is published from them
 in a folder of their own, which commands take for a checkout.
@@ -71,7 +71,7 @@ def write_lab(folder: Path) -> Path:
     machine.mkdir(parents=True)
     about = {"machine": MACHINE, "cpu": "A processor", "num_cpu": "4", "arch": "x86_64", "os": "Linux", "ram": "8 GiB"}
     (machine / "machine.json").write_text(json.dumps({**about, "device": "cpu", "threads": "1", "version": 1}))
-    listed = {name: _listed(name, version) for name, version in versions(ROOT).items()}
+    listed = {name: _listed(name, version) for name, version in versions(ROOT).items() if _question(name) in SIZES}
     (results / "benchmarks.json").write_text(json.dumps({**listed, "version": 2}))
     for environment, releases in RELEASES.items():
         for release in releases:
@@ -79,9 +79,13 @@ def write_lab(folder: Path) -> Path:
     return results
 
 
+def _question(name: str) -> str:
+    return name.partition(".")[0]
+
+
 def _listed(name: str, version: str) -> dict[str, Any]:
     """A benchmark as asv lists it."""
-    question = name.partition(".")[0]
+    question = _question(name)
     params = [[repr(variant) for variant in VARIANTS[question]], [repr(size) for size in SIZES[question]]]
     names = {"name": name, "pretty_name": name, "param_names": ["variant", "size"], "code": ""}
     return {**names, "params": params, "version": version, "type": "track", "unit": metric_of(name).unit}
