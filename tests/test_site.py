@@ -373,6 +373,14 @@ def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: 
     for name, wheel in of_each.items():
         assert said[name][3:5] == [f"{wheel.download:,} B", f"{wheel.installed:,} B"]
         assert said[name][-1] == " ".join(wheel.architectures)
+    said_of_gpus = page.locator(".sentence-list li").last.inner_text()
+    old, new = (of_each[name].architectures for name in (tag(0), tag(2)))
+    kept, _, changed = said_of_gpus.partition("; ")
+    assert "sm_75 (T4)" in kept
+    assert all(name in kept for name in new)
+    dropped, _, added = changed.partition("; ")
+    assert all((name in dropped) == (name not in new) for name in old)
+    assert all((name in added) == (name not in old) for name in new)
     page.locator("#libraries summary").click()
     libraries = {row.locator("th").inner_text(): row.inner_text() for row in page.locator("#libraries tbody tr").all()}
     for wheel in of_each.values():

@@ -42,5 +42,22 @@
         return Number(text) === 0 ? "0" : Math.abs(number) >= 1 ? text.replace(/\.0$/, "") : text;
     };
 
-    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, digits};
+    /* Architecture -> a card that has it, as NVIDIA's table of CUDA GPUs and compute capabilities names them. */
+    const CARDS = {
+        sm_37: "K80", sm_60: "P100", sm_70: "V100", sm_75: "T4", sm_80: "A100", sm_86: "RTX 3090", sm_89: "L4", sm_90: "H100",
+        sm_100: "B200", sm_120: "RTX 5090",
+    };
+
+    /** What GPUs a wheel has code for, and which its forerunner had or lacked, in sentences.
+        @param {string[]} old @param {string[]} now @param {string} from @param {string} to */
+    const gpus = (old, now, from, to) => {
+        const named = (/** @type {string[]} */ all) =>
+            all.map((each) => (each in CARDS ? `${each} (${CARDS[/** @type {keyof typeof CARDS} */ (each)]})` : each)).join(", ");
+        const [dropped, added] = [[old, now], [now, old]].map(([one, other]) => one.filter((each) => !other.includes(each)));
+        const changed = [dropped.length && `not in it, and in ${from}: ${named(dropped)}`,
+                         added.length && `new since ${from}: ${named(added)}`].filter(Boolean);
+        return `GPU architectures of ${to}: ${named(now) || "none"}; ${changed.join("; ") || `the same as in ${from}`}.`;
+    };
+
+    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, digits, gpus};
 })();

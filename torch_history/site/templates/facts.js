@@ -66,14 +66,13 @@
     const pair = (wheels, both, isExact) => {
         const {from, to} = both;
         const [old, now] = [wheels[from], wheels[to]];
-        const only = (one, other) => one.architectures.filter((each) => !other.architectures.includes(each)).join(" ") || "none";
         const installed = (wheel) => Object.fromEntries(wheel.packages.map((each) => [plain(each.name), each.installed]));
         const change = (key) => `${bytes(old[key], isExact)} → ${bytes(now[key], isExact)}`;
         return el("section", {"aria-labelledby": "pair"},
             el("h2", {id: "pair"}, `From ${from} to ${to}`),
             el("ul", {class: "sentence-list"},
                el("li", {}, `Download: ${change("download")}. Installed: ${change("installed")}.`),
-               el("li", {}, `GPU architectures that only ${from} has: ${only(old, now)}; that only ${to} has: ${only(now, old)}.`)),
+               el("li", {}, TH.common.gpus(old.architectures, now.architectures, from, to))),
             el("details", {id: "packages"}, el("summary", {}, "Installed bytes by package"),
                compared("Installed bytes by package", "Package", [installed(old), installed(now)], both, isExact)),
             el("details", {id: "libraries"}, el("summary", {}, "Bytes by library within torch"),

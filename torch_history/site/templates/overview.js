@@ -191,8 +191,8 @@
         const compare = `https://github.com/pytorch/pytorch/compare/${from}...${to}`;
         return [
             el("h3", {}, "What else the upgrade brings"),
-            el("p", {}, `Download, with all packages: ${old.told[download]} → ${now.told[download]}. GPU architectures that `
-                + `only ${from} has: ${only(old, now)}; that only ${to} has: ${only(now, old)}. `,
+            el("p", {}, `Download, with all packages: ${old.told[download]} → ${now.told[download]}. CUDA: `
+                + `${old.told.CUDA} → ${now.told.CUDA}. ${TH.common.gpus(old.architectures, now.architectures, from, to)} `,
                el("a", {href: compare}, `PyTorch's changes from ${from} to ${to}`), ". ",
                el("a", {href: TH.link("facts.html", {from, to})}, "What the wheels of all releases bring, in bytes"), "."),
             rows.length > 0 && el("details", {id: "brought"}, el("summary", {}, `${rows.length} facts of the wheels differ`),
