@@ -223,6 +223,20 @@ def test_any_two_releases_are_answered_and_are_in_the_address(site: Path, page: 
     assert "There are no results of 'banana'" in page.locator(".newest [role=alert]").inner_text()
 
 
+def test_two_chosen_releases_are_kept_on_the_way_to_a_series_and_to_another_page(site: Path, page: Any) -> None:
+    show(page, site, "index", **{"from": "v2.0.1", "to": "v2.15.0"})
+    found = page.locator("#findings a").first
+    assert {"release": "v2.15.0", "base": "v2.0.1"}.items() <= keys_of(found.get_attribute("href")).items()
+    page.get_by_role("link", name="Upgrade", exact=True).click()
+    page.wait_for_selector("#changes")
+    assert page.locator("#headline").inner_text().startswith("v2.0.1 → v2.15.0")
+    row = page.locator("#changes tbody th a").first
+    assert {"release": "v2.15.0", "base": "v2.0.1"}.items() <= keys_of(row.get_attribute("href")).items()
+    row.click()
+    page.wait_for_selector(".told")
+    assert page.locator(".told h2").first.inner_text() == "v2.15.0 against v2.0.1"
+
+
 def test_a_chip_leads_to_the_upgrade_page_filtered_by_it(site: Path, page: Any) -> None:
     show(page, site, "index")
     comparison = newest(site)

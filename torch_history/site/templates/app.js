@@ -356,11 +356,15 @@
         window.scrollTo({top: scrolled, behavior: "instant"});
     };
 
+    /* Pages about two releases: what was chosen on one of them is kept on the way to another. */
+    const OF_TWO = ["index.html", "upgrade.html", "facts.html"];
+
     const pickLane = (chosen) => {
+        const {from, to} = TH.address();
         const picker = TH.select("Measured on", "lane", TH.contents.lanes.map((lane) => [lane.id, lane.words]), chosen);
         document.getElementById("lane").replaceChildren(picker);
         document.querySelectorAll("nav a[data-page]").forEach((/** @type {HTMLAnchorElement} */ link) => {
-            link.href = TH.link(link.dataset.page);
+            link.href = TH.link(link.dataset.page, OF_TWO.includes(link.dataset.page) ? {from, to} : {});
         });
     };
 

@@ -81,8 +81,8 @@
     const dated = ({tag, date, estimated}) => `${tag}, ${date}${estimated ? " (estimated)" : ""}`;
     const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
-    const seriesLink = (series, release) => TH.link("series.html", {
-        benchmark: series.benchmark, size: series.size, variant: series.variant, release,
+    const seriesLink = (series, release, base) => TH.link("series.html", {
+        benchmark: series.benchmark, size: series.size, variant: series.variant, release, base,
     });
     const runIt = (lane, options, ...tags) => {
         const python = /^release-py(.+)$/.exec(lane.environment);
@@ -142,24 +142,24 @@
         return {to, from: address.from ? tagOf(lane, address.from) : isHere ? V.adjacent(lane, to) : null};
     };
 
-    const card = (lane, to, {name, verdict, worst, best}) => {
+    const card = ({from, to}, {name, verdict, worst, best}) => {
         const line = (label, found) => found && el("p", {}, `${label}: `,
-            el("a", {href: seriesLink(found.best.of, to)}, TH.prose(TH.answer.brief(found))), ".");
+            el("a", {href: seriesLink(found.best.of, to, from)}, TH.prose(TH.answer.brief(found))), ".");
         return el("li", {}, el("h3", {}, name), el("p", {}, verdict), line("Worst", worst), line("Best", best));
     };
-    const changeItem = (lane, to, change) => {
+    const changeItem = ({from, to}, change) => {
         const series = change.of;
         const start = `${TH.name(series)}: ${TH.shown(change.verdict)}`;
         const rest = change.sentence.startsWith(start) ? change.sentence.slice(start.length) : `: ${change.sentence}`;
-        return el("li", {}, el("a", {href: seriesLink(series, to)}, TH.name(series)), ": ", TH.mark(change.verdict), rest);
+        return el("li", {}, el("a", {href: seriesLink(series, to, from)}, TH.name(series)), ": ", TH.mark(change.verdict), rest);
     };
-    const finding = (lane, to) => (found) => {
+    const finding = (pair) => (found) => {
         const words = TH.prose(TH.answer.sentence(found));
         if (found.rows.length === 1) {
-            return el("li", {}, TH.mark(found.verdict), " ", el("a", {href: seriesLink(found.best.of, to)}, words));
+            return el("li", {}, TH.mark(found.verdict), " ", el("a", {href: seriesLink(found.best.of, pair.to, pair.from)}, words));
         }
         return el("li", {}, el("details", {}, el("summary", {}, TH.mark(found.verdict), " ", words),
-                               el("ul", {class: "sentence-list"}, found.rows.map((change) => changeItem(lane, to, change)))));
+                               el("ul", {class: "sentence-list"}, found.rows.map((change) => changeItem(pair, change)))));
     };
 
     const notMeasured = (lane, changes) => {
@@ -253,12 +253,12 @@
             shared.length > 0 && el("p", {id: "apart", class: "quiet"}, shared.map(([verdict, parts]) =>
                 `${TH.shown(verdict)}: ${parts.map(([name, count]) => `${count} in ${name}`).join(", ")}. `)),
             el("ul", {class: "cards", "aria-label": "The answer"},
-               TH.answer.cards(lane, changes, found).map((each) => card(lane, to, each))),
+               TH.answer.cards(lane, changes, found).map((each) => card({from, to}, each))),
             shown.length > 0 && [
                 el("h3", {id: "findings-title"}, shown.length === found.length ? `${series} changed series are these findings`
                     : `${series} changed series are ${found.length} findings; these weigh most`),
                 el("ol", {class: "sentence-list", id: "findings", "aria-labelledby": "findings-title"},
-                   shown.map(finding(lane, to))),
+                   shown.map(finding({from, to}))),
             ],
             el("h3", {}, "How sure that is, and what was not measured"),
             el("p", {id: "sure"}, doubts(lane, from, to, changes), " ", TH.prose(sure.join(" ")), " ", notMeasured(lane, changes)),

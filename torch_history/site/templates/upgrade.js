@@ -190,7 +190,7 @@
                    () => TH.go({sort: next === "verdict" ? null : next}), {class: "sort"}));
     };
 
-    const row = (lane, change, to) => {
+    const row = (lane, change, {from, to}) => {
         const series = lane.series[change.series];
         const {benchmark, size, variant} = series;
         const cell = (label, name, ...children) => el("td", {role: "cell", class: name, "data-label": label}, children);
@@ -200,7 +200,7 @@
         const repeats = isTime(series) && change.old !== null && change.new !== null;
         return el("tr", {role: "row"},
             el("th", {scope: "row", role: "rowheader"},
-               el("a", {href: TH.link("series.html", {benchmark, size, variant, release: to})}, TH.name(series))),
+               el("a", {href: TH.link("series.html", {benchmark, size, variant, release: to, base: from})}, TH.name(series))),
             cell("Verdict", "", TH.mark(change.verdict)),
             cell("New / old", "ratio", words && el("span", {}, words), interval && quiet(interval)),
             cell("From → to", "from-to", fromTo(change, series),
@@ -209,7 +209,7 @@
     };
 
     let focusOn = null;
-    const table = (lane, changes, address, to) => {
+    const table = (lane, changes, address, pair) => {
         const sort = address.sort || "verdict";
         const name = (change) => TH.name(lane.series[change.series]);
         const all = sorted(changes, sort, name);
@@ -226,12 +226,12 @@
                   el("thead", {role: "rowgroup"},
                      el("tr", {role: "row"}, header("series", sort), header("verdict", sort), header("ratio", sort),
                         plain("From → to"), plain("Why"))),
-                  el("tbody", {role: "rowgroup"}, shown.map((change) => row(lane, change, to))))),
+                  el("tbody", {role: "rowgroup"}, shown.map((change) => row(lane, change, pair))))),
             more && el("p", {}, `The first ${shown.length} of ${all.length} series are shown. `, more),
         ];
     };
 
-    const series = (lane, changes, address, to) => {
+    const series = (lane, changes, address, pair) => {
         const chosen = (address.verdict || "").split(",").filter(Boolean);
         const wanted = (address.search || "").toLowerCase().split(/\s+/).filter(Boolean);
         const text = (change) => {
@@ -267,7 +267,7 @@
             el("p", {id: "count", class: "quiet", role: "status"},
                shown.length ? `${part}${changes.length} series.`
                    : "No series matches: choose other verdicts, another question or metric, or other words."),
-            shown.length > 0 && table(lane, shown, address, to));
+            shown.length > 0 && table(lane, shown, address, pair));
     };
 
     const chosen = (lane, address) => {
@@ -311,7 +311,7 @@
                    sentences.map((sentence) => el("li", {}, TH.prose(sentence)))),
                 environment(lane, from, to),
                 takeAlong(lane, from, to, changes),
-                series(lane, changes, address, to));
+                series(lane, changes, address, {from, to}));
             if (focusOn !== null) {
                 /** @type {NodeListOf<HTMLAnchorElement>} */
                 const links = document.querySelectorAll("#changes tbody a");
