@@ -23,6 +23,9 @@ FOLD = 2.0
 LEAST_AMOUNT = 1e5
 """Bytes from which a change of several rows may be said as an amount, in MB."""
 
+ALIKE = 1.25
+"""How many times the least of several amounts the largest is at most, where they are told as one."""
+
 CPP = "cpp_"
 """How the variants begin that call the same operators from C++: they belong to the variant of the rest of their name."""
 
@@ -248,13 +251,14 @@ def _how(finding: Finding) -> str:
 
 
 def _alike_amounts(rows: Sequence[Row]) -> list[float]:
-    """By how many bytes each row changed, where these say more than ratios do: they lie closer together. Else none."""
+    """By how many bytes each row changed, where they are alike and lie closer together than ratios do. Else none."""
     pairs = [(row.old, row.new) for row in rows if row.old and row.new and row.series.unit == "bytes"]
     amounts = [abs(new - old) for old, new in pairs]
     if len(pairs) < len(rows) or min(amounts) < LEAST_AMOUNT:
         return []
     shares = [amount / old for amount, (old, _) in zip(amounts, pairs, strict=True)]
-    return amounts if max(amounts) / min(amounts) < max(shares) / min(shares) else []
+    spread, of_shares = (max(numbers) / min(numbers) for numbers in (amounts, shares))
+    return amounts if spread < min(ALIKE, of_shares) else []
 
 
 def _megabytes(amounts: Sequence[float]) -> str:

@@ -127,7 +127,7 @@
         const amounts = alikeAmounts(rows);
         return amounts.length ? `${megabytes(amounts)} MB ${word} each (${said})` : said;
     };
-    /* By how many bytes each row changed, where these say more than ratios do: they lie closer together. */
+    /* By how many bytes each row changed, where they are alike and lie closer together than ratios do. */
     const alikeAmounts = (rows) => {
         const pairs = rows.filter(({of, old, new: now}) => of.unit === "bytes" && old && now);
         const amounts = pairs.map(({old, new: now}) => Math.abs(now - old));
@@ -136,7 +136,7 @@
         }
         const shares = pairs.map(({old}, i) => amounts[i] / old);
         const spread = (numbers) => Math.max(...numbers) / Math.min(...numbers);
-        return spread(amounts) < spread(shares) ? amounts : [];
+        return spread(amounts) < Math.min(constants().findings.ALIKE, spread(shares)) ? amounts : [];
     };
     const megabytes = (amounts) => ends([Math.min(...amounts), Math.max(...amounts)].map((amount) => {
         const [whole, rest] = fixed(amount / 1e6, 1).split(".");
