@@ -257,7 +257,8 @@ def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Comm
         assert {launch["round"] for launch in launches(suite, release)} == {1, 2}
     assert "v2.0.1 -> v2.15.0" in answer.stdout
     assert (
-        "intersection peak memory, scripted and traced and stacked_scripted: 2.00 to 4.00 times as much in 3 cases"
+        "intersection peak memory, scripted and traced and stacked_scripted: "
+        "180.0 MB more each (2.00 to 4.00 times as much) in 3 cases"
         in (" ".join(answer.stdout.split()))
     )
     again = command("torch-history", *arguments)
