@@ -258,8 +258,7 @@ def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Comm
     assert "v2.0.1 -> v2.15.0" in answer.stdout
     assert (
         "intersection peak memory, scripted and traced and stacked_scripted: "
-        "180.0 MB more each (2.00 to 4.00 times as much) in 3 cases"
-        in (" ".join(answer.stdout.split()))
+        "180.0 MB more each (2.00 to 4.00 times as much) in 3 cases" in (" ".join(answer.stdout.split()))
     )
     again = command("torch-history", *arguments)
     assert "has already measured this" in again.stdout
