@@ -122,8 +122,10 @@ def explain(rows: Sequence[Row], most: int, minutes: float) -> None:
             print(f"The time is over: {len(left) - number + 1} are left.", file=sys.stderr)
             break
         print(f"{number} of {len(left)}: {row.words}, {' to '.join(row.pair)}", file=sys.stderr)
-        command = [sys.executable, "-m", "torch_history.start", "explain", *row.pair, row.words]
-        subprocess.run(command, cwd=ROOT, check=False)
+        command = [str(Path(sys.executable).with_name("torch-history")), "explain", *row.pair, row.words]
+        code = subprocess.run(command, cwd=ROOT, check=False).returncode
+        if code:
+            print(f"It ended with exit code {code}.", file=sys.stderr, flush=True)
 
 
 def table(rows: Sequence[Row]) -> str:
