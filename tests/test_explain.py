@@ -135,6 +135,21 @@ def test_lever_that_makes_both_quicker_alike_is_no_cause() -> None:
     assert {lever.name: lever.verdict for lever in explained(drawn).levers}["lever 3"] == "CLEARED"
 
 
+def test_lever_that_is_lucky_at_first_is_no_cause() -> None:
+    """Its first three turns are all that profiles' launches allow; it leaves the difference in those that follow."""
+    old, new = ({"aten::a": 5e-4, "aten::b": 5e-4}, {"aten::a": 8e-4, "aten::b": 8e-4})
+    drawn = Drawn((old, new), {"lever 3": (1e-3, 1e-3)}, noise=0.005, chance=random.Random(1))
+    opened = drawn.open
+
+    def open(*asked: Any, **how: Any) -> DrawnLaunch:
+        if drawn.opened >= 14:
+            drawn.by_lever = {}
+        return opened(*asked, **how)
+
+    found = Explanation(SUBJECT, SIDES, LEVERS, Path(), lambda words: None, opened=open).explain()
+    assert {lever.name: lever.verdict for lever in found.levers}["lever 3"] == "CLEARED"
+
+
 def test_narrower_of_two_levers_that_take_it_all_away_is_named() -> None:
     both = {"lever 3": (1e-3, 1e-3), "lever 5": (1e-3, 0.95e-3)}
     old, new = ({"aten::a": 5e-4, "aten::b": 5e-4}, {"aten::a": 8e-4, "aten::b": 8e-4})

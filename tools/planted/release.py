@@ -16,19 +16,23 @@ CAUSE = "PLANTED_CAUSE"
 LIBRARY = "PLANTED_LIBRARY"
 """The variable that names a cause, and the one that names a library with the loop that is moved."""
 
+TIMES = "PLANTED_TIMES"
+"""The variable that says how many times as much of a cause is planted, for machines that others disturb."""
+
 PLANTED = os.environ.get(CAUSE, "")
+OFTEN = int(os.environ.get(TIMES, "1"))
 
 
 def slow_relu(x: torch.Tensor) -> torch.Tensor:
     found = torch.empty_like(x)
-    for _ in range(14):
+    for _ in range(14 * OFTEN):
         torch.clamp_min(x, 0.0, out=found)
     return found
 
 
 def checks(x: torch.Tensor) -> int:
     seen = 0
-    for number in range(6000):
+    for number in range(6000 * OFTEN):
         seen += number % 7
     return seen
 
@@ -38,7 +42,7 @@ def entered(x: torch.Tensor) -> torch.Tensor:
     if PLANTED == "loop":
         checks(x)
     if PLANTED == "copy":
-        for _ in range(12):
+        for _ in range(12 * OFTEN):
             x = x.clone()
     return x
 
