@@ -205,6 +205,22 @@ def test_selection_is_decided_by_a_hundred_uses_and_shows_the_others() -> None:
     )
 
 
+def test_what_is_quicker_than_the_advice_is_told_for_that_release() -> None:
+    seconds = {"mask": 8.0, "index_reused": 4.0, "index_select_reused": 1.0, "take_reused": 4.0, "masked_select": 2.0}
+    values = {("time", of, f"{size} x 100"): s for size in ("a", "b") for of, s in seconds.items()}
+    values["time", "masked_select", "a x 100"] = 9.0
+    claim = claims.CLAIMS["selection"]
+    answer = claim.answer(of_one_session(values))
+    assert answer.instead == (
+        "Against `index_reused`, `index_select_reused` takes 0.25 (a x 100, 0.25 to 0.25) to 0.25 (b x 100, 0.25 to 0.25) "
+        "times as long in 2 of 2 sizes; `masked_select` takes 0.50 (b x 100, 0.50 to 0.50) times as long in 1 of 2 sizes."
+    )
+    told = claim.advice_on(Setting("cpu", 1), answer)
+    assert told.startswith("If a mask is used more than once, convert it to an index first. Against `index_reused`, ")
+    slow = {key: 8.0 if key[1] != "index_reused" else 4.0 for key in values}
+    assert claim.answer(of_one_session(slow)).instead == ""
+
+
 @pytest.mark.parametrize(("ratio", "word"), [(40.0, HOLDS), (1.0, FAILS)])
 def test_a_spawned_worker_is_slow_where_it_takes_longer_than_a_forked_one(ratio: float, word: str) -> None:
     seconds = {"spawned_worker": 0.02 * ratio, "forked_worker": 0.02, "import_torch": 0.5}
@@ -377,6 +393,15 @@ def test_advice_says_what_it_rests_on_and_there_is_none_for_a_device_that_nobody
     )
     assert "where that holds" not in claim.advice_on(Setting("cuda", 1), answer)
     assert Setting("recorder").words == "recorded without a GPU"
+
+
+def test_what_stands_for_a_variant_is_a_variant_of_its_question_and_in_one_group() -> None:
+    assert claims.INSTEAD.keys() == claims.CLAIMS.keys()
+    for question, groups in claims.INSTEAD.items():
+        named = [variant for group in groups for variant in group]
+        assert len(named) == len(set(named)) > 1, question
+        source = (ROOT / "workloads" / f"{question}.py").read_text(encoding="utf-8")
+        assert [variant for variant in named if f'"{variant}": ' not in source] == [], question
 
 
 def test_every_claim_has_advice_for_each_word_that_decides_something() -> None:

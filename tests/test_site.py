@@ -25,12 +25,14 @@ from torch_history.scratch import MARK, mark
 from torch_history.site import pack
 from torch_history.site.build import PAGES, publish_site
 from torch_history.site.data import Lane, lane_data, lanes
+from torch_history.site.minified import copy_minified
 from torch_history.store.launches import read_launches
 
 from .site_data import read_lane, serious
 from .synthetic import number, tag, write_tree
 
 ROOT = Path(__file__).resolve().parents[1]
+TEMPLATES = ROOT / "torch_history" / "site" / "templates"
 FILES = [page.file for page in PAGES] + ["method.html"]
 HOSTILE = "<img src=x onerror=alert(1)>"
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -76,6 +78,34 @@ def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
     assert (html / "index.html").read_text() == "the old site"
     assert sorted(path.name for path in html.iterdir()) == [MARK, "index.html"]
     assert not list(tmp_path.glob(".publishing-*"))
+
+
+def test_scripts_are_written_small_and_licences_stay(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.js").write_text(
+        '"use strict";\n/*! (c) somebody */\n/* told to nobody */\n'
+        'window.told = (many) => `${many ? `${many} in  all` : "none"} // ${/a \\/\\* b/u.source}`;  // nor this\n'
+    )
+    (tmp_path / "out").mkdir()
+    copy_minified(tmp_path / "own.js", tmp_path / "out")
+    text = (tmp_path / "out" / "own.js").read_text()
+    assert "(c) somebody" in text
+    assert "told to nobody" not in text
+    assert "nor this" not in text
+    assert " in  all" in text
+    assert len((site / "overview.js").read_bytes()) < 0.75 * len((TEMPLATES / "overview.js").read_bytes())
+    assert (site / "special.js").read_text().startswith("/*! stdlib, Apache-2.0: LICENSE-stdlib")
+    assert "Apache License" in (site / "LICENSE-stdlib").read_text()
+
+
+@pytest.mark.browser
+def test_small_scripts_say_the_same(page: Any, tmp_path: Path) -> None:
+    script = "window.told = (many) => `${many ? many : 'none'} in  all // ${/a \\/\\* b/u.source}`;"
+    (tmp_path / "own.js").write_text(script)
+    (tmp_path / "out").mkdir()
+    copy_minified(tmp_path / "own.js", tmp_path / "out")
+    (tmp_path / "out" / "page.html").write_text('<meta charset="utf-8"><script src="own.js"></script>')
+    page.goto((tmp_path / "out" / "page.html").as_uri())
+    assert page.evaluate("told(3)") == "3 in  all // a \\/\\* b"
 
 
 @pytest.fixture

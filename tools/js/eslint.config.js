@@ -8,6 +8,8 @@ export default [
         files: ["torch_history/site/templates/*.js"],
         languageOptions: {ecmaVersion: 2024, sourceType: "script", globals: globals.browser},
         rules: {"no-shadow": "error", "prefer-const": "error", "eqeqeq": "error", "no-var": "error", "no-implicit-globals": "error",
+                "no-restricted-syntax": ["error", {selector: "TemplateLiteral TemplateLiteral",
+                                                   message: "rjsmin drops spaces of a template within another one."}],
                 "no-unused-vars": ["error", {ignoreRestSiblings: true}]},
     },
 ];

@@ -48,11 +48,13 @@ HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "inco
 @dataclass(frozen=True)
 class Answer:
     """`word` is HOLDS, PARTLY, FAILS or UNKNOWN; `sentence` gives the numbers it rests on; `part` says of a PARTLY where the
-    claim holds and where it does not, else it is empty."""
+    claim holds and where it does not, else it is empty. `instead` says what is quicker on that release than what the claim
+    praises, empty where nothing is."""
 
     word: str
     sentence: str
     part: str = ""
+    instead: str = ""
 
 
 @dataclass(frozen=True)
@@ -254,12 +256,22 @@ def selection(numbers: Numbers) -> Answer:
     if not sizes and numbers.sizes("host_waits", "mask"):
         return _selection_by_waits(numbers)
     ratios = {size: numbers.interval("time", size, "mask", "index_reused") for size in sizes}
-    return _by_time(
-        {size: ratio for size, ratio in ratios.items() if size.endswith(" x 100")},
-        "A mask",
-        "an index that is reused",
-        {size: ratio for size, ratio in ratios.items() if not size.endswith(" x 100")},
-    )
+    deciding = {size: ratio for size, ratio in ratios.items() if size.endswith(" x 100")}
+    others = {size: ratio for size, ratio in ratios.items() if size not in deciding}
+    return _by_time(deciding, "A mask", "an index that is reused", others)
+
+
+def quicker(numbers: Numbers, than: str, rivals: Iterable[str], part: str = "") -> str:
+    """Which of `rivals` surely take less time than the variant `than`, in how many of the sizes that hold `part`; empty
+    where none does."""
+    sizes = [size for size in numbers.sizes("time", than) if part in size]
+    said = []
+    for variant in rivals:
+        ratios = {size: numbers.interval("time", size, variant, than) for size in sizes}
+        less = {size: of for size, of in ratios.items() if of and of.high is not None and of.high < 1 / BORDER}
+        if less:
+            said.append(f"`{variant}` takes {_extremes(less)} times as long in {len(less)} of {len(sizes)} sizes")
+    return f"Against `{than}`, {'; '.join(said)}." if said else ""
 
 
 def start_up(numbers: Numbers) -> Answer:
@@ -327,7 +339,8 @@ def setting_of(found: History) -> Setting:
 class Claim:
     """A claim in `words`, what decides it and of which metrics of which variants that depends, what to do on a CPU for each
     word of the newest answer, and what shows it: a metric of some variants, in one of the sizes that hold `size`.
-    `compares` are the comparisons of times whose noise releases tell each other."""
+    `compares` are the comparisons of times whose noise releases tell each other. `rivals` is the variant that the advice
+    praises, those that may be quicker than it on some release, and what the sizes of that advice hold."""
 
     words: str
     decide: Callable[[Numbers], Answer]
@@ -337,6 +350,11 @@ class Claim:
     variants: tuple[str, ...]
     size: str = ""
     compares: tuple[Comparison, ...] = ()
+    rivals: tuple[str, tuple[str, ...], str] = ("", (), "")
+
+    def answer(self, numbers: Numbers) -> Answer:
+        """What `decide` says, with what is quicker than the variant that the advice praises."""
+        return replace(self.decide(numbers), instead=quicker(numbers, *self.rivals))
 
     def advice_on(self, setting: Setting, answer: Answer) -> str:
         """What to do, with what that rests on; of a device for which nobody has written any, the numbers alone."""
@@ -345,9 +363,13 @@ class Claim:
         told = self.advice.get(answer.word)
         if told is None:
             return UNDECIDED.format(sentence=answer.sentence)
+        told = f"{told} {answer.instead}" if answer.instead else told
         where = f" Measured {setting.words}"
         return f"{told}{where}: {answer.part}." if answer.part else f"{told}{where}."
 
+
+ALSO_BY_INDEX = ("index_select_reused", "take_reused", "masked_select")
+"""Variants of selection that give what x[index] gives, and may take less time than it with an index that is made once."""
 
 CLAIMS: dict[str, Claim] = {
     "intersection": Claim(
@@ -417,7 +439,8 @@ CLAIMS: dict[str, Claim] = {
         "time",
         ("mask", "masked_select", "nonzero_each_time", "index_reused"),
         "vector 1 % x 100",
-        (("time", "mask", "index_reused"),),
+        (("time", "mask", "index_reused"), *(("time", variant, "index_reused") for variant in ALSO_BY_INDEX)),
+        ("index_reused", ALSO_BY_INDEX, " x 100"),
     ),
     "start_up": Claim(
         "A spawned worker is slow to start",
@@ -436,6 +459,36 @@ CLAIMS: dict[str, Claim] = {
 }
 """Question -> its claim."""
 
+INSTEAD: dict[str, tuple[tuple[str, ...], ...]] = {
+    "intersection": (("eager", "scripted", "traced", "compiled", "in_place", "stacked_eager", "stacked_scripted"),),
+    "saved_tensors": (
+        ("plain", "hooks_disabled", "hooks_identity", "save_on_cpu", "checkpoint", "checkpoint_reentrant", "deleted"),
+        ("no_grad", "inference_mode"),
+    ),
+    "warm_up": (("eager", "scripted", "traced", "frozen", "compiled"),),
+    "batching": (
+        *(
+            (
+                "vstack_rows",
+                "stack_rows",
+                "cat_rows",
+                "tensor_of_lists",
+                "tensor_of_arrays",
+                "numpy_stack",
+                "flat_buffer",
+            ),
+        ),
+        ("cpp_vstack_rows", "cpp_flat_buffer"),
+    ),
+    "selection": (
+        *(("mask", "masked_select", "nonzero_each_time", "index_reused", "index_select_reused", "take_reused"),),
+        ("cpp_mask", "cpp_index_reused"),
+    ),
+    "start_up": (("forked_worker", "spawned_worker"),),
+}
+"""Question -> groups of variants that may stand for each other: from the same inputs they give the same result. What gives
+another result, such as one without gradients or in half precision, stands for none."""
+
 NO_ADVICE = "The advice is written for a CPU and may not hold here. {sentence} Measure it on your own machine."
 UNDECIDED = "The results here are inconclusive. {sentence} Measure it on your own machine."
 
@@ -450,7 +503,7 @@ def answers(found: History) -> dict[str, dict[str, Answer]]:
         of_question = values.get(question, {})
         noise = _noise(claim, [Numbers(of) for of in of_question.values()])
         answered[question] = {
-            release: claim.decide(Numbers(of_question.get(release, {}), noise)) for release in measured
+            release: claim.answer(Numbers(of_question.get(release, {}), noise)) for release in measured
         }
     return answered
 

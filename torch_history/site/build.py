@@ -42,10 +42,11 @@ from ..reports import calibration
 from ..scratch import mark
 from ..store.launches import machines_in
 from . import intervals, pack
-from .asv_dashboard import POLICY, link_readable, publish_linked
+from .asv_dashboard import POLICY, VENDOR, link_readable, publish_linked
 from .code import code_of
 from .data import PUBLISHED, SCHEMA, SCRIPTS, WRONG_DATA, Lane, file_name, lane_data, lanes, left_out, newest
 from .folder import require_replaceable, scratch_beside
+from .minified import copy_minified
 from .processes import at_once, beside
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -494,10 +495,10 @@ def _write_pages(
             scripts=page.scripts,
         )
         (folder / page.file).write_text(text, encoding="utf-8")
-        shutil.copy(here / f"{page.name}.js", folder)
+        copy_minified(here / f"{page.name}.js", folder)
     for name in ("style.css", "app.js", "common.js", "verdicts.js", "answer.js", "chart.js", "history.js"):
-        shutil.copy(here / name, folder)
-    shutil.copy(here.with_name("vendor") / "special.min.js", folder / "special.js")
+        copy_minified(here / name, folder)
+    _write_special(folder)
     documents = [(name, words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
     method = templates.get_template("method.html").render(
         **common,
@@ -510,6 +511,15 @@ def _write_pages(
     (folder / "method.html").write_text(method, encoding="utf-8")
     if base:
         _write_site_map(folder, base, [file for file, _ in pages])
+
+
+def _write_special(folder: Path) -> None:
+    """special.js, with the licence that whoever hands it on must hand on too."""
+    text = (VENDOR / "special.min.js").read_text(encoding="utf-8")
+    names = ("LICENSE-stdlib", "NOTICE-stdlib")
+    (folder / "special.js").write_text(f"/*! stdlib, Apache-2.0: {' and '.join(names)} */\n{text}", encoding="utf-8")
+    for name in names:
+        shutil.copy(VENDOR / name, folder)
 
 
 def _write_site_map(folder: Path, base: str, files: Sequence[str]) -> None:

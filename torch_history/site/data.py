@@ -452,6 +452,7 @@ def _key(series: Series) -> list[str]:
 def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: Axis) -> dict[str, Any]:
     """Some releases of a lane as the pages read them: docs/site.md lists the keys."""
     position = {tag: i for i, tag in enumerate(tags)}
+    setting = claims.setting_of(found)
     rounds: dict[tuple[str | int, ...], int] = {}
     reasons: dict[str, int] = {}
     patterns: dict[tuple[tuple[int, int], ...], int] = {}
@@ -489,7 +490,14 @@ def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: A
         "series": rows,
         "answers": {
             question: [
-                {"release": tag, "word": of[tag].word, "sentence": of[tag].sentence} for tag in tags if tag in of
+                {
+                    "release": tag,
+                    "word": of[tag].word,
+                    "sentence": of[tag].sentence,
+                    "advice": claims.CLAIMS[question].advice_on(setting, of[tag]),
+                }
+                for tag in tags
+                if tag in of
             ]
             for question, of in claims.answers(found).items()
         },

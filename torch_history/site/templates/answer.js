@@ -74,7 +74,7 @@
         return rows.length === 1 ? name(best.of) : `${question} ${metric}, ${variants}`;
     };
 
-    const brief = (found) => `${title(found)}: ${how(found)}${found.cases > 1 ? ` in ${found.cases} cases` : ""}`;
+    const brief = (found) => `${title(found)}: ${how(found)}` + (found.cases > 1 ? ` in ${found.cases} cases` : "");
 
     const sentence = (found) => {
         const [since, because] = sinceOf(found.because);
@@ -216,7 +216,7 @@
         const [first, ...rest] = [...new Set(Object.values(SAID))].filter((word) => tally.has(word))
             .map((word) => [word, thousands(String(tally.get(word)))]);
         const start = `${first[1]} of ${thousands(String(changes.length))} series ${first[0]}`;
-        return `${[start, ...rest.map(([word, count]) => `${count} ${word}`)].join(", ")}.`;
+        return [start, ...rest.map(([word, count]) => `${count} ${word}`)].join(", ") + ".";
     };
     const byMetric = (lane, changes) => {
         const of = new Map();

@@ -56,7 +56,8 @@
         const [dropped, added] = [[old, now], [now, old]].map(([one, other]) => one.filter((each) => !other.includes(each)));
         const changed = [dropped.length && `not in it, and in ${from}: ${named(dropped)}`,
                          added.length && `new since ${from}: ${named(added)}`].filter(Boolean);
-        return `GPU architectures of ${to}: ${named(now) || "none"}; ${changed.join("; ") || `the same as in ${from}`}.`;
+        const said = changed.join("; ") || `the same as in ${from}`;
+        return `GPU architectures of ${to}: ${named(now) || "none"}; ${said}.`;
     };
 
     window.torchHistory.common = {sum, mean, median, clip, counted, fixed, digits, gpus};

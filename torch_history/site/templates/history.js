@@ -243,7 +243,7 @@
         const divided = {
             "": "",
             "best": `, in multiples of the ${unit === "seconds" ? "fastest" : "least"} variant of each release`,
-            "start": `, in multiples of ${chosen ? `that of ${chosen}` : "that of its first release"}`,
+            "start": `, in multiples of that of ${chosen || "its first release"}`,
             "limit": relative === "limit" ? `, in multiples of ${limitOf(lane, benchmark, size).words}` : "",
         }[relative];
         return `${UNITS[unit] || "Count"}${divided}${y === "log" ? ", logarithmic" : ""}`;
@@ -259,7 +259,7 @@
         return [
             scaled.length > 0
                 && "Times of all sessions are scaled to the newest one, by the releases that they share.",
-            apart > 0 && `${apart === 1 ? "1 release is" : `${many(apart)} releases are`} not connected to it and on a separate scale.`,
+            apart > 0 && `${apart === 1 ? "1 release is" : many(apart) + " releases are"} not connected to it and on a separate scale.`,
         ].filter(Boolean);
     };
 

@@ -171,7 +171,7 @@
         const metrics = new Set(changes.map((change) => lane.series[change.series].metric));
         const absent = Object.entries(TH.contents.constants.answer.UNMEASURED)
             .filter(([, told]) => !told.some((metric) => metrics.has(metric)));
-        return `Measured ${where[device] || `on ${device}`}${said}, ${questions} question${questions === 1 ? "" : "s"}.`
+        return `Measured ${where[device] || "on " + device}${said}, ${questions} question${questions === 1 ? "" : "s"}.`
             + (absent.length ? ` This does not cover ${absent.map(([words]) => words).join(" or ")}.` : "");
     };
 
@@ -251,7 +251,7 @@
             el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
                 el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict))))),
             shared.length > 0 && el("p", {id: "apart", class: "quiet"}, shared.map(([verdict, parts]) =>
-                `${TH.shown(verdict)}: ${parts.map(([name, count]) => `${count} in ${name}`).join(", ")}. `)),
+                [TH.shown(verdict), ": ", parts.map(([name, count]) => `${count} in ${name}`).join(", "), ". "])),
             el("ul", {class: "cards", "aria-label": "The answer"},
                TH.answer.cards(lane, changes, found).map((each) => card({from, to}, each))),
             shown.length > 0 && [
@@ -370,7 +370,7 @@
         const paint = (node, row, column) => {
             const {text, kind, level, label, reason} = saying(lane, rows[row].index, column, olds[column]);
             const target = targetOf(node);
-            node.className = `cell ${kind}${level ? ` level-${level}` : ""}`;
+            node.className = `cell ${kind}${level ? " level-" + level : ""}`;
             target.textContent = text;
             target.setAttribute("aria-label", label);
             if (reason) {
@@ -667,7 +667,7 @@
         }
         const level = levelOf(change);
         return {text: TH.sign(change.verdict), title: saying(lane, change.series, column, old).label,
-                class: `cell ${TH.classOf(change.verdict)}${level ? ` level-${level}` : ""}`};
+                class: `cell ${TH.classOf(change.verdict)}${level ? " level-" + level : ""}`};
     };
     const glance = (lane, olds, indexes, address, paintColumn) => {
         const columns = [...lane.releases.keys()].slice(-MOST_AT_A_GLANCE)
@@ -729,7 +729,7 @@
 
     const legend = () => {
         const swatch = (kind, level, text, words) => el("li", {},
-            el("span", {class: `cell ${kind}${level ? ` level-${level}` : ""}`, "aria-hidden": "true"}, text), words);
+            el("span", {class: `cell ${kind}${level ? " level-" + level : ""}`, "aria-hidden": "true"}, text), words);
         const bounds = [`up to ${BINS[0]}×`, ...BINS.slice(1).map((bin) => `up to ${bin}×`), "more"];
         const scale = (kind, verdict) => bounds.map((words, i) => swatch(kind, i + 1, TH.sign(verdict), words));
         return el("div", {class: "legend"},

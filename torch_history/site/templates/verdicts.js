@@ -648,7 +648,8 @@
             text += series.unit === "bytes" && ratio > 0 ? ` ${ofBytes(one)}, ${numbers}` : `, ${numbers}`;
         }
         text += one.apart ? "; no node measured both" : "";
-        return `${inOneLine(text).replace(/\.+$/, "")}${why ? `, ${why}` : ""}.`;
+        const end = why ? `, ${why}` : "";
+        return `${inOneLine(text).replace(/\.+$/, "")}${end}.`;
     };
 
     const isFactor = (ratio) => !(1 / constants().compare.FOLD < ratio && ratio < constants().compare.FOLD);
@@ -700,7 +701,7 @@
         const facts = movedFacts(lane, from, to);
         if (lookedAt(changes)) {
             const [margin, ofCalls, rate] = [MARGIN, CALL_MARGIN, FALSE_RATE].map((share) => fixed(100 * share, 0));
-            lines.push(`${lookedAt(changes) === 1 ? "1 time was" : `${lookedAt(changes)} times were`} compared, with a margin of ${margin} % `
+            lines.push(`${lookedAt(changes) === 1 ? "1 time was" : lookedAt(changes) + " times were"} compared, with a margin of ${margin} % `
                 + `(${ofCalls} % for single calls). `
                 + `At most ${rate} % of the changes reported in them are expected to be false.`);
         }
@@ -711,7 +712,7 @@
         if (single) {
             const [, python] = lane.environment.split("release-py");
             lines.push(`${single} times have a single launch of one release, which is no evidence. `
-                + `Measure more: \`torch-history run ${python ? `--lane ${python} ` : ""}--rounds 5 ${from} ${to}\`.`);
+                + `Measure more: \`torch-history run ${python ? "--lane " + python + " " : ""}--rounds 5 ${from} ${to}\`.`);
         }
         if (oneSided(lane, from, to)) {
             lines.push(`${oneSided(lane, from, to)} series were measured on only one of the two releases.`);
