@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, START, STEADY, TIMES, metric_of, metrics_of
+from contract.own_file import MEASURABLE
 from torch_history.analysis.verdicts import Series, Verdict, judge
+from torch_history.cli.run import run
+from torch_history.cli.upgrade import upgrade
 from torch_history.store.launches import Case
 from torch_history.store.sources import versions
 
@@ -88,3 +93,19 @@ def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeyp
     assert metrics_of(["pages", "time"]) == ("pages", "time")
     assert metrics_of(["stalls"]) == ("stalls",)
     assert "everywhere" not in METRICS["pages"].as_data()
+
+
+@pytest.mark.parametrize("command", [run, upgrade])
+def test_what_can_be_measured_is_listed_with_unit_and_meaning_as_the_page_has_it(command: Any) -> None:
+    page = (ROOT / "docs" / "own-workload.md").read_text()
+    table = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", page, re.MULTILINE)
+    answer = CliRunner().invoke(command, ["--metrics", "list"])
+    assert answer.exit_code == 0
+    assert [tuple(re.split(r"  +", line)) for line in answer.output.splitlines()] == table
+    assert {"time", "resident_growth", "process_time"} < {name for name, _, _ in table}
+
+
+def test_what_is_listed_has_a_sentence_each() -> None:
+    for metric in MEASURABLE:
+        assert re.fullmatch(r"[A-Z][^.]*\.", metric.about)
+        assert metric.unit

@@ -15,7 +15,7 @@ from ..errors import UserError
 from ..program import cache
 from . import excluded
 from . import suite as suites
-from .options import LANE_HELP, Renamed, lane, site_address
+from .options import LANE_HELP, Renamed, lane, metrics_listed, site_address
 from .output import bold, console, listed, machine_of, plain, show
 from .suite import DEFAULT_LANE
 
@@ -355,12 +355,7 @@ def metrics() -> None:
 
     Name those that you want in the file, such as METRICS = ("time", "first_call"). See docs/own-workload.md.
     """
-    from contract.metrics import METRICS
-    from contract.own_file import CLASSES
-
-    for name, metric in METRICS.items():
-        if metric.about and metric.measured in CLASSES:
-            click.echo(f"{name:20}  {metric.about}")
+    click.echo(metrics_listed())
 
 
 @click.command()

@@ -14,7 +14,7 @@ import click
 from ..errors import SessionError, UserError
 from . import suite as suites
 from .explain import MINUTES
-from .options import Renamed, seconds_of
+from .options import METRICS, Renamed, seconds_of
 from .output import console, plain
 from .suite import DEFAULT_LANE
 
@@ -61,6 +61,7 @@ ROUNDS = click.option(
 @click.option(
     "--workload", type=click.Path(path_type=Path), help="Measure a file of your own. See docs/own-workload.md."
 )
+@METRICS
 @click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
 @click.option(
     "--size", "sizes", multiple=True, help="Measure this size. Repeatable. [default: small on a CPU, paper on a GPU]"
