@@ -51,9 +51,9 @@ class Metric(NamedTuple):
     two releases are compared by an interval with `margin`, and not exactly. One that does not vary and has a `margin`
     all the same has changed where every launch of one release lies beyond it from every launch of the other. `measured`
     is STEADY, SEQUENCE, RESIDENT, PROCESS or START; `source` names the module of `measure` that takes the number; `about`
-    says what it is, in one sentence; `explains` are the words by which a change of it may explain a changed time, empty where it
-    may not; `devices` are those that it is measured on; `missing` says why a case that ran may have no such number; one that
-    is `everywhere` is measured in every workload with such calls, others in those that name it.
+    is one sentence on what it is; `explains` are the words by which a change of it may explain a changed time, empty where
+    it may not; `devices` are those that it is measured on; `missing` says why a case that ran may have no such number; one
+    that is `everywhere` is measured in every workload with such calls, others in those that name it.
     """
 
     name: str
@@ -78,6 +78,11 @@ class Metric(NamedTuple):
     def is_positive(self) -> bool:
         """Whether its numbers are above zero and have a logarithm."""
         return self.unit in ("seconds", "ratio")
+
+    @property
+    def is_growth(self) -> bool:
+        """Whether its numbers are what each call adds, so that 0 is usual and a ratio says little."""
+        return self.measured == RESIDENT and self.margin == GROWTH_MARGIN
 
     @property
     def shown_unit(self) -> str:

@@ -134,8 +134,8 @@ def failure(failed: Sequence[Change]) -> list[str]:
 
 
 def rest(found: Answer, only_times: bool = False) -> list[str]:
-    """A sentence for each series that did not change for better or worse."""
-    shown = [change for change in found.unchanged if change.series.varies or not only_times]
+    """A sentence for each series that did not change for better or worse; with `only_times` without what is exact."""
+    shown = [change for change in found.unchanged if change.series.margin or not only_times]
     return [found.comparison.sentence(change).rstrip(".") + seen(change) + "." for change in shown]
 
 
