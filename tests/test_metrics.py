@@ -161,8 +161,9 @@ def test_a_process_that_begins_to_grow_is_not_broken() -> None:
 
     def judged(**found: Any) -> Any:
         case = Case(series.parameters, **found)
-        of = ("s", 1, "l", "v2.15.0", series.environment, series.benchmark, "1", "2026-01-01T00:00:00", 1.0, {})
-        return judge(series, [(Launch(*of, ()), Case(series.parameters, value=1e8))], [(Launch(*of, ()), case)])
+        names = ("l", "v2.15.0", series.environment, series.benchmark, "1", "2026-01-01T00:00:00")
+        launch = Launch("s", 1, *names, 1.0, {}, ())
+        return judge(series, [(launch, Case(series.parameters, value=1e8))], [(launch, case)])
 
     grows = judged(unavailable="it grows by 9 B at each call")
     assert grows.verdict is Verdict.CANT_TELL

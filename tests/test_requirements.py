@@ -19,6 +19,7 @@ from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases import added
 from torch_history.releases.added import AddingError
 from torch_history.releases.environments import ReleaseEnvironment
+from torch_history.store import skipped
 from torch_history.store.launches import packages_words
 
 PACKAGES = ["torch==2.14.1", "numpy==1.26.4"]
@@ -99,6 +100,7 @@ class PlayedConsole:
 
 class PlayedEnvironment:
     needed = ASKED
+    name = "release-py3.11"
 
     def __init__(self, lacking: Sequence[str]) -> None:
         self._lacking = lacking
@@ -112,13 +114,14 @@ class PlayedRelease:
         self.tag = tag
 
 
-def test_a_release_that_lacks_them_is_left_out_with_its_reason() -> None:
+def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path: Path) -> None:
     out: Any = PlayedConsole()
     releases: Any = [PlayedRelease("v1"), PlayedRelease("v2")]
-    assert _having(releases, PlayedEnvironment(["v1"]), out) == releases[1:]
+    assert _having(releases, PlayedEnvironment(["v1"]), out, tmp_path) == releases[1:]
+    assert skipped.reasons(tmp_path, "release-py3.11") == {"v1": "no such package."}
     assert out.said == ["v1 is skipped: no such package."]
     with pytest.raises(SessionError, match="None of these releases"):
-        _having(releases, PlayedEnvironment(["v1", "v2"]), out)
+        _having(releases, PlayedEnvironment(["v1", "v2"]), out, tmp_path)
 
 
 def test_the_processes_are_told_where_they_lie(tmp_path: Path) -> None:

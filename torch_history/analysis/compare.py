@@ -404,6 +404,13 @@ def _of_case(changes: Sequence[Change], comparison: Comparison) -> str:
     return f"{question} {parameters}: {first.verdict.shown}: {reason} ({metrics})."
 
 
+def never_ran(comparison: Comparison) -> list[str]:
+    """A sentence for each case that ran on neither release, with the reason."""
+    ran = {change.series.parameters for change in comparison.changes if change.verdict is not Verdict.NEVER_RAN}
+    never = [change for change in comparison.changes if change.series.parameters not in ran]
+    return [_of_case(changes, comparison) for changes in _by_case(never)]
+
+
 def tell(
     steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherLanes | None = None
 ) -> list[str]:
