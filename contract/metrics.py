@@ -51,9 +51,9 @@ class Metric(NamedTuple):
     two releases are compared by an interval with `margin`, and not exactly. One that does not vary and has a `margin`
     all the same has changed where every launch of one release lies beyond it from every launch of the other. `measured`
     is STEADY, SEQUENCE, RESIDENT, PROCESS or START; `source` names the module of `measure` that takes the number; `about`
-    says what it is, in words; `explains` are the words by which a change of it may explain a changed time, empty where it
-    may not; `devices` are those that it is measured on; `missing` says why a case that ran may have no such number; one that
-    is `everywhere` is measured in every workload with such calls, others in those that name it.
+    is one sentence on what it is; `explains` are the words by which a change of it may explain a changed time, empty where
+    it may not; `devices` are those that it is measured on; `missing` says why a case that ran may have no such number; one
+    that is `everywhere` is measured in every workload with such calls, others in those that name it.
     """
 
     name: str
@@ -78,6 +78,11 @@ class Metric(NamedTuple):
     def is_positive(self) -> bool:
         """Whether its numbers are above zero and have a logarithm."""
         return self.unit in ("seconds", "ratio")
+
+    @property
+    def is_growth(self) -> bool:
+        """Whether its numbers are what each call adds, so that 0 is usual and a ratio says little."""
+        return self.measured == RESIDENT and self.margin == GROWTH_MARGIN
 
     @property
     def shown_unit(self) -> str:
@@ -128,32 +133,54 @@ def _recorded(name: str, unit: str, explains: str = "") -> Metric:
 
 
 _ALL = (
-    Metric("time", "seconds", TIMES, True, STEADY, "clock", MARGIN, about="seconds of one call, warmed up"),
+    Metric(
+        "time",
+        "seconds",
+        TIMES,
+        True,
+        STEADY,
+        "clock",
+        MARGIN,
+        about="What one call takes by the wall's clock, after a warm-up.",
+    ),
     Metric(
         *("cpu_time", "seconds", TIMES, True, STEADY, "stopwatch", MARGIN),
-        about="seconds that one call keeps processors busy, in all threads and child processes that ended",
+        about="What one call keeps processors busy, in all threads and child processes that ended.",
     ),
     Metric(
         *("forward_time", "seconds", TIMES, True, STEADY, "clock", MARGIN),
         missing="there is no backward here, so the time is the forward's",
-        about="seconds of a variant's attribute `forward`, which leaves out the backward",
+        about="What a variant's attribute `forward` takes, which leaves out the backward.",
     ),
-    _count("peak_memory", "bytes", "its peak memory", about="bytes of tensors at the highest point of one call"),
-    _count("retained", "bytes", "its retained memory", about="bytes of tensors after one call, its result alive"),
-    _count("operators", "operators", "the number of operators", RUNNING, about="operators that one call dispatches"),
-    _count("allocations", "allocations", "the number of allocations", about="how often one call takes memory"),
-    _count("kernels", "kernels", "the number of kernels", ON_CUDA, GPU_ONLY, about="kernels that one call launches"),
+    _count("peak_memory", "bytes", "its peak memory", about="Memory of tensors at the highest point of one call."),
+    _count(
+        "retained", "bytes", "its retained memory", about="Memory of tensors that one call leaves, its result alive."
+    ),
+    _count(
+        "operators", "operators", "the number of operators", RUNNING, about="How many operators one call dispatches."
+    ),
+    _count(
+        "allocations", "allocations", "the number of allocations", about="How often one call takes memory for a tensor."
+    ),
+    _count(
+        "kernels",
+        "kernels",
+        "the number of kernels",
+        ON_CUDA,
+        GPU_ONLY,
+        about="How many kernels one call launches, on a GPU.",
+    ),
     _count(
         *("host_syncs", "synchronisations", "the number of waits for the GPU", ON_CUDA, GPU_ONLY),
-        about="how often one call waits for the GPU",
+        about="How often one call waits for the GPU.",
     ),
-    _count("gradients", "gradients", about="gradients that one call makes"),
+    _count("gradients", "gradients", about="How many gradients one call makes."),
     _count(
         "fusion_groups",
         "groups",
         "the number of fused groups",
         missing="only TorchScript has a graph to ask for fused groups",
-        about="fused groups in the graph that TorchScript executed",
+        about="How many fused groups are in the graph that TorchScript executed.",
     ),
     _recorded("peak_allocated", "bytes"),
     _recorded("peak_reserved", "bytes"),
@@ -163,48 +190,51 @@ _ALL = (
     _recorded("copied_to_device", "bytes"),
     _recorded("copied_to_host", "bytes"),
     _recorded("copied_on_device", "bytes"),
-    _call("first_call", "seconds of the first call of a process, the compilers' caches empty"),
-    _call("second_call", "seconds of its second call"),
-    _call("median_call", "seconds of the median call after the first ten; with new shapes, if `inputs` takes `call`"),
-    _call("worst_call", "seconds of the slowest call but the first"),
-    _call("worst_over_median", "the slowest call but the first / the median call", "ratio"),
+    _call("first_call", "What the first call of a process takes, the compilers' caches empty."),
+    _call("second_call", "What the second call of a process takes."),
+    _call(
+        "median_call",
+        "What the median of calls 11 to 16 takes; each has a new shape if `inputs` takes `call` and gives one.",
+    ),
+    _call("worst_call", "What the slowest call but the first takes."),
+    _call("worst_over_median", "The slowest call but the first, divided by the median call.", "ratio"),
     Metric(
         *("stalls", "stalls", TIMES, False, SEQUENCE, "sequence"),
-        about="calls but the first that take longer than five medians",
+        about="How many calls but the first take longer than five medians.",
     ),
     Metric(
         *("compile_time", "seconds", TIMES, True, SEQUENCE, "sequence", CALL_MARGIN),
-        about="the first call less the median call, the compilers' caches empty",
+        about="The first call less the median call, the compilers' caches empty.",
     ),
     _held(
         *("resident_memory", MEMORY_MARGIN, RESIDENT, "resident"),
-        "bytes of memory of the process after many calls, without the files of libraries; none where it grows",
+        "Memory of the process after many calls, without the files of libraries; none where it grows.",
     ),
     _held(
         *("resident_growth", GROWTH_MARGIN, RESIDENT, "resident"),
-        "bytes by which that grows at each call; 0 where it does not grow for certain: more is a leak",
+        "By how much the process's memory grows at each call; 0 where it does not rise for certain.",
     ),
     Metric(
         *("process_time", "seconds", TIMES, True, PROCESS, "process", CALL_MARGIN),
-        about="seconds from start to end of a `command`",
+        about="What a `command` takes from its start to its end.",
     ),
     Metric(
         *("process_cpu_time", "seconds", TIMES, True, PROCESS, "process", PROCESS_MARGIN),
-        about="seconds that a `command` keeps processors busy, with its threads and children",
+        about="What a `command` keeps processors busy, with its threads and children.",
     ),
     _held(
         *("process_peak_memory", MEMORY_MARGIN, PROCESS, "process"),
-        "bytes of memory of a `command` at its highest point, the files of libraries counted in",
+        "Memory of a `command` at its highest point, the files of libraries counted in.",
     ),
-    _started("start_time", "seconds that one step of a new process takes"),
-    _started("start_cpu_time", "seconds that it keeps processors busy, with the processes that it started"),
+    _started("start_time", "What one step of a new process takes."),
+    _started("start_cpu_time", "What that step keeps processors busy, with the processes that it started."),
     _held(
         *("start_memory", MEMORY_MARGIN, START, "start_up"),
-        "bytes that the process, or the worker that it started, then has for itself, without the files of libraries",
+        "Memory that the process, or the worker that it started, then has for itself, without the files of libraries.",
     ),
     _held(
         *("start_resident", MEMORY_MARGIN, START, "start_up"),
-        "bytes that are then resident of it, the files of libraries counted in",
+        "Memory that is then resident of it, the files of libraries counted in.",
     ),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from .metrics import PROCESS, RESIDENT, SEQUENCE, STEADY
+from .metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY, Metric
 
 KEYS = (
     "inputs",
@@ -33,6 +33,11 @@ LITERALS: dict[str, tuple[type, ...]] = {"threads": (int,), "needs": (list, tupl
 CLASSES = {STEADY: "Own", SEQUENCE: "FirstCalls", RESIDENT: "Memory", PROCESS: "Command"}
 """How a metric is measured -> the class of its benchmarks, such as `mine.Own.track_time`."""
 
+
+MEASURABLE: tuple[Metric, ...] = tuple(
+    metric for metric in METRICS.values() if metric.about and metric.measured in CLASSES
+)
+"""What a user's own file may name in METRICS, in the order in which it is listed. The recorder counts more by itself."""
 
 NEEDED = ".needs"
 """The ending of a file that is kept with the text of a user's file: the digests of the files that it needs."""

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, START, STEADY, TIMES, metric_of, metrics_of
+from contract.own_file import MEASURABLE
+from torch_history.analysis.compare import sentence
 from torch_history.analysis.verdicts import Series, Verdict, judge
-from torch_history.store.launches import Case
+from torch_history.cli.run import run
+from torch_history.cli.upgrade import upgrade
+from torch_history.store.launches import Case, Launch
 from torch_history.store.sources import versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,3 +95,77 @@ def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeyp
     assert metrics_of(["pages", "time"]) == ("pages", "time")
     assert metrics_of(["stalls"]) == ("stalls",)
     assert "everywhere" not in METRICS["pages"].as_data()
+
+
+@pytest.mark.parametrize("command", [run, upgrade])
+def test_what_can_be_measured_is_listed_with_unit_and_meaning_as_the_page_has_it(command: Any) -> None:
+    page = (ROOT / "docs" / "own-workload.md").read_text()
+    table = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", page, re.MULTILINE)
+    answer = CliRunner().invoke(command, ["--metrics", "list"])
+    assert answer.exit_code == 0
+    assert [tuple(re.split(r"  +", line)) for line in answer.output.splitlines()] == table
+    assert {"time", "resident_growth", "process_time"} < {name for name, _, _ in table}
+
+
+def test_what_is_listed_has_a_sentence_each() -> None:
+    for metric in MEASURABLE:
+        assert re.fullmatch(r"[A-Z][^.]*\.", metric.about)
+        assert metric.unit
+
+
+GROWTH = Series("release-py3.11", "mine.Memory.track_resident_growth", ("'f'", "''"))
+
+
+def launches_of(numbers: list[float]) -> Any:
+    return [(None, Case(GROWTH.parameters, value=number)) for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("olds", "news", "said"),
+    [
+        ([0, 0, 0], [900, 1000, 1300], "HUNGRIER by 1,000 B at each call (900 to 1,300 B), from 0 B to 1,000 B."),
+        ([900, 1000, 1300], [0, 100, 0], "LEANER by 1,000 B at each call (800 to 1,300 B), from 1,000 B to 0 B."),
+        (
+            [1000, 1100, 1200],
+            [2000, 2100, 2500],
+            "HUNGRIER by 1,000 B at each call (800 to 1,500 B), from 1,100 B to 2,100 B.",
+        ),
+        ([1000, 1010], [1005, 1020], "SAME at 1,012 B at each call (-5 to 20 B more)."),
+        ([0, 0], [0, 0], "SAME at 0 B at each call."),
+        (
+            [1000, 1300],
+            [1200, 1500],
+            "INCONCLUSIVE, from 1,150 B to 1,350 B at each call (-100 to 500 B more): the launches ",
+        ),
+    ],
+)
+def test_growth_is_told_with_the_interval_of_its_change(olds: list[float], news: list[float], said: str) -> None:
+    words = sentence(judge(GROWTH, launches_of(olds), launches_of(news)))
+    assert words.startswith(f"mine resident growth, f: {said}")
+
+
+@pytest.mark.parametrize("count", [3, 5])
+def test_interval_of_growth_holds_the_true_change_as_often_as_the_page_says(count: int) -> None:
+    draw = random.Random(count)
+    held = 0
+    for _ in range(4000):
+        olds, news = ([draw.gauss(mean, 200) for _ in range(count)] for mean in (5000, 9000))
+        difference = judge(GROWTH, launches_of(olds), launches_of(news)).difference
+        assert difference is not None
+        held += difference[0] <= 4000 <= difference[1]
+    assert held / 4000 == pytest.approx({3: 0.9, 5: 0.992}[count], abs=0.015)
+
+
+def test_a_process_that_begins_to_grow_is_not_broken() -> None:
+    series = Series("release-py3.11", "mine.Memory.track_resident_memory", ("'f'", "''"))
+
+    def judged(**found: Any) -> Any:
+        case = Case(series.parameters, **found)
+        names = ("l", "v2.15.0", series.environment, series.benchmark, "1", "2026-01-01T00:00:00")
+        launch = Launch("s", 1, *names, 1.0, {}, ())
+        return judge(series, [(launch, Case(series.parameters, value=1e8))], [(launch, case)])
+
+    grows = judged(unavailable="it grows by 9 B at each call")
+    assert grows.verdict is Verdict.CANT_TELL
+    assert "it grows by 9 B" in grows.reason
+    assert judged(failed="RuntimeError: gone").verdict is Verdict.BROKE

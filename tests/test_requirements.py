@@ -19,6 +19,7 @@ from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases import added
 from torch_history.releases.added import AddingError
 from torch_history.releases.environments import ReleaseEnvironment
+from torch_history.store import skipped
 from torch_history.store.launches import packages_words
 
 PACKAGES = ["torch==2.14.1", "numpy==1.26.4"]
@@ -31,6 +32,7 @@ class PlayedUv:
         self.calls: list[Sequence[str]] = []
         self.constraints = ""
         self.failing: dict[str, str] = {}
+        self.answer = ANSWER
 
     def __call__(self, arguments: Sequence[str], stdin: str | None = None, holding: Sequence[int] = ()) -> str:
         self.calls.append(arguments)
@@ -41,7 +43,7 @@ class PlayedUv:
             Path(arguments[arguments.index("--target") + 1], "torchvision").mkdir(parents=True)
         if step in self.failing:
             raise subprocess.CalledProcessError(2, ["uv"], output="", stderr=self.failing[step])
-        return ANSWER
+        return self.answer
 
 
 @pytest.fixture
@@ -65,6 +67,42 @@ def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path: Path, 
     assert add(tmp_path) == path
     assert len(uv.calls) == 2
     assert added.packages_in(tmp_path) == {"pillow==11.0.0", "torchvision==0.29.1"}
+
+
+LOCK = """
+[[packages]]
+name = "torch"
+version = "2.14.1"
+wheels = [{ url = "x", size = 500000000 }]
+[[packages]]
+name = "torchvision"
+version = "0.29.1"
+wheels = [{ url = "a", size = 7000000 }, { url = "b", size = 8000000 }]
+[[packages]]
+name = "pillow"
+version = "11.0.0"
+wheels = [{ url = "c" }]
+"""
+
+
+def test_sizes_of_what_would_be_installed_are_those_of_the_index(uv: PlayedUv, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uv, "answer", LOCK)
+    found = added.sized("v2.14.1", "3.11", PACKAGES, ASKED)
+    assert found == [("torchvision==0.29.1", 8000000), ("pillow==11.0.0", None)]
+    assert len(uv.calls) == 1
+    uv.answer = "packages = 3"
+    with pytest.raises(AddingError, match="damaged"):
+        added.sized("v2.14.1", "3.11", PACKAGES, ASKED)
+
+
+def test_what_is_there_already_adds_nothing(tmp_path: Path, uv: PlayedUv) -> None:
+    environment = ReleaseEnvironment.__new__(ReleaseEnvironment)
+    environment.needed, environment._root, environment._python = ASKED, tmp_path, "3.11"
+    release: Any = PlayedRelease("v2.14.1")
+    add(environment.folder(release))
+    calls = len(uv.calls)
+    assert environment.adding(release) == []
+    assert len(uv.calls) == calls
 
 
 def test_other_requirements_have_another_folder(tmp_path: Path) -> None:
@@ -99,6 +137,7 @@ class PlayedConsole:
 
 class PlayedEnvironment:
     needed = ASKED
+    name = "release-py3.11"
 
     def __init__(self, lacking: Sequence[str]) -> None:
         self._lacking = lacking
@@ -112,13 +151,14 @@ class PlayedRelease:
         self.tag = tag
 
 
-def test_a_release_that_lacks_them_is_left_out_with_its_reason() -> None:
+def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path: Path) -> None:
     out: Any = PlayedConsole()
     releases: Any = [PlayedRelease("v1"), PlayedRelease("v2")]
-    assert _having(releases, PlayedEnvironment(["v1"]), out) == releases[1:]
+    assert _having(releases, PlayedEnvironment(["v1"]), out, tmp_path) == releases[1:]
+    assert skipped.reasons(tmp_path, "release-py3.11") == {"v1": "no such package."}
     assert out.said == ["v1 is skipped: no such package."]
     with pytest.raises(SessionError, match="None of these releases"):
-        _having(releases, PlayedEnvironment(["v1", "v2"]), out)
+        _having(releases, PlayedEnvironment(["v1", "v2"]), out, tmp_path)
 
 
 def test_the_processes_are_told_where_they_lie(tmp_path: Path) -> None:

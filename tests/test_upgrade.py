@@ -22,12 +22,13 @@ from torch_history.analysis.verdicts import Verdict
 from torch_history.cli import main, upgrading
 from torch_history.errors import UserError
 from torch_history.measuring.budget import effort
+from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 from torch_history.upgrading.answer import Answer, answer, text
-from torch_history.upgrading.expectation import expected, functions_in
+from torch_history.upgrading.expectation import adding, expected, functions_in
 from torch_history.upgrading.installed import installed_version
-from torch_history.upgrading.room import GIGABYTE, Room
+from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
 from torch_history.upgrading.upgrade import NotInstalled, Upgrade
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,6 +47,8 @@ class Laboratory:
         self.slower = slower
         self.bytes: Mapping[str, Mapping[int, float]] = {}
         self.broken: Mapping[str, int] = {}
+        self.grows: Mapping[str, int] = {}
+        """Function -> the release from which on it leaks."""
         self.noise = noise
         self.random = random.Random(seed)
         self.stored: dict[tuple[tuple[str, ...], tuple[Any, ...]], list[Launch]] = {}
@@ -92,13 +95,16 @@ class Laboratory:
                 facts={},
                 cases=tuple(self._case(name, metric, tag) for name in names),
             )
-            for metric in ("time", "peak_memory")
+            for metric in ("time", "peak_memory", *(["resident_growth"] if self.grows else []))
         ]
 
     def _case(self, name: str, metric: str, tag: str) -> Case:
         at, parameters = TAGS.index(tag), (repr(name), "''")
         if at >= self.broken.get(name, len(TAGS)):
             return Case(parameters, failed="RuntimeError: gone")
+        if metric == "resident_growth":
+            leaks = at >= self.grows.get(name, len(TAGS))
+            return Case(parameters, value=self.random.randrange(990, 1010) if leaks else 0)
         if metric == "peak_memory":
             return Case(parameters, value=round(BYTES * _factor(self.bytes.get(name, {}), at)))
         noise = math.exp(self.random.gauss(0, self.noise))
@@ -273,12 +279,58 @@ def test_expectation_counts_what_is_not_installed(tmp_path: Path, write_releases
 
 @pytest.mark.parametrize(
     ("body", "count"),
-    [("functions = {'a': abs, 'b': abs}\nvariants = {'c': abs}\n", 3), ("functions = dict(a=abs)\n", 2)],
+    [
+        ("functions = {'a': abs, 'b': abs}\nvariants = {'c': abs}\n", (3, 0)),
+        ("functions = dict(a=abs)\n", (2, 0)),
+        ("command = ['python', '-c', 'import torch']\n", (0, 1)),
+        ("commands = {'a': ['a'], 'b': ['b']}\nfunctions = {'c': abs}\n", (1, 2)),
+    ],
 )
-def test_functions_of_a_file_are_counted_without_running_it(tmp_path: Path, body: str, count: int) -> None:
+def test_functions_of_a_file_are_counted_without_running_it(tmp_path: Path, body: str, count: tuple[int, int]) -> None:
     path = tmp_path / "mine.py"
     path.write_text(body)
     assert functions_in(path) == count
+
+
+def test_what_requirements_add_is_said_beforehand(tmp_path: Path, write_releases: Any) -> None:
+    axis = Axis.load(write_releases("2.1.0", "2.2.0", "2.3.0"))
+    many = [Sized(f"p{number}==1.{number}", 100_000_000) for number in range(8)]
+    assert adding({"v2.1.0": many, "v2.2.0": many[:1], "v2.3.0": []}) == [
+        "`requirements` add to v2.1.0: p0 1.0, p1 1.1, p2 1.2, p3 1.3, p4 1.4, p5 1.5 and 2 more; about 2.4 GB on the disk.",
+        "`requirements` add to v2.2.0: p0 1.0; about 0.3 GB on the disk.",
+        "`requirements` add nothing to v2.3.0: what they name is there.",
+    ]
+    (unknown,) = adding({"v2.1.0": [*many, Sized("q==2", None)]})
+    assert unknown.endswith("and 3 more; how many gigabytes is not known, for the package index does not say.")
+    room = Room(tmp_path / "env", "3.11", None)
+    without, room.added = expected(axis.releases, room, ROUNDS, 2), 2.0
+    assert expected(axis.releases, room, ROUNDS, 2).gigabytes[0] == without.gigabytes[0] + 4
+
+
+def test_a_disk_that_is_too_small_for_the_search_is_said_beforehand(tmp_path: Path, write_releases: Any) -> None:
+    axis = Axis.load(write_releases("2.1.0", "2.2.0", "2.3.0"))
+
+    def told(limit: float | None) -> list[str]:
+        return expected(axis.releases, Room(tmp_path / "env", "3.11", limit), ROUNDS, 2).sentences
+
+    assert "--disk 10GB is too little for it" in told(10.0)[-1]
+    assert "which take about 14 GB" in told(10.0)[-1]
+    assert told(None) == told(14.0) == told(10.0)[:-1]
+
+
+def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_and_why_no_more_is() -> None:
+    class Small(Laboratory):
+        def measure(self, tags: tuple[str, ...], cases: Collection[Any]) -> None:
+            if len(tags) > 2:
+                raise NoRoom("They take about 16 GB together.")
+            super().measure(tags, cases)
+
+    _, found = asked(Small({"f": {9: 1.1}, "still": {}}))
+    words = text(found)
+    assert "mine time, f: SLOWER by " in words
+    assert "Which release changed it was not looked for any further. They take about 16 GB together." in words
+    assert "not finished" not in words
+    assert "--most" not in words
 
 
 def environment(root: Path, name: str, megabytes: float = 0.0) -> Path:
@@ -319,7 +371,9 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Laboratory:
     monkeypatch.setenv("HOME", str(tmp_path))
     path = upgrading.on_the_way(Axis.load(ROOT / "releases.toml"), "2.0.1", "2.15.0", "3.11", lambda words: None)
     monkeypatch.setitem(globals(), "TAGS", tuple(release.tag for release in path))
-    laboratory = Laboratory({"f": {9: 1.1}, "still": {}})
+    laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}})
+    laboratory.out = SimpleNamespace(status=lambda words: contextlib.nullcontext())
+    laboratory.releases = SimpleNamespace(adding=lambda release: [Sized("torchvision==0.21", 50_000_000)])
     monkeypatch.setattr(
         upgrading, "Sessions", lambda **asked: vars(laboratory).update(room=asked["room"]) or laboratory
     )
@@ -389,6 +443,19 @@ def test_page_is_one_file_that_asks_for_no_other_and_takes_nothing_for_markup(
     assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in markup
 
 
+def test_growth_is_told_with_its_interval_in_every_form(played: Laboratory, tmp_path: Path) -> None:
+    played.grows = {"f": 9}
+    said = r"HUNGRIER by [0-9,]+ B at each call \(99\d to 1,00\d B\), from 0 B to [0-9,]+ B"
+    page = tmp_path / "report.html"
+    words = command(tmp_path, "--html", str(page)).stdout
+    assert re.search(rf"mine resident growth, f: {said}\.\n  at {TAGS[9]} \(after {TAGS[8]}\): {said}", words)
+    assert "mine resident growth, still: SAME at 0 B at each call." in words
+    assert re.search(said, page.read_text(encoding="utf-8"))
+    markdown = command(tmp_path, "--markdown").stdout
+    assert re.search(rf"\| mine resident growth, f \| {said} \|", markdown)
+    assert "- mine resident growth, still: SAME at 0 B at each call." in markdown
+
+
 def test_packages_that_differ_are_in_every_form(
     played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -399,11 +466,27 @@ def test_packages_that_differ_are_in_every_form(
     assert "Packages that differ" not in command(tmp_path).stdout
     (tmp_path / "mine.py").open("a").write("requirements = ['torchvision']\n")
     words, page = "Packages that differ: torchvision 0.15.2 -> 0.30.0.", tmp_path / "report.html"
-    assert words in command(tmp_path, "--html", str(page)).stdout
+    found = command(tmp_path, "--html", str(page))
+    assert "`requirements` add to v2.0.1: torchvision 0.21; about 0.1 GB on the disk." in found.stderr
+    assert words in found.stdout
     assert "Packages that differ: torchvision 0.15.2 " in command(tmp_path, "--markdown").stdout
     assert words.replace(">", "&gt;") in page.read_text(encoding="utf-8")
     document = json.loads(command(tmp_path, "--json").stdout)
     assert document["upgrade"]["packages"] == [{"name": "torchvision", "old": "0.15.2", "new": "0.30.0"}]
+
+
+def test_an_end_that_cannot_have_the_packages_is_refused_before_anything_is_installed(
+    played: Any, tmp_path: Path
+) -> None:
+    def refused(release: Any) -> Any:
+        raise AddingError(f"torchvision cannot be had for {release.tag}.")
+
+    played.releases.adding = refused
+    (tmp_path / "mine.py").open("a").write("requirements = ['torchvision']\n")
+    found = command(tmp_path)
+    assert found.exit_code == 1
+    assert "torchvision cannot be had for v2.0.1." in str(found.stderr) + str(found.exception)
+    assert not played.installed
 
 
 def test_interrupted_command_prints_what_is_known_and_goes_on(played: Laboratory, tmp_path: Path) -> None:

@@ -351,6 +351,9 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
     series, unit = change.series, change.series.unit
     said = f"{series.words}: {change.verdict.shown}"
     numbers = f"from {human(change.old, unit)} to {human(change.new, unit)}"
+    if change.difference and change.old is not None and change.new is not None:
+        said += _by_growth(change, change.new - change.old, change.difference)
+        return f"{said}, {because}." if because else f"{said}."
     if change.verdict is Verdict.FIXED:
         said += f" at {human(change.new, unit)}; before, {change.reason}"
     elif change.old is None or change.new is None:
@@ -399,6 +402,13 @@ def _of_case(changes: Sequence[Change], comparison: Comparison) -> str:
     parameters = first.series.words.partition(", ")[2]
     reason = " ".join(first.reason.split()).rstrip(".")
     return f"{question} {parameters}: {first.verdict.shown}: {reason} ({metrics})."
+
+
+def never_ran(comparison: Comparison) -> list[str]:
+    """A sentence for each case that ran on neither release, with the reason."""
+    ran = {change.series.parameters for change in comparison.changes if change.verdict is not Verdict.NEVER_RAN}
+    never = [change for change in comparison.changes if change.series.parameters not in ran]
+    return [_of_case(changes, comparison) for changes in _by_case(never)]
 
 
 def tell(
@@ -608,6 +618,19 @@ def _by_bytes(change: Change) -> str:
     assert change.new is not None
     words = _by(change.ratio)
     return f"by {human(abs(change.new - change.old), 'bytes')}" if words == "by 0 %" else words
+
+
+def _by_growth(change: Change, rose: float, difference: tuple[float, float]) -> str:
+    """What more each call adds to the memory of a process, with the interval of that."""
+    old, new = (human(number, "bytes") for number in (change.old, change.new))
+    sign = -1 if change.verdict is Verdict.LEANER else 1
+    low, high = (human(end, "bytes").removesuffix(" B") for end in sorted(sign * end for end in difference))
+    if change.verdict is Verdict.SAME:
+        return f" at {new} at each call" + (f" ({low} to {high} B more)" if any(difference) else "")
+    numbers = f"from {old} to {new}"
+    if change.verdict is Verdict.CANT_TELL:
+        return f", {numbers} at each call ({low} to {high} B more): {change.reason}"
+    return f" by {human(sign * rose, 'bytes')} at each call ({low} to {high} B), {numbers}"
 
 
 def _interval(change: Change) -> str:
@@ -860,6 +883,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "sentence": comparison.sentence(change),
             "failed": change in failed,
             "apart": change.apart,
+            "difference": change.difference,
         }
         for change in comparison.changes
     ]

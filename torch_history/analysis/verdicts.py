@@ -21,7 +21,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 from scipy import special
 
-from contract.metrics import COUNTS, MARGIN, STEADY, Metric, metric_of
+from contract.metrics import COUNTS, MARGIN, RESIDENT, STEADY, Metric, metric_of
 
 from ..store.launches import Case, Launch, node_of
 from ..store.sources import that_count
@@ -190,7 +190,8 @@ class Change:
     interval [low, high], which holds the truth with `confidence`; `detectable` is the smallest ratio that these launches
     would have told from SAME; `spread` is the largest coefficient of variation between launches of one release; `disturbed`
     counts the launches that were measured although the machine was disturbed; `reason` stands where a number is missing.
-    `apart` says that a fleet measured both releases, and no node of it measured both."""
+    `difference` is the interval of new - old in the unit of the numbers, of growth alone. `apart` says that a fleet measured
+    both releases, and no node of it measured both."""
 
     series: Series
     verdict: Verdict
@@ -206,6 +207,7 @@ class Change:
     detectable: float | None = None
     disturbed: int = 0
     apart: bool = False
+    difference: tuple[float, float] | None = None
 
     @property
     def within_builds(self) -> bool:
@@ -707,6 +709,8 @@ def _held(series: Series, olds: list[float], news: list[float]) -> Change:
     found = Change(series, Verdict.CANT_TELL, old, new, new / old if old else None, launches=(len(olds), len(news)))
     if min(found.launches) < 2:
         return replace(found, reason="one launch each")
+    if series.measure.is_growth:
+        found = replace(found, difference=(min(news) - max(olds), max(news) - min(olds)))
     if min(news) > limit * max(olds) or min(olds) > limit * max(news):
         return replace(found, verdict=series.direction(new > old))
     if max(*olds, *news) <= limit * min(*olds, *news):
@@ -721,7 +725,8 @@ def _missing(series: Series, before: _Pairs, after: _Pairs, olds: list[float], n
 
     if not before or not after:
         return Change(series, Verdict.CANT_TELL, reason=why([]))
-    if (olds or news) and (said := _uncounted(after if olds else before)):
+    lacking = after if olds else before
+    if (olds or news) and (said := _without_level(series, lacking) or _uncounted(lacking)):
         old, new = (statistics.median(side) if side else None for side in (olds, news))
         return Change(series, Verdict.CANT_TELL, old, new, launches=(len(olds), len(news)), reason=said)
     if olds:
@@ -737,6 +742,12 @@ def _uncounted(pairs: _Pairs) -> str:
     launch, case = pairs[-1]
     refused = launch.facts.get("device") == "recorder" and case.unavailable and not case.failed
     return f"{launch.release} was not counted: {case.unavailable}" if refused else ""
+
+
+def _without_level(series: Series, pairs: _Pairs) -> str:
+    """Why a process that grows at each call has no memory to compare; empty where it failed. Its growth is told apart."""
+    case = pairs[-1][1]
+    return case.unavailable if series.measure.measured == RESIDENT and not case.failed else ""
 
 
 TIME_UNITS = (

@@ -7,6 +7,7 @@ import gc
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -15,7 +16,7 @@ from ..errors import UserError
 from ..program import cache
 from . import excluded
 from . import suite as suites
-from .options import LANE_HELP, Renamed, lane, site_address
+from .options import LANE_HELP, Renamed, lane, metrics_listed, site_address
 from .output import bold, console, listed, machine_of, plain, show
 from .suite import DEFAULT_LANE
 
@@ -222,8 +223,11 @@ def compare_stored(
     results, versions = _of_own(workload) if workload else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
     machine = machine_of(results, machine, tags)
-    with excluded.results_of(results, machine, with_excluded) as folder:
-        comparison = said.find(folder, machine, environment, *tags, questions, metrics, versions)
+    try:
+        with excluded.results_of(results, machine, with_excluded) as folder:
+            comparison = said.find(folder, machine, environment, *tags, questions, metrics, versions)
+    except said.CannotCompare as error:
+        raise UserError(" ".join([str(error), *_skipped(results, environment, tags)])) from error
     failed = said.failing(comparison, limits)
     if as_json:
         click.echo(said.as_json(comparison, failed))
@@ -233,6 +237,8 @@ def compare_stored(
     else:
         show(said.text(comparison, everything, failed, bold))
         if workload:
+            for sentence in said.never_ran(comparison):
+                click.echo(sentence)
             _show_packages(workload, results, machine, environment, *tags)
     if failed:
         sys.exit(3)
@@ -321,6 +327,14 @@ def _of_own(workload: Path) -> tuple[Path, dict[str, str]]:
     return own.folder / "results", own_versions(own.question, own.text)
 
 
+def _skipped(results: Path, environment: str, tags: Sequence[str]) -> list[str]:
+    """Why releases were skipped for the file whose `results` these are, in sentences."""
+    from ..store.skipped import reasons
+
+    why = reasons(results.parent, environment)
+    return [f"{tag} was skipped: {why[tag]}" for tag in tags if tag in why]
+
+
 def _show_packages(workload: Path, results: Path, machine: str, environment: str, old: str, new: str) -> None:
     """Says which packages differ, for a file that asks for packages."""
     from ..measuring.subjects import OwnWorkload
@@ -335,15 +349,29 @@ def _show_packages(workload: Path, results: Path, machine: str, environment: str
 @click.command("results")
 def results_of_own() -> None:
     """List the files of your own that were measured."""
-    from ..store.own import measured
+    from ..analysis.not_run import not_run
+    from ..analysis.verdicts import history
+    from ..store.launches import read_launches
+    from ..store.own import measured, only_skipped
+    from ..store.skipped import reasons
 
     found = list(measured(cache()))
     for each in found:
         click.echo(
-            f"{each.name}: {', '.join(each.releases)}, on {each.machine}, {each.environment}, last on {each.last}"
+            f"{each.name}: {', '.join(each.releases)}, on {each.machine}, {each.environment}, last on {each.last[:10]}"
         )
         click.echo(f"  {each.folder}")
-    if not found:
+        launches = read_launches(each.folder / "results", each.machine, each.environment)
+        for case in not_run(history(launches)):
+            click.echo(f"  {case.sentence}")
+        for tag, why in reasons(each.folder, each.environment, each.began).items():
+            click.echo(f"  {tag} was skipped: {why}")
+    skipped = list(only_skipped(cache()))
+    for folder, environment in skipped:
+        click.echo(f"{folder.name}: nothing was measured in {environment}")
+        for tag, why in reasons(folder, environment).items():
+            click.echo(f"  {tag} was skipped: {why}")
+    if not found and not skipped:
         click.echo(
             f"Nothing is in {cache()} yet. Measure a file with `torch-history run --workload mine.py 2.14.1 2.15.0`."
         )
@@ -355,12 +383,7 @@ def metrics() -> None:
 
     Name those that you want in the file, such as METRICS = ("time", "first_call"). See docs/own-workload.md.
     """
-    from contract.metrics import METRICS
-    from contract.own_file import CLASSES
-
-    for name, metric in METRICS.items():
-        if metric.about and metric.measured in CLASSES:
-            click.echo(f"{name:20}  {metric.about}")
+    click.echo(metrics_listed())
 
 
 @click.command()

@@ -14,7 +14,7 @@ import click
 from ..errors import SessionError, UserError
 from . import suite as suites
 from .explain import MINUTES
-from .options import Renamed, seconds_of
+from .options import METRICS, Renamed, seconds_of
 from .output import console, plain
 from .suite import DEFAULT_LANE
 
@@ -61,6 +61,7 @@ ROUNDS = click.option(
 @click.option(
     "--workload", type=click.Path(path_type=Path), help="Measure a file of your own. See docs/own-workload.md."
 )
+@METRICS
 @click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
 @click.option(
     "--size", "sizes", multiple=True, help="Measure this size. Repeatable. [default: small on a CPU, paper on a GPU]"
@@ -216,7 +217,7 @@ def measure(asked: Asked) -> bool:
         return True
     if own and own.requirements and asked.interpreter is None:
         environment.needed = own.requirements
-        releases = _having(releases, environment, out)
+        releases = _having(releases, environment, out, own.folder)
     env_dir = Path(conf.env_dir)
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
         session, ran, told = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
@@ -263,15 +264,18 @@ def _explain(asked: Asked, suite: Suite, told: Sequence[Comparison], seconds: fl
         out.print(f"Not explained yet: {left} of {what}. The time is up. The same command continues.")
 
 
-def _having(releases: Sequence[Release], environment: Any, out: Console) -> Sequence[Release]:
-    """The releases for which there is what the user's file needs; says of each other one why there is not. Raises
-    SessionError where none is left."""
+def _having(releases: Sequence[Release], environment: Any, out: Console, folder: Path) -> Sequence[Release]:
+    """The releases for which there is what the user's file needs; says of each other one why there is not, and keeps that in
+    the `folder` of the file. Raises SessionError where none is left."""
+    from ..store.skipped import remember
+
     able = []
     for release in releases:
         with out.status(f"Resolving {', '.join(environment.needed)} for {release.tag}"):
             why = environment.lacking(release)
         if why:
             out.print(f"{release.tag} is skipped: {plain(why)}", highlight=False)
+            remember(folder, environment.name, release.tag, why)
         else:
             able.append(release)
     if not able:

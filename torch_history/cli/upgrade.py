@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from .options import METRICS
 from .suite import DEFAULT_LANE
 
 FAILED = 3
@@ -17,6 +18,7 @@ NOTHING_RAN = 4
 
 @click.command(epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed a limit, 4 nothing ran.")
 @click.argument("workload", type=click.Path(path_type=Path))
+@METRICS
 @click.option("--from", "old", required=True, help="The release in use, or `installed` for that of your environment.")
 @click.option("--to", "new", help="The release to move to [default: the newest].")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
@@ -25,7 +27,7 @@ NOTHING_RAN = 4
 @click.option("--again", is_flag=True, help="Measure once more what is stored.")
 @click.option("--most", type=click.IntRange(2), help="Releases to measure at most [default: as halving needs].")
 @click.option("--disk", help="Keep environments below this, such as 20GB, by removing those that are not needed.")
-@click.option("--fail-on", help="Exit code 2 where a function changed so much, such as slower:5%,broke.")
+@click.option("--fail-on", help=f"Exit code {FAILED} where a function changed so much, such as slower:5%,broke.")
 @click.option("--markdown", "form", flag_value="markdown", help="Print Markdown, for a pull request.")
 @click.option("--json", "form", flag_value="json", help="Print JSON.")
 @click.option(

@@ -22,14 +22,16 @@ from ..measuring.machine_records import use
 from ..measuring.plan import measurable
 from ..measuring.subjects import OwnWorkload
 from ..releases import environments
+from ..releases.added import AddingError, Sized
 from ..releases.axis import Axis, Release
 from ..scratch import temporary_files
 from ..store.files import write_atomically
 from ..store.launches import packages_moved
+from ..store.skipped import remember
 from ..upgrading import answer as answers
 from ..upgrading import reports
 from ..upgrading.answer import Answer, text
-from ..upgrading.expectation import expected, functions_in
+from ..upgrading.expectation import adding, expected, functions_in, gigabytes_added
 from ..upgrading.installed import installed_version
 from ..upgrading.room import Room
 from ..upgrading.sessions import Sessions
@@ -72,7 +74,8 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     suite, out = suites.load(), Console(soft_wrap=True, stderr=True)
     path = on_the_way(suite.axis, old, asked.new, asked.lane, lambda words: out.print(plain(words)))
     laboratory = _laboratory(asked, own, suite, out)
-    for line in expected(path, laboratory.room, asked.rounds, functions_in(own.text)).sentences:
+    told = adding(_packages(path, laboratory, own))
+    for line in [*expected(path, laboratory.room, asked.rounds, *functions_in(own.text)).sentences, *told]:
         out.print(line, highlight=False)
     tags = tuple(release.tag for release in path)
     upgrade = Upgrade(tags, laboratory, lambda words: out.print(plain(words), highlight=False), asked.most)
@@ -83,6 +86,23 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
             found = _answer(asked, upgrade, laboratory, bool(own.requirements))
             if found:
                 show(found)
+    return found
+
+
+def _packages(path: Sequence[Release], laboratory: Sessions, own: OwnWorkload) -> dict[str, list[Sized]]:
+    """What `requirements` add to both ends, of which the room is told. Raises UserError where an end cannot have them: that
+    is said before gigabytes are installed."""
+    if not own.requirements:
+        return {}
+    found = {}
+    for release in (path[0], path[-1]):
+        with laboratory.out.status(f"Resolving {', '.join(own.requirements)} for {release.tag}"):
+            try:
+                found[release.tag] = laboratory.releases.adding(release)
+            except AddingError as error:
+                remember(own.folder, laboratory.environment, release.tag, str(error))
+                raise UserError(str(error)) from error
+    laboratory.room.added = max(map(gigabytes_added, found.values()))
     return found
 
 

@@ -11,8 +11,10 @@ import json
 import shutil
 import subprocess
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -55,18 +57,55 @@ def resolved(
 ) -> list[str]:
     """name==version of what `requirements` need on `python` besides `packages`, the name==version that the release has.
     Only wheels are taken: building a source runs it. Raises AddingError, which begins with `subject`."""
+    answer = _compiled(subject, python, packages, requirements, options)
+    there = {_name(package) for package in packages}
+    lines = [line.partition(" ;")[0].strip() for line in answer.splitlines()]
+    return [line for line in lines if "==" in line and _name(line) not in there]
+
+
+class Sized(NamedTuple):
+    """A package that is to be added: name==version, and the bytes of its wheel; None where the index does not say."""
+
+    package: str
+    size: int | None
+
+
+def sized(
+    subject: str, python: str, packages: Sequence[str], requirements: Sequence[str], options: Sequence[str] = ()
+) -> list[Sized]:
+    """`resolved` with the sizes of the wheels, of several that fit the largest. Nothing is installed."""
+    answer = _compiled(subject, python, packages, requirements, [*options, "--format", "pylock.toml"])
+    there = {_name(package) for package in packages}
+    try:
+        found = tomllib.loads(answer).get("packages", [])
+        return [
+            Sized(f"{each['name']}=={each['version']}", _largest(each.get("wheels", [])))
+            for each in found
+            if canonicalize_name(each["name"]) not in there
+        ]
+    except (AttributeError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:
+        raise AddingError(f"{', '.join(requirements)} cannot be sized for {subject}: uv's answer is damaged") from error
+
+
+def _largest(wheels: Sequence[dict[str, object]]) -> int | None:
+    sizes = [wheel.get("size") for wheel in wheels]
+    known = [size for size in sizes if isinstance(size, int)]
+    return max(known) if known and len(known) == len(sizes) else None
+
+
+def _compiled(
+    subject: str, python: str, packages: Sequence[str], requirements: Sequence[str], options: Sequence[str]
+) -> str:
+    """What uv resolves `requirements` to beside `packages`. Raises AddingError."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as held:
         held.write("\n".join(packages) + "\n")
         held.flush()
         what = ["--python-version", python, "--python-platform", PLATFORM, "--constraint", held.name, "--no-build"]
         forms = ["--no-header", "--no-annotate", "--quiet", *options]
         try:
-            answer = run_uv(["pip", "compile", "-", *what, *forms], stdin="\n".join(requirements))
+            return run_uv(["pip", "compile", "-", *what, *forms], stdin="\n".join(requirements))
         except subprocess.CalledProcessError as error:
             raise AddingError(_sentence(subject, requirements, str(error.stderr))) from error
-    there = {_name(package) for package in packages}
-    lines = [line.partition(" ;")[0].strip() for line in answer.splitlines()]
-    return [line for line in lines if "==" in line and _name(line) not in there]
 
 
 def folder_of(environment: Path, requirements: Sequence[str]) -> Path:

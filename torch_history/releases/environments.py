@@ -29,6 +29,7 @@ from contract.request import ADDED, Request
 
 from ..store.files import is_list_of, is_text, read_object, write_atomically
 from . import added
+from .added import Sized, sized
 from .axis import Axis, Release
 from .pins import BACKEND, LockError, backend, installation, locked_packages
 from .uv import OUT_OF_REACH, run_uv
@@ -160,18 +161,22 @@ class ReleaseEnvironment(Virtualenv):
 
     def lacking(self, release: Release) -> str:
         """Why what is `needed` cannot be had for a release, asked before that is installed; empty where it can."""
-        packages = locked_packages(release, self._python) or requirements_of(release)
         try:
-            added.resolved(
-                f"{release.tag} on Python {self._python}",
-                self._python,
-                packages,
-                self.needed,
-                cache_options(self._root),
-            )
+            added.resolved(*self._asked(release))
         except added.AddingError as error:
             return str(error)
         return ""
+
+    def adding(self, release: Release) -> list[Sized]:
+        """What is `needed` of a release and not there yet, asked before anything is installed. Raises AddingError."""
+        if not self.needed or (added.folder_of(self.folder(release), self.needed) / added.MARK).exists():
+            return []
+        return sized(*self._asked(release))
+
+    def _asked(self, release: Release) -> tuple[str, str, list[str], tuple[str, ...], list[str]]:
+        packages = locked_packages(release, self._python) or requirements_of(release)
+        subject = f"{release.tag} on Python {self._python}"
+        return subject, self._python, packages, self.needed, cache_options(self._root)
 
     def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
         """The variables of a measuring process: see `MEASURING_WITHOUT`."""

@@ -10,11 +10,13 @@ from pathlib import Path
 from packaging.version import Version
 
 from .launches import machines_in, read_launches
+from .skipped import FILE, environments_in
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One file on one machine in one environment: the `releases` that it ran on, and the day of the `last` launch."""
+    """One file on one machine in one environment: the `releases` that it ran on, when the `last` launch began, and the
+    last one of each release (`began`)."""
 
     name: str
     folder: Path
@@ -22,6 +24,7 @@ class Measured:
     environment: str
     releases: tuple[str, ...]
     last: str
+    began: dict[str, str]
 
 
 def measured(cache: Path) -> Iterator[Measured]:
@@ -30,11 +33,19 @@ def measured(cache: Path) -> Iterator[Measured]:
         text = sorted(results.parent.glob("measured/*/*.py"))
         name = text[-1].name if text else results.parent.name
         for machine in machines_in(results):
-            tags: dict[str, set[str]] = defaultdict(set)
-            last: dict[str, str] = defaultdict(str)
+            began: dict[str, dict[str, str]] = defaultdict(dict)
             for launch in read_launches(results, machine):
-                tags[launch.environment].add(launch.release)
-                last[launch.environment] = max(last[launch.environment], launch.started_at[:10])
-            for environment, releases in sorted(tags.items()):
-                in_order = tuple(sorted(releases, key=lambda tag: Version(tag.removeprefix("v"))))
-                yield Measured(name, results.parent, machine, environment, in_order, last[environment])
+                of = began[launch.environment]
+                of[launch.release] = max(of.get(launch.release, ""), launch.started_at)
+            for environment, of in sorted(began.items()):
+                in_order = tuple(sorted(of, key=lambda tag: Version(tag.removeprefix("v"))))
+                yield Measured(name, results.parent, machine, environment, in_order, max(of.values()), of)
+
+
+def only_skipped(cache: Path) -> Iterator[tuple[Path, str]]:
+    """The folder of each file, with the environment, in which every release was skipped."""
+    there = {(each.folder, each.environment) for each in measured(cache)}
+    for file in sorted(cache.glob(f"*/{FILE}")):
+        for environment in environments_in(file.parent):
+            if (file.parent, environment) not in there:
+                yield file.parent, environment

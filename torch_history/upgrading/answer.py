@@ -46,6 +46,8 @@ class Answer:
     effort: Effort
     unfinished: bool
     packages: tuple[tuple[str, str, str], ...] | None = None
+    without_room: str = ""
+    """Why releases between the ends were not measured, where the disk was too small for them."""
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -92,6 +94,7 @@ def answer(
         effort,
         not upgrade.is_complete,
         None if packages is None else tuple(packages),
+        upgrade.without_room,
     )
 
 
@@ -134,8 +137,8 @@ def failure(failed: Sequence[Change]) -> list[str]:
 
 
 def rest(found: Answer, only_times: bool = False) -> list[str]:
-    """A sentence for each series that did not change for better or worse."""
-    shown = [change for change in found.unchanged if change.series.varies or not only_times]
+    """A sentence for each series that did not change for better or worse; with `only_times` without what is exact."""
+    shown = [change for change in found.unchanged if change.series.margin or not only_times]
     return [found.comparison.sentence(change).rstrip(".") + seen(change) + "." for change in shown]
 
 
@@ -154,6 +157,8 @@ def notes(found: Answer) -> list[str]:
     lines += [] if found.packages is None else [moved_words(found.packages)]
     if found.unfinished:
         lines.append("This is not finished. The same command continues from here.")
+    elif found.without_room:
+        lines.append(f"Which release changed it was not looked for any further. {found.without_room}")
     elif found.is_open:
         lines.append(f"More releases would tell more closely. Allow them with --most {count}.")
     if left := found.effort.undecided:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..releases.added import Sized
 from ..releases.axis import Release
-from .room import Room, gigabytes
+from .room import GIGABYTE, Room
 from .search import expected_releases
 
 INSTALLING = 100.0
@@ -23,6 +24,15 @@ be timed in it."""
 SIDES = 3
 """Releases of a session between the ends: one, and the two that it lies between."""
 
+COMMAND = 12.0
+"""Seconds in which the processes of a command that imports torch are started, waited for and started again."""
+
+UNPACKED = 3.0
+"""A wheel takes two to three times its size on the disk."""
+
+NAMED = 6
+"""Packages that a sentence names."""
+
 UNKNOWN = 2
 """Functions that a file is taken to have whose text does not list them."""
 
@@ -35,6 +45,10 @@ class Expectation:
     installs: tuple[int, int]
     gigabytes: tuple[float, float]
     minutes: tuple[float, float]
+    at_once: float = 0.0
+    """Gigabytes of the releases that a session between the ends has at the same time."""
+    limit: float | None = None
+    """Gigabytes that --disk allows."""
 
     @property
     def sentences(self) -> list[str]:
@@ -45,18 +59,23 @@ class Expectation:
         lines = [f"Both ends are measured first: {first}."]
         if self.between:
             lines.append(f"If one function changed, finding its release among {self.between} takes in all: {then}.")
+        if self.between and self.limit is not None and self.at_once > self.limit:
+            lines.append(
+                f"That measures {SIDES} releases at the same time, which take about {self.at_once:.0f} GB. --disk "
+                f"{self.limit:g}GB is too little for it: the ends are measured, and no release between them."
+            )
         return lines
 
 
-def expected(releases: Sequence[Release], room: Room, rounds: int, functions: int) -> Expectation:
-    """Of an upgrade over `releases`, the first and the last its ends."""
+def expected(releases: Sequence[Release], room: Room, rounds: int, functions: int, commands: int = 0) -> Expectation:
+    """Of an upgrade over `releases`, the first and the last its ends, and a file with so many functions and commands."""
     ends = [releases[0], releases[-1]]
     new = [release for release in ends if not room.is_there(release)]
     middle = [release for release in releases[1:-1] if not room.is_there(release)]
     more = expected_releases(len(releases)) - len(ends)
-    size = sum(map(gigabytes, new))
-    each = max((gigabytes(release) for release in middle), default=0.0)
-    launch = STARTING + functions * FUNCTION
+    size = sum(map(room.takes, new))
+    each = max(map(room.takes, middle), default=0.0)
+    launch = STARTING + functions * FUNCTION + commands * COMMAND
     first = len(new) * INSTALLING + BEGINNING + rounds * len(ends) * launch
     installs = min(more, len(middle))
     then = first + installs * INSTALLING + more * (BEGINNING + rounds * SIDES * launch)
@@ -65,14 +84,49 @@ def expected(releases: Sequence[Release], room: Room, rounds: int, functions: in
         (len(new), len(new) + installs),
         (size, size + installs * each),
         (first / 60, then / 60),
+        sum(map(room.takes, ends)) + max(map(room.takes, releases[1:-1]), default=0.0),
+        room.limit,
     )
 
 
-def functions_in(file: Path) -> int:
-    """How many functions a file lists; UNKNOWN where only running it would tell."""
-    found = 0
+def adding(added: Mapping[str, Sequence[Sized]]) -> list[str]:
+    """What the packages in `requirements` add, in a sentence for each release of which that was asked."""
+    return [
+        f"`requirements` add to {tag}: {_named(packages)}; {_amount(packages)}."
+        if packages
+        else f"`requirements` add nothing to {tag}: what they name is there."
+        for tag, packages in added.items()
+    ]
+
+
+def gigabytes_added(packages: Sequence[Sized]) -> float:
+    """On the disk, about; what the index does not say is left out."""
+    return UNPACKED * sum(one.size or 0 for one in packages) / GIGABYTE
+
+
+def _named(packages: Sequence[Sized]) -> str:
+    names = [one.package.replace("==", " ") for one in packages]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _amount(packages: Sequence[Sized]) -> str:
+    if any(one.size is None for one in packages):
+        return "how many gigabytes is not known, for the package index does not say"
+    return f"about {_digits(gigabytes_added(packages))} GB on the disk"
+
+
+def _digits(gigabytes: float) -> str:
+    return f"{gigabytes:.0f}" if gigabytes >= 9.5 else f"{gigabytes:.1f}" if gigabytes >= 0.095 else f"{gigabytes:.2f}"
+
+
+def functions_in(file: Path) -> tuple[int, int]:
+    """How many functions and how many commands a file lists; UNKNOWN functions where only running it would tell."""
+    functions = commands = 0
     for node in ast.parse(file.read_bytes()).body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
-            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
-            found += len(node.value.keys) if {"functions", "variants", "iterators", "commands"} & {*names} else 0
-    return found or UNKNOWN
+        if isinstance(node, ast.Assign):
+            names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+            count = len(node.value.keys) if isinstance(node.value, ast.Dict) else 0
+            functions += count if names & {"functions", "variants", "iterators"} else 0
+            commands += count if "commands" in names else int("command" in names)
+    return (functions, commands) if functions or commands else (UNKNOWN, 0)

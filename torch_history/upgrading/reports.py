@@ -56,7 +56,8 @@ def _place(found: Answer, place: Place) -> dict[str, object]:
 
 
 def markdown(found: Answer, failed: Sequence[Change] = ()) -> str:
-    """A table of what changed and a line for each other time. Unchanged counts are in the summary alone."""
+    """A table of what changed and a line for each other time and memory of a process. Unchanged counts are in the
+    summary alone."""
     old, new = found.ends
     lines = [f"### {escape(found.file)}: PyTorch {escape(old)} → {escape(new)}", ""]
     if found.rows:

@@ -26,6 +26,10 @@ def gigabytes(release: Release) -> float:
     return next((size for version, size in SIZES if Version(release.version) < Version(version)), LARGEST)
 
 
+class NoRoom(UserError):
+    """What is to be measured together does not fit; the text says how much it takes."""
+
+
 @dataclass
 class Room:
     """The environments in `root` of one `lane`, and the `limit` in gigabytes that they and their cache stay below; None for
@@ -34,24 +38,30 @@ class Room:
     root: Path
     lane: str
     limit: float | None
+    added: float = 0.0
+    """Gigabytes that a user's own file adds to each release, about."""
 
     def is_there(self, release: Release) -> bool:
         folder = self.root / f"{release.tag}-py{self.lane}"
         return environments.is_ready(folder, environments.asked_of(release))
 
+    def takes(self, release: Release) -> float:
+        """Gigabytes of a release with what is added to it, about."""
+        return gigabytes(release) + self.added
+
     def make(self, releases: Sequence[Release], used: Sequence[str]) -> None:
         """Removes what is not needed until `releases` fit: of this lane, first those `used` longest ago, then others. Raises
-        UserError where they do not fit by themselves."""
+        NoRoom where they do not fit by themselves."""
         if self.limit is None:
             return
-        needed = sum(gigabytes(release) for release in releases if not self.is_there(release))
+        needed = sum(self.takes(release) for release in releases if not self.is_there(release))
         keep = {release.tag for release in releases}
         while needed and environments.size_of(self.root) / GIGABYTE + needed > self.limit:
             others = [tag for tag in environments.made_in(self.root, self.lane) if tag not in keep]
             if not others:
                 names = ", ".join(release.tag for release in releases)
-                whole = sum(gigabytes(release) for release in releases)
-                raise UserError(
+                whole = sum(self.takes(release) for release in releases)
+                raise NoRoom(
                     f"{names} take about {whole:.0f} GB together, which with what else is in {self.root} is more than "
                     f"--disk {self.limit:g}GB. Allow more, or remove other environments with `torch-history prune`."
                 )

@@ -21,6 +21,7 @@ from ..measuring.subjects import OwnWorkload
 from ..releases import environments
 from ..releases.axis import Axis
 from ..store.launches import Launch, read_environment
+from ..store.skipped import remember
 from .room import Room
 from .upgrade import Case, NotInstalled
 
@@ -105,5 +106,6 @@ class Sessions:
                 with log.set_level(logging.CRITICAL), self.out.status(f"Preparing {tag}"):
                     self.releases.install_project(self.conf, get_repo(self.conf), tag)
             except environments.InstallationError as error:
+                remember(self.own.folder, self.environment, tag, str(error))
                 raise NotInstalled(tag, str(error)) from error
             self.installed.append(tag)

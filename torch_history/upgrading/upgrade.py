@@ -15,6 +15,7 @@ from ..analysis.compare import Comparison, compared
 from ..analysis.verdicts import Change, Series, Verdict, history
 from ..errors import UserError
 from ..store.launches import Launch
+from .room import NoRoom
 from .search import Look, Moved, Search, Span, Task, expected_releases
 
 Case = tuple[str, ...]
@@ -84,6 +85,8 @@ class Upgrade:
     ends: Comparison | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     """Release that could not be measured -> why."""
+    without_room: str = ""
+    """Why no further release between the ends could be measured; empty where the disk was large enough."""
     is_complete: bool = False
     """Whether nothing interrupted it."""
 
@@ -94,7 +97,7 @@ class Upgrade:
 
     def run(self) -> None:
         """Measures what is needed and not stored. What is interrupted leaves what is known so far. Raises UserError where an
-        end cannot be measured, or no further release can."""
+        end cannot be measured, or several releases between them cannot be installed."""
         ends = self.tags[0], self.tags[-1]
         self.tell(f"Measuring both ends, {ends[0]} and {ends[1]}.")
         try:
@@ -103,7 +106,10 @@ class Upgrade:
             self.ends = self._compared(ends, ends, ())
         driving = self.driving
         self.search.most = self.most or expected_releases(len(self.tags), max(1, len(driving)))
-        self.search.run(change.series for change in driving)
+        try:
+            self.search.run(change.series for change in driving)
+        except NoRoom as error:
+            self.without_room = str(error)
         self.is_complete = True
 
     @property

@@ -1,0 +1,118 @@
+"""Is it told again, without measuring, why a case or a release of a user's own file was skipped?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+
+from torch_history.analysis.not_run import not_run
+from torch_history.analysis.verdicts import history
+from torch_history.cli.report import compare_stored, results_of_own
+from torch_history.measuring.subjects import OwnWorkload
+from torch_history.store import skipped
+from torch_history.store.launches import Case, append_launches
+from torch_history.store.sources import own_versions
+
+from .test_launches import some_launch
+
+LANE = "release-py3.11"
+OLD, NEW = "v2.14.1", "v2.15.0"
+TEXT = "def inputs():\n    return 1\nfunctions = {'f': abs, 'g': abs}\n"
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OwnWorkload:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("TORCH_HISTORY_MACHINE", "here")
+    (tmp_path / "mine.py").write_text(TEXT)
+    return OwnWorkload.of(tmp_path / "mine.py")
+
+
+def store(own: OwnWorkload, release: str, metric: str = "time", **cases: dict[str, Any]) -> None:
+    """Two launches of a release, with a case of each name."""
+    benchmark = f"mine.Own.track_{metric}"
+    launches = [
+        replace(
+            some_launch(),
+            release=release,
+            environment=LANE,
+            round=number,
+            launch=f"{release} {metric} {number}",
+            benchmark=benchmark,
+            version=own_versions("mine", own.text)[benchmark],
+            started_at=f"2026-01-01T00:00:0{number}+00:00",
+            cases=tuple(Case((repr(name), "''"), **of) for name, of in cases.items()),
+        )
+        for number in (1, 2)
+    ]
+    path = own.folder / "results" / "here" / f"{release}-{LANE}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    append_launches(path, launches)
+
+
+RAN: dict[str, Any] = {"samples": (0.25, 0.26)}
+LACKS: dict[str, Any] = {"unavailable": "needs torch >= 3.0"}
+
+
+def told(*words: str) -> str:
+    answer = CliRunner().invoke(compare_stored if words else results_of_own, words)
+    return answer.output if answer.exception is None else str(answer.exception)
+
+
+def test_why_a_case_was_skipped_is_told_again(own: OwnWorkload) -> None:
+    for tag in (OLD, NEW):
+        store(own, tag, f=RAN, g=LACKS)
+    assert f"  g did not run on {OLD}, {NEW}: needs torch >= 3.0.\n" in told()
+    words = told("--workload", str(own.path), OLD, NEW)
+    assert words.count("g: NEVER RAN: needs torch >= 3.0") == 1
+
+
+def test_a_case_that_lacks_one_metric_did_run(own: OwnWorkload) -> None:
+    for tag in (OLD, NEW):
+        store(own, tag, f=RAN, g=RAN)
+        store(own, tag, "operators", f={"value": 3}, g=LACKS)
+    assert "did not run" not in told()
+    assert "NEVER RAN" not in told("--workload", str(own.path), OLD, NEW)
+
+
+def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own: OwnWorkload) -> None:
+    store(own, OLD, f=RAN)
+    skipped.remember(own.folder, LANE, NEW, "torchvision\ncannot be had.")
+    assert f"  {NEW} was skipped: torchvision cannot be had.\n" in told()
+    assert f"{NEW} was skipped: torchvision cannot be had." in told("--workload", str(own.path), OLD, NEW)
+    assert skipped.reasons(own.folder, LANE, {NEW: "2999-01-01"}) == {}
+    assert skipped.reasons(own.folder, "release-py3.9") == {}
+
+
+def test_a_file_of_which_every_release_was_skipped_is_listed(own: OwnWorkload) -> None:
+    skipped.remember(own.folder, LANE, NEW, "it cannot be had.")
+    assert told() == f"{own.folder.name}: nothing was measured in {LANE}\n  {NEW} was skipped: it cannot be had.\n"
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"release-py3.11": 3}', '{"release-py3.11": {"v2.15.0": [1, 2]}}', "{"])
+def test_what_is_damaged_is_told_and_passed_over(own: OwnWorkload, text: str, warned: list[str]) -> None:
+    (own.folder / skipped.FILE).write_text(text)
+    assert skipped.reasons(own.folder, LANE) == {}
+    assert any(skipped.FILE in line for line in warned)
+
+
+def test_reasons_of_a_case_are_told_with_their_releases(own: OwnWorkload) -> None:
+    pairs = {tag: LACKS if tag < "v2.2" else RAN for tag in ("v2.0.1", "v2.1.2", "v2.2.2")}
+    launches = [
+        replace(
+            some_launch(),
+            release=tag,
+            launch=tag,
+            environment=LANE,
+            benchmark="mine.Own.track_time",
+            cases=(Case(("'g'", "'large'"), **of),),
+        )
+        for tag, of in pairs.items()
+    ]
+    (case,) = not_run(history(launches))
+    assert case.sentence == "g large did not run on v2.0.1, v2.1.2: needs torch >= 3.0."
+    assert not_run(history(launches), ["v2.2.2"]) == []
