@@ -207,6 +207,51 @@ def test_cards_and_findings_are_those_of_python_and_lead_to_their_series(site: P
     assert in_width(page)
 
 
+def test_a_cause_leads_to_its_evidence_and_a_card_to_a_variant_with_a_script(site: Path, page: Any) -> None:
+    show(page, site, "index", **{"from": "v2.0.1", "to": "v2.1.0"})
+    item = page.locator("#findings > li", has_text="intersection time").first
+    assert "because it is no longer fused" in item.inner_text()
+    item.get_by_role("link", name="The evidence of this cause").click()
+    page.wait_for_selector(".told")
+    assert "fusion groups, scripted small: FEWER" in page.locator(".told").inner_text()
+    show(page, site, "index", **{"from": "v2.13.0", "to": "v2.15.0"})
+    scripted = json.loads((site / "data" / "index.json").read_text())["scripted"]
+    assert "code-selection-index_reused" in scripted
+    assert "code-selection-cpp_index_reused" not in scripted
+
+
+@SIZES
+def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site: Path, page: Any) -> None:
+    """tests/lab.py plants what each variant takes: vstack_rows 8 x 1.3 times 1, cat_rows 1.1; from 2.1.0 on scripted needs four
+    results of memory, in_place three."""
+    show(page, site, "index", **{"from": "v2.2.0", "to": "v2.5.1"})
+    (item,) = (each for each in page.locator("#findings > li").all() if "vstack_rows" in each.inner_text())
+    said = item.locator(".instead").inner_text()
+    told = re.fullmatch(
+        r"What to do: On v2.5.1 cat_rows does the same ([\d.]+)(?: to ([\d.]+))? times faster \(([\d.]+) to ([\d.]+)\) "
+        r"in 2 of 2 cases\.",
+        said,
+    )
+    assert told, said
+    least, most, low, high = (float(part or told[1]) for part in told.groups())
+    assert low <= least <= most <= high
+    assert low <= 8 * 1.3 / 1.1 <= high
+    assert high / low < 1.2
+    show(page, site, "index", **{"from": "v2.0.1", "to": "v2.1.0"})
+    (item,) = (each for each in page.locator("#findings > li").all() if "peak memory" in each.inner_text())
+    assert (
+        item.locator(".instead").inner_text()
+        == "What to do: On v2.1.0 in_place does the same with 0.75 times the memory."
+    )
+    show(page, site, "index", **{"from": "v2.14.1", "to": "v2.15.0"})
+    (item,) = (each for each in page.locator("#findings > li").all() if "selection time" in each.inner_text())
+    assert item.locator(".instead").inner_text() == (
+        "What to do: No variant of this question that does the same is faster on v2.15.0."
+    )
+    assert in_width(page)
+    assert serious(page) == []
+
+
 def test_any_two_releases_are_answered_and_are_in_the_address(site: Path, page: Any) -> None:
     show(page, site, "index")
     tags = [release["tag"] for release in data_of(site)["releases"]]

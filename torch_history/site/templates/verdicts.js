@@ -766,6 +766,32 @@
         return lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("");
     };
 
+    /* Of each {own, other}, two series of one metric: how many times as much the other takes on one release, from the rounds
+       that measured both. The intervals of all others of one series hold together. What no two rounds tell is left out. */
+    const against = (lane, pairs, tag) => {
+        const {ERROR_RATE} = constants().verdicts;
+        const at = placeOf(lane, tag);
+        const launches = ({pattern, numbers}) => new Map((indexOf(lane).launches[pattern].get(at) || [])
+            .map((i) => [lane.patterns[pattern][i][1], numbers[i]]));
+        const rivals = counted(pairs.map(({own}) => own));
+        const exactly = (pair) => {
+            const [own, other] = [pair.own, pair.other].map((series) => [...launches(series).values()].at(-1));
+            return own > 0 && other > 0 ? [{...pair, ratio: other / own, low: other / own, high: other / own}] : [];
+        };
+        const estimates = new Map(pairs.filter(({own}) => varies(own)).map((pair) => {
+            const [own, other] = [launches(pair.own), launches(pair.other)];
+            const both = [...own.keys()].filter((block) => own.get(block) > 0 && other.get(block) > 0);
+            const of = {...pair, metric: pair.own.metric, question: pair.own.question};
+            return [of, paired(Float64Array.from(both, (block) => Math.log(other.get(block)) - Math.log(own.get(block))))];
+        }));
+        const known = weigh(new Map([...estimates].filter(([, {freedom}]) => freedom > 0)));
+        const told = Array.from(known, ([{own, other}, evidence]) => {
+            const [low, high] = interval(evidence, 1 - 2 * ERROR_RATE / rivals.get(own));
+            return {own, other, ratio: Math.exp(evidence.shift), low, high};
+        });
+        return [...told, ...pairs.filter(({own}) => !varies(own)).flatMap(exactly)];
+    };
+
     const adjacent = (lane, tag) => {
         const before = lane.releases[placeOf(lane, tag) - 1];
         return before ? before.tag : null;
@@ -776,6 +802,6 @@
         [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
          values.map((value) => said(value, "yes", "no"))]));
 
-    TH.verdicts = {compare, adjacent, moved, summary, escape, csv, json, human, name, varies, shown, inOneLine,
+    TH.verdicts = {compare, against, adjacent, moved, summary, bare, escape, csv, json, human, name, varies, shown, inOneLine,
                    numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
 })();
