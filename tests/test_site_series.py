@@ -358,7 +358,8 @@ def test_evidence_of_a_cause_is_on_the_page_of_its_series(site: Path, changed: C
     folder = changed(lane)
     show(page, folder, "series", benchmark=TIME, size="small", variant="scripted", release="v2.1.0", evidence="1")
     told = page.locator("section[aria-labelledby=evidence] li").all_inner_texts()
-    start = "scripted, v2.0.1 to v2.{}.0: CAUSE, because of a lever. A script apart from the suite gave {} on v2.0.1 and {} on v2.{}.0"
+    start = "scripted, v2.0.1 to v2.{}.0: CAUSE, because of a lever. "
+    start += "A script apart from the suite gave {} on v2.0.1 and {} on v2.{}.0"
     assert told == [
         f"{start.format(1, human(0.001, 'seconds'), human(0.006, 'seconds'), 1)}, which confirms it.",
         f"{start.format(2, human(0.001, 'seconds'), human(0.002, 'seconds'), 2)}, which does not confirm it.",
@@ -674,7 +675,7 @@ def test_charts_are_in_the_colours_of_the_theme(site: Path, page: Any) -> None:
 def test_a_release_is_compared_with_the_base_that_the_map_was_made_with(site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=PEAK, size="small", variant="scripted", release="v2.15.0", base="v1.13.1")
     assert page.locator(".told h2").inner_text() == "v2.15.0 against v1.13.1"
-    assert "HUNGRIER by a factor of 4" in page.locator(".told li").first.inner_text()
+    assert "HUNGRIER 4.00 times" in page.locator(".told li").first.inner_text()
 
 
 @browser
@@ -774,7 +775,7 @@ def test_of_many_variants_the_most_interesting_are_shown(changed: Callable[..., 
     lane = made_up(6, 20)
     lane["steps"] = [
         {"series": 15, "kind": "step", "old": "v1.1.0", "new": "v1.2.0", "until": "v1.2.0", "verdict": "SLOWER", "ratio": 2,
-         "sentence": "v1.2.0: question time, variant_15 small: SLOWER by a factor of 2."}
+         "sentence": "v1.2.0: question time, variant_15 small: SLOWER 2.00 times."}
     ]  # fmt: skip
     folder = changed(lane)
     show(page, folder, "series", benchmark="question.Question.track_time", size="small", variant="variant_18")

@@ -4,7 +4,7 @@
 (() => {
     const TH = window.torchHistory;
     const V = TH.verdicts;
-    const {counted, fixed} = TH.common;
+    const {counted, times} = TH.common;
     const rules = () => TH.contents.constants.claims;
 
     const memory = new WeakMap();
@@ -38,9 +38,8 @@
         });
     };
 
-    const digits = (factor) => fixed(factor, factor < 10 ? 2 : 0);
     const ends = (factors) => {
-        const [least, most] = [Math.min(...factors), Math.max(...factors)].map(digits);
+        const [least, most] = [Math.min(...factors), Math.max(...factors)].map(times);
         return least === most ? least : `${least} to ${most}`;
     };
 
@@ -65,7 +64,7 @@
         const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases` : "";
         const start = `On ${tag} \`${variant}\` does the same`;
         if (unit === "bytes") {
-            return `${start} with ${ends(of.map(({ratio}) => ratio))} times the memory${where}.`;
+            return `${start} with ${ends(of.map(({ratio}) => 1 / ratio))} times less memory${where}.`;
         }
         const interval = ends(of.flatMap(({low, high}) => [1 / low, 1 / high]));
         return `${start} ${ends(of.map(({ratio}) => 1 / ratio))} times faster (${interval})${where}.`;

@@ -72,12 +72,9 @@
 
     // --- words
 
-    const {digits, median} = TH.common;
+    const {median} = TH.common;
     const far = (ratio) => Math.max(ratio, 1 / ratio);
-    const fold = () => TH.contents.constants.compare.FOLD;
-    const percent = (ratio) => digits(100 * Math.abs(ratio - 1));
-    const size = (ratio) => far(ratio) < fold() ? `${percent(ratio)} %` : `a factor of ${digits(far(ratio))}`;
-    const shortSize = (ratio) => far(ratio) < fold() ? `${percent(ratio)}%` : `${digits(far(ratio))}×`;
+    const size = (ratio) => `${TH.common.times(far(ratio))} times`;
     const dated = ({tag, date, estimated}) => `${tag}, ${date}${estimated ? " (estimated)" : ""}`;
     const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
@@ -112,7 +109,7 @@
         }
         if (visible.length) {
             const seen = size(median(visible));
-            said.push(`Half of ${visible.length} times would show a change by ${seen}. `);
+            said.push(`Half of ${visible.length} times would show a change of ${seen}. `);
         }
         if (single.length || unclear.length > MANY * times.length) {
             const options = single.length ? ["--rounds", "5"] : ["--budget", "20m"];
@@ -310,7 +307,7 @@
             return sign;
         }
         const direction = change.kind === "changed" ? (change.ratio > 1 ? "+" : "−") : "";
-        return `${sign}${direction}${shortSize(change.ratio)}`;
+        return `${sign}${direction}${TH.common.times(far(change.ratio))}×`;
     };
 
     /** What the cell of a series and a release says: {text, kind, level, label, sentence, reason}. */
@@ -340,7 +337,7 @@
         if (change === undefined) {
             return nothing(`${old} was not measured, so there is nothing to compare with`);
         }
-        const by = CHANGED.includes(change.kind) && change.ratio ? ` by ${size(change.ratio)}` : "";
+        const by = CHANGED.includes(change.kind) && change.ratio ? ` ${size(change.ratio)}` : "";
         const why = change.new === null && change.reason ? `: ${change.reason}` : "";
         const level = levelOf(change);
         const sentence = `${tag} against ${old}: ${change.sentence}`;

@@ -10,7 +10,8 @@
 
     // --- what Python brings along
 
-    const {sum, mean, median, clip, counted, fixed, digits} = TH.common;
+    const {sum, mean, median, clip, counted, fixed} = TH.common;
+    const fold = TH.common.times;
     const thousands = (text) => text.replace(/\B(?=(\d{3})+$)/g, ",");
     const said = (value, yes = "True", no = "False") => (value === true ? yes : value === false ? no : String(value));
     // eslint-disable-next-line no-control-regex -- Python's str.split splits at these as well
@@ -635,14 +636,13 @@
         } else if (old === null || now === null) {
             text += `: ${reason}`;
         } else if (verdict === "SAME") {
-            text += varies(series) ? ` (${intervalWords(one)})` : ` at ${human(now, series.unit)}`;
+            text += varies(series) ? ` (${intervalWords(one)} times)` : ` at ${human(now, series.unit)}`;
         } else if (verdict === "CAN'T TELL") {
             text += `, ${numbers}${untold(one)}`;
         } else if (varies(series)) {
             text += ` ${by(ratio)} (${intervalWords(one)})`;
             if (isWithinBuilds(series, one)) {
-                const most = digits(100 * (buildOf(series) - 1));
-                text += `, which two builds of one source may differ by (up to ${most} %)`;
+                text += `, which two builds of one source may differ by (up to ${fold(buildOf(series))} times)`;
             }
         } else {
             text += series.unit === "bytes" && ratio > 0 ? ` ${ofBytes(one)}, ${numbers}` : `, ${numbers}`;
@@ -652,20 +652,14 @@
         return `${inOneLine(text).replace(/\.+$/, "")}${end}.`;
     };
 
-    const isFactor = (ratio) => !(1 / constants().compare.FOLD < ratio && ratio < constants().compare.FOLD);
-    const by = (ratio) => (isFactor(ratio)
-        ? `by a factor of ${digits(Math.max(ratio, 1 / ratio))}` : `by ${digits(100 * Math.abs(ratio - 1))} %`);
+    const by = (ratio) => `${fold(Math.max(ratio, 1 / ratio))} times`;
     const ofBytes = ({ratio, old, new: now}) =>
-        (by(ratio) === "by 0 %" ? `by ${human(Math.abs(now - old), "bytes")}` : by(ratio));
+        (by(ratio) === "1.00 times" ? `by ${human(Math.abs(now - old), "bytes")}` : by(ratio));
     const intervalWords = ({verdict, ratio, low, high}) => {
         if (ratio === null || low === null || high === null) {
             return "";
         }
-        const sign = verdict === "FASTER" ? -1 : 1;
-        const percent = (end) => sign * 100 * (end - 1);
-        const factors = ratio > 1 ? [low, high] : [1 / low, 1 / high];
-        const ends = isFactor(ratio) ? factors : [percent(low), percent(high)];
-        return ends.sort((a, b) => a - b).map(digits).join(" to ") + (isFactor(ratio) ? "" : " %");
+        return (verdict === "FASTER" ? [1 / high, 1 / low] : [low, high]).map(fold).join(" to ");
     };
     const untold = (one) => {
         if (one.reason) {
@@ -678,7 +672,7 @@
             const [launches, spread] = [sum(one.launches), fixed(100 * (one.spread || 0), 0)];
             return `: ${launches} launches with a spread of ${spread} % would not show even a tenfold change`;
         }
-        return ` (${intervalWords(one)}): a change ${by(one.detectable)} would have been detected`;
+        return ` (${intervalWords(one)} times): a change of ${by(one.detectable)} would have been detected`;
     };
 
     const lookedAt = (changes) => changes.filter((one) => one.confidence !== null).length;
