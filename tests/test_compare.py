@@ -92,15 +92,15 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
     assert lines[0].endswith("see #12 [x](http://y).")
     rest = lines[1:]
     assert re.fullmatch(
-        r"selection time, nonzero small: SLOWER by a factor of 2 \((1\.9|2) to 2(\.1)?\), unexplained\.",
+        r"selection time, nonzero small: SLOWER (1\.9\d|2\.0\d) times \((1\.9\d|2\.0\d) to 2\.\d\d\), unexplained\.",
         rest[0],
     )
     assert re.fullmatch(
-        r"selection time, mask small: SLOWER by 9 % \(8(\.\d)? to (9\.\d|10) %\), "
+        r"selection time, mask small: SLOWER 1\.09 times \(1\.08 to 1\.(09|10)\), "
         r"because the number of operators went from 1 to 9\.",
         rest[1],
     )
-    assert rest[2] == "selection peak memory, mask small: HUNGRIER by 0.6 %, from 100,000 B to 100,600 B."
+    assert rest[2] == "selection peak memory, mask small: HUNGRIER 1.01 times, from 100,000 B to 100,600 B."
     assert rest[3] == "selection operators, mask small: MORE, from 1 to 9."
     (summary,) = (line for line in rest if line.startswith("v2.0.1 -> v2.1.2"))
     assert summary == (
@@ -117,7 +117,9 @@ def test_all_lists_the_rest_too_and_says_what_could_have_been_seen(results: Path
     upgrade(results)
     short, everything = command("2.0.1", "2.1.2").output, command("2.0.1", "2.1.2", "--all").output
     assert "index" not in short
-    assert re.search(r"^selection time, index small: SAME \(-0\.\d to 0\.\d %\)\.$", everything, re.MULTILINE)
+    assert re.search(
+        r"^selection time, index small: SAME \((0\.99|1\.00) to 1\.0[01] times\)\.$", everything, re.MULTILINE
+    )
     assert re.search(r"^selection operators, nonzero small: SAME at 5\.$", everything, re.MULTILINE)
     assert "selection time, never small: NEVER RAN: no wheel." in everything
     assert re.search(
@@ -128,8 +130,8 @@ def test_all_lists_the_rest_too_and_says_what_could_have_been_seen(results: Path
 def test_change_said_the_other_way_round_is_faster(results: Path) -> None:
     upgrade(results)
     said = command("2.1.2", "2.0.1", "--all").output
-    assert re.search(r"mask small: FASTER by 8\.3 % \((7\.\d|8) to 8\.\d %\), because .* from 9 to 1\.", said)
-    assert re.search(r"nonzero small: FASTER by a factor of 2 \((1\.9|2) to 2(\.1)?\)", said)
+    assert re.search(r"mask small: FASTER 1\.09 times \(1\.08 to 1\.(09|10)\), because .* from 9 to 1\.", said)
+    assert re.search(r"nonzero small: FASTER (1\.9\d|2\.0\d) times \((1\.9\d|2\.0\d) to 2\.\d\d\)", said)
     assert "selection time, broken small: FIXED at 1.00s; before, RuntimeError" in said
 
 
@@ -418,15 +420,15 @@ def test_text_in_markdown_stays_text() -> None:
 @pytest.mark.parametrize(
     ("verdict", "ratio", "low", "high", "said"),
     [
-        (Verdict.SLOWER, 1.09, 1.07, 1.11, "SLOWER by 9 % (7 to 11 %)."),
-        (Verdict.SLOWER, 1.4, 1.3, 2.5, "SLOWER by 40 % (30 to 150 %)."),
-        (Verdict.FASTER, 0.8, 0.78, 0.82, "FASTER by 20 % (18 to 22 %)."),
-        (Verdict.SLOWER, 6.04, 5.8, 6.2, "SLOWER by a factor of 6 (5.8 to 6.2)."),
-        (Verdict.FASTER, 0.25, 0.2, 0.5, "FASTER by a factor of 4 (2 to 5)."),
-        (Verdict.SAME, 1.003, 0.988, 1.02, "SAME (-1.2 to 2 %)."),
+        (Verdict.SLOWER, 1.09, 1.07, 1.11, "SLOWER 1.09 times (1.07 to 1.11)."),
+        (Verdict.SLOWER, 1.4, 1.3, 2.5, "SLOWER 1.40 times (1.30 to 2.50)."),
+        (Verdict.FASTER, 0.8, 0.78, 0.82, "FASTER 1.25 times (1.22 to 1.28)."),
+        (Verdict.SLOWER, 6.04, 5.8, 6.2, "SLOWER 6.04 times (5.80 to 6.20)."),
+        (Verdict.FASTER, 0.25, 0.2, 0.5, "FASTER 4.00 times (2.00 to 5.00)."),
+        (Verdict.SAME, 1.003, 0.988, 1.02, "SAME (0.99 to 1.02 times)."),
     ],
 )
-def test_ratio_of_times_is_said_in_per_cent_or_as_a_factor(
+def test_a_change_of_a_time_is_said_as_a_factor(
     verdict: Verdict, ratio: float, low: float, high: float, said: str
 ) -> None:
     change = Change(Series("e", "q.Q.track_time", ("'f'",)), verdict, 1.0, ratio, ratio, low, high, 0.01, (3, 3))
@@ -436,12 +438,12 @@ def test_ratio_of_times_is_said_in_per_cent_or_as_a_factor(
 @pytest.mark.parametrize(
     ("new", "said"),
     [
-        (1_000_512, "HUNGRIER by 0.1 %, from 1,000,000 B to 1,000,512 B."),
+        (1_000_512, "HUNGRIER by 512 B, from 1,000,000 B to 1,000,512 B."),
         (1_000_064, "HUNGRIER by 64 B, from 1,000,000 B to 1,000,064 B."),
         (999_936, "LEANER by 64 B, from 1,000,000 B to 999,936 B."),
     ],
 )
-def test_bytes_that_are_no_per_cent_are_said_in_bytes(new: int, said: str) -> None:
+def test_bytes_of_which_a_factor_says_nothing_are_said_in_bytes(new: int, said: str) -> None:
     old = 1_000_000
     verdict = Verdict.HUNGRIER if new > old else Verdict.LEANER
     change = Change(Series("e", "q.Q.track_peak_memory", ("'f'",)), verdict, old, new, new / old, launches=(1, 1))
@@ -513,5 +515,5 @@ def test_changes_of_one_variant_at_one_release_are_one_sentence(tmp_path: Path) 
     found = verdicts.history(launches)
     steps = [Step(series, Kind.STEP, "v2.0.1", "v2.1.2", "v2.1.2", 10.0, 12.0, 1.2, None, None) for series in found]
     (said,) = compared.tell_findings(steps, found, tmp_path, "here")
-    assert said == "v2.1.2: q operators, f: 20 % more in 3 cases."
+    assert said == "v2.1.2: q operators, f: 1.20 times more in 3 cases."
     assert len(compared.tell(steps, found, tmp_path, "here")) == 3

@@ -61,10 +61,10 @@ def of_bytes(size: str, old: float, more: float) -> Change:
 def test_bytes_that_rise_by_the_same_amount_in_every_size_are_told_as_an_amount() -> None:
     (found,) = of(of_bytes("small", 160_008, 8_519_680), of_bytes("large", 1_200_000_008, 8_519_680))
     assert found.words == (
-        "saved tensors peak memory, checkpoint: 8.5 MB more each (1.01 to 54 times as much) in 2 cases, unexplained."
+        "saved tensors peak memory, checkpoint: 8.5 MB more each (1.01 to 54 times more) in 2 cases, unexplained."
     )
     (doubled,) = of(of_bytes("small", 160_008, 160_008), of_bytes("large", 1_200_000_008, 1_200_000_008))
-    assert doubled.words == "saved tensors peak memory, checkpoint: 2.00 times as much in 2 cases, unexplained."
+    assert doubled.words == "saved tensors peak memory, checkpoint: 2.00 times more in 2 cases, unexplained."
 
 
 def test_cause_of_some_rows_is_not_told_of_all() -> None:

@@ -258,7 +258,7 @@ def test_an_interrupted_session_goes_on_and_measures_nothing_twice(command: Comm
     assert "v2.0.1 -> v2.15.0" in answer.stdout
     assert (
         "intersection peak memory, scripted and traced and stacked_scripted: "
-        "180.0 MB more each (2.00 to 4.00 times as much) in 3 cases" in (" ".join(answer.stdout.split()))
+        "180.0 MB more each (2.00 to 4.00 times more) in 3 cases" in (" ".join(answer.stdout.split()))
     )
     again = command("torch-history", *arguments)
     assert "has already measured this" in again.stdout
@@ -319,10 +319,10 @@ def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_
     found = command("torch-history", *arguments, "--fail-on", "hungrier:5%", expect=3)
     assert "Both ends are measured first: 0 to install" in found.stderr
     for size, nbytes in (("small", 40_000), ("paper", 80_000)):
-        line = f"mine peak memory, scripted {size}: HUNGRIER by a factor of 2, from {nbytes:,} B to {2 * nbytes:,} B"
+        line = f"mine peak memory, scripted {size}: HUNGRIER 2.00 times, from {nbytes:,} B to {2 * nbytes:,} B"
         assert line in found.stdout
         assert f"mine peak memory, eager {size}: SAME at {2 * nbytes:,} B." in found.stdout
-    assert "  at v2.15.0 (after v2.0.1): HUNGRIER by a factor of 2, " in found.stdout
+    assert "  at v2.15.0 (after v2.0.1): HUNGRIER 2.00 times, " in found.stdout
     document = json.loads(command("torch-history", *arguments, "--json").stdout)
     assert document["tally"]["HUNGRIER"] == 2
     assert {launch["session"] for launch in own_launches(suite)} == {own_launches(suite)[0]["session"]}

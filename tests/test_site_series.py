@@ -31,8 +31,8 @@ from torch_history.site import charts
 from torch_history.site.code import code_of
 from torch_history.site.intervals import interval
 
-from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE
-from .site_data import read_lane, write_lane
+from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE, RELEASES
+from .site_data import read_lane, serious, write_lane
 
 ROOT = Path(__file__).resolve().parents[1]
 HANGS = 10.0
@@ -314,6 +314,60 @@ def test_the_script_of_a_variant_is_loaded_when_it_is_opened(site: Path, page: A
     assert page.locator(f"script[src*='{name}']").count() == 1
 
 
+@browser
+def test_reproduce_leads_to_the_script_with_both_numbers_and_what_to_install(lab: Path, site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small", variant="scripted", release="v2.1.0")
+    (change,) = (
+        each
+        for each in find(lab / "results", MACHINE, ENVIRONMENT, "v2.0.1", "v2.1.0").changes
+        if each.series.benchmark == TIME and "'scripted'" in each.series.parameters
+    )
+    before = page.url
+    page.get_by_role("link", name="Reproduce scripted").press("Enter")
+    code = page.locator("details.code[open]")
+    code.locator("pre").wait_for()
+    assert page.url == before
+    assert code.locator("summary").inner_text() == "scripted"
+    assert page.evaluate("document.activeElement.textContent") == "scripted"
+    assert "It prints one number: seconds of a call." in code.inner_text()
+    numbers = {"2.0.1": change.old, "2.1.0": change.new}
+    assert code.locator(".numbers li").all_inner_texts() == [
+        f"v{tag}: {human(number, 'seconds')} by the suite. pip install torch=={tag} numpy=={numpy_of(tag)}"
+        for tag, number in numbers.items()
+    ]
+    assert serious(page) == []
+    show(page, site, "series", benchmark="warm_up.WarmUp.track_first_call", size="one shape")
+    assert page.locator("#reproduce").count() == 0
+
+
+def numpy_of(release: str) -> str:
+    """As tests/lab.py plants it."""
+    return f"1.{20 + RELEASES[ENVIRONMENT].index(release)}.0"
+
+
+@browser
+@SIZES
+def test_evidence_of_a_cause_is_on_the_page_of_its_series(site: Path, changed: Callable[..., Path], page: Any) -> None:
+    lane = copy.deepcopy(data_of(site))
+    known = {"environment": ENVIRONMENT, "benchmark": TIME, "parameters": ["'scripted'", "'small'"], "old": "v2.0.1"}
+    known |= {"new": "v2.1.0", "ratio": 7.0, "verdict": "CAUSE", "words": "because of a lever", "seen_on": ""}
+    lane["evidence"] = [
+        {**known, "reproduced": [0.001, 0.006]},
+        {**known, "new": "v2.2.0", "reproduced": [0.001, 0.002]},
+    ]
+    folder = changed(lane)
+    show(page, folder, "series", benchmark=TIME, size="small", variant="scripted", release="v2.1.0", evidence="1")
+    told = page.locator("section[aria-labelledby=evidence] li").all_inner_texts()
+    start = "scripted, v2.0.1 to v2.{}.0: CAUSE, because of a lever. "
+    start += "A script apart from the suite gave {} on v2.0.1 and {} on v2.{}.0"
+    assert told == [
+        f"{start.format(1, human(0.001, 'seconds'), human(0.006, 'seconds'), 1)}, which confirms it.",
+        f"{start.format(2, human(0.001, 'seconds'), human(0.002, 'seconds'), 2)}, which does not confirm it.",
+    ]
+    assert in_width(page)
+    assert serious(page) == []
+
+
 def test_a_variant_of_cpp_and_a_first_call_have_a_reason_instead_of_a_script() -> None:
     cpp = ("selection.Selection.track_time", "'cpp_mask'", "'vector 1 % x 1'")
     first = ("warm_up.WarmUp.track_first_call", "'eager'", "'one shape'")
@@ -477,6 +531,8 @@ def test_the_chosen_release_is_marked_and_said_against_the_one_before(lab: Path,
     comparison = find(lab / "results", MACHINE, ENVIRONMENT, old, new)
     from torch_history.analysis.compare import sentence
 
+    advice = page.locator(".told .instead").inner_text()
+    assert re.match(rf"What to do instead of scripted: On {new} \w+ does the same [67]\.\d\d times faster \(", advice)
     (change,) = (
         each for each in comparison.changes if each.series.benchmark == TIME and "'scripted'" in each.series.parameters
     )
@@ -619,7 +675,7 @@ def test_charts_are_in_the_colours_of_the_theme(site: Path, page: Any) -> None:
 def test_a_release_is_compared_with_the_base_that_the_map_was_made_with(site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=PEAK, size="small", variant="scripted", release="v2.15.0", base="v1.13.1")
     assert page.locator(".told h2").inner_text() == "v2.15.0 against v1.13.1"
-    assert "HUNGRIER by a factor of 4" in page.locator(".told li").first.inner_text()
+    assert "HUNGRIER 4.00 times" in page.locator(".told li").first.inner_text()
 
 
 @browser
@@ -678,6 +734,7 @@ def test_names_are_text_on_all_three_pages(site: Path, changed: Callable[..., Pa
     lane["reasons"] = [HOSTILE + reason for reason in lane["reasons"]]
     for claim in lane["claims"]:
         claim["words"] = claim["advice"] = claim["summary"] = HOSTILE
+        claim["answers"] = [{**answer, "advice": HOSTILE} for answer in claim["answers"]]
         claim["turns"] = [{**turn, "why": HOSTILE} for turn in claim["turns"]]
         claim["picture"]["variants"] = [each.replace("eager", HOSTILE) for each in claim["picture"]["variants"]]
     for release in lane["releases"]:
@@ -718,7 +775,7 @@ def test_of_many_variants_the_most_interesting_are_shown(changed: Callable[..., 
     lane = made_up(6, 20)
     lane["steps"] = [
         {"series": 15, "kind": "step", "old": "v1.1.0", "new": "v1.2.0", "until": "v1.2.0", "verdict": "SLOWER", "ratio": 2,
-         "sentence": "v1.2.0: question time, variant_15 small: SLOWER by a factor of 2."}
+         "sentence": "v1.2.0: question time, variant_15 small: SLOWER 2.00 times."}
     ]  # fmt: skip
     folder = changed(lane)
     show(page, folder, "series", benchmark="question.Question.track_time", size="small", variant="variant_18")
@@ -761,6 +818,7 @@ def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
         text = section.inner_text()
         assert claim["summary"] in text
         assert claim["advice"].replace("`", "") in text
+        assert f"Advice for {lane['releases'][-1]['tag']}, the newest release" in text
         assert claim["answers"][-1]["sentence"] in text
         cells = section.locator(".strip .cell").evaluate_all("nodes => nodes.map(({title}) => title)")
         assert cells == [f"{answer['release']}: {answer['word']}" for answer in claim["answers"]]
@@ -795,6 +853,21 @@ def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
             answer["sentence"] for answer in reversed(claim["answers"])
         ]
     assert in_width(page)
+
+
+@browser
+def test_a_claim_is_advised_for_the_chosen_release(site: Path, page: Any) -> None:
+    lane = data_of(site)
+    show(page, site, "claims", to="v2.0.1")
+    for i, claim in enumerate(lane["claims"]):
+        (answer,) = (each for each in claim["answers"] if each["release"] == "v2.0.1")
+        panel = page.locator("section.claim .panel").nth(i)
+        assert panel.locator("h3").inner_text() == "Advice for v2.0.1"
+        assert panel.locator("p").inner_text() == answer["advice"].replace("`", "")
+    page.get_by_role("combobox", name="Advice for").select_option("v2.1.0")
+    ready(page)
+    assert page.locator("section.claim .panel h3").first.inner_text() == "Advice for v2.1.0"
+    assert "to=v2.1.0" in page.get_by_role("link", name="Upgrade", exact=True).get_attribute("href")
 
 
 @browser

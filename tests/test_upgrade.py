@@ -149,7 +149,7 @@ def test_function_made_slower_at_one_of_thirty_releases_is_found_with_seven_inst
 def test_answer_names_release_size_interval_and_the_command_that_finds_the_cause() -> None:
     _, found = asked(Laboratory({"f": {9: 1.1}, "still": {}}))
     words = text(found)
-    assert "mine time, f: SLOWER by 10 % (" in words
+    assert "mine time, f: SLOWER 1.10 times (" in words
     assert "  at v2.9.0 (after v2.8.0): SLOWER by " in words
     assert "torch-history explain v2.8.0 v2.9.0 f --workload mine.py --lane 3.11" in words
     assert "mine time, still: SAME" in words
@@ -192,7 +192,7 @@ def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_woul
     words = text(found)
     assert "Nothing became slower or faster" in words
     assert "mine time, f: SAME (" in words
-    assert " % would have been seen." in words
+    assert " times would have been seen." in words
 
 
 def test_interrupted_between_it_tells_what_is_known_and_goes_on_from_what_is_stored() -> None:
@@ -222,7 +222,7 @@ def test_interrupted_at_the_ends_it_tells_what_their_rounds_say() -> None:
     with pytest.raises(KeyboardInterrupt):
         upgrade.run()
     words = text(said(upgrade))
-    assert "mine time, f: SLOWER by 50 %" in words
+    assert "mine time, f: SLOWER 1.50 times" in words
     assert "2 of 30 releases were measured: v2.0.0, v2.29.0." in words
     assert "This is not finished." in words
 
@@ -493,7 +493,7 @@ def test_interrupted_command_prints_what_is_known_and_goes_on(played: Laboratory
     played.stop = 2
     found = command(tmp_path)
     assert found.exit_code == 130
-    assert "mine time, f: SLOWER by 10 %" in found.stdout
+    assert "mine time, f: SLOWER 1.10 times" in found.stdout
     assert "This is not finished." in found.stdout
     played.stop = math.inf
     assert f"  at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in command(tmp_path).stdout

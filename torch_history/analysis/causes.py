@@ -90,6 +90,7 @@ class Known(NamedTuple):
     verdict: str
     words: str
     seen_on: str = ""
+    reproduced: tuple[float, float] | None = None
 
 
 TOLD = ("CAUSE", "PART", "UNKNOWN")
@@ -121,7 +122,17 @@ def evidence(results: Path, machine: str) -> list[Known]:
 def _known(results: Path, machine: str, verdicts: Collection[str]) -> list[Known]:
     here = sources.here()
     return [
-        Known(one.environment, one.benchmark, one.parameters, one.old, one.new, one.ratio, one.verdict, one.words)
+        Known(
+            one.environment,
+            one.benchmark,
+            one.parameters,
+            one.old,
+            one.new,
+            one.ratio,
+            one.verdict,
+            one.words,
+            reproduced=one.reproduced,
+        )
         for one in stored.read(results, machine)
         if one.verdict in verdicts and here.get(one.benchmark, one.version) == one.version
     ]

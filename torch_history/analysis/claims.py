@@ -462,7 +462,7 @@ CLAIMS: dict[str, Claim] = {
 INSTEAD: dict[str, tuple[tuple[str, ...], ...]] = {
     "intersection": (("eager", "scripted", "traced", "compiled", "in_place", "stacked_eager", "stacked_scripted"),),
     "saved_tensors": (
-        ("plain", "hooks_disabled", "hooks_identity", "save_on_cpu", "checkpoint", "checkpoint_reentrant", "deleted"),
+        *(("plain", "hooks_disabled", "hooks_identity", "deleted"), ("checkpoint", "checkpoint_reentrant")),
         ("no_grad", "inference_mode"),
     ),
     "warm_up": (("eager", "scripted", "traced", "frozen", "compiled"),),
@@ -486,8 +486,8 @@ INSTEAD: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "start_up": (("forked_worker", "spawned_worker"),),
 }
-"""Question -> groups of variants that may stand for each other: from the same inputs they give the same result. What gives
-another result, such as one without gradients or in half precision, stands for none."""
+"""Question -> groups of variants that may stand for each other: from the same inputs they give the same result, and none is
+there to save memory where the others save time. A variant in no group stands for none."""
 
 NO_ADVICE = "The advice is written for a CPU and may not hold here. {sentence} Measure it on your own machine."
 UNDECIDED = "The results here are inconclusive. {sentence} Measure it on your own machine."

@@ -27,7 +27,6 @@ from .findings import Finding, Row, group, of_changes
 from .replication import LANES, UNTESTED, Replication, Standing, replications
 from .steps import Kind, Net, Step
 from .verdicts import (
-    BOUND,
     ERROR_RATE,
     FALSE_RATE,
     MARGIN,
@@ -40,13 +39,11 @@ from .verdicts import (
     Verdict,
     history,
     human,
+    times,
 )
 
 SCHEMA = 2
 """Of the JSON; it grows by one when a key goes or changes its meaning, not when one is added."""
-
-FOLD = 2.0
-"""From this ratio on a change is said as a factor: `by a factor of 6.1`, not `by 510 %`."""
 
 NAMED = 3
 """Steps that a sentence on the whole axis names, the largest."""
@@ -346,8 +343,8 @@ def _place(change: Change) -> tuple[int, bool, float]:
 
 
 def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
-    """`selection time, mask rows: SLOWER by 9 % (7 to 11 %), because the number of operators went from 1 to 9.` What is
-    known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much."""
+    """`selection time, mask rows: SLOWER 1.09 times (1.07 to 1.11), because the number of operators went from 1 to 9.` What
+    is known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much."""
     series, unit = change.series, change.series.unit
     said = f"{series.words}: {change.verdict.shown}"
     numbers = f"from {human(change.old, unit)} to {human(change.new, unit)}"
@@ -359,7 +356,7 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
     elif change.old is None or change.new is None:
         said += f": {change.reason}"
     elif change.verdict is Verdict.SAME:
-        said += f" ({_interval(change)})" if series.varies else f" at {human(change.new, unit)}"
+        said += f" ({_interval(change)} times)" if series.varies else f" at {human(change.new, unit)}"
     elif change.verdict is Verdict.CANT_TELL:
         said += f", {numbers}{_untold(change)}"
     elif series.varies:
@@ -377,7 +374,7 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
 
 
 def _of_builds(change: Change) -> str:
-    return f"which two builds of one source may differ by (up to {_digits(100 * ((change.series.build or 1) - 1))} %)"
+    return f"which two builds of one source may differ by (up to {times(change.series.build or 1)} times)"
 
 
 def _by_case(changes: Iterable[Change]) -> list[list[Change]]:
@@ -573,18 +570,33 @@ def _where(step: Step) -> str:
 
 
 def _net(step: Step) -> str:
-    """`2.40 times since v1.13.1 (12ms to 29ms), of which 1.30 at v2.0.0 and 1.19 at v2.1.0, the rest slowly.`"""
+    """`2.40 times slower since v1.13.1 (12ms to 29ms), of which 1.30 slower at v2.0.0 and 1.19 faster at v2.1.0.`"""
     net, unit = step.net, step.series.unit
     if net is None:
         return ""
     numbers = f"{human(net.before, unit)} to {human(net.after, unit)}"
     if not net.ratio:
         return f"Since {net.first}: {numbers}."
-    said = f"{net.ratio:.2g}" if net.ratio >= 10 else f"{net.ratio:.2f}"
-    return f"{said} times since {net.first} ({numbers}){_shares(net)}."
+    more, less = _ways(step.series)
+    return (
+        f"{_way(net.ratio, f'times {more}', f'times {less}')} since {net.first} ({numbers}){_shares(net, more, less)}."
+    )
 
 
-def _shares(net: Net) -> str:
+def _ways(series: Series) -> tuple[str, str]:
+    """The words for more and for less of what a series measures."""
+    if series.varies:
+        return "slower", "faster"
+    return ("more", "less") if series.unit == "bytes" else ("more", "fewer")
+
+
+def _way(ratio: float, more: str, less: str) -> str:
+    """`1.30 times slower`: a factor of at least one, with the way that it went."""
+    factor = max(ratio, 1 / ratio)
+    return f"{times(factor)} {more if ratio >= 1 else less}"
+
+
+def _shares(net: Net, more: str, less: str) -> str:
     """What each step made of the whole axis, the largest named, and how the rest came about."""
     parts = [(tag, ratio) for tag, ratio in net.parts if ratio]
     named = sorted(parts, key=lambda part: -abs(math.log(part[1])))[:NAMED]
@@ -592,8 +604,8 @@ def _shares(net: Net) -> str:
     nothing_left = abs(math.log(rest)) <= math.log1p(MARGIN)
     if len(parts) == 1 and nothing_left and not net.slowly:
         return f", all of it at {parts[0][0]}"
-    said = f", of which {' and '.join(f'{ratio:.2f} at {tag}' for tag, ratio in parts if (tag, ratio) in named)}"
-    said = said if parts else ""
+    told = [f"{_way(ratio, more, less)} at {tag}" for tag, ratio in parts if (tag, ratio) in named]
+    said = f", of which {' and '.join(told)}" if told else ""
     if len(parts) > len(named):
         return f"{said}, the largest of {len(parts)} steps"
     if net.slowly:
@@ -606,18 +618,17 @@ def _device(results_dir: Path, machine: str) -> str:
 
 
 def _by(ratio: float | None) -> str:
+    """`1.09 times`: every change is said as a factor of at least one, its way by the word before it."""
     assert ratio is not None
-    if not 1 / FOLD < ratio < FOLD:
-        return f"by a factor of {_digits(max(ratio, 1 / ratio))}"
-    return f"by {_digits(100 * abs(ratio - 1))} %"
+    return f"{times(max(ratio, 1 / ratio) if ratio else math.inf)} times"
 
 
 def _by_bytes(change: Change) -> str:
-    """By how much exact bytes changed, in per cent, or in bytes where those are none to two digits."""
+    """By how much exact bytes changed: a factor, or in bytes where that is one to two digits."""
     assert change.old is not None
     assert change.new is not None
     words = _by(change.ratio)
-    return f"by {human(abs(change.new - change.old), 'bytes')}" if words == "by 0 %" else words
+    return f"by {human(abs(change.new - change.old), 'bytes')}" if words == "1.00 times" else words
 
 
 def _by_growth(change: Change, rose: float, difference: tuple[float, float]) -> str:
@@ -634,23 +645,12 @@ def _by_growth(change: Change, rose: float, difference: tuple[float, float]) -> 
 
 
 def _interval(change: Change) -> str:
-    """In the words of its ratio: from less to more per cent, or factors."""
+    """The ends, as factors the way of the verdict: how many times as fast where it is FASTER, else new / old."""
     if change.ratio is None or change.low is None or change.high is None:
         return ""
     low, high = change.low, change.high
-    if not 1 / FOLD < change.ratio < FOLD:
-        ends = sorted((low, high)) if change.ratio > 1 else sorted((1 / low, 1 / high))
-        return f"{_digits(ends[0])} to {_digits(ends[1])}"
-    sign = -1 if change.verdict is Verdict.FASTER else 1
-    return " to ".join(_digits(end) for end in sorted((sign * 100 * (low - 1), sign * 100 * (high - 1)))) + " %"
-
-
-def _digits(number: float) -> str:
-    """Two digits, or all before the point."""
-    if abs(number) >= BOUND / 10:
-        return "any"
-    text = f"{number:.0f}" if abs(number) >= 9.95 else f"{number:.1f}"
-    return "0" if float(text) == 0 else text.removesuffix(".0") if abs(number) >= 1 else text
+    ends = (1 / high, 1 / low) if change.verdict is Verdict.FASTER else (low, high)
+    return " to ".join(map(times, ends))
 
 
 def _untold(change: Change) -> str:
@@ -662,7 +662,7 @@ def _untold(change: Change) -> str:
     if change.detectable > UNSEEN:
         launches, spread = sum(change.launches), 100 * (change.spread or 0)
         return f": {launches} launches with a spread of {spread:.0f} % would not show even a tenfold change"
-    return f" ({_interval(change)}): a change {_by(change.detectable)} would have been detected"
+    return f" ({_interval(change)} times): a change of {_by(change.detectable)} would have been detected"
 
 
 def summary(comparison: Comparison) -> list[str]:

@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import causes
-from .verdicts import Change, Series, Verdict, human
-
-FOLD = 2.0
-"""From this ratio on bytes and counts are said as a factor, below it in per cent."""
+from .verdicts import Change, Series, Verdict, human, times
 
 LEAST_AMOUNT = 1e5
 """Bytes from which a change of several rows may be said as an amount, in MB."""
@@ -231,7 +228,7 @@ def _how(finding: Finding) -> str:
         word = "slower" if verdict is Verdict.SLOWER else "faster"
         interval = ""
         if alone and best.low and best.high:
-            interval = f" ({' to '.join(map(_digits, sorted(_factor(verdict, end) for end in (best.low, best.high))))})"
+            interval = f" ({' to '.join(map(times, sorted(_factor(verdict, end) for end in (best.low, best.high))))})"
         return f"{_range([_factor(verdict, ratio) for ratio in ratios])} times {word}{interval}"
     unit = best.series.unit
     numbers = f"{human(best.old, unit)} to {human(best.new, unit)}"
@@ -240,10 +237,9 @@ def _how(finding: Finding) -> str:
     word = many[0] if rose else many[1]
     if not ratios:
         return f"{word}, from {numbers}" if alone else f"{word}, such as from {numbers}"
-    if rose and max(ratios) >= FOLD:
-        said = f"{_range(ratios)} times as {'much' if unit == 'bytes' else 'many'}"
-    else:
-        said = f"{_per_cent([100 * abs(ratio - 1) for ratio in ratios])} % {word}"
+    said = f"{_range([max(ratio, 1 / ratio) for ratio in ratios])} times {word}"
+    if said.startswith("1.00 times ") and unit == "bytes":
+        said = f"{_amounts(finding.rows)} {word}"
     if alone:
         return f"{said}, from {numbers}"
     amounts = _alike_amounts(finding.rows)
@@ -271,17 +267,16 @@ def _factor(verdict: Verdict, ratio: float) -> float:
 
 
 def _range(factors: Iterable[float]) -> str:
-    least, most = map(_digits, sorted(factors))
+    factors = sorted(factors)
+    least, most = times(factors[0]), times(factors[-1])
     return least if least == most else f"{least} to {most}"
 
 
-def _per_cent(shares: Iterable[float]) -> str:
-    least, most = (f"{share:.1f}" if share < 9.95 else f"{share:.0f}" for share in sorted(shares))
+def _amounts(rows: Sequence[Row]) -> str:
+    """`64 B`, `64 B to 512 B`: by how many bytes each changed, where factors say nothing."""
+    known = [abs(row.new - row.old) for row in rows if row.old is not None and row.new is not None]
+    least, most = (human(amount, "bytes") for amount in (min(known), max(known)))
     return least if least == most else f"{least} to {most}"
-
-
-def _digits(factor: float) -> str:
-    return f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}"
 
 
 def _far(ratio: float) -> float:

@@ -767,6 +767,13 @@ def human_seconds(seconds: float) -> str:
     return f"{number:.{digits}f}{name}" if digits > 0 else f"{round(number):d}{name}"
 
 
+def times(factor: float) -> str:
+    """A factor as all that is told of a change has it: `1.09`, `12`, `1,240`; of one that has no bound, `any`."""
+    if factor >= BOUND / 10:
+        return "any"
+    return f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}"
+
+
 def human(value: float | None, unit: str) -> str:
     """A number with its unit as a person reads it: `57.9ms`, `240,000,000 B`, `53`."""
     if value is None:

@@ -32,7 +32,7 @@ from markupsafe import Markup
 
 from contract.metrics import METRICS
 
-from ..analysis import answer, compare, findings, verdicts
+from ..analysis import answer, claims, compare, findings, verdicts
 from ..analysis import causes as why
 from ..analysis.verdicts import Verdict
 from ..errors import UserError
@@ -83,6 +83,7 @@ class Page:
         if self.name == "facts":  # it compares nothing
             return ["app.js", "common.js", "data/index.js", "chart.js", "facts.js"]
         answering = ["answer.js"] if self.name in ("overview", "upgrade") else []
+        advising = ["instead.js"] if self.name in ("overview", "series") else []
         drawing = ["chart.js", "history.js"] if self.draws_charts else []
         return [
             "app.js",
@@ -91,6 +92,7 @@ class Page:
             "special.js",
             "verdicts.js",
             *answering,
+            *advising,
             *drawing,
             f"{self.name}.js",
         ]
@@ -132,8 +134,13 @@ DOCUMENTS = {
     "results": "What is stored",
     "site": "The data behind these pages",
     "glossary": "What the words mean",
+    **{
+        f"questions/{question}": f"The question {question.replace('_', ' ')}, and what is known of it"
+        for question in claims.CLAIMS
+    },
 }
-"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results."""
+"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results. Causes that
+were found by hand have their evidence on the page of their question."""
 
 
 def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
@@ -230,6 +237,7 @@ def _write_data(
         ],
         "constants": constants(),
         "code": list(code),
+        "scripted": [name for name, of in code.items() if any(script["text"] for script in of["scripts"])],
         "wheels": list(told),
     }
     text = _dumped(index)
@@ -316,6 +324,7 @@ def constants() -> dict[str, Any]:
         "why": why,
         "findings": findings,
         "answer": answer,
+        "claims": claims,
         "intervals": intervals,
     }
     metrics = {name: metric.as_data() for name, metric in METRICS.items()}
@@ -496,10 +505,11 @@ def _write_pages(
         )
         (folder / page.file).write_text(text, encoding="utf-8")
         copy_minified(here / f"{page.name}.js", folder)
-    for name in ("style.css", "app.js", "common.js", "verdicts.js", "answer.js", "chart.js", "history.js"):
+    shared = ("style.css", "app.js", "common.js", "verdicts.js", "answer.js", "instead.js", "chart.js", "history.js")
+    for name in shared:
         copy_minified(here / name, folder)
     _write_special(folder)
-    documents = [(name, words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
+    documents = [(_anchor(name), words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
     method = templates.get_template("method.html").render(
         **common,
         here="method.html",
@@ -558,15 +568,21 @@ def _rendered(name: str, made: Mapping[str, str]) -> Markup:
     return Markup(html.replace("<pre><code", '<pre tabindex="0"><code'))
 
 
+def _anchor(name: str) -> str:
+    """Where the page on method has a document."""
+    return name.replace("/", "-")
+
+
 def _keep_anchors(tokens: Sequence[Token]) -> None:
     """Links to a document shown on the page lead to it; others, which lead nowhere without a repository, are plain text."""
     shown = False
     for token in tokens:
         if token.type == "link_open":
-            target = Path(str(token.attrGet("href")).partition("#")[0]).stem
-            shown = target in DOCUMENTS and str(token.attrGet("href")).partition("#")[0].endswith(".md")
+            target = Path(str(token.attrGet("href")).partition("#")[0])
+            names = [name for name in DOCUMENTS if Path(name).name == target.stem]
+            shown = bool(names) and target.suffix == ".md"
             if shown:
-                token.attrSet("href", f"#{target}")
+                token.attrSet("href", f"#{_anchor(names[0])}")
         if token.type in ("link_open", "link_close") and not shown:
             token.type, token.tag, token.nesting, token.attrs = "text", "", 0, {}
             token.content = ""

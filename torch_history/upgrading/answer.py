@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..analysis.compare import Comparison, summary
-from ..analysis.verdicts import Change, Verdict
+from ..analysis.verdicts import Change, Verdict, times
 from ..measuring.budget import Effort
 from ..store.launches import moved_words
 from .upgrade import DRIVING, Place, Upgrade
@@ -99,7 +99,7 @@ def answer(
 
 
 def where(place: Place, ends: tuple[str, str]) -> str:
-    """`at v2.4.0 (v2.3.1 -> v2.4.0): SLOWER by 10 % (9 to 11 %)`, or between which releases."""
+    """`at v2.4.0 (v2.3.1 -> v2.4.0): SLOWER 1.10 times (1.09 to 1.11)`, or between which releases."""
     said = place.sentence.partition(": ")[2].rstrip(".")
     if not place.is_exact:
         if (place.old, place.new) == ends:
@@ -145,7 +145,7 @@ def rest(found: Answer, only_times: bool = False) -> list[str]:
 def seen(change: Change) -> str:
     """How small a change would have been seen, where the sentence does not say so itself."""
     if change.verdict is Verdict.SAME and change.detectable is not None:
-        return f"; a change of {100 * (change.detectable - 1):.2g} % would have been seen"
+        return f"; a change of {times(change.detectable)} times would have been seen"
     return ""
 
 

@@ -3,7 +3,7 @@
 /* What belongs together, and the answer in a line each: the same as analysis/findings.py and analysis/answer.py. */
 (() => {
     const TH = window.torchHistory;
-    const {counted, fixed} = TH.common;
+    const {counted, fixed, times} = TH.common;
     const {escape, human, inOneLine, name, shown, summary, varies} = TH.verdicts;
     const constants = () => TH.contents.constants;
 
@@ -108,7 +108,7 @@
         const isTime = ["SLOWER", "FASTER"].includes(verdict);
         if (isTime && ratios) {
             const factors = (ends) => ends.map((ratio) => (verdict === "FASTER" ? 1 / ratio : ratio)).sort(ascending);
-            const interval = alone && best.low && best.high ? ` (${factors([best.low, best.high]).map(digits).join(" to ")})` : "";
+            const interval = alone && best.low && best.high ? ` (${factors([best.low, best.high]).map(times).join(" to ")})` : "";
             return `${range(factors(ratios))} times ${verdict.toLowerCase()}${interval}`;
         }
         const {unit} = best.of;
@@ -118,9 +118,8 @@
         if (!ratios) {
             return `${word}, ${alone ? "" : "such as "}from ${numbers}`;
         }
-        const isFactor = rose && ratios[1] >= constants().findings.FOLD;
-        const said = isFactor ? `${range(ratios)} times as ${unit === "bytes" ? "much" : "many"}`
-            : `${perCent(ratios.map((ratio) => 100 * Math.abs(ratio - 1)))} % ${word}`;
+        const factors = range(ratios.map((ratio) => Math.max(ratio, 1 / ratio)));
+        const said = factors === "1.00" && unit === "bytes" ? `${bytesOf(rows)} ${word}` : `${factors} times ${word}`;
         if (alone) {
             return `${said}, from ${numbers}`;
         }
@@ -143,13 +142,15 @@
         return `${thousands(whole)}.${rest}`;
     }));
     const thousands = (text) => text.replace(/\B(?=(\d{3})+$)/gu, ",");
-    const digits = (factor) => (factor < 10 ? fixed(factor, 2) : thousands(fixed(factor, 0)));
+    const bytesOf = (rows) => {
+        const amounts = rows.map(({old, new: now}) => Math.abs(now - old));
+        return ends([Math.min(...amounts), Math.max(...amounts)].map((amount) => human(amount, "bytes")));
+    };
     const ends = (numbers) => {
         const [least, most] = numbers;
         return least === most ? least : `${least} to ${most}`;
     };
-    const range = (factors) => ends([...factors].sort(ascending).map(digits));
-    const perCent = (shares) => ends([...shares].sort(ascending).map((share) => fixed(share, share < 9.95 ? 1 : 0)));
+    const range = (factors) => ends([Math.min(...factors), Math.max(...factors)].map(times));
 
     /* What is missing first and counts last; the second finding of a question and metric weighs half, the third a third. */
     const ranked = (found) => {

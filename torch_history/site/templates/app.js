@@ -357,7 +357,7 @@
     };
 
     /* Pages about two releases: what was chosen on one of them is kept on the way to another. */
-    const OF_TWO = ["index.html", "upgrade.html", "facts.html"];
+    const OF_TWO = ["index.html", "upgrade.html", "claims.html", "facts.html"];
 
     const pickLane = (chosen) => {
         const {from, to} = TH.address();

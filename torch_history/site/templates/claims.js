@@ -96,13 +96,15 @@
 
     const section = (lane, claim, address) => {
         const {answers, question, words} = claim;
-        const newest = answers.at(-1);
+        const shown = answers.find(({release}) => release === address.to) || answers.at(-1);
+        const isNewest = shown === answers.at(-1);
         const id = `claim-${question}`;
         const hidden = address.columns ? 0 : answers.length - MOST_COLUMNS;
-        return el("section", {class: "claim", "aria-labelledby": id}, el("h2", {id}, words), newest ? [
-            el("p", {class: "summary"}, "Today: ", sign(newest.word), ". ", claim.summary),
-            el("div", {class: "panel"}, el("h3", {}, "Advice for today"), el("p", {}, TH.prose(claim.advice))),
-            el("p", {}, el("strong", {}, `${newest.release}: `), newest.sentence),
+        return el("section", {class: "claim", "aria-labelledby": id}, el("h2", {id}, words), shown ? [
+            el("p", {class: "summary"}, isNewest ? "Today: " : `On ${shown.release}: `, sign(shown.word), ". ", claim.summary),
+            el("div", {class: "panel"}, el("h3", {}, `Advice for ${shown.release}${isNewest ? ", the newest release" : ""}`),
+               el("p", {}, TH.prose(shown.advice))),
+            el("p", {}, el("strong", {}, `${shown.release}: `), shown.sentence),
             strip(claim, address.columns),
             hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are not shown.`),
             turns(claim),
@@ -113,11 +115,17 @@
 
     const render = (lane, address, main, claims) => {
         const most = Math.max(0, ...claims.map(({answers}) => answers.length));
+        const tags = lane.releases.map(({tag}) => tag);
         const everyColumn = `all ${most} releases, not the newest ${MOST_COLUMNS} alone`;
         main.append(el("div", {},
             !claims.length && el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers any of the `
                                       + "claims: choose another machine at the top."),
-            most > MOST_COLUMNS && el("div", {class: "controls"}, TH.toggle(everyColumn, "columns", address.columns)),
+            claims.length > 0 && el("div", {class: "controls"},
+                TH.select("Advice for", "to", [...lane.releases].reverse().map(({tag}) => [tag, tag]),
+                          tags.includes(address.to) ? address.to : tags.at(-1)),
+                most > MOST_COLUMNS && TH.toggle(everyColumn, "columns", address.columns)),
+            address.to && !tags.includes(address.to)
+                && el("p", {role: "alert"}, `There are no results of '${address.to}' here: this is ${tags.at(-1)}.`),
             claims.map((claim) => section(lane, claim, address))));
     };
 

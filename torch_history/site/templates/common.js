@@ -33,13 +33,12 @@
         return isHalfway && /[02468]\.?$/.test(below) ? below.replace(/\.$/, "") : value.toFixed(digits);
     };
 
-    /** A percentage or a factor in two digits, as digits() of analysis/verdicts.py writes it. @param {number} number */
-    const digits = (number) => {
-        if (Math.abs(number) >= window.torchHistory.contents.constants.compare.BOUND / 10) {
+    /** A factor as all that is told of a change has it: what times() of analysis/verdicts.py writes. @param {number} factor */
+    const times = (factor) => {
+        if (factor >= window.torchHistory.contents.constants.verdicts.BOUND / 10) {
             return "any";
         }
-        const text = fixed(number, Math.abs(number) >= 9.95 ? 0 : 1);
-        return Number(text) === 0 ? "0" : Math.abs(number) >= 1 ? text.replace(/\.0$/, "") : text;
+        return factor < 10 ? fixed(factor, 2) : fixed(factor, 0).replace(/\B(?=(\d{3})+$)/gu, ",");
     };
 
     /* Architecture -> a card that has it, as NVIDIA's table of CUDA GPUs and compute capabilities names them. */
@@ -60,5 +59,5 @@
         return `GPU architectures of ${to}: ${named(now) || "none"}; ${said}.`;
     };
 
-    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, digits, gpus};
+    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, times, gpus};
 })();

@@ -72,12 +72,9 @@
 
     // --- words
 
-    const {digits, median} = TH.common;
+    const {median} = TH.common;
     const far = (ratio) => Math.max(ratio, 1 / ratio);
-    const fold = () => TH.contents.constants.compare.FOLD;
-    const percent = (ratio) => digits(100 * Math.abs(ratio - 1));
-    const size = (ratio) => far(ratio) < fold() ? `${percent(ratio)} %` : `a factor of ${digits(far(ratio))}`;
-    const shortSize = (ratio) => far(ratio) < fold() ? `${percent(ratio)}%` : `${digits(far(ratio))}×`;
+    const size = (ratio) => `${TH.common.times(far(ratio))} times`;
     const dated = ({tag, date, estimated}) => `${tag}, ${date}${estimated ? " (estimated)" : ""}`;
     const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
@@ -112,7 +109,7 @@
         }
         if (visible.length) {
             const seen = size(median(visible));
-            said.push(`Half of ${visible.length} times would show a change by ${seen}. `);
+            said.push(`Half of ${visible.length} times would show a change of ${seen}. `);
         }
         if (single.length || unclear.length > MANY * times.length) {
             const options = single.length ? ["--rounds", "5"] : ["--budget", "20m"];
@@ -142,9 +139,12 @@
         return {to, from: address.from ? tagOf(lane, address.from) : isHere ? V.adjacent(lane, to) : null};
     };
 
+    /* The surest series of a finding that has a script, for a reader to see it on another machine; else the surest. */
+    const shownOf = ({rows, best}) =>
+        (rows.find(({of: {question, variant}}) => TH.contents.scripted.includes(`code-${question}-${variant}`)) || best).of;
     const card = ({from, to}, {name, verdict, worst, best}) => {
         const line = (label, found) => found && el("p", {}, `${label}: `,
-            el("a", {href: seriesLink(found.best.of, to, from)}, TH.prose(TH.answer.brief(found))), ".");
+            el("a", {href: seriesLink(shownOf(found), to, from)}, TH.prose(TH.answer.brief(found))), ".");
         return el("li", {}, el("h3", {}, name), el("p", {}, verdict), line("Worst", worst), line("Best", best));
     };
     const changeItem = ({from, to}, change) => {
@@ -153,13 +153,24 @@
         const rest = change.sentence.startsWith(start) ? change.sentence.slice(start.length) : `: ${change.sentence}`;
         return el("li", {}, el("a", {href: seriesLink(series, to, from)}, TH.name(series)), ": ", TH.mark(change.verdict), rest);
     };
-    const finding = (pair) => (found) => {
+    /* What to do about a finding that costs something. */
+    const instead = (lane, {to}, {kind, verdict, rows}) => {
+        const said = kind === "worse" && verdict !== "BROKE" && TH.instead.sentence(lane, rows.map(({of: series}) => series), to);
+        return said && el("p", {class: "instead"}, el("strong", {}, "What to do: "), TH.prose(said));
+    };
+    const proof = (lane, pair, {rows, because}) => {
+        const href = because && TH.instead.evidence(lane, rows.find((row) => row.because === because) || rows[0], pair);
+        return href && el("p", {class: "instead"}, el("a", {href}, "The evidence of this cause"));
+    };
+    const finding = (lane, pair) => (found) => {
         const words = TH.prose(TH.answer.sentence(found));
+        const advice = [instead(lane, pair, found), proof(lane, pair, found)];
         if (found.rows.length === 1) {
-            return el("li", {}, TH.mark(found.verdict), " ", el("a", {href: seriesLink(found.best.of, pair.to, pair.from)}, words));
+            return el("li", {}, TH.mark(found.verdict), " ",
+                      el("a", {href: seriesLink(found.best.of, pair.to, pair.from)}, words), advice);
         }
         return el("li", {}, el("details", {}, el("summary", {}, TH.mark(found.verdict), " ", words),
-                               el("ul", {class: "sentence-list"}, found.rows.map((change) => changeItem(pair, change)))));
+                               el("ul", {class: "sentence-list"}, found.rows.map((change) => changeItem(pair, change)))), advice);
     };
 
     const notMeasured = (lane, changes) => {
@@ -258,7 +269,7 @@
                 el("h3", {id: "findings-title"}, shown.length === found.length ? `${series} changed series are these findings`
                     : `${series} changed series are ${found.length} findings; these weigh most`),
                 el("ol", {class: "sentence-list", id: "findings", "aria-labelledby": "findings-title"},
-                   shown.map(finding({from, to}))),
+                   shown.map(finding(lane, {from, to}))),
             ],
             el("h3", {}, "How sure that is, and what was not measured"),
             el("p", {id: "sure"}, doubts(lane, from, to, changes), " ", TH.prose(sure.join(" ")), " ", notMeasured(lane, changes)),
@@ -296,7 +307,7 @@
             return sign;
         }
         const direction = change.kind === "changed" ? (change.ratio > 1 ? "+" : "−") : "";
-        return `${sign}${direction}${shortSize(change.ratio)}`;
+        return `${sign}${direction}${TH.common.times(far(change.ratio))}×`;
     };
 
     /** What the cell of a series and a release says: {text, kind, level, label, sentence, reason}. */
@@ -326,7 +337,7 @@
         if (change === undefined) {
             return nothing(`${old} was not measured, so there is nothing to compare with`);
         }
-        const by = CHANGED.includes(change.kind) && change.ratio ? ` by ${size(change.ratio)}` : "";
+        const by = CHANGED.includes(change.kind) && change.ratio ? ` ${size(change.ratio)}` : "";
         const why = change.new === null && change.reason ? `: ${change.reason}` : "";
         const level = levelOf(change);
         const sentence = `${tag} against ${old}: ${change.sentence}`;

@@ -143,6 +143,11 @@
 
     // --- sentences
 
+    const instead = (lane, series, tag) => {
+        const said = TH.instead.sentence(lane, [series], tag);
+        return said && el("p", {class: "instead"}, el("strong", {}, `What to do instead of ${series.variant}: `), TH.prose(said));
+    };
+
     /* What a release changed, the variant of the address first. */
     const released = (lane, address, found, shown) => {
         const {release, variant, variants} = address;
@@ -175,6 +180,7 @@
              [TH.link("upgrade.html", upgrade), `Upgrade from ${before} to ${release}`],
              [`https://github.com/pytorch/pytorch/compare/${before}...${release}`, "What PyTorch changed between them"]],
             sentences(said.slice(0, most)),
+            order.length > 0 && instead(lane, lane.series[order[0].index], release),
             said.length > most && el("details", {}, el("summary", {}, `${said.length - most} more variants`),
                                      sentences(said.slice(most))),
             absent.length > 0 && el("p", {class: "quiet"}, `Not measured on both releases: ${absent.join(", ")}.`));
@@ -228,7 +234,21 @@
 
     // --- the code, which is loaded when it is asked for
 
-    const scriptOf = async (name, benchmark, size, place) => {
+    const install = (release) => {
+        const {tag, facts: {numpy}} = release;
+        return `pip install torch==${tag.replace(/^v/u, "")}${numpy ? " numpy==" + numpy : ""}`;
+    };
+
+    /* What the suite measured, for a reader to compare the script's numbers with. */
+    const numbersOf = (lane, {series, change, base, release}) => {
+        const tell = (tag, value) => el("li", {}, `${tag}: `, el("strong", {}, TH.human(value, series.unit)), " by the suite. ",
+            el("code", {}, install(lane.releases.find((each) => each.tag === tag))));
+        return change && change.old !== null && change.new !== null
+            && el("ul", {class: "numbers"}, tell(base, change.old), tell(release, change.new));
+    };
+    const printed = ({unit}) => `It prints one number: ${unit === "seconds" ? "seconds of a call" : unit || "a count"}.`;
+
+    const scriptOf = async (name, benchmark, size, place, beside) => {
         const {scripts} = await TH.file(name);
         const found = scripts.find((each) => each.benchmark === benchmark && each.size === size);
         if (!found || !found.text) {
@@ -236,24 +256,79 @@
             return;
         }
         place.replaceChildren(
+            el("div", {}, beside),
             el("p", {}, el("button", {type: "button", click: (event) => TH.copy(found.text, event.currentTarget)},
                            "Copy the script")),
             el("pre", {class: "scroll", tabindex: "0", role: "region", "aria-label": "The script"},
                el("code", {}, found.text)));
     };
 
-    const codeOf = (shown, {question}, benchmark, size) => {
-        const named = shown.map(({variant}) => [variant, `code-${question}-${variant}`])
-            .filter(([, name]) => TH.contents.code.includes(name));
-        const one = ([variant, name]) => {
+    const namedCode = (shown, {question}) => shown.map((member) => [member, `code-${question}-${member.variant}`])
+        .filter(([, name]) => TH.contents.code.includes(name));
+
+    /* The two releases that a script's numbers stand beside: those of the address, else the newest and the one before. */
+    const pairOf = (lane, {release, base}) => {
+        const tags = lane.releases.map(({tag}) => tag);
+        const now = tags.includes(release) ? release : tags.at(-1);
+        return [tags.includes(base) && base !== now ? base : V.adjacent(lane, now), now];
+    };
+
+    const codeOf = (lane, shown, found, benchmark, size, address) => {
+        const [base, release] = pairOf(lane, address);
+        const bySeries = new Map((base ? V.compare(lane, base, release) : []).map((change) => [change.series, change]));
+        const named = namedCode(shown, found);
+        const one = ([{variant, index}, name]) => {
+            const series = lane.series[index];
             const place = el("div", {}, el("p", {}, "The code is being loaded."));
             const failed = (error) => place.replaceChildren(el("p", {role: "alert"}, error.message));
-            const open = (event) => event.target.open && scriptOf(name, benchmark, size, place).catch(failed);
-            return el("details", {class: "code", toggle: open}, el("summary", {}, variant), place);
+            const beside = [el("p", {}, printed(series)), numbersOf(lane, {series, change: bySeries.get(index), base, release}),
+                            confirmations(lane, series)];
+            const open = (event) => event.target.open && scriptOf(name, benchmark, size, place, beside).catch(failed);
+            return el("details", {class: "code", toggle: open, "data-variant": variant}, el("summary", {}, variant), place);
         };
         return named.length > 0 && el("section", {"aria-labelledby": "code"}, el("h2", {id: "code"}, "The code"),
             el("p", {}, "Each script is plain PyTorch in one file, made from what the suite measures now. "
                + "Run it with either release on a CPU: it prints one number."), named.map(one));
+    };
+
+    /* Leads to the script of the variant that the address names, and opens it. */
+    const reproduce = (shown, found, {variant}) => {
+        const named = namedCode(shown, found).filter(([, name]) => TH.contents.scripted.includes(name));
+        if (!named.length) {
+            return null;
+        }
+        const [{variant: first}] = named.find(([member]) => member.variant === variant) || named[0];
+        const open = (event) => {
+            event.preventDefault();
+            /** @type {NodeListOf<HTMLDetailsElement>} */
+            const all = document.querySelectorAll("details.code");
+            const details = [...all].find(({dataset}) => dataset.variant === first);
+            details.open = true;
+            details.querySelector("summary").focus();
+            details.scrollIntoView({behavior: "instant"});
+        };
+        return el("p", {}, el("a", {id: "reproduce", href: "#code", click: open}, `Reproduce ${first}: a script, and what to install`));
+    };
+
+    // --- the evidence of causes
+
+    const gave = (lane, series, {reproduced: [old, now], old: from, new: to}) =>
+        `${TH.human(old, series.unit)} on ${from} and ${TH.human(now, series.unit)} on ${to}`;
+    const confirmations = (lane, series) => {
+        const confirmed = TH.instead.evidenceOf(lane, series).filter(TH.instead.isConfirmed);
+        return confirmed.length > 0 && el("ul", {class: "confirmed"}, confirmed.map((known) => el("li", {},
+            `Confirmed apart from the suite${known.seen_on ? " on " + known.seen_on : ""}: such a script gave `
+            + `${gave(lane, series, known)}.`)));
+    };
+    const evidence = (lane, shown) => {
+        const known = shown.flatMap(({variant, index}) =>
+            TH.instead.evidenceOf(lane, lane.series[index]).map((one) => ({variant, series: lane.series[index], one})));
+        return known.length > 0 && el("section", {"aria-labelledby": "evidence"}, el("h2", {id: "evidence"}, "Evidence of causes"),
+            el("p", {}, "Found by ", el("code", {}, "torch-history explain"), ", which measures both releases again and switches parts off."),
+            el("ul", {class: "sentence-list"}, known.map(({variant, series, one}) => el("li", {},
+                `${variant}, ${one.old} to ${one.new}: ${one.verdict}, ${one.words}.`,
+                one.reproduced && ` A script apart from the suite gave ${gave(lane, series, one)}`
+                    + (TH.instead.isConfirmed(one) ? ", which confirms it." : ", which does not confirm it.")))));
     };
 
     // --- a lane's part of the page
@@ -354,11 +429,18 @@
                 && el("p", {role: "alert"}, `There is no size '${address.size}' of it here: this is ${size}.`),
             address.release && released(lane, here, found, shown),
             el("h2", {}, name),
+            isOnCpu(lane) && reproduce(shown, found, address),
             views(limit, {...view, unit, exact: address.exact, release: tags.includes(address.release) ? address.release : ""}),
             chips(all, shown),
             apart(TH.laneWords(lane), part(lane, {all, shown, happened, view, address: here, name, isOther: false})),
-            others.map((each) => unfolded(each, common)), (lane.machine.device || "cpu") === "cpu" && codeOf(shown, found, benchmark, size)));
+            others.map((each) => unfolded(each, common)), evidence(lane, shown),
+            isOnCpu(lane) && codeOf(lane, shown, found, benchmark, size, address)));
+        if (address.evidence && document.getElementById("evidence")) {
+            document.getElementById("evidence").scrollIntoView({behavior: "instant"});
+        }
     };
+
+    const isOnCpu = (lane) => (lane.machine.device || "cpu") === "cpu";
 
     const title = (lane, {benchmark, size}) => {
         const found = benchmark ? lookUp(lane, benchmark) : null;

@@ -23,20 +23,15 @@
 
     const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
-    const {digits} = TH.common;
-    const signed = (ratio) => {
-        const percent = digits(100 * (ratio - 1));
-        return percent === "0" || percent === "-0" ? "0" : percent === "any" ? percent
-            : percent.startsWith("-") ? percent.replace("-", "−") : `+${percent}`;
-    };
+    const {times} = TH.common;
     const factor = (ratio, series) => {
         const less = isTime(series) ? "faster" : series.unit === "bytes" ? "less" : "fewer";
         const word = ratio < 1 ? less : isTime(series) ? "slower" : "more";
-        return `${digits(Math.max(ratio, 1 / ratio))}× ${word}`;
+        const said = `${times(Math.max(ratio, 1 / ratio))} times`;
+        return said === "1.00 times" ? said : `${said} ${word}`;
     };
-    const isFactor = (ratio) => Math.max(ratio, 1 / ratio) >= TH.contents.constants.compare.FOLD;
 
-    /** "+8 %", "7.9× slower", "from none". */
+    /** "7.90 times slower", "from none". */
     const ratioWords = (change, series) => {
         if (change.old === null || change.new === null) {
             return "";
@@ -45,17 +40,14 @@
             return change.ratio === 0 ? "to none" : "from none";
         }
         return change.ratio === 1 && !isTime(series) ? "equal"
-            : isFactor(change.ratio) ? factor(change.ratio, series) : `${signed(change.ratio)} %`;
+            : factor(change.ratio, series);
     };
     const intervalWords = ({ratio, low, high}, series) => {
         if (!isTime(series) || !ratio || low === null || high === null) {
             return "";
         }
-        if (isFactor(ratio)) {
-            const ends = ratio > 1 ? [low, high] : [1 / high, 1 / low];
-            return `${digits(ends[0])} to ${digits(ends[1])}×`;
-        }
-        return `${signed(low)} to ${signed(high)} %`;
+        const ends = ratio >= 1 ? [low, high] : [1 / high, 1 / low];
+        return `${times(ends[0])} to ${times(ends[1])} times`;
     };
     const launchesWords = (change) => {
         const [old, now] = change.launches;

@@ -10,7 +10,8 @@
 
     // --- what Python brings along
 
-    const {sum, mean, median, clip, counted, fixed, digits} = TH.common;
+    const {sum, mean, median, clip, counted, fixed} = TH.common;
+    const fold = TH.common.times;
     const thousands = (text) => text.replace(/\B(?=(\d{3})+$)/g, ",");
     const said = (value, yes = "True", no = "False") => (value === true ? yes : value === false ? no : String(value));
     // eslint-disable-next-line no-control-regex -- Python's str.split splits at these as well
@@ -635,14 +636,13 @@
         } else if (old === null || now === null) {
             text += `: ${reason}`;
         } else if (verdict === "SAME") {
-            text += varies(series) ? ` (${intervalWords(one)})` : ` at ${human(now, series.unit)}`;
+            text += varies(series) ? ` (${intervalWords(one)} times)` : ` at ${human(now, series.unit)}`;
         } else if (verdict === "CAN'T TELL") {
             text += `, ${numbers}${untold(one)}`;
         } else if (varies(series)) {
             text += ` ${by(ratio)} (${intervalWords(one)})`;
             if (isWithinBuilds(series, one)) {
-                const most = digits(100 * (buildOf(series) - 1));
-                text += `, which two builds of one source may differ by (up to ${most} %)`;
+                text += `, which two builds of one source may differ by (up to ${fold(buildOf(series))} times)`;
             }
         } else {
             text += series.unit === "bytes" && ratio > 0 ? ` ${ofBytes(one)}, ${numbers}` : `, ${numbers}`;
@@ -652,20 +652,14 @@
         return `${inOneLine(text).replace(/\.+$/, "")}${end}.`;
     };
 
-    const isFactor = (ratio) => !(1 / constants().compare.FOLD < ratio && ratio < constants().compare.FOLD);
-    const by = (ratio) => (isFactor(ratio)
-        ? `by a factor of ${digits(Math.max(ratio, 1 / ratio))}` : `by ${digits(100 * Math.abs(ratio - 1))} %`);
+    const by = (ratio) => `${fold(Math.max(ratio, 1 / ratio))} times`;
     const ofBytes = ({ratio, old, new: now}) =>
-        (by(ratio) === "by 0 %" ? `by ${human(Math.abs(now - old), "bytes")}` : by(ratio));
+        (by(ratio) === "1.00 times" ? `by ${human(Math.abs(now - old), "bytes")}` : by(ratio));
     const intervalWords = ({verdict, ratio, low, high}) => {
         if (ratio === null || low === null || high === null) {
             return "";
         }
-        const sign = verdict === "FASTER" ? -1 : 1;
-        const percent = (end) => sign * 100 * (end - 1);
-        const factors = ratio > 1 ? [low, high] : [1 / low, 1 / high];
-        const ends = isFactor(ratio) ? factors : [percent(low), percent(high)];
-        return ends.sort((a, b) => a - b).map(digits).join(" to ") + (isFactor(ratio) ? "" : " %");
+        return (verdict === "FASTER" ? [1 / high, 1 / low] : [low, high]).map(fold).join(" to ");
     };
     const untold = (one) => {
         if (one.reason) {
@@ -678,7 +672,7 @@
             const [launches, spread] = [sum(one.launches), fixed(100 * (one.spread || 0), 0)];
             return `: ${launches} launches with a spread of ${spread} % would not show even a tenfold change`;
         }
-        return ` (${intervalWords(one)}): a change ${by(one.detectable)} would have been detected`;
+        return ` (${intervalWords(one)} times): a change of ${by(one.detectable)} would have been detected`;
     };
 
     const lookedAt = (changes) => changes.filter((one) => one.confidence !== null).length;
@@ -766,6 +760,32 @@
         return lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("");
     };
 
+    /* Of each {own, other}, two series of one metric: how many times as much the other takes on one release, from the rounds
+       that measured both. The intervals of all others of one series hold together. What no two rounds tell is left out. */
+    const against = (lane, pairs, tag) => {
+        const {ERROR_RATE} = constants().verdicts;
+        const at = placeOf(lane, tag);
+        const launches = ({pattern, numbers}) => new Map((indexOf(lane).launches[pattern].get(at) || [])
+            .map((i) => [lane.patterns[pattern][i][1], numbers[i]]));
+        const rivals = counted(pairs.map(({own}) => own));
+        const exactly = (pair) => {
+            const [own, other] = [pair.own, pair.other].map((series) => [...launches(series).values()].at(-1));
+            return own > 0 && other > 0 ? [{...pair, ratio: other / own, low: other / own, high: other / own}] : [];
+        };
+        const estimates = new Map(pairs.filter(({own}) => varies(own)).map((pair) => {
+            const [own, other] = [launches(pair.own), launches(pair.other)];
+            const both = [...own.keys()].filter((block) => own.get(block) > 0 && other.get(block) > 0);
+            const of = {...pair, metric: pair.own.metric, question: pair.own.question};
+            return [of, paired(Float64Array.from(both, (block) => Math.log(other.get(block)) - Math.log(own.get(block))))];
+        }));
+        const known = weigh(new Map([...estimates].filter(([, {freedom}]) => freedom > 0)));
+        const told = Array.from(known, ([{own, other}, evidence]) => {
+            const [low, high] = interval(evidence, 1 - 2 * ERROR_RATE / rivals.get(own));
+            return {own, other, ratio: Math.exp(evidence.shift), low, high};
+        });
+        return [...told, ...pairs.filter(({own}) => !varies(own)).flatMap(exactly)];
+    };
+
     const adjacent = (lane, tag) => {
         const before = lane.releases[placeOf(lane, tag) - 1];
         return before ? before.tag : null;
@@ -776,6 +796,6 @@
         [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
          values.map((value) => said(value, "yes", "no"))]));
 
-    TH.verdicts = {compare, adjacent, moved, summary, escape, csv, json, human, name, varies, shown, inOneLine,
+    TH.verdicts = {compare, against, adjacent, moved, summary, bare, escape, csv, json, human, name, varies, shown, inOneLine,
                    numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
 })();

@@ -1,0 +1,107 @@
+"use strict";
+
+/* What to do instead: the variant of the same question that does the same on one release, and takes surely less there. */
+(() => {
+    const TH = window.torchHistory;
+    const V = TH.verdicts;
+    const {counted, times} = TH.common;
+    const rules = () => TH.contents.constants.claims;
+
+    const memory = new WeakMap();
+    /* The series of a benchmark and a size, by both. */
+    const alike = (lane, {benchmark, size}) => {
+        if (!memory.has(lane)) {
+            const found = new Map();
+            lane.series.forEach((series) => {
+                const key = JSON.stringify([series.benchmark, series.size]);
+                found.set(key, [...(found.get(key) || []), series]);
+            });
+            memory.set(lane, found);
+        }
+        return memory.get(lane).get(JSON.stringify([benchmark, size])) || [];
+    };
+    const rivalsOf = (lane, series) => {
+        const group = (rules().INSTEAD[series.question] || []).find((variants) => variants.includes(series.variant)) || [];
+        return alike(lane, series).filter(({variant}) => variant !== series.variant && group.includes(variant));
+    };
+
+    /** Of each series the rival that takes least on a release, with its interval, or null; and whether it has a rival there.
+        @param {any} lane @param {any[]} series @param {string} tag */
+    const bestOf = (lane, series, tag) => {
+        const pairs = series.flatMap((own) => rivalsOf(lane, own).map((other) => ({own, other})));
+        const told = V.against(lane, pairs, tag);
+        return series.map((own) => {
+            const ofOwn = told.filter((one) => one.own === own);
+            const less = ofOwn.filter(({high}) => high < 1 / rules().BORDER);
+            return {own, isRivalled: ofOwn.length > 0,
+                    best: less.length ? less.reduce((least, one) => (one.high < least.high ? one : least)) : null};
+        });
+    };
+
+    const ends = (factors) => {
+        const [least, most] = [Math.min(...factors), Math.max(...factors)].map(times);
+        return least === most ? least : `${least} to ${most}`;
+    };
+
+    /** In one sentence, for series of one metric; empty where nothing is said of that metric.
+        @param {any} lane @param {any[]} series @param {string} tag */
+    const sentence = (lane, series, tag) => {
+        const {unit} = series[0];
+        if (!["seconds", "bytes"].includes(unit)) {
+            return "";
+        }
+        const found = bestOf(lane, series, tag);
+        const less = unit === "seconds" ? "is faster" : "needs less memory";
+        if (!found.some(({isRivalled}) => isRivalled)) {
+            return `No variant of this question that does the same was measured on ${tag}.`;
+        }
+        const better = found.map(({best}) => best).filter(Boolean);
+        if (!better.length) {
+            return `No variant of this question that does the same ${less} on ${tag}.`;
+        }
+        const [[variant]] = [...counted(better.map(({other}) => other.variant))].sort(([, one], [, two]) => two - one);
+        const of = better.filter(({other}) => other.variant === variant);
+        const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases` : "";
+        const start = `On ${tag} \`${variant}\` does the same`;
+        if (unit === "bytes") {
+            return `${start} with ${ends(of.map(({ratio}) => 1 / ratio))} times less memory${where}.`;
+        }
+        const interval = ends(of.flatMap(({low, high}) => [1 / low, 1 / high]));
+        return `${start} ${ends(of.map(({ratio}) => 1 / ratio))} times faster (${interval})${where}.`;
+    };
+
+    // --- where the evidence of a cause is
+
+    const {bare} = V;
+    /* What `torch-history explain` found of a series between two releases, or of all. */
+    const evidenceOf = (lane, {benchmark, parameters}) => (lane.evidence || []).filter((known) =>
+        known.benchmark === benchmark && known.parameters.map(bare).join("\n") === parameters.join("\n"));
+
+    /** The address of what shows the cause of a row of a finding, or null.
+        @param {any} lane @param {{of: any, because: string}} row @param {{from: string, to: string}} pair */
+    const evidence = (lane, {of: series, because}, {from, to}) => {
+        const {FOUND, FUSIONS} = TH.contents.constants.why;
+        const {benchmark, size, variant} = series;
+        const page = (keys) => TH.link("series.html", {benchmark, size, variant, release: to, base: from, ...keys});
+        if (evidenceOf(lane, series).some(({words}) => because.includes(words))) {
+            return page({evidence: "1"});
+        }
+        const byHand = FOUND.find(([, question, , , , words]) => question === series.question && because.includes(words));
+        if (byHand) {
+            return `method.html#${byHand[6].replace(/^docs\/|\.md.*$/gu, "").replace("/", "-")}`;
+        }
+        const fusion = FUSIONS.includes(because) && lane.series.find((other) => other.metric === "fusion_groups"
+            && other.question === series.question && other.variant === variant && other.size === size);
+        return fusion ? page({benchmark: fusion.benchmark}) : null;
+    };
+
+    /** Whether a script apart from the suite moved as the suite's number did: as tools/confirm_largest.py decides it.
+        @param {{ratio: number, reproduced: number[] | null}} known */
+    const isConfirmed = ({ratio, reproduced}) => {
+        const [old, now] = reproduced || [0, 0];
+        return old > 0 && now > 0
+            && Math.abs(Math.log(now / old / ratio)) <= TH.contents.constants.why.SHARE * Math.abs(Math.log(ratio));
+    };
+
+    TH.instead = {sentence, bestOf, evidence, evidenceOf, isConfirmed};
+})();
