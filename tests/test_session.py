@@ -334,6 +334,22 @@ def test_where_an_asking_again_was_disturbed_only_that_is_repeated(make: Make, w
     assert {key: world.asked.count(key) for key in world.asked if world.asked.count(key) > 2} == {(NEW, "even"): 4}
 
 
+def test_a_file_is_tried_once_and_not_again_where_its_session_goes_on(
+    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def trial(self: Session, tag: str) -> dict[str, str | None]:
+        tried.append(tag)
+        return {}
+
+    monkeypatch.setattr(Session, "_trial", trial)
+    make(workload="digest", budget=0.0).measure(said)
+    assert tried == [NEW]
+    make(workload="digest", budget=60.0).measure(said)
+    assert tried == [NEW]
+
+
 def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: Console) -> None:
     session = make(launches=5, budget=1e-9)
     session.measure(said)

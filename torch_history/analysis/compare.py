@@ -363,7 +363,7 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
     elif change.verdict is Verdict.CANT_TELL:
         said += f", {numbers}{_untold(change)}"
     elif series.varies:
-        said += f" {_by(change.ratio)} ({_interval(change)})"
+        said += f" {by(change.ratio)} ({_interval(change)})"
         if elsewhere or change.within_builds:
             said += f", {elsewhere or _of_builds(change)}"
     elif unit == "bytes" and change.ratio and change.ratio > 0:
@@ -605,7 +605,8 @@ def _device(results_dir: Path, machine: str) -> str:
     return str(record_of(results_dir / machine).get("device", "cpu"))
 
 
-def _by(ratio: float | None) -> str:
+def by(ratio: float | None) -> str:
+    """`by 5.2 %`, or `by a factor of 3.1`."""
     assert ratio is not None
     if not 1 / FOLD < ratio < FOLD:
         return f"by a factor of {_digits(max(ratio, 1 / ratio))}"
@@ -616,7 +617,7 @@ def _by_bytes(change: Change) -> str:
     """By how much exact bytes changed, in per cent, or in bytes where those are none to two digits."""
     assert change.old is not None
     assert change.new is not None
-    words = _by(change.ratio)
+    words = by(change.ratio)
     return f"by {human(abs(change.new - change.old), 'bytes')}" if words == "by 0 %" else words
 
 
@@ -662,7 +663,7 @@ def _untold(change: Change) -> str:
     if change.detectable > UNSEEN:
         launches, spread = sum(change.launches), 100 * (change.spread or 0)
         return f": {launches} launches with a spread of {spread:.0f} % would not show even a tenfold change"
-    return f" ({_interval(change)}): a change {_by(change.detectable)} would have been detected"
+    return f" ({_interval(change)}): a change {by(change.detectable)} would have been detected"
 
 
 def summary(comparison: Comparison) -> list[str]:
@@ -690,7 +691,7 @@ def _sure(comparison: Comparison) -> list[str]:
         compared = "1 time was" if comparison.looked_at == 1 else f"{comparison.looked_at} times were"
         lines.append(
             f"{compared} compared, with a margin of {100 * MARGIN:.0f} % "
-            f"({100 * CALL_MARGIN:.0f} % for single calls). "
+            f"({100 * CALL_MARGIN:.0f} % for single calls{_of_processes(times)}). "
             f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
         )
     if disturbed := sum(change.disturbed for change in times):
@@ -709,6 +710,14 @@ def _sure(comparison: Comparison) -> list[str]:
         said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
         lines.append(f"Of the changed times, held against the wheels of other lanes: {said}.")
     return lines
+
+
+def _of_processes(times: Iterable[Change]) -> str:
+    """The other margins of what is measured of whole processes, by metric."""
+    others = {
+        one.series.measure.words: one.series.margin for one in times if one.series.margin not in (MARGIN, CALL_MARGIN)
+    }
+    return "".join(f", {100 * margin:.0f} % for {words}" for words, margin in sorted(others.items()))
 
 
 def text(

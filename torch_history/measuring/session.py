@@ -185,7 +185,7 @@ class Session:
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
-        if self.plan.workload and not self.plan.cases and not self.resumed:
+        if self.plan.workload and not self.plan.cases and not (self.resumed or self.finished):
             self._try_own_workload(console)
         self._install(console)
         questions = _by_question(self._discover())

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..analysis.compare import Comparison, summary
+from ..analysis.compare import Comparison, by, summary
 from ..analysis.verdicts import Change, Verdict
 from ..measuring.budget import Effort
 from ..store.launches import moved_words
@@ -145,7 +145,7 @@ def rest(found: Answer, only_times: bool = False) -> list[str]:
 def seen(change: Change) -> str:
     """How small a change would have been seen, where the sentence does not say so itself."""
     if change.verdict is Verdict.SAME and change.detectable is not None:
-        return f"; a change of {100 * (change.detectable - 1):.2g} % would have been seen"
+        return f"; a change {by(change.detectable)} would have been seen"
     return ""
 
 
