@@ -229,6 +229,17 @@ def test_without_a_budget_there_are_as_many_rounds_as_asked_for(make: Make, worl
     assert {launch.round for launch in session.launches()} == {1, 2, 3}
 
 
+def test_how_far_a_round_is_is_said_from_time_to_time_where_there_is_no_terminal(
+    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch_history.measuring.session.TELLING", 0.0)
+    session = make(launches=1)
+    session.measure(said)
+    lines = [line for line in said.export_text().splitlines() if line[:1].isdigit() and line.endswith(" cases")]
+    count = len({(one.release, case.parameters) for one in session.launches() for case in one.cases})
+    assert lines == [f"{number} of {count} cases" for number in range(1, count + 1)]
+
+
 def test_plan_that_names_cases_measures_no_others(make: Make, world: World, said: Console) -> None:
     session = make(sizes=("small", "paper"), cases=(("'slower'", "'paper'"), ("'even'", "'small'")))
     session.measure(said)

@@ -9,6 +9,7 @@ import functools
 import json
 import math
 import re
+import shlex
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -102,6 +103,8 @@ class Comparison:
     replicated: Mapping[Series, Replication] = field(default_factory=dict)
     device: str = "cpu"
     threads: str = ""
+    file: str = ""
+    """A user's own file that was measured, as the user named it; empty for the suite."""
 
     def sentence(self, change: Change) -> str:
         """The sentence of one of its changes, with what other wheels say of it and its cause."""
@@ -700,10 +703,11 @@ def _sure(comparison: Comparison) -> list[str]:
         )
     if single:
         _, is_lane, python = comparison.environment.partition("release-py")
-        lane = f"--lane {python} " if is_lane else ""
+        asked = f"--workload {shlex.quote(comparison.file)} " if comparison.file else ""
+        asked += f"--lane {python} " if is_lane else ""
         lines.append(
             f"{len(single)} times have a single launch of one release, which is no evidence. "
-            f"Measure more: `torch-history run {lane}--rounds 5 {comparison.old} {comparison.new}`."
+            f"Measure more: `torch-history run {asked}--rounds 5 {comparison.old} {comparison.new}`."
         )
     tally_of = Counter(found.standing for found in comparison.replicated.values())
     if tally_of.keys() - {Standing.NOT_TESTABLE}:
