@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, START, STEADY, TIMES, metric_of, metrics_of
 from contract.own_file import MEASURABLE
-from torch_history.analysis.compare import sentence
-from torch_history.analysis.verdicts import Series, Verdict, judge
+from torch_history.analysis.compare import compared, sentence, summary
+from torch_history.analysis.verdicts import Series, Verdict, history, judge
 from torch_history.cli.run import run
 from torch_history.cli.upgrade import upgrade
 from torch_history.store.launches import Case, Launch
@@ -169,3 +169,21 @@ def test_a_process_that_begins_to_grow_is_not_broken() -> None:
     assert grows.verdict is Verdict.CANT_TELL
     assert "it grows by 9 B" in grows.reason
     assert judged(failed="RuntimeError: gone").verdict is Verdict.BROKE
+
+
+def test_margins_of_whole_processes_are_said_beside_those_of_calls() -> None:
+    def told(*metrics: str) -> str:
+        launches = [
+            Launch(
+                *("s", number, f"{number} {tag} {metric}", tag, "release-py3.11", f"mine.Own.track_{metric}", "1"),
+                *(f"2026-01-01T00:00:0{number}", 1.0, {}, (Case(("'f'", "''"), samples=(1.0 + number / 100,)),)),
+            )
+            for number in (1, 2, 3)
+            for tag in ("v1", "v2")
+            for metric in metrics
+        ]
+        found = compared("here", "release-py3.11", "v1", "v2", history(launches), {"v1": {}, "v2": {}}, "cpu")
+        return " ".join(summary(found))
+
+    assert "a margin of 4 % (25 % for single calls, 10 % for process cpu time)." in told("time", "process_cpu_time")
+    assert "a margin of 4 % (25 % for single calls)." in told("time", "first_call")

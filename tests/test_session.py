@@ -229,6 +229,17 @@ def test_without_a_budget_there_are_as_many_rounds_as_asked_for(make: Make, worl
     assert {launch.round for launch in session.launches()} == {1, 2, 3}
 
 
+def test_how_far_a_round_is_is_said_from_time_to_time_where_there_is_no_terminal(
+    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch_history.measuring.session.TELLING", 0.0)
+    session = make(launches=1)
+    session.measure(said)
+    lines = [line for line in said.export_text().splitlines() if line[:1].isdigit() and line.endswith(" cases")]
+    count = len({(one.release, case.parameters) for one in session.launches() for case in one.cases})
+    assert lines == [f"{number} of {count} cases" for number in range(1, count + 1)]
+
+
 def test_plan_that_names_cases_measures_no_others(make: Make, world: World, said: Console) -> None:
     session = make(sizes=("small", "paper"), cases=(("'slower'", "'paper'"), ("'even'", "'small'")))
     session.measure(said)
@@ -332,6 +343,22 @@ def test_where_an_asking_again_was_disturbed_only_that_is_repeated(make: Make, w
     session = make(launches=2)
     session.measure(said)
     assert {key: world.asked.count(key) for key in world.asked if world.asked.count(key) > 2} == {(NEW, "even"): 4}
+
+
+def test_a_file_is_tried_once_and_not_again_where_its_session_goes_on(
+    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+
+    def trial(self: Session, tag: str) -> dict[str, str | None]:
+        tried.append(tag)
+        return {}
+
+    monkeypatch.setattr(Session, "_trial", trial)
+    make(workload="digest", budget=0.0).measure(said)
+    assert tried == [NEW]
+    make(workload="digest", budget=60.0).measure(said)
+    assert tried == [NEW]
 
 
 def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: Console) -> None:

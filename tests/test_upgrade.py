@@ -56,6 +56,7 @@ class Laboratory:
         self.refused: set[str] = set()
         self.sessions = 0
         self.stop = math.inf
+        self.rounds = ROUNDS
 
     def measure(self, tags: tuple[str, ...], cases: Collection[Any]) -> None:
         key = tags, tuple(cases)
@@ -67,10 +68,10 @@ class Laboratory:
             self.installed.add(tag)
         self.sessions += 1
         launches = self.stored[key] = []
-        for number in range(1, ROUNDS + 1):
+        for number in range(1, self.rounds + 1):
             for tag in tags:
                 launches += self._launches(key, tag, number)
-            if self.sessions > self.stop and number == 2:
+            if self.sessions > self.stop and number == min(2, self.rounds):
                 raise KeyboardInterrupt
 
     def launches(self, tags: tuple[str, ...], cases: Collection[Any]) -> Sequence[Launch]:
@@ -225,6 +226,21 @@ def test_interrupted_at_the_ends_it_tells_what_their_rounds_say() -> None:
     assert "mine time, f: SLOWER 1.50 times" in words
     assert "2 of 30 releases were measured: v2.0.0, v2.29.0." in words
     assert "This is not finished." in words
+
+
+def test_interrupted_before_there_is_evidence_it_does_not_say_that_nothing_changed(
+    played: Laboratory, tmp_path: Path
+) -> None:
+    played.slower = {"still": {}}
+    played.stop = 0
+    whole, played.rounds = played.rounds, 1
+    words = command(tmp_path).stdout
+    assert "Nothing can be told yet: it was interrupted" in words
+    assert "Nothing became slower" not in words
+    assert "--budget" not in words
+    assert f"torch-history run --workload {tmp_path / 'mine.py'} --lane 3.11 --rounds 5 v2.0.1 v2.15.0`." in words
+    played.stop, played.rounds = math.inf, whole
+    assert "Nothing became slower" in command(tmp_path).stdout
 
 
 def test_release_that_cannot_be_installed_is_passed_over_and_named() -> None:

@@ -9,6 +9,7 @@ import functools
 import json
 import math
 import re
+import shlex
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -99,6 +100,8 @@ class Comparison:
     replicated: Mapping[Series, Replication] = field(default_factory=dict)
     device: str = "cpu"
     threads: str = ""
+    file: str = ""
+    """A user's own file that was measured, as the user named it; empty for the suite."""
 
     def sentence(self, change: Change) -> str:
         """The sentence of one of its changes, with what other wheels say of it and its cause."""
@@ -360,7 +363,7 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
     elif change.verdict is Verdict.CANT_TELL:
         said += f", {numbers}{_untold(change)}"
     elif series.varies:
-        said += f" {_by(change.ratio)} ({_interval(change)})"
+        said += f" {by(change.ratio)} ({_interval(change)})"
         if elsewhere or change.within_builds:
             said += f", {elsewhere or _of_builds(change)}"
     elif unit == "bytes" and change.ratio and change.ratio > 0:
@@ -617,7 +620,7 @@ def _device(results_dir: Path, machine: str) -> str:
     return str(record_of(results_dir / machine).get("device", "cpu"))
 
 
-def _by(ratio: float | None) -> str:
+def by(ratio: float | None) -> str:
     """`1.09 times`: every change is said as a factor of at least one, its way by the word before it."""
     assert ratio is not None
     return f"{times(max(ratio, 1 / ratio) if ratio else math.inf)} times"
@@ -627,7 +630,7 @@ def _by_bytes(change: Change) -> str:
     """By how much exact bytes changed: a factor, or in bytes where that is one to two digits."""
     assert change.old is not None
     assert change.new is not None
-    words = _by(change.ratio)
+    words = by(change.ratio)
     return f"by {human(abs(change.new - change.old), 'bytes')}" if words == "1.00 times" else words
 
 
@@ -662,7 +665,7 @@ def _untold(change: Change) -> str:
     if change.detectable > UNSEEN:
         launches, spread = sum(change.launches), 100 * (change.spread or 0)
         return f": {launches} launches with a spread of {spread:.0f} % would not show even a tenfold change"
-    return f" ({_interval(change)} times): a change of {_by(change.detectable)} would have been detected"
+    return f" ({_interval(change)} times): a change of {by(change.detectable)} would have been detected"
 
 
 def summary(comparison: Comparison) -> list[str]:
@@ -690,7 +693,7 @@ def _sure(comparison: Comparison) -> list[str]:
         compared = "1 time was" if comparison.looked_at == 1 else f"{comparison.looked_at} times were"
         lines.append(
             f"{compared} compared, with a margin of {100 * MARGIN:.0f} % "
-            f"({100 * CALL_MARGIN:.0f} % for single calls). "
+            f"({100 * CALL_MARGIN:.0f} % for single calls{_of_processes(times)}). "
             f"At most {100 * FALSE_RATE:.0f} % of the changes reported in them are expected to be false."
         )
     if disturbed := sum(change.disturbed for change in times):
@@ -699,16 +702,25 @@ def _sure(comparison: Comparison) -> list[str]:
         )
     if single:
         _, is_lane, python = comparison.environment.partition("release-py")
-        lane = f"--lane {python} " if is_lane else ""
+        asked = f"--workload {shlex.quote(comparison.file)} " if comparison.file else ""
+        asked += f"--lane {python} " if is_lane else ""
         lines.append(
             f"{len(single)} times have a single launch of one release, which is no evidence. "
-            f"Measure more: `torch-history run {lane}--rounds 5 {comparison.old} {comparison.new}`."
+            f"Measure more: `torch-history run {asked}--rounds 5 {comparison.old} {comparison.new}`."
         )
     tally_of = Counter(found.standing for found in comparison.replicated.values())
     if tally_of.keys() - {Standing.NOT_TESTABLE}:
         said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
         lines.append(f"Of the changed times, held against the wheels of other lanes: {said}.")
     return lines
+
+
+def _of_processes(times: Iterable[Change]) -> str:
+    """The other margins of what is measured of whole processes, by metric."""
+    others = {
+        one.series.measure.words: one.series.margin for one in times if one.series.margin not in (MARGIN, CALL_MARGIN)
+    }
+    return "".join(f", {100 * margin:.0f} % for {words}" for words, margin in sorted(others.items()))
 
 
 def text(

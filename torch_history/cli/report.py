@@ -8,6 +8,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -226,6 +227,7 @@ def compare_stored(
     try:
         with excluded.results_of(results, machine, with_excluded) as folder:
             comparison = said.find(folder, machine, environment, *tags, questions, metrics, versions)
+            comparison = replace(comparison, file=str(workload or ""))
     except said.CannotCompare as error:
         raise UserError(" ".join([str(error), *_skipped(results, environment, tags)])) from error
     failed = said.failing(comparison, limits)

@@ -67,6 +67,9 @@ SECONDS_AT_A_TIME = 10.0
 """After so many seconds the cases since the last writing are written before the next begins, so that a session that is
 killed loses these at most, or one case where that takes longer. Writing happens between cases, when nothing is timed."""
 
+TELLING = 60.0
+"""Seconds after which it is said again how far a round is, where the output is no terminal."""
+
 REPEATS = 1
 """How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
 were, and the next round may be quieter."""
@@ -185,7 +188,7 @@ class Session:
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
-        if self.plan.workload and not self.plan.cases and not self.resumed:
+        if self.plan.workload and not self.plan.cases and not (self.resumed or self.finished):
             self._try_own_workload(console)
         self._install(console)
         questions = _by_question(self._discover())
@@ -199,6 +202,17 @@ class Session:
             TextColumn("{task.fields[note]}"),
         )
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
+        told = time.monotonic()
+
+        def advance() -> None:
+            """Moves the bar, and where there is none says from time to time how far it is."""
+            nonlocal told
+            progress.advance(task)
+            if not console.is_terminal and time.monotonic() - told >= TELLING:
+                told = time.monotonic()
+                of = progress.tasks[task]
+                console.print(f"{of.completed:.0f} of {of.total:.0f} cases")
+
         with kept, Progress(*columns, console=console, refresh_per_second=2) as progress:
             task = progress.add_task("", total=0, note="")
             self._note = lambda words: progress.update(task, note=words)
@@ -219,14 +233,14 @@ class Session:
                 progress.update(task, description=words, completed=0, total=total)
                 turn_began = time.monotonic()
                 parts = self._missing(turn, questions, work, lambda: progress.advance(task))
-                self._round(turn, self._only(turn), questions, parts, lambda: progress.advance(task))
+                self._round(turn, self._only(turn), questions, parts, advance)
                 if turn == 2 and parts and (slow := self._slow_at_first(questions)):
                     total = sum(len(tags) for _, cases in slow for tags in cases.values())
                     words = "Round 1 again, for what was slower than in round 2"
                     progress.update(task, description=words, completed=0, total=total)
                     if not console.is_terminal:
                         console.print(words)
-                    self._round(1, "times", questions, slow, lambda: progress.advance(task))
+                    self._round(1, "times", questions, slow, advance)
                 last_turn = time.monotonic() - turn_began
         if self._waited:
             console.print(f"Waited {_minutes(self._waited)} in total until other processes left the processor idle.")

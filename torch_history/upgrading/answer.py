@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..analysis.compare import Comparison, summary
-from ..analysis.verdicts import Change, Verdict, times
+from ..analysis.compare import Comparison, by, summary
+from ..analysis.verdicts import Change, Verdict
 from ..measuring.budget import Effort
 from ..store.launches import moved_words
 from .upgrade import DRIVING, Place, Upgrade
@@ -17,6 +17,8 @@ EXPLAINABLE = ("time", "forward_time")
 """Metrics of which `explain` looks for the cause."""
 
 UNCHANGED = "Nothing became slower or faster, or took more or less memory, as far as this can be seen."
+UNTOLD = "Nothing can be told yet: it was interrupted before there was enough evidence of a change."
+"""Where no series changed: of a finished upgrade, and of one that was interrupted while numbers are inconclusive."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,12 @@ class Answer:
         return self.tags[0], self.tags[-1]
 
     @property
+    def nothing(self) -> str:
+        """What is said where no series changed."""
+        open_ones = any(change.verdict is Verdict.CANT_TELL for change in self.comparison.changes)
+        return UNTOLD if self.unfinished and open_ones else UNCHANGED
+
+    @property
     def unchanged(self) -> list[Change]:
         return [change for change in self.comparison.changes if change.verdict.kind not in DRIVING]
 
@@ -78,6 +86,7 @@ def answer(
     """What is known so far; None where nothing is."""
     if upgrade.ends is None or not upgrade.ends.changes:
         return None
+    ends = replace(upgrade.ends, file=file)
     rows = [
         Row(change, upgrade.ends.sentence(change), tuple(upgrade.places(change.series))) for change in upgrade.driving
     ]
@@ -87,7 +96,7 @@ def answer(
         upgrade.laboratory.device,
         upgrade.tags,
         tuple(upgrade.measured),
-        upgrade.ends,
+        ends,
         tuple(rows),
         dict(upgrade.left_out),
         upgrade.open,
@@ -121,7 +130,7 @@ def text(found: Answer, failed: Sequence[Change] = ()) -> str:
             if cause := found.cause(place):
                 lines.append(f"  To find the cause: {cause}")
     if not found.rows:
-        lines += ["", UNCHANGED]
+        lines += ["", found.nothing]
     lines += ["", *rest(found)]
     return "\n".join([*lines, "", *notes(found), *failure(failed)])
 
@@ -145,7 +154,7 @@ def rest(found: Answer, only_times: bool = False) -> list[str]:
 def seen(change: Change) -> str:
     """How small a change would have been seen, where the sentence does not say so itself."""
     if change.verdict is Verdict.SAME and change.detectable is not None:
-        return f"; a change of {times(change.detectable)} times would have been seen"
+        return f"; a change of {by(change.detectable)} would have been seen"
     return ""
 
 
@@ -161,9 +170,9 @@ def notes(found: Answer) -> list[str]:
         lines.append(f"Which release changed it was not looked for any further. {found.without_room}")
     elif found.is_open:
         lines.append(f"More releases would tell more closely. Allow them with --most {count}.")
-    if left := found.effort.undecided:
+    if (left := found.effort.undecided) and not found.unfinished:
         minutes = math.ceil(found.effort.seconds / 60)
         lines.append(f"{_times(left)} inconclusive between the ends. --budget {minutes}m would probably decide that.")
-    if noisy := found.effort.hopeless:
+    if (noisy := found.effort.hopeless) and not found.unfinished:
         lines.append(f"{_times(noisy)} too noisy to be decided. Measure again with --again when the machine is quiet.")
     return [*lines, *summary(found.comparison)]

@@ -53,10 +53,11 @@ class Expectation:
     @property
     def sentences(self) -> list[str]:
         first, then = (
-            f"{installs} to install, about {size:.0f} GB and {max(1, minutes):.0f} min"
+            (f"{installs} to install, about {size:.0f} GB and " if installs else "nothing to install, about ")
+            + f"{max(1, minutes):.0f} min"
             for installs, size, minutes in zip(self.installs, self.gigabytes, self.minutes, strict=True)
         )
-        lines = [f"Both ends are measured first: {first}."]
+        lines = [f"Both ends are measured first: {first}. Functions that take seconds take longer."]
         if self.between:
             lines.append(f"If one function changed, finding its release among {self.between} takes in all: {then}.")
         if self.between and self.limit is not None and self.at_once > self.limit:

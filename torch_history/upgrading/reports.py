@@ -10,7 +10,7 @@ from pathlib import Path
 from ..analysis.compare import as_json as comparison_as_json
 from ..analysis.compare import escape
 from ..analysis.verdicts import Change
-from .answer import UNCHANGED, Answer, Place, Row, failure, notes, rest, where
+from .answer import Answer, Place, Row, failure, notes, rest, where
 
 SCHEMA = 1
 """Of what the JSON has beside that of `compare`; it grows by one when a key goes or changes its meaning."""
@@ -65,7 +65,7 @@ def markdown(found: Answer, failed: Sequence[Change] = ()) -> str:
         lines += [f"| {' | '.join(map(escape, _cells(found, row)))} |" for row in found.rows]
         lines += ["", *(f"    {command}" for command in causes(found))]
     else:
-        lines.append(UNCHANGED)
+        lines.append(found.nothing)
     lines += ["", *(f"- {escape(sentence)}" for sentence in rest(found, only_times=True))]
     lines += ["", *(f"{escape(line)}  " for line in [*notes(found), *failure(failed)])]
     return "\n".join(lines)
@@ -96,7 +96,7 @@ def page(found: Answer, failed: Sequence[Change] = ()) -> str:
     changed = (
         f"<table>\n<tr><th>Series</th><th>Change</th><th>Since</th></tr>\n{rows}\n</table>"
         if found.rows
-        else f"<p>{UNCHANGED}</p>"
+        else f"<p>{found.nothing}</p>"
     )
     return f"""<!doctype html>
 <html lang="en">

@@ -102,6 +102,8 @@ class Sessions:
         for tag in tags:
             if tag in self.installed:
                 self.installed.remove(tag)
+            if not (self.out.is_terminal or self.room.is_there(self.axis.find(tag))):
+                self.out.print(f"Installing {tag}")
             try:
                 with log.set_level(logging.CRITICAL), self.out.status(f"Preparing {tag}"):
                     self.releases.install_project(self.conf, get_repo(self.conf), tag)

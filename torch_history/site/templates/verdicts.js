@@ -682,6 +682,14 @@
     };
     const tallied = (changes) => counted(changes.map((one) => one.verdict));
 
+    const ofProcesses = (lane, times) => {
+        const usual = [constants().verdicts.MARGIN, constants().compare.CALL_MARGIN];
+        const others = times.map((one) => lane.series[one.series]).filter((series) => !usual.includes(marginOf(series)));
+        const words = others.map((series) => [series.metric.replaceAll("_", " "), fixed(100 * marginOf(series), 0)]);
+        const told = new Map(words.sort(([one], [other]) => (one < other ? -1 : 1)));
+        return [...told].map(([name, margin]) => `, ${margin} % for ${name}`).join("");
+    };
+
     const summary = (lane, from, to, changes) => {
         const {MARGIN, FALSE_RATE, KINDS} = constants().verdicts;
         const {CALL_MARGIN} = constants().compare;
@@ -695,8 +703,8 @@
         const facts = movedFacts(lane, from, to);
         if (lookedAt(changes)) {
             const [margin, ofCalls, rate] = [MARGIN, CALL_MARGIN, FALSE_RATE].map((share) => fixed(100 * share, 0));
-            lines.push(`${lookedAt(changes) === 1 ? "1 time was" : lookedAt(changes) + " times were"} compared, with a margin of ${margin} % `
-                + `(${ofCalls} % for single calls). `
+            lines.push(`${lookedAt(changes) === 1 ? "1 time was" : `${lookedAt(changes)} times were`} compared, with a margin of ${margin} % `
+                + `(${ofCalls} % for single calls${ofProcesses(lane, times)}). `
                 + `At most ${rate} % of the changes reported in them are expected to be false.`);
         }
         if (disturbed) {
@@ -740,7 +748,7 @@
                     detectable: one.detectable, spread: one.spread, launches: one.launches, disturbed: one.disturbed,
                     reason: one.reason, why: one.why, build: varies(series) ? buildOf(series) : null,
                     within_builds: isWithinBuilds(series, one), replicated: "not testable", sentence: one.sentence,
-                    failed: false, apart: one.apart,
+                    failed: false, apart: one.apart, difference: null,
                 };
             }),
         };
@@ -754,7 +762,7 @@
             const text = typeof value === "string" ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value ?? "");
             return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
         };
-        const rows = json(lane, from, to, changes).changes.map(({parameters, launches, failed, ...rest}) =>
+        const rows = json(lane, from, to, changes).changes.map(({parameters, launches, failed, difference, ...rest}) =>
             ({...rest, parameters: parameters.join(" "), launches_old: launches[0], launches_new: launches[1]}));
         const lines = rows.length ? [Object.keys(rows[0]), ...rows.map(Object.values)] : [];
         return lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("");
