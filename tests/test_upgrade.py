@@ -151,7 +151,7 @@ def test_answer_names_release_size_interval_and_the_command_that_finds_the_cause
     _, found = asked(Laboratory({"f": {9: 1.1}, "still": {}}))
     words = text(found)
     assert "mine time, f: SLOWER 1.10 times (" in words
-    assert "  at v2.9.0 (after v2.8.0): SLOWER by " in words
+    assert "  at v2.9.0 (after v2.8.0): SLOWER 1.10 times (" in words
     assert "torch-history explain v2.8.0 v2.9.0 f --workload mine.py --lane 3.11" in words
     assert "mine time, still: SAME" in words
     assert len(found.measured) <= 7
@@ -172,7 +172,7 @@ def test_change_between_neighbours_needs_no_search() -> None:
     laboratory = Laboratory({"f": {1: 1.1}})
     upgrade = Upgrade(TAGS[:2], laboratory)
     upgrade.run()
-    assert "  at v2.1.0 (after v2.0.0): SLOWER by " in text(said(upgrade))
+    assert "  at v2.1.0 (after v2.0.0): SLOWER 1." in text(said(upgrade))
     assert laboratory.sessions == 1
 
 
@@ -204,7 +204,7 @@ def test_interrupted_between_it_tells_what_is_known_and_goes_on_from_what_is_sto
         upgrade.run()
     words = text(said(upgrade))
     assert "This is not finished. The same command continues from here." in words
-    assert "  after v2.7.0, at v2.14.0 at the latest: SLOWER by " in words
+    assert "  after v2.7.0, at v2.14.0 at the latest: SLOWER 1." in words
     stored = {key: len(launches) for key, launches in laboratory.stored.items()}
     laboratory.stop = math.inf
     _, found = asked(laboratory)
@@ -250,7 +250,7 @@ def test_release_that_cannot_be_installed_is_passed_over_and_named() -> None:
     (place,) = found.rows[0].places
     assert (place.old, place.new) == ("v2.7.0", "v2.9.0")
     words = text(found)
-    assert "  after v2.7.0, at v2.9.0 at the latest: SLOWER by " in words
+    assert "  after v2.7.0, at v2.9.0 at the latest: SLOWER 1." in words
     assert "v2.8.0 was passed over: v2.8.0 is in a locked room." in words
 
 
@@ -343,7 +343,7 @@ def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_and_why_no
 
     _, found = asked(Small({"f": {9: 1.1}, "still": {}}))
     words = text(found)
-    assert "mine time, f: SLOWER by " in words
+    assert "mine time, f: SLOWER 1." in words
     assert "Which release changed it was not looked for any further. They take about 16 GB together." in words
     assert "not finished" not in words
     assert "--most" not in words
@@ -411,7 +411,7 @@ def test_command_says_beforehand_what_it_takes_and_then_what_it_found(played: La
     assert f"From v2.0.1 to v2.15.0 there are {len(TAGS)} releases for Python 3.11." in found.stderr
     assert "Both ends are measured first: 2 to install, about " in found.stderr
     assert "Release 3 of at most 7: " in found.stderr
-    assert f"  at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in found.stdout
+    assert f"  at {TAGS[9]} (after {TAGS[8]}): SLOWER 1." in found.stdout
     assert "Release 3" not in found.stdout
 
 
@@ -440,7 +440,7 @@ def test_markdown_has_a_row_for_what_changed(played: Laboratory, tmp_path: Path)
     words = command(tmp_path, "--markdown").stdout
     assert "| series | change | since |" in words
     (row,) = (line for line in words.splitlines() if line.startswith("| mine time, f"))
-    assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in row
+    assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER 1." in row
     assert f"    torch-history explain {TAGS[8]} {TAGS[9]} f " in words
     assert "- mine time, still: SAME (" in words
     assert "peak memory" not in words
@@ -456,7 +456,7 @@ def test_page_is_one_file_that_asks_for_no_other_and_takes_nothing_for_markup(
     assert "&lt;b&gt;f&lt;/b&gt;" in markup
     assert "<b>" not in markup
     assert not re.search(r"(src|href)=|url\(|@import|<script", markup)
-    assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in markup
+    assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER 1." in markup
 
 
 def test_growth_is_told_with_its_interval_in_every_form(played: Laboratory, tmp_path: Path) -> None:
@@ -512,7 +512,7 @@ def test_interrupted_command_prints_what_is_known_and_goes_on(played: Laboratory
     assert "mine time, f: SLOWER 1.10 times" in found.stdout
     assert "This is not finished." in found.stdout
     played.stop = math.inf
-    assert f"  at {TAGS[9]} (after {TAGS[8]}): SLOWER by " in command(tmp_path).stdout
+    assert f"  at {TAGS[9]} (after {TAGS[8]}): SLOWER 1." in command(tmp_path).stdout
 
 
 def test_nothing_ran_is_exit_code_4(played: Laboratory, tmp_path: Path) -> None:
