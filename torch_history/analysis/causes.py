@@ -221,7 +221,7 @@ def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], k
 
 
 PLACEMENT = "the same instructions are at a different address"
-"""The cause that is luck: where a linker put a loop. Nobody can do anything about it, and another processor need not show it."""
+"""The cause that is luck: where a linker put a loop. Nobody can act on it, and other processors need not show it."""
 
 LOST, GAINED = "it is no longer fused", "it is fused now"
 FUSIONS = (f"because {LOST}", f"because {GAINED}")
