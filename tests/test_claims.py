@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from torch_history.analysis import claims
+from torch_history.analysis import causes, claims
 from torch_history.analysis.claims import FAILS, HOLDS, PARTLY, UNKNOWN, Interval, Numbers, Setting, Turn
 from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import Series, history
@@ -402,6 +402,10 @@ def test_what_stands_for_a_variant_is_a_variant_of_its_question_and_in_one_group
         assert len(named) == len(set(named)) > 1, question
         source = (ROOT / "workloads" / f"{question}.py").read_text(encoding="utf-8")
         assert [variant for variant in named if f'"{variant}": ' not in source] == [], question
+
+
+def test_what_is_luck_of_placement_is_named_in_the_causes_by_hand() -> None:
+    assert any(cause.words == causes.PLACEMENT for cause in causes.FOUND)
 
 
 def test_every_claim_has_advice_for_each_word_that_decides_something() -> None:

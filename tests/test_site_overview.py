@@ -207,6 +207,36 @@ def test_cards_and_findings_are_those_of_python_and_lead_to_their_series(site: P
     assert in_width(page)
 
 
+@SIZES
+def test_luck_of_placement_is_muted_by_a_switch_in_the_address(site: Path, page: Any) -> None:
+    """tests/lab.py plants no such cause, so that of a fusion is taken for one here."""
+    show(page, site, "index", **{"from": "v2.0.1", "to": "v2.2.0"})
+    assert page.locator("#choose-muted").count() == 0
+    page.evaluate("torchHistory.contents.constants.why.PLACEMENT = 'it is no longer fused'")
+    page.evaluate("location.hash = '#from=v2.0.1&to=v2.1.0'")
+    ready(page)
+    before = page.locator("#findings > li").count()
+    fused = page.locator("#findings > li", has_text="it is no longer fused").count()
+    assert 0 < fused < before
+    page.locator("#choose-muted").press("Space")
+    ready(page)
+    assert keys_of(page.url)["muted"] == "1"
+    assert page.locator("#findings > li", has_text="it is no longer fused").count() == 0
+    assert page.locator("#findings > li").count() == before - fused
+    assert page.locator("#choose-muted").is_checked()
+    assert in_width(page)
+    assert serious(page) == []
+
+
+def test_what_was_not_measured_stands_first_and_bytes_say_since_when(site: Path, page: Any) -> None:
+    """The scripted intersection needs four times the memory since 2.1.0."""
+    show(page, site, "index", **{"from": "v2.0.1", "to": "v2.9.0"})
+    assert "Measured on a CPU: no GPU time" in page.locator("#newest-title + p").inner_text()
+    assert page.locator("#newest-title + p a").get_attribute("href") == "method.html#glossary"
+    item = page.locator("#findings > li", has_text="peak memory").first
+    assert "240,000,000 B since v2.1.0 (scripted small)." in item.inner_text()
+
+
 def test_a_cause_leads_to_its_evidence_and_a_card_to_a_variant_with_a_script(site: Path, page: Any) -> None:
     show(page, site, "index", **{"from": "v2.0.1", "to": "v2.1.0"})
     item = page.locator("#findings > li", has_text="intersection time").first
@@ -226,7 +256,7 @@ def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site:
     four results of memory, in_place three."""
     show(page, site, "index", **{"from": "v2.2.0", "to": "v2.5.1"})
     (item,) = (each for each in page.locator("#findings > li").all() if "vstack_rows" in each.inner_text())
-    said = item.locator(".instead").inner_text()
+    said = item.locator(".instead").first.inner_text()
     told = re.fullmatch(
         r"What to do: On v2.5.1 cat_rows does the same ([\d.]+)(?: to ([\d.]+))? times faster \(([\d.]+) to ([\d.]+)\) "
         r"in 2 of 2 cases\.",
@@ -240,12 +270,12 @@ def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site:
     show(page, site, "index", **{"from": "v2.0.1", "to": "v2.1.0"})
     (item,) = (each for each in page.locator("#findings > li").all() if "peak memory" in each.inner_text())
     assert (
-        item.locator(".instead").inner_text()
+        item.locator(".instead").first.inner_text()
         == "What to do: On v2.1.0 in_place does the same with 1.33 times less memory."
     )
     show(page, site, "index", **{"from": "v2.14.1", "to": "v2.15.0"})
     (item,) = (each for each in page.locator("#findings > li").all() if "selection time" in each.inner_text())
-    assert item.locator(".instead").inner_text() == (
+    assert item.locator(".instead").first.inner_text() == (
         "What to do: No variant of this question that does the same is faster on v2.15.0."
     )
     assert in_width(page)

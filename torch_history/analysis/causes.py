@@ -220,6 +220,9 @@ def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], k
     return most.words if whole else f"{most.words} (from {most.old} to {most.new})"
 
 
+PLACEMENT = "the same instructions are at a different address"
+"""The cause that is luck: where a linker put a loop. Nobody can act on it, and other processors need not show it."""
+
 LOST, GAINED = "it is no longer fused", "it is fused now"
 FUSIONS = (f"because {LOST}", f"because {GAINED}")
 """Causes that the case's own graph shows."""

@@ -120,6 +120,8 @@
         main.append(el("div", {},
             !claims.length && el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers any of the `
                                       + "claims: choose another machine at the top."),
+            claims.length > 0 && el("p", {}, `Measured on ${TH.laneWords(lane)}. `,
+                el("a", {href: "method.html#glossary"}, "What the words mean"), "."),
             claims.length > 0 && el("div", {class: "controls"},
                 TH.select("Advice for", "to", [...lane.releases].reverse().map(({tag}) => [tag, tag]),
                           tags.includes(address.to) ? address.to : tags.at(-1)),

@@ -59,7 +59,8 @@
         if (!better.length) {
             return `No variant of this question that does the same ${less} on ${tag}.`;
         }
-        const [[variant]] = [...counted(better.map(({other}) => other.variant))].sort(([, one], [, two]) => two - one);
+        const plain = better.filter(({other}) => !other.variant.startsWith(TH.contents.constants.findings.CPP));
+        const [[variant]] = [...counted((plain.length ? plain : better).map(({other}) => other.variant))].sort(([, one], [, two]) => two - one);
         const of = better.filter(({other}) => other.variant === variant);
         const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases` : "";
         const start = `On ${tag} \`${variant}\` does the same`;

@@ -158,9 +158,19 @@
         const said = kind === "worse" && verdict !== "BROKE" && TH.instead.sentence(lane, rows.map(({of: series}) => series), to);
         return said && el("p", {class: "instead"}, el("strong", {}, "What to do: "), TH.prose(said));
     };
-    const proof = (lane, pair, {rows, because}) => {
+    /* The release since which exact bytes are as they are now, where that is not all that was chosen. */
+    const sinceWhen = (lane, {from, to}, {of: series, new: now}) => {
+        const [first, last] = [from, to].map((tag) => lane.releases.findIndex((release) => release.tag === tag));
+        const numbers = new Map(lane.patterns[series.pattern].map(([release], i) => [release, series.numbers[i]]));
+        const measured = [...numbers.keys()].filter((release) => release > first && release <= last).sort((a, b) => a - b);
+        const since = measured.findLast((release, i) => i === 0 || numbers.get(measured[i - 1]) !== now);
+        return series.unit === "bytes" && now !== null && measured.length > 1
+            ? ` ${TH.human(now, "bytes")} since ${lane.releases[since].tag} (${series.parameters.join(" ")}).` : "";
+    };
+    const proof = (lane, pair, {rows, best, because}) => {
         const href = because && TH.instead.evidence(lane, rows.find((row) => row.because === because) || rows[0], pair);
-        return href && el("p", {class: "instead"}, el("a", {href}, "The evidence of this cause"));
+        const since = sinceWhen(lane, pair, best);
+        return (href || since) && el("p", {class: "instead"}, href && el("a", {href}, "The evidence of this cause"), href && ".", since);
     };
     const finding = (lane, pair) => (found) => {
         const words = TH.prose(TH.answer.sentence(found));
@@ -212,6 +222,15 @@
     };
 
     /** One pair of releases in an answer: cards, findings, how sure that is, and what else an upgrade brings. */
+    const isLuck = ({because}) => because.includes(TH.contents.constants.why.PLACEMENT);
+    /* What a reader chose not to see: findings that are luck of placement. */
+    const muted = (found, address) => {
+        const count = found.filter(isLuck).length;
+        return count > 0 && el("div", {class: "controls"}, TH.toggle(
+            `Without luck of placement (${count} ${count === 1 ? "finding" : "findings"}: ${TH.contents.constants.why.PLACEMENT})`,
+            "muted", address.muted));
+    };
+
     const sheet = (lane, address, wheels) => {
         const {from, to} = chosen(lane, address);
         const newest = lane.releases.at(-1);
@@ -243,14 +262,16 @@
                            el("p", {}, "No series was measured on both in the same size and version. Measure them ",
                               "together: ", runIt(lane, [], from, to), "."), behind);
         }
-        return section(pickers(lane, from, to), answer(lane, from, to, {changes, wheels}, headline, against), behind);
+        return section(pickers(lane, from, to), answer(lane, {...address, from, to}, {changes, wheels}, headline, against), behind);
     };
 
-    const answer = (lane, from, to, {changes, wheels}, headline, against) => {
+    const answer = (lane, address, {changes, wheels}, headline, against) => {
+        const {from, to} = address;
         const tally = TH.tally(changes);
         const counted = tally.filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
             .map(([verdict, count]) => `${count} ${TH.shown(verdict)}`).join(", ") || "no change detected";
-        const found = TH.answer.findings(lane, changes);
+        const all = TH.answer.findings(lane, changes);
+        const found = address.muted ? all.filter((one) => !isLuck(one)) : all;
         const shown = TH.answer.picked(found);
         const link = (keys, ...children) => el("a", {href: TH.link("upgrade.html", {from, to, ...keys})}, children);
         const moved = Object.entries(V.moved(lane, from, to)).map(([name, [old, now]]) => `${name} ${old} → ${now}`).join(", ");
@@ -259,20 +280,24 @@
         const series = found.reduce((total, one) => total + one.rows.length, 0);
         return [
             headline(`${against}: ${counted}.`),
+            el("p", {id: "not-measured"}, notMeasured(lane, changes), " ",
+               el("a", {href: "method.html#glossary"}, "What INCONCLUSIVE, lane, round and margin mean"), "."),
             el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
                 el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict))))),
             shared.length > 0 && el("p", {id: "apart", class: "quiet"}, shared.map(([verdict, parts]) =>
                 [TH.shown(verdict), ": ", parts.map(([name, count]) => `${count} in ${name}`).join(", "), ". "])),
             el("ul", {class: "cards", "aria-label": "The answer"},
                TH.answer.cards(lane, changes, found).map((each) => card({from, to}, each))),
+            muted(all, address),
             shown.length > 0 && [
                 el("h3", {id: "findings-title"}, shown.length === found.length ? `${series} changed series are these findings`
                     : `${series} changed series are ${found.length} findings; these weigh most`),
                 el("ol", {class: "sentence-list", id: "findings", "aria-labelledby": "findings-title"},
                    shown.map(finding(lane, {from, to}))),
             ],
-            el("h3", {}, "How sure that is, and what was not measured"),
-            el("p", {id: "sure"}, doubts(lane, from, to, changes), " ", TH.prose(sure.join(" ")), " ", notMeasured(lane, changes)),
+            el("h3", {}, "How sure that is"),
+            el("p", {id: "sure"}, doubts(lane, from, to, changes), " ", TH.prose(sure.join(" ")), " ",
+               el("a", {href: "method.html#verdicts"}, "How a verdict is made"), "."),
             brought(from, to, wheels),
             moved && el("p", {class: "quiet"}, `The environment also changed: ${moved}.`),
             el("p", {class: "onward"}, link({}, `Every series from ${from} to ${to}, with its cause`)),

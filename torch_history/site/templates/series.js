@@ -203,8 +203,19 @@
         }));
     };
 
+    /* The last sentence of a step is that of its whole series, which is told beside the newest one alone. */
+    const toldOnce = (steps) => {
+        const told = new Set();
+        return steps.map(({series, sentence}) => {
+            const at = sentence.lastIndexOf(". ") + 1;
+            const whole = at > 0 && `${series} ${sentence.slice(at)}`;
+            const isTold = whole && told.has(whole);
+            told.add(whole);
+            return isTold ? sentence.slice(0, at) : sentence;
+        });
+    };
     const stepList = (steps) => {
-        const said = steps.map(({sentence}) => sentence);
+        const said = toldOnce(steps);
         if (!said.length) {
             return el("p", {}, "No step, excursion or drift was detected in these variants.");
         }
