@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..analysis.compare import Comparison, by, summary
+from ..analysis.compare import Comparison, by, by_case, of_case, summary
 from ..analysis.verdicts import Change, Verdict
 from ..measuring.budget import Effort
 from ..store.launches import moved_words
@@ -62,6 +62,13 @@ class Answer:
         return UNTOLD if self.unfinished and open_ones else UNCHANGED
 
     @property
+    def told(self) -> list[Row]:
+        """The rows, those of all metrics that a case lacks for one reason as one."""
+        of = {row.change.series: row for row in self.rows}
+        cases = by_case([row.change for row in self.rows])
+        return [replace(of[first.series], sentence=of_case([first, *rest], self.comparison)) for first, *rest in cases]
+
+    @property
     def unchanged(self) -> list[Change]:
         return [change for change in self.comparison.changes if change.verdict.kind not in DRIVING]
 
@@ -109,7 +116,8 @@ def answer(
 
 def where(place: Place, ends: tuple[str, str]) -> str:
     """`at v2.4.0 (v2.3.1 -> v2.4.0): SLOWER by 10 % (9 to 11 %)`, or between which releases."""
-    said = place.sentence.partition(": ")[2].rstrip(".")
+    change = place.change
+    said = place.sentence.partition(": ")[2].rstrip(".") if change.new is not None else change.verdict.shown
     if not place.is_exact:
         if (place.old, place.new) == ends:
             return "somewhere between the two"
@@ -123,7 +131,7 @@ def text(found: Answer, failed: Sequence[Change] = ()) -> str:
     """For a terminal; `failed` are the series that --fail-on names."""
     old, new = found.ends
     lines = [f"{found.file}, {old} -> {new}:"]
-    for row in found.rows:
+    for row in found.told:
         lines += ["", row.sentence]
         for place in row.places:
             lines.append(f"  {where(place, found.ends)}.")
