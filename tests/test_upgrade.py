@@ -198,6 +198,13 @@ def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_woul
     assert " % would have been seen." in words
 
 
+def test_where_times_are_inconclusive_it_does_not_say_that_nothing_changed() -> None:
+    laboratory = Laboratory({"f": {}, "still": {}}, noise=0.5)
+    words = text(asked(laboratory)[1])
+    assert "Nothing became slower" not in words
+    assert "No change is certain. 2 of 4 series are inconclusive, listed below." in words
+
+
 def test_interrupted_between_it_tells_what_is_known_and_goes_on_from_what_is_stored() -> None:
     laboratory = Laboratory({"f": {9: 1.1}, "still": {}}, seed=3)
     laboratory.stop = 3

@@ -195,6 +195,7 @@ def measure(asked: Asked) -> bool:
     from ..scratch import temporary_files
 
     own = OwnWorkload.of(asked.workload) if asked.workload else None
+    asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
     found = suites.load()
     conf, out = found.config(), console()
     request = asked.request(own)

@@ -17,8 +17,9 @@ EXPLAINABLE = ("time", "forward_time")
 """Metrics of which `explain` looks for the cause."""
 
 UNCHANGED = "Nothing became slower or faster, or took more or less memory, as far as this can be seen."
+UNSURE = "No change is certain."
 UNTOLD = "Nothing can be told yet: it was interrupted before there was enough evidence of a change."
-"""Where no series changed: of a finished upgrade, and of one that was interrupted while numbers are inconclusive."""
+"""Where no series changed: all numbers told, some inconclusive, and some inconclusive because it was interrupted."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,11 @@ class Answer:
     @property
     def nothing(self) -> str:
         """What is said where no series changed."""
-        open_ones = any(change.verdict is Verdict.CANT_TELL for change in self.comparison.changes)
-        return UNTOLD if self.unfinished and open_ones else UNCHANGED
+        every = self.comparison.changes
+        unsure = sum(change.verdict is Verdict.CANT_TELL for change in every)
+        if self.unfinished and unsure:
+            return UNTOLD
+        return f"{UNSURE} {unsure} of {len(every)} series are inconclusive, listed below." if unsure else UNCHANGED
 
     @property
     def told(self) -> list[Row]:
