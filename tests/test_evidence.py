@@ -345,6 +345,20 @@ def test_run_explains_the_newest_pair_and_its_largest_rise_first() -> None:
     assert [change.ratio for change in rose(compared_with(changes))] == [1.5, 1.2]
 
 
+def test_file_beside_the_caller_is_the_one_that_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[explaining.Asked] = []
+
+    def explained(one: explaining.Asked, suite: Any) -> Any:
+        asked.append(one)
+        return iter(())
+
+    monkeypatch.setattr(explaining, "explained", explained)
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(main, ["explain", "2.13.0", "2.14.0", "f", "--workload", "mine.py"])
+    assert answer.exit_code == 0, answer.output
+    assert asked[0].workload == tmp_path / "mine.py"
+
+
 @dataclass
 class Asking:
     """An own file that asks for two threads, and what is asked of `finding.explain`."""

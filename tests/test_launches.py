@@ -200,6 +200,26 @@ def test_failed_case_keeps_the_last_line_of_its_traceback(tmp_path: Path) -> Non
     assert reason(tmp_path, f"{FACTS}\n{TRACEBACK}", 1) == sentence
 
 
+LONG = """
+benchmarks.common.CaseFailed: UnpicklingError: Weights only load failed, \x1b[1mdo those steps\x1b[0m:
+    \t(1) Set `weights_only` to False.
+Look into the documentation to learn more.
+"""
+
+
+def test_failed_case_keeps_what_a_long_message_says_first(tmp_path: Path) -> None:
+    before = TRACEBACK.rstrip().rpartition("\n")[0]
+    first = "UnpicklingError: Weights only load failed, do those steps: (1) Set `weights_only` to False."
+    assert reason(tmp_path, f"{FACTS}\n{before}{LONG}", 1) == first
+    raised = (
+        "\ntorch._dynamo.exc.BackendCompilerFailed: backend raised:\nInvalidCxxCompiler: No compiler\n\nSet TORCH_LOGS"
+    )
+    (tmp_path / "other").mkdir()
+    assert reason(tmp_path / "other", f"{FACTS}\n{before}{raised}", 1) == (
+        "BackendCompilerFailed: backend raised: InvalidCxxCompiler: No compiler"
+    )
+
+
 def test_timed_out_case_says_after_how_long(tmp_path: Path) -> None:
     said = f"{FACTS}\n\n\nasv: benchmark timed out (timeout 300s)\n"
     assert reason(tmp_path, said, util.TIMEOUT_RETCODE) == "benchmark timed out (timeout 300s)"

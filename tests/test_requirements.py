@@ -212,3 +212,7 @@ def test_packages_that_differ_are_listed() -> None:
     assert packages_words(old, new) == "Packages that differ: gone 1 -> none, torchvision 0.29.1 -> 0.30.0."
     assert packages_words(new, new) == "Both have the same packages."
     assert packages_words({}, new) == ""
+    assert packages_words(old, new, ["torchvision"]).startswith(
+        "Packages that differ: torchvision 0.29.1 -> 0.30.0, gone"
+    )
+    assert added.name_of("Torch_Vision[extra]>=0.2; python_version > '3'") == "torch-vision"

@@ -182,7 +182,9 @@ def test_function_that_breaks_is_found_like_one_that_changes() -> None:
     _, found = asked(laboratory)
     assert exact(found) == {"mine time, f": ["v2.17.0"], "mine peak memory, f": ["v2.17.0"]}
     assert len(laboratory.installed) <= 7
-    assert "mine time, f: BROKE: RuntimeError: gone." in text(found)
+    assert "mine f: BROKE: RuntimeError: gone (peak memory, time).\n  at v2.17.0 (after v2.16.0): BROKE.\n" in text(
+        found
+    )
 
 
 def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_would_have_been_seen() -> None:
@@ -194,6 +196,13 @@ def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_woul
     assert "Nothing became slower or faster" in words
     assert "mine time, f: SAME (" in words
     assert " times would have been seen." in words
+
+
+def test_where_times_are_inconclusive_it_does_not_say_that_nothing_changed() -> None:
+    laboratory = Laboratory({"f": {}, "still": {}}, noise=0.5)
+    words = text(asked(laboratory)[1])
+    assert "Nothing became slower" not in words
+    assert "No change is certain. 2 of 4 series are inconclusive, listed below." in words
 
 
 def test_interrupted_between_it_tells_what_is_known_and_goes_on_from_what_is_stored() -> None:

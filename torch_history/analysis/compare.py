@@ -380,7 +380,7 @@ def _of_builds(change: Change) -> str:
     return f"which two builds of one source may differ by (up to {times(change.series.build or 1)} times)"
 
 
-def _by_case(changes: Iterable[Change]) -> list[list[Change]]:
+def by_case(changes: Iterable[Change]) -> list[list[Change]]:
     """`changes` one by one, but the metrics of a case that a new release lacks for the same reason together."""
     found: dict[object, list[Change]] = {}
     for change in changes:
@@ -391,7 +391,7 @@ def _by_case(changes: Iterable[Change]) -> list[list[Change]]:
     return list(found.values())
 
 
-def _of_case(changes: Sequence[Change], comparison: Comparison) -> str:
+def of_case(changes: Sequence[Change], comparison: Comparison) -> str:
     """The sentence of one change, or of all metrics that a case lacks."""
     first = changes[0]
     said = comparison.sentence(first)
@@ -408,7 +408,7 @@ def never_ran(comparison: Comparison) -> list[str]:
     """A sentence for each case that ran on neither release, with the reason."""
     ran = {change.series.parameters for change in comparison.changes if change.verdict is not Verdict.NEVER_RAN}
     never = [change for change in comparison.changes if change.series.parameters not in ran]
-    return [_of_case(changes, comparison) for changes in _by_case(never)]
+    return [of_case(changes, comparison) for changes in by_case(never)]
 
 
 def tell(
@@ -730,7 +730,7 @@ def text(
     a reader looks for."""
     if not everything:
         return "\n".join([answer.text(comparison, bold), *_failure(failed)])
-    lines = [_of_case(changes, comparison) for changes in _by_case(comparison.changes)]
+    lines = [of_case(changes, comparison) for changes in by_case(comparison.changes)]
     return "\n".join([*lines, "", *summary(comparison), *_failure(failed)])
 
 

@@ -67,6 +67,7 @@ def explain(
         )
     from . import explaining
 
+    workload = workload and workload.resolve()  # the suite's folder becomes the working one
     asked = explaining.Asked(old, new, series, lane, workload, machine, with_excluded, most, budget, again)
     began = time.monotonic()
     out = console()

@@ -342,9 +342,11 @@ def _show_packages(workload: Path, results: Path, machine: str, environment: str
     from ..measuring.subjects import OwnWorkload
     from ..store.launches import packages_words, read_environment
 
-    if not OwnWorkload.of(workload).requirements:
+    own = OwnWorkload.of(workload)
+    if not own.requirements:
         return
-    if words := packages_words(*(read_environment(results, machine, tag, environment) for tag in (old, new))):
+    before, now = (read_environment(results, machine, tag, environment) for tag in (old, new))
+    if words := packages_words(before, now, own.packages):
         click.echo(words)
 
 

@@ -195,6 +195,7 @@ def measure(asked: Asked) -> bool:
     from ..scratch import temporary_files
 
     own = OwnWorkload.of(asked.workload) if asked.workload else None
+    asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
     found = suites.load()
     conf, out = found.config(), console()
     request = asked.request(own)
@@ -412,8 +413,8 @@ def _told(
     console().print(f"\n[bold]{pair[0]} -> {pair[1]}[/bold]")
     click.echo(said.text(found, everything=own is not None))
     if own and own.requirements:
-        both = (read_environment(stored[0], stored[1], tag, stored[2]) for tag in pair)
-        click.echo(packages_words(*both))
+        before, now = (read_environment(stored[0], stored[1], tag, stored[2]) for tag in pair)
+        click.echo(packages_words(before, now, own.packages))
     can_be_explained = request.device == "cpu" and not asked.explains
     if can_be_explained and (hint := explainable(found, asked)):
         click.echo(hint)

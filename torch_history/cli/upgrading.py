@@ -83,7 +83,7 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
         try:
             upgrade.run()
         finally:
-            found = _answer(asked, upgrade, laboratory, bool(own.requirements))
+            found = _answer(asked, upgrade, laboratory, own)
             if found:
                 show(found)
     return found
@@ -135,11 +135,11 @@ def _laboratory(asked: Asked, own: OwnWorkload, suite: suites.Suite, out: Consol
     )
 
 
-def _answer(asked: Asked, upgrade: Upgrade, laboratory: Sessions, has_packages: bool) -> Answer | None:
+def _answer(asked: Asked, upgrade: Upgrade, laboratory: Sessions, own: OwnWorkload) -> Answer | None:
     ends = upgrade.tags[0], upgrade.tags[-1]
     left = effort(laboratory.launches(ends, ()), [ends])
-    facts = [laboratory.facts(tag) for tag in ends] if has_packages else []
-    packages = packages_moved(*facts) if facts and all(facts) else None
+    facts = [laboratory.facts(tag) for tag in ends] if own.requirements else []
+    packages = packages_moved(facts[0], facts[1], own.packages) if facts and all(facts) else None
     return answers.answer(upgrade, str(asked.workload), asked.lane, left, packages)
 
 

@@ -410,6 +410,29 @@ _EMPTY_ANSWER = "asv: failed to parse benchmark result: Expecting value: line 1 
 """What asv says where a process ended well and left nothing in the file for its answer."""
 
 
+TRACEBACK = "Traceback (most recent call last):"
+
+LONGEST_MESSAGE = 500
+
+
+def first_words(message: str) -> str:
+    """What an exception says first, without the colours of a terminal: its first line, with the next one where that ends in
+    a colon. Later lines are advice, or where it happened in C++."""
+    said = ""
+    for line in re.sub(r"\x1b\[[0-9;]*m", "", message).splitlines():
+        said = f"{said} {line.strip()}".strip()
+        if said and not said.endswith(":"):
+            break
+    return said[:LONGEST_MESSAGE]
+
+
+def _raised(output: str) -> str:
+    """The exception of the last traceback, with its message: what follows its frames, which are indented."""
+    after = output.rpartition(TRACEBACK)[2].splitlines()[1:]
+    begin = next((number for number, line in enumerate(after) if line and not line[0].isspace()), len(after))
+    return "\n".join(after[begin:] or output.strip().splitlines()[-1:])
+
+
 def _failure(output: str, exit_status: int) -> str:
     """One sentence from the exit status, and the last words, of a process that gave no number."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
@@ -422,10 +445,9 @@ def _failure(output: str, exit_status: int) -> str:
         )
     if exit_status == JSON_ERROR_RETCODE and lines[-1:] == [_EMPTY_ANSWER]:
         exit_status, lines = 0, lines[:-1]
-    elif exit_status == 1 and "Traceback (most recent call last):" in output:
-        return re.sub(r"^([A-Za-z_]\w*\.)+(?=\w+:)|^CaseFailed: ", "", re.sub(r"^benchmarks\.common\.", "", lines[-1]))[
-            :500
-        ]
+    elif exit_status == 1 and TRACEBACK in output:
+        said = first_words(_raised(output)).removeprefix("benchmarks.common.").removeprefix("CaseFailed: ")
+        return re.sub(r"^([A-Za-z_]\w*\.)+(?=\w+:)", "", said)
     last = f": {lines[-1].removeprefix('asv: ')[:400]}" if lines else ""
     status = f" with exit status {exit_status} and no" if exit_status > 0 else " without an"
     return f"the process ended{status} answer{last}"

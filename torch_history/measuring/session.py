@@ -46,7 +46,7 @@ from .budget import MOST_ROUNDS, effort
 from .conditions import LASTING, Watch, on_one_processor
 from .counting import count_cases, most_beside
 from .plan import Plan
-from .recording import RecordedResults
+from .recording import RecordedResults, first_words
 from .server import Server
 
 SESSIONS = "sessions"
@@ -512,7 +512,8 @@ class Session:
         SessionError where the file cannot be imported, or nothing works on the newest release and on the oldest one."""
         newest, oldest = (self.plan.arm(self.plan.releases[place]).tag for place in (-1, 0))
         said = self._tried_on(newest, console)
-        failed = [f"`{name}` failed on {newest}: {why.rstrip('.')}." for name, why in said.items() if why]
+        told = {name: first_words(why).rstrip(".") for name, why in said.items() if why}
+        failed = [f"`{name}` failed on {newest}: {why}." for name, why in told.items()]
         all_failed = bool(said) and len(failed) == len(said)
         if all_failed and (oldest == newest or all(self._tried_on(oldest, console).values())):
             raise SessionError(f"Nothing in the workload can be measured. {failed[0]}")

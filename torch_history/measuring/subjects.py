@@ -51,6 +51,11 @@ class OwnWorkload:
     requirements: tuple[str, ...] = ()
     """Packages besides torch that it needs. They stand in its text, so a change of them is another version."""
 
+    @property
+    def packages(self) -> list[str]:
+        """The names of what it asks for, as an index has them."""
+        return [added.name_of(requirement) for requirement in self.requirements]
+
     @classmethod
     def of(cls, path: Path) -> OwnWorkload:
         """Reads the file, and keeps its text for what measures it. Raises SessionError where it is no readable Python, a

@@ -52,6 +52,11 @@ def problem(requirement: str) -> str:
     return ""
 
 
+def name_of(requirement: str) -> str:
+    """The name in a requirement that `problem` does not refuse, as an index has it."""
+    return canonicalize_name(Requirement(requirement).name)
+
+
 def resolved(
     subject: str, python: str, packages: Sequence[str], requirements: Sequence[str], options: Sequence[str] = ()
 ) -> list[str]:

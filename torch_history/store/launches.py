@@ -200,17 +200,22 @@ def read_environment(results_dir: Path, machine: str, release: str, environment:
     return dict(lines[-1]["environment"]) if lines else {}
 
 
-def packages_moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+def packages_moved(
+    old: Mapping[str, Any], new: Mapping[str, Any], asked: Collection[str] = ()
+) -> list[tuple[str, str, str]]:
     """(name, version in `old`, version in `new`) of each package that differs between two environments, `none` where one
-    of them lacks it."""
+    of them lacks it; first those that were `asked` for by name, for torch brings twenty."""
     before, now = (dict(package.split("==", 1) for package in facts.get("packages", [])) for facts in (old, new))
-    rows = [(name, before.get(name, "none"), now.get(name, "none")) for name in sorted({*before, *now})]
+    rows = [
+        (name, before.get(name, "none"), now.get(name, "none"))
+        for name in sorted({*before, *now}, key=lambda name: (name not in asked, name))
+    ]
     return [row for row in rows if row[1] != row[2]]
 
 
-def packages_words(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def packages_words(old: Mapping[str, Any], new: Mapping[str, Any], asked: Collection[str] = ()) -> str:
     """`packages_moved` in a sentence; empty where nothing is known of one of them."""
-    return moved_words(packages_moved(old, new)) if old and new else ""
+    return moved_words(packages_moved(old, new, asked)) if old and new else ""
 
 
 def moved_words(packages: Iterable[tuple[str, str, str]]) -> str:

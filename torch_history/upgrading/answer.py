@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..analysis.compare import Comparison, by, summary
+from ..analysis.compare import Comparison, by, by_case, of_case, summary
 from ..analysis.verdicts import Change, Verdict
 from ..measuring.budget import Effort
 from ..store.launches import moved_words
@@ -17,8 +17,9 @@ EXPLAINABLE = ("time", "forward_time")
 """Metrics of which `explain` looks for the cause."""
 
 UNCHANGED = "Nothing became slower or faster, or took more or less memory, as far as this can be seen."
+UNSURE = "No change is certain."
 UNTOLD = "Nothing can be told yet: it was interrupted before there was enough evidence of a change."
-"""Where no series changed: of a finished upgrade, and of one that was interrupted while numbers are inconclusive."""
+"""Where no series changed: all numbers told, some inconclusive, and some inconclusive because it was interrupted."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,18 @@ class Answer:
     @property
     def nothing(self) -> str:
         """What is said where no series changed."""
-        open_ones = any(change.verdict is Verdict.CANT_TELL for change in self.comparison.changes)
-        return UNTOLD if self.unfinished and open_ones else UNCHANGED
+        every = self.comparison.changes
+        unsure = sum(change.verdict is Verdict.CANT_TELL for change in every)
+        if self.unfinished and unsure:
+            return UNTOLD
+        return f"{UNSURE} {unsure} of {len(every)} series are inconclusive, listed below." if unsure else UNCHANGED
+
+    @property
+    def told(self) -> list[Row]:
+        """The rows, those of all metrics that a case lacks for one reason as one."""
+        of = {row.change.series: row for row in self.rows}
+        cases = by_case([row.change for row in self.rows])
+        return [replace(of[first.series], sentence=of_case([first, *rest], self.comparison)) for first, *rest in cases]
 
     @property
     def unchanged(self) -> list[Change]:
@@ -109,7 +120,8 @@ def answer(
 
 def where(place: Place, ends: tuple[str, str]) -> str:
     """`at v2.4.0 (v2.3.1 -> v2.4.0): SLOWER 1.10 times (1.09 to 1.11)`, or between which releases."""
-    said = place.sentence.partition(": ")[2].rstrip(".")
+    change = place.change
+    said = place.sentence.partition(": ")[2].rstrip(".") if change.new is not None else change.verdict.shown
     if not place.is_exact:
         if (place.old, place.new) == ends:
             return "somewhere between the two"
@@ -123,7 +135,7 @@ def text(found: Answer, failed: Sequence[Change] = ()) -> str:
     """For a terminal; `failed` are the series that --fail-on names."""
     old, new = found.ends
     lines = [f"{found.file}, {old} -> {new}:"]
-    for row in found.rows:
+    for row in found.told:
         lines += ["", row.sentence]
         for place in row.places:
             lines.append(f"  {where(place, found.ends)}.")

@@ -62,7 +62,7 @@ def markdown(found: Answer, failed: Sequence[Change] = ()) -> str:
     lines = [f"### {escape(found.file)}: PyTorch {escape(old)} → {escape(new)}", ""]
     if found.rows:
         lines += ["| series | change | since |", "|---|---|---|"]
-        lines += [f"| {' | '.join(map(escape, _cells(found, row)))} |" for row in found.rows]
+        lines += [f"| {' | '.join(map(escape, _cells(found, row)))} |" for row in found.told]
         lines += ["", *(f"    {command}" for command in causes(found))]
     else:
         lines.append(found.nothing)
@@ -78,7 +78,7 @@ def _cells(found: Answer, row: Row) -> tuple[str, str, str]:
 
 def causes(found: Answer) -> list[str]:
     """The commands that look for the causes, each once."""
-    commands = (found.cause(place) for row in found.rows for place in row.places)
+    commands = (found.cause(place) for row in found.told for place in row.places)
     return list(dict.fromkeys(filter(None, commands)))
 
 
@@ -89,7 +89,7 @@ def page(found: Answer, failed: Sequence[Change] = ()) -> str:
     """One HTML file that asks for no other: no script, no font, no picture."""
     old, new = found.ends
     title = html.escape(f"{found.file}: PyTorch {old} → {new}")
-    cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(found, row)) for row in found.rows]
+    cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(found, row)) for row in found.told]
     rows = "\n".join(
         f'<tr class="{row.change.verdict.kind}">{of_row}</tr>' for row, of_row in zip(found.rows, cells, strict=True)
     )
