@@ -1,4 +1,4 @@
-"""Are a case's inputs drawn once for all processes, and does the device get the same copies?
+"""Are a case's inputs drawn once for all processes and cases, and does the device get the same copies?
 
 There is no torch here: tensors are played.
 """
@@ -6,11 +6,13 @@ There is no torch here: tensors are played.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,16 +21,20 @@ ROOT = Path(__file__).resolve().parents[1]
 class Tensor:
     """A tensor that notes where it was copied."""
 
-    def __init__(self, name: str, log: list[str], requires_grad: bool = False, device: str = "cpu") -> None:
-        self.name, self.log, self.requires_grad, self.device = name, log, requires_grad, device
+    def __init__(self, numbers: np.ndarray, log: list[str], requires_grad: bool = False, device: str = "cpu") -> None:
+        self.numbers, self.log, self.requires_grad, self.device = numbers, log, requires_grad, device
 
     def detach(self) -> Tensor:
-        return Tensor(self.name, self.log, device=self.device)
+        return Tensor(self.numbers, self.log, device=self.device)
+
+    def numpy(self) -> np.ndarray:
+        assert self.device == "cpu"
+        return self.numbers
 
     def to(self, device: str) -> Tensor:
         if device != self.device:
-            self.log.append(f"{self.name} to {device}")
-        return Tensor(self.name, self.log, device=device)
+            self.log.append(f"{self.numbers.shape} to {device}")
+        return Tensor(self.numbers, self.log, device=device)
 
     def requires_grad_(self, needs: bool) -> Tensor:
         self.requires_grad = needs
@@ -51,17 +57,24 @@ def workload(log: list[str]) -> ModuleType:
 
     def inputs(size: str, device: str, seed: int) -> Arguments:
         log.append(f"drawn {size} {seed}")
-        tensors = [Tensor(name, log).to(device).requires_grad_(name != "x") for name in ("x", "w")]
+        arrays = [np.random.RandomState(seed).uniform(size=shape).astype(np.float32) for shape in ((900, 7), (3,))]
+        tensors = [Tensor(array, log).to(device).requires_grad_(array.ndim == 2) for array in arrays]
         return Arguments("chain", tuple(tensors))
 
     made: Any = ModuleType("workloads.saved_tensors")
-    made.inputs, made.variants, made.METRICS = inputs, {"plain": len}, ("kernels",)
+    made.inputs, made.variants, made.METRICS, made.sizes = (
+        inputs,
+        {"plain": len},
+        ("kernels",),
+        {"large": 2, "small": 1},
+    )
     return made
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """measure/drawn.py by itself: its package needs torch."""
+def drawn(monkeypatch: pytest.MonkeyPatch, log: list[str]) -> ModuleType:
+    """measure/drawn.py by itself: its package needs torch, of which it uses one function."""
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_numpy=lambda array: Tensor(array, log)))
     spec = importlib.util.spec_from_file_location("drawn", ROOT / "measure" / "drawn.py")
     assert spec is not None
     assert spec.loader is not None
@@ -74,14 +87,41 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_inputs_are_drawn_once_and_copied_as_often_as_they_are_asked_for(
     drawn: ModuleType, workload: ModuleType, log: list[str]
 ) -> None:
-    once = drawn.once(workload, "small", 7)
-    assert log == ["drawn small 7"]
-    for _ in range(2):
-        given = once.inputs("small", "cuda", 7)
-        assert (given.script, [of.name for of in given.tensors]) == ("chain", ["x", "w"])
-        assert [(of.device, of.requires_grad) for of in given.tensors] == [("cuda", False), ("cuda", True)]
-    assert log == ["drawn small 7", *["x to cuda", "w to cuda"] * 2]
-    assert (once.variants, once.METRICS) == (workload.variants, workload.METRICS)
+    expected = workload.inputs("small", "cpu", 7)
+    log.clear()
+    for case in range(3):
+        once = drawn.once(workload, "small", 7)
+        assert log == (["drawn small 7"] if case == 0 else [])
+        for _ in range(2):
+            given = once.inputs("small", "cuda", 7)
+            assert given.script == "chain"
+            assert [(of.device, of.requires_grad) for of in given.tensors] == [("cuda", True), ("cuda", False)]
+            for of, right in zip(given.tensors, expected.tensors, strict=True):
+                np.testing.assert_array_equal(of.numbers, right.numbers)
+        assert log[-4:] == ["(900, 7) to cuda", "(3,) to cuda"] * 2
+        assert (once.variants, once.METRICS) == (workload.variants, workload.METRICS)
+        log.clear()
+
+
+def test_other_size_and_other_seed_are_drawn_anew(drawn: ModuleType, workload: ModuleType, log: list[str]) -> None:
+    for size, seed in (("small", 7), ("large", 7), ("small", 8), ("large", 7)):
+        drawn.once(workload, size, seed)
+    assert log == ["drawn small 7", "drawn large 7", "drawn small 8"]
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only Linux has files in memory")
+def test_what_a_forked_case_drew_is_there_for_the_next_one(
+    drawn: ModuleType, workload: ModuleType, log: list[str]
+) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            drawn.once(workload, "small", 7)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    drawn.once(workload, "small", 7)
+    assert log == []
 
 
 def test_other_workloads_are_left_alone(drawn: ModuleType, workload: ModuleType, log: list[str]) -> None:
