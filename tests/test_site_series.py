@@ -349,7 +349,12 @@ def numpy_of(release: str) -> str:
 @SIZES
 def test_evidence_of_a_cause_is_on_the_page_of_its_series(site: Path, changed: Callable[..., Path], page: Any) -> None:
     lane = copy.deepcopy(data_of(site))
-    known = {"environment": ENVIRONMENT, "benchmark": TIME, "parameters": ["'scripted'", "'small'"], "old": "v2.0.1"}
+    known: dict[str, Any] = {
+        "environment": ENVIRONMENT,
+        "benchmark": TIME,
+        "parameters": ["'scripted'", "'small'"],
+        "old": "v2.0.1",
+    }
     known |= {"new": "v2.1.0", "ratio": 7.0, "verdict": "CAUSE", "words": "because of a lever", "seen_on": ""}
     lane["evidence"] = [
         {**known, "reproduced": [0.001, 0.006]},
