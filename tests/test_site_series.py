@@ -352,11 +352,10 @@ def test_evidence_of_a_cause_is_on_the_page_of_its_series(site: Path, changed: C
     known: dict[str, Any] = {
         "environment": ENVIRONMENT,
         "benchmark": TIME,
+        "parameters": ["'scripted'", "'small'"],
         "old": "v2.0.1",
-        "new": "v2.1.0",
-        "ratio": 7.0,
     }
-    known |= {"parameters": ["'scripted'", "'small'"], "verdict": "CAUSE", "words": "because of a lever", "seen_on": ""}
+    known |= {"new": "v2.1.0", "ratio": 7.0, "verdict": "CAUSE", "words": "because of a lever", "seen_on": ""}
     lane["evidence"] = [
         {**known, "reproduced": [0.001, 0.006]},
         {**known, "new": "v2.2.0", "reproduced": [0.001, 0.002]},
