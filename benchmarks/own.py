@@ -167,6 +167,9 @@ def _state(module: Any, arguments: tuple) -> tuple:
     """What the functions are called with: what the file's `setup` makes of the inputs, else the inputs."""
     if not hasattr(module, "setup"):
         return arguments
+    # Each function is compared with the first, which has a state of its own: a model in it must have the same weights.
+    torch.manual_seed(0)
+    np.random.seed(0)
     state = module.setup(*arguments)
     return state if isinstance(state, tuple) else (state,)
 
@@ -200,7 +203,10 @@ def _own_check(check: Callable, arguments: tuple, result: object) -> None:
         raise WrongResult("`check` says that the result is wrong")
 
 
-ADVICE = "If these functions are meant to differ, or one changes what it is given, say `check = None` in the file"
+ADVICE = (
+    "If these functions are meant to differ, or one draws at random or changes what it is given, say `check = None` in "
+    "the file"
+)
 
 
 def _check(module: Any, arguments: tuple, result: object) -> None:

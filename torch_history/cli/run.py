@@ -409,7 +409,7 @@ def _told(
     versions = own_versions(own.question, own.text) if own else None
     stored = Path(conf.results_dir), session.machine.machine, plan.environment
     found = said.find(*stored, *pair, (own.question,) if own else asked.questions, versions=versions)
-    found = replace(found, file=str(asked.workload or ""))
+    found = replace(found, file=str(asked.workload)) if own else found
     console().print(f"\n[bold]{pair[0]} -> {pair[1]}[/bold]")
     click.echo(said.text(found, everything=own is not None))
     if own and own.requirements:

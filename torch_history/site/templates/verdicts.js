@@ -685,9 +685,9 @@
     const ofProcesses = (lane, times) => {
         const usual = [constants().verdicts.MARGIN, constants().compare.CALL_MARGIN];
         const others = times.map((one) => lane.series[one.series]).filter((series) => !usual.includes(marginOf(series)));
-        const words = others.map((series) => [series.metric.replaceAll("_", " "), fixed(100 * marginOf(series), 0)]);
-        const told = new Map(words.sort(([one], [other]) => (one < other ? -1 : 1)));
-        return [...told].map(([name, margin]) => `, ${margin} % for ${name}`).join("");
+        const pairs = others.map((series) => [series.metric.replaceAll("_", " "), fixed(100 * marginOf(series), 0)]);
+        const told = new Map(pairs.sort(([one], [other]) => (one < other ? -1 : 1)));
+        return [...told].map(([metric, margin]) => `, ${margin} % for ${metric}`).join("");
     };
 
     const summary = (lane, from, to, changes) => {
