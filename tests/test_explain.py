@@ -402,6 +402,32 @@ def test_lever_without_its_program_or_library_is_refused() -> None:
     assert Lever("a", "", "", "", preload=("libnone.so",)).refusal([]) == "none of libnone.so is installed"
 
 
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [
+        ("<method 'poll' of 'select.poll' objects>", True),
+        ("<built-in method time.sleep>", True),
+        ("<method 'acquire' of '_thread.lock' objects>", True),
+        ("<built-in method posix.waitpid>", True),
+        ("libc: __poll", True),
+        ("the kernel: futex_wait_queue", True),
+        ("<built-in method torch.select>", False),
+        ("<method 'select' of 'torch._C.TensorBase' objects>", False),
+        ("aten::select", False),
+        ("<method 'index_select' of 'torch._C.TensorBase' objects>", False),
+        ("libtorch_cpu: at::native::select", False),
+    ],
+)
+def test_place_that_waits_for_another_process_is_no_cause(name: str, waits: bool) -> None:
+    rows = [
+        Place("function", name, 1e-3, 9e-3, 7.9e-3, 8.1e-3, "CAUSE"),
+        Place("function", "rest", 1e-3, 1e-3, -1e-5, 1e-5),
+    ]
+    kind, words = verdict.of_all([], {}, rows)
+    assert kind == ("UNKNOWN" if waits else "CAUSE")
+    assert ("waits for something that is not profiled" in words) == waits
+
+
 def test_symbol_of_the_interpreter_is_no_cause() -> None:
     """Both releases run on the same interpreter: what it takes is what the Python code takes that it runs."""
     loop = Place("function", "torch/nn/functional.py checks", 0.0, 9e-5, 8.8e-5, 9.2e-5, verdict="CAUSE")

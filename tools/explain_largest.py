@@ -37,6 +37,9 @@ COMMAND = "python -m tools.explain_largest --write"
 LANE = "release-py3.11"
 LARGEST = 50
 
+SIGNALLED = 128
+"""Exit codes above this one mean that somebody stopped the command."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -126,6 +129,8 @@ def explain(rows: Sequence[Row], most: int, minutes: float) -> None:
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         if code:
             print(f"It ended with exit code {code}.", file=sys.stderr, flush=True)
+        if code > SIGNALLED:
+            break
 
 
 def table(rows: Sequence[Row]) -> str:

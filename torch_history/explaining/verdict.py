@@ -6,6 +6,7 @@ with an interval clear of chance. PART: a stated share of it. CLEARED: a lever l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..store.causes import Code, Kind, Place, Pulled
@@ -48,7 +49,9 @@ def of_all(
 
     `because` gives a lever's words by its name, `own` is the name of the workload's file. Levers are in the order of their
     list, where the narrower one comes first. Libraries are too wide a place for a cause."""
-    named = [place for place in places if place.kind != "library" and not _is_the_same(place, own)]
+    named = [
+        place for place in places if place.kind != "library" and not _is_the_same(place, own) and not waits(place.name)
+    ]
     kinds: tuple[Kind, Kind] = ("CAUSE", "PART")
     for kind in kinds:
         pulled = [lever for lever in levers if lever.verdict == kind]
@@ -61,6 +64,18 @@ def of_all(
             words = f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
             return kind, words + _within(held[0], named, places) if held else words
     return "UNKNOWN", f"cause unknown; {_went(places, went)}"
+
+
+WAITING = re.compile(
+    r"^<(?!.*torch)(built-in )?method '?([\w.]+\.)?(poll|select|epoll|acquire|wait|waitpid|wait4|waitid|sleep|recv\w*|accept)\b"
+    r"|^[^:]+: (\w*futex\w*|\w*_?poll|\w*_?select|\w*nanosleep\w*|do_wait|wait4|waitpid|epoll_wait)$"
+)
+"""Functions of Python and symbols that wait for another process or thread, or for a file."""
+
+
+def waits(name: str) -> bool:
+    """Whether a place only waits: what takes the time then is elsewhere, where it is not profiled."""
+    return bool(WAITING.search(name))
 
 
 def _within(place: Place, named: Sequence[Place], places: Sequence[Place]) -> str:
@@ -119,7 +134,8 @@ def _went(places: Sequence[Place], went: str) -> str:
         total = sum(row.new - row.old for row in rows)
         rows = [row for row in rows[:-1] if total and (row.new - row.old) / total >= 0.1][:3]
         if rows:
-            return f"{went} " + ", ".join(f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows)
+            said = f"{went} " + ", ".join(f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows)
+            return f"{said}, which waits for something that is not profiled" if waits(rows[0].name) else said
     return "no place holds a tenth of the difference"
 
 
