@@ -703,7 +703,7 @@
         const facts = movedFacts(lane, from, to);
         if (lookedAt(changes)) {
             const [margin, ofCalls, rate] = [MARGIN, CALL_MARGIN, FALSE_RATE].map((share) => fixed(100 * share, 0));
-            lines.push(`${lookedAt(changes) === 1 ? "1 time was" : `${lookedAt(changes)} times were`} compared, with a margin of ${margin} % `
+            lines.push(`${lookedAt(changes) === 1 ? "1 time was" : lookedAt(changes) + " times were"} compared, with a margin of ${margin} % `
                 + `(${ofCalls} % for single calls${ofProcesses(lane, times)}). `
                 + `At most ${rate} % of the changes reported in them are expected to be false.`);
         }
