@@ -23,15 +23,18 @@ def check(
     noise: float = 0.01,
     rounds: int = 8,
     kinds: Mapping[str, Mapping[str, str]] | None = None,
+    slow_cases: Mapping[str, int] | None = None,
 ) -> Agreement:
-    """A check of nodes that take `speeds` times as long, whose rounds wander by `noise` and whose launches do, too."""
+    """A check of nodes that take `speeds` times as long, whose rounds wander by `noise` and whose launches do, too. Of
+    a node in `slow_cases` so many cases take a fifth longer still."""
     levels = draw.uniform(1e-6, 1e-3, CASES)
     launches = []
     for node, speed in speeds.items():
+        of_cases = np.where(np.arange(CASES) < (slow_cases or {}).get(node, 0), 1.2, 1.0)
         for round in range(1, rounds + 1):
             wander = speed * np.exp(draw.normal(0, noise))
             for arm in (FIRST, SECOND):
-                seconds = levels * wander * np.exp(draw.normal(0, noise, CASES))
+                seconds = levels * of_cases * wander * np.exp(draw.normal(0, noise, CASES))
                 about: dict[str, Any] = {"node": node, "kernel": "6.1", "kind": (kinds or {}).get(node, {"cpu": "A"})}
                 control = {"interpreter": 0.004 * wander, "memory": 0.002 * wander}
                 facts = {"node": about, "conditions": {"control": control}}
@@ -60,6 +63,20 @@ def test_equal_nodes_agree_and_share() -> None:
     found = [check(draw, {"n1": 1.0, "n2": 1.0, "n10": 1.0}) for _ in range(TRIALS)]
     shared = sum(one.groups == {"n1": "n1", "n2": "n1", "n10": "n1"} for one in found)
     assert shared >= 0.9 * TRIALS
+
+
+@pytest.mark.parametrize(("slow", "shares"), [(1, True), (2, True), (3, False), (6, False)])
+def test_more_times_that_differ_than_chance_makes_differ_are_no_agreement(slow: int, shares: bool) -> None:
+    """Of 26 times of equal nodes, three differ in 0.2 % of checks, and two in 3 %."""
+    found = check(np.random.default_rng(3), {"n1": 1.0, "n2": 1.0}, noise=0.001, slow_cases={"n2": slow})
+    assert found.pairs[0].changed == slow
+    assert found.pairs[0].agree == shares
+
+
+def test_a_node_that_is_slower_by_a_little_in_all_times_never_shares() -> None:
+    """3 % is within the margin of each time, and is none of a node's."""
+    found = check(np.random.default_rng(3), {"n1": 1.0, "n2": 1.03}, noise=0.001)
+    assert not found.pairs[0].agree
 
 
 @pytest.mark.parametrize("noise", [0.003, 0.01, 0.03, 0.1])

@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import structs
+from scipy import special
+
+from contract.metrics import MARGIN
 
 from ..store.launches import Case, Launch, node_of, read_file
 from .calibration import FIRST, MOST_UNTOLD, SECOND, per_cent
-from .verdicts import Change, Verdict, compare
+from .verdicts import FALSE_RATE, Change, Verdict, compare
 
 FOLDER = "agreement"
 """Folder beside a machine's results, which neither asv nor `read_launches` of the machine looks into."""
@@ -33,8 +36,20 @@ CONTROL = "control.Control.track_time"
 LEAST_TIMES = 6
 """Times that two nodes must have in common; fewer say too little of a node."""
 
+NEAR = MARGIN / 2
+"""By how much the median of all times may differ: that is known far better than a single one."""
+
+CHANCE = 0.01
+"""More times differ than chance makes differ, where so many would differ in fewer than one of a hundred equal nodes."""
+
 STAYS = ("kernel", "kind")
 """Of a node, what must be as it was when it was checked."""
+
+
+def beyond_chance(changed: int, times: int) -> bool:
+    """Whether so many of `times` differ that chance does not explain them: each is told wrong in FALSE_RATE of cases, so how
+    many are is binomial."""
+    return changed > 0 and bool(special.bdtrc(changed - 1, times, FALSE_RATE) < CHANCE)
 
 
 @dataclass(frozen=True)
@@ -52,9 +67,9 @@ class Between:
 
     @property
     def agree(self) -> bool:
-        """Whether no time differs and enough are the same: the aims of a calibration."""
-        known = not self.reason and self.times >= LEAST_TIMES
-        return known and not self.changed and self.untold <= MOST_UNTOLD * self.times
+        """Whether all times together are the same, no more of them differ than chance makes differ, and enough are told."""
+        known = not self.reason and self.times >= LEAST_TIMES and self.untold <= MOST_UNTOLD * self.times
+        return known and abs(math.log(self.ratio)) <= NEAR and not beyond_chance(self.changed, self.times)
 
     @property
     def words(self) -> str:
@@ -71,7 +86,7 @@ class Between:
 @dataclass(frozen=True)
 class Agreement:
     """What a check found: `release` and the `nodes` that measured it, each pair of them, and by node how many of its own
-    times differ between the two names."""
+    times differ between the two names, 0 where chance explains them."""
 
     release: str
     nodes: Mapping[str, Mapping[str, Any]]
@@ -144,8 +159,15 @@ def of(launches: Iterable[Launch], release: str) -> Agreement:
     by_node = _newest_of_each(launches)
     nodes = {node: _about(found) for node, found in by_node.items()}
     pairs = [_between(first, second, by_node, nodes) for first, second in itertools.combinations(by_node, 2)]
-    unsteady = {node: len(_differing(compare(found, FIRST, SECOND))) for node, found in by_node.items()}
+    unsteady = {node: _unsteady(found) for node, found in by_node.items()}
     return Agreement(release, nodes, pairs, unsteady)
+
+
+def _unsteady(launches: Sequence[Launch]) -> int:
+    """How many of a node's times differ between the two names; 0 where chance explains them."""
+    changes = [change for change in compare(launches, FIRST, SECOND) if change.series.varies]
+    changed = len(_differing(changes))
+    return changed if beyond_chance(changed, len(changes)) else 0
 
 
 def _newest_of_each(launches: Iterable[Launch]) -> dict[str, list[Launch]]:

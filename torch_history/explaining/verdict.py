@@ -67,7 +67,8 @@ def of_all(
 
 
 WAITING = re.compile(
-    r"^<(?!.*torch)(built-in )?method '?([\w.]+\.)?(poll|select|epoll|acquire|wait|waitpid|wait4|waitid|sleep|recv\w*|accept)\b"
+    r"^<(?!.*torch)(built-in )?method '?([\w.]+\.)?(poll|select|epoll|acquire|wait|waitpid|wait4|waitid|sleep|recv\w*"
+    r"|accept)\b"
     r"|^[^:]+: (\w*futex\w*|\w*_?poll|\w*_?select|\w*nanosleep\w*|do_wait|wait4|waitpid|epoll_wait)$"
 )
 """Functions of Python and symbols that wait for another process or thread, or for a file."""
