@@ -42,7 +42,7 @@ def test_a_checkout_publishes_the_same_site_twice_and_another_after_an_edit(root
     style = tmp_path / "edited again"
     shutil.copytree(edited, style)
     with (style / "torch_history" / "site" / "templates" / "style.css").open("a") as stream:
-        stream.write("/* edited */\n")
+        stream.write(".edited { color: red; }\n")
     answer = CliRunner().invoke(main, [*command, str(style)])
     assert answer.exit_code == 1
     assert answer.output.startswith("style.css: from byte ")

@@ -187,8 +187,8 @@ def test_commands_tell_what_they_would_with_what_was_excluded(results: Path, com
     for words in (compare, regressions):
         without, having = command(*words), command(*words, "--with-excluded")
         assert (without.exit_code, having.exit_code) == (0, 0), having.output
-        assert "SLOWER by a factor" not in without.output
-        assert "selection time, variant_0 small: SLOWER by a factor" in having.output
+        assert "selection time, variant_0 small: SLOWER " not in without.output
+        assert "selection time, variant_0 small: SLOWER " in having.output
         assert f"excluded and are put back here: {count}." in having.output
         assert command(*words).output == without.output  # results/ itself is as it was
 
