@@ -83,7 +83,7 @@ def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(
 def test_scripts_are_written_small_and_licences_stay(site: Path, tmp_path: Path) -> None:
     (tmp_path / "own.js").write_text(
         '"use strict";\n/*! (c) somebody */\n/* told to nobody */\n'
-        'window.told = (many) => `${many} in  all // ${/a \\/\\* b/u.source}`;  // nor this\n'
+        "window.told = (many) => `${many} in  all // ${/a \\/\\* b/u.source}`;  // nor this\n"
     )
     (tmp_path / "out").mkdir()
     copy_minified(tmp_path / "own.js", tmp_path / "out")
