@@ -279,3 +279,48 @@ def test_a_lane_is_named_by_its_python_version_or_as_results_name_it() -> None:
     assert list(chosen.values()) == ["release-py3.9", "release-py3.9", "installed-py3.12"]
     default = main.commands["compare"].make_context("compare", ["a", "b"]).params["environment"]
     assert default == "release-py3.11"
+
+
+@pytest.mark.parametrize(
+    ("words", "named", "parameter"),
+    [
+        (("run", "--installed", "--python"), "venv/bin/python", "interpreter"),
+        (("certify", "--python"), "venv/bin/python", "interpreter"),
+        (("fleet", "run", "2.0.0..2.1.0", "--scratch"), "scratch", "scratch"),
+    ],
+)
+def test_a_path_is_meant_from_the_callers_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], named: str, parameter: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / named
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(sys.executable)  # as the interpreter of a virtual environment is
+    group, rest = (main.commands["fleet"], words[1:]) if words[0] == "fleet" else (main, words)
+    command = group.commands[rest[0]]  # type: ignore[attr-defined]
+    assert command.make_context(rest[0], [*rest[1:], named]).params[parameter] == str(place)
+
+
+def test_an_interpreter_without_a_folder_is_looked_up_on_the_path() -> None:
+    asked = main.commands["run"].make_context("run", ["--installed", "--python", "python3.11"])
+    assert asked.params["interpreter"] == "python3.11"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("upgrade", "mine.py", "--from", "2.5.1"),
+        ("run", "2.15.0", "--workload", "mine.py"),
+        ("explain", "2.14.1", "2.15.0", "--workload", "mine.py"),
+        ("compare", "2.14.1", "2.15.0", "--workload", "mine.py"),
+        ("fit", "mine.py", "--gpu", "24GB", "--from", "2.5.1"),
+    ],
+)
+def test_a_file_is_meant_from_the_callers_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = command(*words)
+    assert answer.exit_code == 1
+    assert str(tmp_path / "mine.py") in answer.stderr
+    assert "Give the path of a Python file" in answer.stderr

@@ -10,13 +10,19 @@ import click
 
 from ..errors import UserError
 from . import suite as suites
+from .options import from_here
 from .output import console, plain
 
 
 @click.command()
 @click.argument("release", required=False)
 @click.option(
-    "--python", "interpreter", default="python3", show_default=True, help="Interpreter whose torch sees the GPU."
+    "--python",
+    "interpreter",
+    default="python3",
+    show_default=True,
+    callback=from_here,
+    help="Interpreter whose torch sees the GPU.",
 )
 def certify(release: str | None, interpreter: str) -> None:
     """Compare this machine's GPU with the recorder.

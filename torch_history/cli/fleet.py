@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .options import folder_from_here
 from .suite import DEFAULT_LANE
 
 
@@ -52,7 +53,12 @@ def _of_the_jobs(command: click.Command) -> click.Command:
         click.option("--exclusive", is_flag=True, help="One job alone on a node, as times need it."),
         click.option("--time-limit", help="Of one job, such as 3h. [default: twice the forecast and half an hour]"),
         click.option("--sbatch", "more", multiple=True, metavar="NAME=VALUE", help="An option of sbatch. Repeatable."),
-        click.option("--scratch", default="", help="Folder on each node's own disk for environments. [default: env/]"),
+        click.option(
+            "--scratch",
+            default="",
+            callback=folder_from_here,
+            help="Folder on each node's own disk for environments. [default: env/]",
+        ),
         click.option("--offline", is_flag=True, help="Nodes have no network: install every release here first."),
         click.option(
             "--prune", "removes", is_flag=True, help="Remove a job's environments from the --scratch after it."

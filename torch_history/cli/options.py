@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 
 import click
@@ -52,6 +53,17 @@ METRICS = click.option(
 def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
     """The name of a lane as results/ has it: `3.9` is `release-py3.9`, anything else is a name already."""
     return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value
+
+
+def from_here(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    """A path as seen from the caller's folder, since the suite's becomes the working one. A name without a folder, such as
+    `python3`, stays as it is: it is looked up on PATH. A link is not followed: an environment's `python` is one."""
+    return os.path.abspath(value) if os.sep in value else value
+
+
+def folder_from_here(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    """The path of a folder as seen from the caller's, empty where none is given."""
+    return os.path.abspath(value) if value else ""
 
 
 def site_address(_context: click.Context, _option: click.Parameter, value: str) -> str:
