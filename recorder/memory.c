@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +16,14 @@
 #include <unistd.h>
 
 struct block {
-    char *address;
-    size_t bytes;
-    int file; /* what other processes map, or -1 where none may */
-    struct block *next;
+    char *address, *end; /* whole pages */
+    size_t bytes;        /* as asked for */
+    int file;            /* what other processes map, or -1 where none may */
 };
 
+/* Trees of blocks by address, as search.h has them, since every copy asks which block an address is in. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct block *on_device, *on_host, *of_others; /* of_others: device memory of other processes */
+static void *on_device, *on_host, *of_others; /* of_others: device memory of other processes */
 static size_t taken;
 
 /* What addresses are multiples of: more than the 256 bytes of the real cudaMalloc, so that no kernel is chosen otherwise. */
@@ -30,36 +31,39 @@ static const size_t PAGE = 4096;
 
 static size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
-static struct block **holding(struct block **list, const void *address) {
-    for (; *list; list = &(*list)->next)
-        if ((*list)->address <= (const char *)address && (const char *)address < (*list)->address + pages((*list)->bytes))
-            return list;
-    return NULL;
+static int before(const void *one, const void *other) {
+    const struct block *a = one, *b = other;
+    return a->end <= b->address ? -1 : b->end <= a->address ? 1 : 0;
 }
 
-static int held(struct block **list, const void *address) {
+static struct block *holding(void *const *tree, const void *address) {
+    struct block byte = {.address = (char *)address, .end = (char *)address + 1};
+    struct block **found = tfind(&byte, tree, before);
+    return found ? *found : NULL;
+}
+
+static int held(void *const *tree, const void *address) {
     pthread_mutex_lock(&lock);
-    int found = holding(list, address) != NULL;
+    int found = holding(tree, address) != NULL;
     pthread_mutex_unlock(&lock);
     return found;
 }
 
 static int held_on_device(const void *address) { return held(&on_device, address) || held(&of_others, address); }
 
-static void add(struct block **list, void *address, size_t bytes) {
+static void add(void **tree, void *address, size_t bytes) {
     struct block *block = malloc(sizeof *block);
     if (!block) abort();
-    *block = (struct block){address, bytes, -1, *list};
-    *list = block;
+    *block = (struct block){.address = address, .end = (char *)address + pages(bytes), .bytes = bytes, .file = -1};
+    if (!tsearch(block, tree, before)) abort();
 }
 
-/* Takes the block that begins at `address` off the list; -1 where none does. */
-static int64_t removed(struct block **list, const void *address) {
-    struct block **place = holding(list, address);
-    if (!place || (*place)->address != address) return -1;
-    struct block *block = *place;
+/* Takes the block that begins at `address` off the tree; -1 where none does. */
+static int64_t removed(void **tree, const void *address) {
+    struct block *block = holding(tree, address);
+    if (!block || block->address != address) return -1;
     size_t bytes = block->bytes;
-    *place = block->next;
+    tdelete(block, tree, before);
     if (block->file >= 0) close(block->file);
     free(block);
     return (int64_t)bytes;
@@ -259,12 +263,11 @@ int cudaIpcGetMemHandle(struct ipc_handle *handle, void *address) {
     struct stat status;
     memcpy(shared.mark, MARK, sizeof MARK);
     pthread_mutex_lock(&lock);
-    struct block **place = holding(&on_device, address);
-    int known = place != NULL;
-    int done = known && made_shared(*place) && !fstat((*place)->file, &status);
-    if (done) shared.file = (*place)->file, shared.bytes = (*place)->bytes, shared.inode = status.st_ino;
+    struct block *block = holding(&on_device, address);
+    int done = block && made_shared(block) && !fstat(block->file, &status);
+    if (done) shared.file = block->file, shared.bytes = block->bytes, shared.inode = status.st_ino;
     pthread_mutex_unlock(&lock);
-    if (!known) return failed(INVALID_VALUE);
+    if (!block) return failed(INVALID_VALUE);
     if (!done) return refuse(__func__);
     distrust(); /* from now on another process may compute there */
     memset(handle, 0, sizeof *handle);
