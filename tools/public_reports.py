@@ -18,6 +18,7 @@ from typing import Any
 from packaging.version import Version
 
 from recorder.build import Built, build
+from recorder.cards import cards
 from torch_history.store.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,12 +33,44 @@ def reports() -> list[dict[str, Any]]:
     return list(tomllib.loads(REPORTS.read_text(encoding="utf-8"))["report"])
 
 
-def given(built: Built, report: dict[str, Any]) -> list[int]:
-    """What the report's script prints on the recorder. Raises CalledProcessError where it fails."""
-    python = built.wheel.packages.parents[2] / "bin" / "python"
-    command = [str(python), "-W", "ignore", "-c", report["script"]]
-    ended = subprocess.run(command, env=built.surroundings(report["card"]), check=True, capture_output=True, text=True)
+AT_ONCE = "import os, sys\nsys.stdout.flush()\nos._exit(0)\n"
+"""Ends the script without PyTorch's own end, in which 2.14.1 and 2.15.0 now and then abort on a busy machine."""
+
+RUNS = """
+import sys, torch
+from measure.device import runs
+print(*(card for card in sys.argv[1:] if runs(card, torch._C._cuda_getArchFlags().split())))
+"""
+"""Of the capabilities that it is given, those that the wheel has code for."""
+
+
+def card_for(built: Built, report: dict[str, Any]) -> str:
+    """The first of the report's cards that the wheel has code for; empty where there is none."""
+    known = cards()
+    command = [str(_python(built)), "-W", "ignore", "-c", RUNS, *(known[card].capability for card in report["cards"])]
+    surroundings = {**built.surroundings(), "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, env=surroundings, check=True, capture_output=True, text=True)
+    able = ended.stdout.split()
+    return next((card for card in report["cards"] if known[card].capability in able), "")
+
+
+def given(built: Built, report: dict[str, Any], card: str) -> list[int]:
+    """What the report's script prints on the recorder; nothing where `card` has too little memory for it. Ends the program
+    where it fails otherwise."""
+    command = [str(_python(built)), "-W", "ignore", "-c", report["script"] + AT_ONCE]
+    surroundings = built.surroundings(card)
+    if "memory" in report:
+        surroundings["RECORDER_MEMORY"] = str(report["memory"])
+    ended = subprocess.run(command, env=surroundings, capture_output=True, text=True)
+    if ended.returncode and "out of memory" in ended.stderr:
+        return []
+    if ended.returncode:
+        sys.exit(f"#{report['issue']} ended with {ended.returncode} on {built.wheel.version}:\n{ended.stderr}")
     return [int(line) for line in ended.stdout.split()]
+
+
+def _python(built: Built) -> Path:
+    return built.wheel.packages.parents[2] / "bin" / "python"
 
 
 def measured_of(report: dict[str, Any], release: str) -> list[int]:
@@ -47,17 +80,18 @@ def measured_of(report: dict[str, Any], release: str) -> list[int]:
     return list(report.get("measured", {}).get(release, ()))
 
 
-def table(known: dict[str, dict[str, list[int]]]) -> str:
+def table(known: dict[str, dict[str, dict[str, Any]]]) -> str:
     """Every report and what each release gives, as Markdown."""
     lines = [
-        "| report | bytes | measured on a GPU | on the recorder, by release |",
+        "| report | bytes | measured on a GPU | on the recorder, by release and card |",
         "|---|---|---|---|",
     ]
     for report in reports():
         by_numbers: dict[str, list[str]] = {}
-        for release, numbers in sorted(known.get(str(report["issue"]), {}).items(), key=lambda item: Version(item[0])):
-            by_numbers.setdefault(_bytes(numbers), []).append(release)
-        recorded = "; ".join(f"{numbers} ({', '.join(releases)})" for numbers, releases in by_numbers.items())
+        of_report = known.get(str(report["issue"]), {})
+        for release, found in sorted(of_report.items(), key=lambda item: Version(item[0])):
+            by_numbers.setdefault(_told(found), []).append(f"{release} {found['card']}".strip())
+        recorded = "; ".join(f"{told} ({', '.join(releases)})" for told, releases in by_numbers.items())
         measured = "; ".join(
             f"{_bytes(numbers)} ({release})" for release, numbers in report.get("measured", {}).items()
         )
@@ -68,6 +102,12 @@ def table(known: dict[str, dict[str, list[int]]]) -> str:
         lines.append(f"| {link} | {names} | {measured}, on {report['measured_on']} | {recorded} |")
     lines += [f"\n**#{report['issue']}.** {report['difference']}" for report in reports() if "difference" in report]
     return "\n".join(lines)
+
+
+def _told(found: dict[str, Any]) -> str:
+    if not found["card"]:
+        return "its wheel has no code for such a card"
+    return _bytes(found["bytes"]) or "too little memory"
 
 
 def _bytes(numbers: list[int]) -> str:
@@ -82,10 +122,11 @@ def main() -> None:
         built = build(Path(path).resolve())
         release = Version(built.wheel.version).base_version
         for report in reports():
-            numbers = given(built, report)
-            known.setdefault(str(report["issue"]), {})[release] = numbers
-            wanted = measured_of(report, release) or numbers
-            if numbers != wanted:
+            card = card_for(built, report)
+            numbers = given(built, report, card) if card else []
+            known.setdefault(str(report["issue"]), {})[release] = {"card": card, "bytes": numbers}
+            wanted = measured_of(report, release)
+            if wanted and numbers != wanted:
                 wrong.append(f"#{report['issue']} on {release}: {_bytes(numbers)}, and a GPU gave {_bytes(wanted)}")
         write_atomically(GIVEN, json.dumps(known, indent=1, sort_keys=True) + "\n")
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
