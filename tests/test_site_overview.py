@@ -235,6 +235,22 @@ def test_what_was_not_measured_stands_first_and_bytes_say_since_when(site: Path,
     assert "240,000,000 B since v2.1.0 (scripted small)." in item.inner_text()
 
 
+def test_words_of_the_glossary_lead_to_their_meaning(site: Path, page: Any) -> None:
+    """Every word that the pages make a link is in the glossary, and the link ends at its row."""
+    script = (Path(__file__).parents[1] / "torch_history" / "site" / "templates" / "app.js").read_text(encoding="utf-8")
+    terms = re.findall(r'"(\w+)"', re.search(r"TERMS = \[(.*?)\]", script, re.DOTALL)[1])  # type: ignore[index]
+    assert len(terms) > 5
+    show(page, site, "index", **{"from": "v2.0.1", "to": "v2.9.0"})
+    linked = page.locator("#sure a.term").first
+    word, href = linked.inner_text().lower(), str(linked.get_attribute("href"))
+    assert word.startswith(href.partition("#word-")[2])
+    page.goto((site / "method.html").as_uri())
+    for term in terms:
+        row = page.locator(f"tr#word-{term}")
+        assert row.count() == 1, term
+        assert row.locator("td").first.inner_text().lower().startswith(term)
+
+
 def test_a_cause_leads_to_its_evidence_and_a_card_to_a_variant_with_a_script(site: Path, page: Any) -> None:
     show(page, site, "index", **{"from": "v2.0.1", "to": "v2.1.0"})
     item = page.locator("#findings > li", has_text="intersection time").first

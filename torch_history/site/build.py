@@ -562,10 +562,20 @@ def _rendered(name: str, made: Mapping[str, str]) -> Markup:
         if token.type == "code_block" or token.type == "fence":
             token.attrSet("tabindex", "0")
         _keep_anchors(token.children or [])
+    if name == "glossary":
+        _name_words(tokens)
     html = str(markdown.renderer.render(tokens, markdown.options, {}))
     region = '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
     html = html.replace("<table>", region).replace("</table>", "</table></div>")
     return Markup(html.replace("<pre><code", '<pre tabindex="0"><code'))
+
+
+def _name_words(tokens: Sequence[Token]) -> None:
+    """Gives each row of the glossary its word as an anchor, such as `word-lane`; a row of several words has the first."""
+    for row, cell, words in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if row.type == "tr_open" and cell.type == "td_open":
+            first = words.content.partition(",")[0].strip().lower()
+            row.attrSet("id", f"word-{re.sub('[^a-z]+', '-', first)}")
 
 
 def _anchor(name: str) -> str:

@@ -52,6 +52,31 @@
     TH.name = ({question, metric, parameters}) =>
         `${TH.words(question)} ${TH.words(metric)}, ${parameters.join(" ")}`.trimEnd();
     TH.prose = (text) => String(text).split("`").map((part, i) => i % 2 ? el("code", {}, part) : part);
+
+    /* Words that prose uses and the glossary defines, each by itself; tests hold them to docs/glossary.md. */
+    const TERMS = ["lane", "session", "round", "launch", "margin", "interval", "inconclusive", "series", "step", "excursion", "drift"];
+    const TERM = new RegExp(`\\b(${TERMS.join("|")})(e?s)?\\b`, "giu");
+    /** Prose in which each word of the glossary leads there where it first stands. @param {string} text */
+    TH.explained = (text) => {
+        const known = new Set();
+        return String(text).split("`").map((part, i) => {
+            if (i % 2) {
+                return el("code", {}, part);
+            }
+            let end = 0;
+            const pieces = [...part.matchAll(TERM)].flatMap((match) => {
+                const term = match[1].toLowerCase();
+                if (known.has(term)) {
+                    return [];
+                }
+                known.add(term);
+                const before = part.slice(end, match.index);
+                end = match.index + match[0].length;
+                return [before, el("a", {class: "term", href: `method.html#word-${term}`}, match[0])];
+            });
+            return [...pieces, part.slice(end)];
+        });
+    };
     TH.tally = (changes) => {
         const counts = TH.common.counted(changes.map(({verdict}) => verdict));
         const kinds = Object.keys(SIGNS);

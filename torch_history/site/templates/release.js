@@ -81,7 +81,7 @@
         const steps = happened.filter((step) => (step.kind === "drift" ? step.old : step.new) === tag);
         return section("begun", "Steps, excursions and drifts that begin here",
             steps.length ? folded(steps.map((step) => told(lane, step.series, step.sentence, tag)))
-                : el("p", {}, "No step, excursion or drift begins at this release."));
+                : el("p", {}, TH.explained("No step, excursion or drift begins at this release.")));
     };
 
     // --- its environment

@@ -217,7 +217,7 @@
     const stepList = (steps) => {
         const said = toldOnce(steps);
         if (!said.length) {
-            return el("p", {}, "No step, excursion or drift was detected in these variants.");
+            return el("p", {}, TH.explained("No step, excursion or drift was detected in these variants."));
         }
         return [
             el("p", {}, "What happened, newest first; the chart has the numbers at its top:"),

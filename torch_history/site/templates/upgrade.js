@@ -300,7 +300,7 @@
                    `${from} → ${to}: ${changed.join(", ") || "no change detected"}.`),
                 ...[back].filter(Boolean),
                 el("ul", {class: "sentence-list", "aria-label": "How these verdicts were made"},
-                   sentences.map((sentence) => el("li", {}, TH.prose(sentence)))),
+                   sentences.map((sentence) => el("li", {}, TH.explained(sentence)))),
                 environment(lane, from, to),
                 takeAlong(lane, from, to, changes),
                 series(lane, changes, address, {from, to}));
