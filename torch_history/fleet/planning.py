@@ -29,7 +29,7 @@ GIGABYTES = 5.0
 """The most that a release's environment takes on a disk: 2 of the oldest to 5 of the newest."""
 
 UNKNOWN_SECONDS = 100.0
-"""Of one release in one round of one question and kind of which nothing is stored: of all five the slowest takes 90."""
+"""Of one release in one round of one question and kind of which nothing is stored: the slowest on a CPU usually takes 104."""
 
 KINDS = ("counts", "times")
 

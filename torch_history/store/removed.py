@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import MsgspecError, Struct, structs
 from msgspec.json import Decoder
@@ -29,7 +28,7 @@ class NoHistory(UserError):
     """The history of the results cannot be read; the text says why and what to do."""
 
 
-class Identity(NamedTuple):
+class Identity(Struct, frozen=True):
     """What tells a launch and benchmark from all others, whatever a later version of the program adds to its line."""
 
     session: str
@@ -57,16 +56,9 @@ class _Parameters(Struct):
     parameters: tuple[str, ...]
 
 
-class _Line(Struct):
-    """What `Identity` asks of a line, and the parameters of its cases."""
+class _Line(Identity, frozen=True):
+    """A stored line: what tells it from all others, and the parameters of its cases."""
 
-    session: str
-    round: int
-    launch: str
-    release: str
-    environment: str
-    benchmark: str
-    started_at: str
     cases: tuple[_Parameters, ...]
 
 
@@ -196,7 +188,7 @@ def _without(removal: Removal, present: _Cases) -> Removal:
 
 
 def _identity(line: Launch | _Line) -> Identity:
-    return Identity(*(getattr(line, name) for name in Identity._fields))
+    return Identity(*(getattr(line, name) for name in Identity.__struct_fields__))
 
 
 def _cases(lines: Iterable[bytes]) -> _Cases:
