@@ -83,6 +83,7 @@ def copied(site: Path, tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
             "words": "a machine, CPU",
             "newest": lane["releases"][-1]["tag"],
             "releases": len(lane["releases"]),
+            "metrics": sorted({series["metric"] for series in lane["series"]}),
         }
         index = {**index, "newest": {**lane["releases"][-1]}, "lanes": [about]}
         (folder / "data" / "index.js").write_text(f"torchHistory.index({json.dumps(index)});", encoding="utf-8")
@@ -233,6 +234,32 @@ def test_what_was_not_measured_stands_first_and_bytes_say_since_when(site: Path,
     assert page.locator("#newest-title + p a").get_attribute("href") == "method.html#glossary"
     item = page.locator("#findings > li", has_text="peak memory").first
     assert "240,000,000 B since v2.1.0 (scripted small)." in item.inner_text()
+
+
+def test_a_lane_that_measured_start_up_is_named_where_this_one_did_not(site: Path, page: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(site, folder, ignore=shutil.ignore_patterns("asv", "feeds"))
+    index = json.loads((site / "data" / "index.json").read_text(encoding="utf-8"))
+    here = index["lanes"][0]
+    index["lanes"] += [
+        {**here, "id": "starts", "words": "a machine that starts", "metrics": ["start_time"]},
+        {**here, "id": "other", "words": "a machine that does not", "metrics": ["time"]},
+        {**here, "id": "python", "words": "another Python", "metrics": ["start_time"], "environment": "release-py3.9"},
+    ]
+    (folder / "data" / "index.js").write_text(f"torchHistory.index({json.dumps(index)});", encoding="utf-8")
+    keys = {"from": "v2.0.1", "to": "v2.9.0"}
+    show(page, folder, "index", **keys, lane=here["id"])
+    said = page.locator("#not-measured")
+    assert "This does not cover import and start-up of a process" in said.inner_text()
+    assert "It is measured on a machine that starts." in said.inner_text()
+    (href,) = [str(link.get_attribute("href")) for link in said.locator("a").all() if "starts" in link.inner_text()]
+    assert dict(parse_qs(href.partition("#")[2])) == {key: [value] for key, value in {**keys, "lane": "starts"}.items()}
+
+
+def test_an_address_with_a_question_mark_is_read_as_one_with_a_hash(site: Path, page: Any) -> None:
+    page.goto((site / "index.html").as_uri() + "?from=2.0.1&to=2.9.0")
+    page.wait_for_function("document.body.dataset.ready")
+    assert "v2.9.0 against v2.0.1" in page.locator("#newest-title").inner_text()
 
 
 def test_words_of_the_glossary_lead_to_their_meaning(site: Path, page: Any) -> None:

@@ -232,8 +232,9 @@ def _write_data(
                 "words": lane.words if said[lane.words] == 1 else f"{lane.words} ({lane.name})",
                 "newest": lane.releases[-1],
                 "releases": len(lane.releases),
+                "metrics": sorted({key[0].rpartition("track_")[2] for key in of["series"]}),
             }
-            for lane in found
+            for lane, of in zip(found, data, strict=True)
         ],
         "constants": constants(),
         "code": list(code),

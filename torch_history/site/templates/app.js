@@ -278,7 +278,7 @@
         const kept = Object.entries(keys).filter(([, value]) => value !== null && value !== undefined && value !== "");
         return new URLSearchParams(kept).toString();
     };
-    TH.address = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+    TH.address = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1) || location.search));
     TH.go = (changes, {replace = false} = {}) => {
         const fragment = `#${write({...TH.address(), ...changes})}`;
         if (replace) {

@@ -196,6 +196,17 @@
             + (absent.length ? ` This does not cover ${absent.map(([words]) => words).join(" or ")}.` : "");
     };
 
+    /** Links to lanes of the same environment that measured what this one did not, such as start-up. */
+    const elsewhere = (lane, changes, keys) => {
+        const metrics = new Set(changes.map((change) => lane.series[change.series].metric));
+        const absent = Object.values(TH.contents.constants.answer.UNMEASURED)
+            .filter((told) => !told.some((metric) => metrics.has(metric))).flat();
+        const able = TH.contents.lanes.filter(({id, environment, metrics: of}) => id !== lane.id
+            && environment === lane.environment && of.some((metric) => absent.includes(metric)));
+        return able.length > 0 && [" It is measured on ", able.map(({id, words}, i) => [i ? ", " : "",
+            el("a", {href: TH.link("index.html", {...keys, lane: id})}, words)]), "."];
+    };
+
     /** What the wheels of two releases say, where they differ. */
     const brought = (from, to, wheels) => {
         const [old, now] = [from, to].map((tag) => wheels[tag]);
@@ -280,7 +291,7 @@
         const series = found.reduce((total, one) => total + one.rows.length, 0);
         return [
             headline(`${against}: ${counted}.`),
-            el("p", {id: "not-measured"}, notMeasured(lane, changes), " ",
+            el("p", {id: "not-measured"}, notMeasured(lane, changes), elsewhere(lane, changes, {from, to}), " ",
                el("a", {href: "method.html#glossary"}, "What INCONCLUSIVE, lane, round and margin mean"), "."),
             el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
                 el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict))))),
