@@ -201,8 +201,8 @@
         const metrics = new Set(changes.map((change) => lane.series[change.series].metric));
         const absent = Object.values(TH.contents.constants.answer.UNMEASURED)
             .filter((told) => !told.some((metric) => metrics.has(metric))).flat();
-        const able = TH.contents.lanes.filter(({id, environment, metrics: of}) => id !== lane.id
-            && environment === lane.environment && of.some((metric) => absent.includes(metric)));
+        const able = TH.contents.lanes.filter(({id, environment, metrics: theirs}) => id !== lane.id
+            && environment === lane.environment && theirs.some((metric) => absent.includes(metric)));
         return able.length > 0 && [" It is measured on ", able.map(({id, words}, i) => [i ? ", " : "",
             el("a", {href: TH.link("index.html", {...keys, lane: id})}, words)]), "."];
     };
