@@ -7,6 +7,7 @@ import re
 
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 
 from torch_history.cli.fleet import fleet
 from torch_history.fleet.planning import (
@@ -70,6 +71,22 @@ def test_a_node_takes_the_next_job_as_soon_as_it_is_free() -> None:
     assert makespan([5, 4, 3, 2, 1], 2) == 8
     assert makespan([5, 4, 3, 2, 1], 1) == 15
     assert makespan([5, 4], 4) == 5
+
+
+def test_what_a_job_takes_to_start_is_the_least_that_a_session_took() -> None:
+    """The name of a session says when it began. One that had to install took minutes until its first launch."""
+    sessions = {
+        "20260101T100000-abc": ("2026-01-01T10:00:04+00:00", "2026-01-01T10:00:30+00:00"),
+        "20260102T100000-abc": ("2026-01-02T10:03:00+00:00",),
+        "a name": ("2026-01-02T10:00:01+00:00",),
+    }
+    stored = [
+        structs.replace(launch("v2.0.0", "operators", 1.0), session=name, started_at=began)
+        for name, starts in sessions.items()
+        for began in starts
+    ]
+    assert rates(stored).start == 4
+    assert rates([launch("v2.0.0", "operators", 1.0)]).start == START_SECONDS
 
 
 def test_the_longest_job_comes_first() -> None:

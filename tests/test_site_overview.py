@@ -233,7 +233,7 @@ def test_what_was_not_measured_stands_first_and_bytes_say_since_when(site: Path,
     assert "Measured on a CPU: no GPU time" in page.locator("#newest-title + p").inner_text()
     assert page.locator("#newest-title + p a").get_attribute("href") == "method.html#glossary"
     item = page.locator("#findings > li", has_text="peak memory").first
-    assert "240,000,000 B since v2.1.0 (scripted small)." in item.inner_text()
+    assert "scripted small needs 240,000,000 B since v2.1.0." in item.inner_text()
 
 
 def test_a_lane_that_measured_start_up_is_named_where_this_one_did_not(site: Path, page: Any, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_lane_that_measured_start_up_is_named_where_this_one_did_not(site: Pat
     show(page, folder, "index", **keys, lane=here["id"])
     said = page.locator("#not-measured")
     assert "This does not cover import and start-up of a process" in said.inner_text()
-    assert "It is measured on a machine that starts." in said.inner_text()
+    assert "Another machine measured that: a machine that starts." in said.inner_text()
     (href,) = [str(link.get_attribute("href")) for link in said.locator("a").all() if "starts" in link.inner_text()]
     assert dict(parse_qs(href.partition("#")[2])) == {key: [value] for key, value in {**keys, "lane": "starts"}.items()}
 
@@ -260,6 +260,15 @@ def test_an_address_with_a_question_mark_is_read_as_one_with_a_hash(site: Path, 
     page.goto((site / "index.html").as_uri() + "?from=2.0.1&to=2.9.0")
     page.wait_for_function("document.body.dataset.ready")
     assert "v2.9.0 against v2.0.1" in page.locator("#newest-title").inner_text()
+
+
+def test_a_release_is_chosen_by_typing_its_name(site: Path, page: Any) -> None:
+    """Each letter chooses another release on the way, and none of them may draw the page again."""
+    show(page, site, "index")
+    page.locator("#choose-from").focus()
+    page.keyboard.type("v2.1.0", delay=60)
+    page.wait_for_function("location.hash.includes('from=v2.1.0')")
+    assert page.locator("#choose-from").input_value() == "v2.1.0"
 
 
 def test_words_of_the_glossary_lead_to_their_meaning(site: Path, page: Any) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from contract.metrics import metric_of
@@ -19,8 +21,8 @@ from ..measuring.plan import AT_ONCE
 from ..store.launches import Launch
 
 START_SECONDS = 12.0
-"""What a job takes before its first case and after its last one: starting Python and asv, looking for the benchmarks in one
-release, writing. Measured on two cores: 9 to 14 seconds."""
+"""What a job takes before its first case where nothing is stored: starting Python and asv, looking for the benchmarks in one
+release. Measured on two cores: 9 to 14 seconds."""
 
 INSTALL_SECONDS = 90.0
 """What an environment takes that is not there yet, with the wheels in the cache; a network adds its own."""
@@ -29,9 +31,12 @@ GIGABYTES = 5.0
 """The most that a release's environment takes on a disk: 2 of the oldest to 5 of the newest."""
 
 UNKNOWN_SECONDS = 100.0
-"""Of one release in one round of one question and kind of which nothing is stored: the slowest on a CPU usually takes 104."""
+"""Of one release in one round of one question and kind of which nothing is stored: the slowest on a CPU takes 104."""
 
 KINDS = ("counts", "times")
+
+SESSION = re.compile(r"\d{8}T\d{6}-")
+"""The name of a session begins with when it did, in UTC."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +53,12 @@ class Job:
 @dataclass(frozen=True)
 class Rates:
     """Seconds that one release takes in one round: `of` (question, kind, release), and `usual` of (question, kind) where
-    nothing is known of that release. A round that takes times and counts together takes those of both."""
+    nothing is known of that release. A round that takes times and counts together takes those of both. `start`: seconds of a
+    job before its first case."""
 
     of: Mapping[tuple[str, str, str], float]
     usual: Mapping[tuple[str, str], float]
+    start: float = START_SECONDS
 
     @property
     def questions(self) -> list[str]:
@@ -89,6 +96,7 @@ class Work:
 def rates(launches: Iterable[Launch]) -> Rates:
     """What stored launches say of the time that a release takes. A session's round counts where it is of one kind or the
     first; of rounds that take both kinds the times are what later rounds take."""
+    launches = list(launches)
     taken: dict[tuple[str, str, str, int], float] = defaultdict(float)
     kinds: dict[tuple[str, str, str, int], set[str]] = defaultdict(set)
     cases: dict[tuple[str, str, str, int], set[tuple[str, ...]]] = defaultdict(set)
@@ -97,7 +105,19 @@ def rates(launches: Iterable[Launch]) -> Rates:
         taken[key] += launch.duration
         kinds[key].add(metric_of(launch.benchmark).kind)
         cases[key].update(case.parameters for case in launch.cases)
-    return _rates(taken, kinds, cases)
+    return replace(_rates(taken, kinds, cases), start=_start(launches))
+
+
+def _start(launches: Iterable[Launch]) -> float:
+    """Seconds from the beginning of a session, which its name tells, to its first launch: the least of those stored, which
+    had nothing to install; START_SECONDS where none took less."""
+    first: dict[str, datetime] = {}
+    for launch in launches:
+        if SESSION.match(launch.session):
+            started = datetime.fromisoformat(launch.started_at).replace(tzinfo=None)
+            first[launch.session] = min(first.get(launch.session, started), started)
+    waits = [started - datetime.strptime(session[:15], "%Y%m%dT%H%M%S") for session, started in first.items()]
+    return min((wait.total_seconds() for wait in waits if wait.total_seconds() >= 0), default=START_SECONDS)
 
 
 def _rates(taken: Mapping[Any, float], kinds: Mapping[Any, set[str]], cases: Mapping[Any, set[Any]]) -> Rates:
@@ -159,7 +179,7 @@ def _forecast(
     costs = []
     for position, tags in enumerate(sessions):
         missing = sum(not installed(tag) for tag in tags)
-        seconds = START_SECONDS + missing * INSTALL_SECONDS + work.seconds(rates, tags)
+        seconds = rates.start + missing * INSTALL_SECONDS + work.seconds(rates, tags)
         costs.append((-seconds, position, tags, missing * GIGABYTES))
     return [
         Job(number, tags, -seconds, gigabytes) for number, (seconds, _, tags, gigabytes) in enumerate(sorted(costs))

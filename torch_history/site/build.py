@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
+import itertools
 import json
 import os
 import re
@@ -563,12 +564,23 @@ def _rendered(name: str, made: Mapping[str, str]) -> Markup:
         if token.type == "code_block" or token.type == "fence":
             token.attrSet("tabindex", "0")
         _keep_anchors(token.children or [])
+    _name_headings(tokens, _anchor(name))
     if name == "glossary":
         _name_words(tokens)
     html = str(markdown.renderer.render(tokens, markdown.options, {}))
     region = '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table>'
     html = html.replace("<table>", region).replace("</table>", "</table></div>")
     return Markup(html.replace("<pre><code", '<pre tabindex="0"><code'))
+
+
+def _name_headings(tokens: Sequence[Token], document: str) -> None:
+    """Gives each heading of a document an anchor of both, such as `questions-selection-what-is-known`."""
+    named: set[str] = set()
+    for heading, words in itertools.pairwise(tokens):
+        anchor = f"{document}-{re.sub('[^a-z0-9]+', '-', words.content.lower()).strip('-')}"
+        if heading.type == "heading_open" and anchor not in named:
+            heading.attrSet("id", anchor)
+            named.add(anchor)
 
 
 def _name_words(tokens: Sequence[Token]) -> None:

@@ -295,11 +295,28 @@
     const labelled = (label, control, ...more) => el("label", {}, el("span", {}, label), control, ...more);
     const option = ([value, text], chosen) => el("option", {value, selected: String(value) === String(chosen)}, text);
 
-    TH.select = (label, name, options, value) => labelled(label, el("select", {
-        id: `choose-${name}`, name, change: (event) => TH.go({[name]: event.target.value}),
-    }, options.map((each) => each.group
-        ? el("optgroup", {label: each.group}, each.options.map((inner) => option(inner, value)))
-        : option(each, value))));
+    /* Someone who types a choice, such as v2.3.1, passes others on the way: the page is drawn again when they pause. */
+    const TYPING = 700;
+    TH.select = (label, name, options, value) => {
+        let [typed, timer] = [-Infinity, 0];
+        const choose = (event) => {
+            const chosen = () => TH.go({[name]: event.target.value});
+            clearTimeout(timer);
+            if (performance.now() - typed < TYPING) {
+                timer = setTimeout(chosen, TYPING);
+            } else {
+                chosen();
+            }
+        };
+        return labelled(label, el("select", {
+            id: `choose-${name}`, name, change: choose,
+            keydown: ({key}) => {
+                typed = key.length === 1 ? performance.now() : -Infinity;
+            },
+        }, options.map((each) => each.group
+            ? el("optgroup", {label: each.group}, each.options.map((inner) => option(inner, value)))
+            : option(each, value))));
+    };
 
     TH.search = (label, name, value) => {
         let timer = 0;

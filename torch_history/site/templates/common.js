@@ -43,20 +43,39 @@
 
     /* Architecture -> a card that has it, as NVIDIA's table of CUDA GPUs and compute capabilities names them. */
     const CARDS = {
-        sm_37: "K80", sm_60: "P100", sm_70: "V100", sm_75: "T4", sm_80: "A100", sm_86: "RTX 3090", sm_89: "L4", sm_90: "H100",
+        sm_37: "K80", sm_60: "P100", sm_70: "V100", sm_75: "T4", sm_80: "A100", sm_86: "RTX 3090", sm_89: "RTX 4090", sm_90: "H100",
         sm_100: "B200", sm_120: "RTX 5090",
+    };
+
+    const named = (/** @type {string} */ each) =>
+        (each in CARDS ? `${each} (${CARDS[/** @type {keyof typeof CARDS} */ (each)]})` : each);
+
+    /** The code of a wheel that a card runs: machine code of its own major capability and of no later minor one, the newest;
+        undefined where there is none. Source: CUDA's rules of binary compatibility.
+        @param {string} card @param {string[]} wheel */
+    const codeFor = (card, wheel) => {
+        const number = (/** @type {string} */ each) => Number(each.replace(/\D/gu, ""));
+        const own = number(card);
+        return wheel.filter((each) => /^sm_\d+$/u.test(each) && Math.floor(number(each) / 10) === Math.floor(own / 10) && number(each) <= own)
+            .sort((one, other) => number(other) - number(one))[0];
     };
 
     /** What GPUs a wheel has code for, and which its forerunner had or lacked, in sentences.
         @param {string[]} old @param {string[]} now @param {string} from @param {string} to */
     const gpus = (old, now, from, to) => {
-        const named = (/** @type {string[]} */ all) =>
-            all.map((each) => (each in CARDS ? `${each} (${CARDS[/** @type {keyof typeof CARDS} */ (each)]})` : each)).join(", ");
-        const [dropped, added] = [[old, now], [now, old]].map(([one, other]) => one.filter((each) => !other.includes(each)));
-        const changed = [dropped.length && `not in it, and in ${from}: ${named(dropped)}`,
-                         added.length && `new since ${from}: ${named(added)}`].filter(Boolean);
-        const said = changed.join("; ") || `the same as in ${from}`;
-        return `GPU architectures of ${to}: ${named(now) || "none"}; ${said}.`;
+        const all = (/** @type {string[]} */ each) => each.map(named).join(", ");
+        const cards = Object.keys(CARDS).filter((card) => !now.includes(card));
+        const lost = [...new Set([...old.filter((each) => !now.includes(each)), ...cards.filter((card) => codeFor(card, old))])]
+            .filter((each) => !codeFor(each, now)).sort((one, other) => Number(one.slice(3)) - Number(other.slice(3)));
+        const added = now.filter((each) => !old.includes(each) && !codeFor(each, old));
+        const others = cards.filter((card) => codeFor(card, now))
+            .map((card) => `${named(card)} with the code for ${codeFor(card, now)}`);
+        return [
+            `${to} runs on these GPUs: ${[all(now) || "none", ...others].join("; ")}.`,
+            lost.length && ` It no longer runs on ${all(lost)}, on which ${from} runs.`,
+            added.length && ` New since ${from}: ${all(added)}.`,
+            !lost.length && !added.length && ` They are those of ${from}.`,
+        ].filter(Boolean).join("");
     };
 
     window.torchHistory.common = {sum, mean, median, clip, counted, fixed, times, gpus};

@@ -62,7 +62,9 @@
         const plain = better.filter(({other}) => !other.variant.startsWith(TH.contents.constants.findings.CPP));
         const [[variant]] = [...counted((plain.length ? plain : better).map(({other}) => other.variant))].sort(([, one], [, two]) => two - one);
         const of = better.filter(({other}) => other.variant === variant);
-        const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases` : "";
+        const rest = series.length - better.length;
+        const others = rest ? `; for ${rest} ${rest === 1 ? "case" : "cases"} there is none` : "";
+        const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases${others}` : "";
         const start = `On ${tag} \`${variant}\` does the same`;
         if (unit === "bytes") {
             return `${start} with ${ends(of.map(({ratio}) => 1 / ratio))} times less memory${where}.`;
@@ -89,7 +91,7 @@
         }
         const byHand = FOUND.find(([, question, , , , words]) => question === series.question && because.includes(words));
         if (byHand) {
-            return `method.html#${byHand[6].replace(/^docs\/|\.md.*$/gu, "").replace("/", "-")}`;
+            return `method.html#${byHand[6].replace(/^docs\/|\.md.*$/gu, "").replace("/", "-")}-what-is-known`;
         }
         const fusion = FUSIONS.includes(because) && lane.series.find((other) => other.metric === "fusion_groups"
             && other.question === series.question && other.variant === variant && other.size === size);

@@ -142,10 +142,17 @@
     /* The surest series of a finding that has a script, for a reader to see it on another machine; else the surest. */
     const shownOf = ({rows, best}) =>
         (rows.find(({of: {question, variant}}) => TH.contents.scripted.includes(`code-${question}-${variant}`)) || best).of;
-    const card = ({from, to}, {name, verdict, worst, best}) => {
+    /* Bytes of a CPU say nothing of a GPU: links to the lanes that counted those. */
+    const onGpu = (lane, name, keys) => {
+        const counted = TH.contents.lanes.filter(({device, environment}) => device === "recorder" && environment === lane.environment);
+        return name === "Memory" && TH.contents.lanes.find(({id}) => id === lane.id).device === "cpu" && counted.length > 0
+            && el("p", {}, "That is on a CPU. What a GPU needs was counted for ", counted.map(({id, words}, i) => [i ? ", " : "",
+                el("a", {href: TH.link("index.html", {...keys, lane: id})}, words)]), ".");
+    };
+    const card = (lane, {from, to}, {name, verdict, worst, best}) => {
         const line = (label, found) => found && el("p", {}, `${label}: `,
             el("a", {href: seriesLink(shownOf(found), to, from)}, TH.prose(TH.answer.brief(found))), ".");
-        return el("li", {}, el("h3", {}, name), el("p", {}, verdict), line("Worst", worst), line("Best", best));
+        return el("li", {}, el("h3", {}, name), el("p", {}, verdict), onGpu(lane, name, {from, to}), line("Worst", worst), line("Best", best));
     };
     const changeItem = ({from, to}, change) => {
         const series = change.of;
@@ -165,7 +172,7 @@
         const measured = [...numbers.keys()].filter((release) => release > first && release <= last).sort((a, b) => a - b);
         const since = measured.findLast((release, i) => i === 0 || numbers.get(measured[i - 1]) !== now);
         return series.unit === "bytes" && now !== null && measured.length > 1
-            ? ` ${TH.human(now, "bytes")} since ${lane.releases[since].tag} (${series.parameters.join(" ")}).` : "";
+            ? ` ${series.parameters.join(" ")} needs ${TH.human(now, "bytes")} since ${lane.releases[since].tag}.` : "";
     };
     const proof = (lane, pair, {rows, best, because}) => {
         const href = because && TH.instead.evidence(lane, rows.find((row) => row.because === because) || rows[0], pair);
@@ -203,7 +210,7 @@
             .filter((told) => !told.some((metric) => metrics.has(metric))).flat();
         const able = TH.contents.lanes.filter(({id, environment, metrics: theirs}) => id !== lane.id
             && environment === lane.environment && theirs.some((metric) => absent.includes(metric)));
-        return able.length > 0 && [" It is measured on ", able.map(({id, words}, i) => [i ? ", " : "",
+        return able.length > 0 && [" Another machine measured that: ", able.map(({id, words}, i) => [i ? ", " : "",
             el("a", {href: TH.link("index.html", {...keys, lane: id})}, words)]), "."];
     };
 
@@ -298,7 +305,7 @@
             shared.length > 0 && el("p", {id: "apart", class: "quiet"}, shared.map(([verdict, parts]) =>
                 [TH.shown(verdict), ": ", parts.map(([name, count]) => `${count} in ${name}`).join(", "), ". "])),
             el("ul", {class: "cards", "aria-label": "The answer"},
-               TH.answer.cards(lane, changes, found).map((each) => card({from, to}, each))),
+               TH.answer.cards(lane, changes, found).map((each) => card(lane, {from, to}, each))),
             muted(all, address),
             shown.length > 0 && [
                 el("h3", {id: "findings-title"}, shown.length === found.length ? `${series} changed series are these findings`
