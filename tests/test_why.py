@@ -275,7 +275,8 @@ def test_cause_that_was_looked_for_is_that_of_a_change_in_the_results(cause: Cau
     axis = Axis.load(ROOT / "releases.toml")
     new = axis.find(cause.release)
     old = axis.releases[axis.position(new.tag) - 1]
-    machine = "amd-epyc-family-26-model-2-2-cores"
+    on_gpu = "peak_allocated" in cause.metrics
+    machine = "recorded-turing-sm75-no-kernel-ran" if on_gpu else "amd-epyc-family-26-model-2-2-cores"
     lanes = [f"release-py{python}" for python in ("3.11", "3.9") if python in old.pythons and python in new.pythons]
     found = [find(ROOT / "results", machine, lane, old.tag, new.tag, [cause.question], cause.metrics) for lane in lanes]
     told = [words for comparison in found for words in comparison.why.values()]
