@@ -574,7 +574,7 @@ def _where(step: Step) -> str:
 
 def _net(step: Step) -> str:
     """`2.40 times slower since v1.13.1 (12ms to 29ms), of which 1.30 slower at v2.0.0 and 1.85 slower at v2.1.0.` Where
-    nothing is left of it, `In the end as at v1.13.1 (12ms to 12ms), after 1.30 slower at v2.0.0 and 1.30 faster at v2.1.0.`"""
+    nothing is left of it, `In the end as at v1.13.1 (12ms to 12ms), after 1.30 slower at v2.0.0 and 1.30 faster at v2.1.`"""
     net, unit = step.net, step.series.unit
     if net is None:
         return ""
