@@ -10,20 +10,13 @@ import click
 
 from ..errors import UserError
 from . import suite as suites
-from .options import from_here
+from .options import python_option
 from .output import console, plain
 
 
 @click.command()
 @click.argument("release", required=False)
-@click.option(
-    "--python",
-    "interpreter",
-    default="python3",
-    show_default=True,
-    callback=from_here,
-    help="Interpreter whose torch sees the GPU.",
-)
+@python_option("Interpreter whose torch sees the GPU.")
 def certify(release: str | None, interpreter: str) -> None:
     """Compare this machine's GPU with the recorder.
 

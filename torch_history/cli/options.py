@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import re
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -59,6 +61,11 @@ def from_here(_context: click.Context, _option: click.Parameter, value: str) -> 
     """A path as seen from the caller's folder, since the suite's becomes the working one. A name without a folder, such as
     `python3`, stays as it is: it is looked up on PATH. A link is not followed: an environment's `python` is one."""
     return os.path.abspath(value) if os.sep in value else value
+
+
+def python_option(about: str) -> Callable[[Any], Any]:
+    """The option --python of a command that asks an interpreter's own torch."""
+    return click.option("--python", "interpreter", default="python3", show_default=True, callback=from_here, help=about)
 
 
 def folder_from_here(_context: click.Context, _option: click.Parameter, value: str) -> str:

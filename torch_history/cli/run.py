@@ -14,7 +14,7 @@ import click
 from ..errors import SessionError, UserError
 from . import suite as suites
 from .explain import MINUTES
-from .options import METRICS, Renamed, from_here, seconds_of
+from .options import METRICS, Renamed, python_option, seconds_of
 from .output import console, plain
 from .suite import DEFAULT_LANE
 
@@ -96,14 +96,7 @@ ROUNDS = click.option(
     help="Allow another lane to be measured at the same time, on another processor.",
 )
 @click.option("--installed", is_flag=True, help="Measure the torch that is installed for --python. Needs no network.")
-@click.option(
-    "--python",
-    "interpreter",
-    default="python3",
-    show_default=True,
-    callback=from_here,
-    help="Interpreter for --installed.",
-)
+@python_option("Interpreter for --installed.")
 @click.option(
     "--as", "recorded_as", help="The release to record an --installed torch under, if it is not a release itself."
 )

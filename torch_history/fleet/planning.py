@@ -5,9 +5,9 @@ A job is a session of neighbouring releases, whose rounds are interleaved on one
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import itertools
-import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,8 +35,8 @@ UNKNOWN_SECONDS = 100.0
 
 KINDS = ("counts", "times")
 
-SESSION = re.compile(r"\d{8}T\d{6}-")
-"""The name of a session begins with when it did, in UTC."""
+SESSION_BEGAN = "%Y%m%dT%H%M%S"
+"""The name of a session up to its dash: when it began, in UTC."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,13 @@ def rates(launches: Iterable[Launch]) -> Rates:
 def _start(launches: Iterable[Launch]) -> float:
     """Seconds from the beginning of a session, which its name tells, to its first launch: the least of those stored, which
     had nothing to install; START_SECONDS where none took less."""
-    first: dict[str, datetime] = {}
+    waits: dict[str, float] = {}
     for launch in launches:
-        if SESSION.match(launch.session):
-            started = datetime.fromisoformat(launch.started_at).replace(tzinfo=None)
-            first[launch.session] = min(first.get(launch.session, started), started)
-    waits = [started - datetime.strptime(session[:15], "%Y%m%dT%H%M%S") for session, started in first.items()]
-    return min((wait.total_seconds() for wait in waits if wait.total_seconds() >= 0), default=START_SECONDS)
+        with contextlib.suppress(ValueError):  # a name or a start that is no time tells nothing
+            began = datetime.strptime(launch.session.partition("-")[0], SESSION_BEGAN)
+            wait = (datetime.fromisoformat(launch.started_at).replace(tzinfo=None) - began).total_seconds()
+            waits[launch.session] = min(waits.get(launch.session, wait), wait)
+    return min((wait for wait in waits.values() if wait >= 0), default=START_SECONDS)
 
 
 def _rates(taken: Mapping[Any, float], kinds: Mapping[Any, set[str]], cases: Mapping[Any, set[Any]]) -> Rates:

@@ -63,7 +63,7 @@
         const [[variant]] = [...counted((plain.length ? plain : better).map(({other}) => other.variant))].sort(([, one], [, two]) => two - one);
         const of = better.filter(({other}) => other.variant === variant);
         const rest = series.length - better.length;
-        const others = rest ? `; for ${rest} ${rest === 1 ? "case" : "cases"} there is none` : "";
+        const others = rest ? `; in ${rest} no variant ${less}` : "";
         const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases${others}` : "";
         const start = `On ${tag} \`${variant}\` does the same`;
         if (unit === "bytes") {

@@ -190,24 +190,26 @@
                                el("ul", {class: "sentence-list"}, found.rows.map((change) => changeItem(pair, change)))), advice);
     };
 
+    /* What a reader of an upgrade expects and no series of it tells: [words, the metrics that would]. */
+    const unmeasured = (lane, changes) => {
+        const metrics = new Set(changes.map((change) => lane.series[change.series].metric));
+        return Object.entries(TH.contents.constants.answer.UNMEASURED).filter(([, told]) => !told.some((metric) => metrics.has(metric)));
+    };
+
     const notMeasured = (lane, changes) => {
         const questions = new Set(changes.map((change) => lane.series[change.series].question)).size;
         const {device} = TH.contents.lanes.find(({id}) => id === lane.id);
         const where = {cpu: "on a CPU: no GPU time", recorder: "by the recorder: no kernel ran and nothing was timed"};
         const {threads} = lane.machine;
         const said = !threads ? "" : String(threads) === "1" ? ", with one thread" : `, with ${threads} threads`;
-        const metrics = new Set(changes.map((change) => lane.series[change.series].metric));
-        const absent = Object.entries(TH.contents.constants.answer.UNMEASURED)
-            .filter(([, told]) => !told.some((metric) => metrics.has(metric)));
+        const absent = unmeasured(lane, changes);
         return `Measured ${where[device] || "on " + device}${said}, ${questions} question${questions === 1 ? "" : "s"}.`
             + (absent.length ? ` This does not cover ${absent.map(([words]) => words).join(" or ")}.` : "");
     };
 
     /** Links to lanes of the same environment that measured what this one did not, such as start-up. */
     const elsewhere = (lane, changes, keys) => {
-        const metrics = new Set(changes.map((change) => lane.series[change.series].metric));
-        const absent = Object.values(TH.contents.constants.answer.UNMEASURED)
-            .filter((told) => !told.some((metric) => metrics.has(metric))).flat();
+        const absent = unmeasured(lane, changes).flatMap(([, told]) => told);
         const able = TH.contents.lanes.filter(({id, environment, metrics: theirs}) => id !== lane.id
             && environment === lane.environment && theirs.some((metric) => absent.includes(metric)));
         return able.length > 0 && [" Another machine measured that: ", able.map(({id, words}, i) => [i ? ", " : "",
