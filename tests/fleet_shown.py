@@ -79,12 +79,15 @@ class Shown:
 
     def fleet(self, only: str, rounds: int, nodes: int) -> tuple[float, float]:
         """Measures everything on so many nodes: the seconds that were forecast, and those from the first job's start to
-        the last one's end."""
+        the last one's end. All nodes are this machine, so times are measured by one after the other: two at once would slow
+        each other."""
         where = ["--nodes", str(nodes), "--machine", f"{REFERENCE}-{only}"]
-        processors = ["--processors", str(len(os.sched_getaffinity(0)))]
-        said = self.command("fleet", "plan", *where, *processors, *self.asked(only, rounds))
+        at_once = 1 if only == "times" else len(os.sched_getaffinity(0))
+        alone = ["--sbatch", "licenses=alone"] if only == "times" else []
+        said = self.command("fleet", "plan", *where, "--processors", str(at_once), *self.asked(only, rounds))
         forecast = re.search(rf"^{nodes} nodes?: done after ([\d.]+) minutes", said, re.MULTILINE)
-        self.command("fleet", "run", "--again", "--poll", "1", "--partition", "cpu", *where, *self.asked(only, rounds))
+        run = ["fleet", "run", "--again", "--poll", "1", "--partition", "cpu", *alone]
+        self.command(*run, *where, *self.asked(only, rounds))
         newest = max(
             (self.folder / "env" / "fleets").glob("*/order.json"), key=lambda path: path.stat().st_mtime
         ).parent
@@ -157,12 +160,13 @@ def show_times(shown: Shown, nodes: int, rounds: int) -> None:
                 told[f"{there[series].verdict.shown} on one machine, {here[series].verdict.shown} on a node"] += 1
     total, against = sum(told.values()), sum(count for words, count in told.items() if contradict(words))
     print("\n".join(f"{count:5} {words}" for words, count in told.most_common()))
-    print(f"{against} of {total} verdicts contradict each other.")
+    both = sum(count for words, count in told.items() if Verdict.CANT_TELL.shown not in words)
+    print(f"{against} of {total} verdicts contradict each other; {both} of them are decided on both sides.")
 
 
 def show_check(shown: Shown, nodes: Sequence[str], rounds: int) -> None:
-    """Prints what the check says of nodes of which the last is slowed on purpose, and where times would then be kept. All
-    nodes are this machine, so they measure one after the other: two at once would slow each other."""
+    """Prints what the check says of nodes of which the last is slowed on purpose, and where times would then be kept. They
+    measure one after the other, as in Shown.fleet."""
     asked = ["--lane", shown.lane, "--question", shown.question, "--rounds", str(rounds), "--partition", "cpu"]
     alone = ["--sbatch", "licenses=alone", "--slow", nodes[-1]]
     print(shown.command("fleet", "check", "--poll", "2", *alone, *asked, shown.releases[0]))

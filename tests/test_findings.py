@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
 
 from torch_history.analysis import answer, compare, findings
-from torch_history.analysis.verdicts import Change, Series, Verdict
+from torch_history.analysis.verdicts import Change, Series, Verdict, bound
 
 LANE = "release-py3.11"
 
@@ -46,10 +47,35 @@ def test_direction_metric_question_and_variant_part_findings(other: Change) -> N
 def test_a_common_cause_joins_variants_and_is_told_with_its_release() -> None:
     rows = [changed("mask", "a", 1.15), changed("index_reused", "b", 1.92), changed("index_reused", "rows", 1.1)]
     cause = "an index is read by a function call per element instead of within the loop"
-    why = {row.series: f"because since 2.14.0, {cause}" for row in rows[:2]} | {rows[2].series: "unexplained"}
+    why = {row.series: f"because {cause} (since 2.14.0)" for row in rows[:2]} | {rows[2].series: "unexplained"}
     joined, alone = of(*rows, why=why)
     assert joined.words == f"Indexing `x[index]`: 1.15 to 1.92 times slower in 2 cases since 2.14.0, because {cause}."
     assert alone.words.startswith("selection time, index_reused rows: 1.10 times slower (1.05 to ")
+
+
+def test_metrics_in_bytes_of_a_common_cause_are_one_finding_and_others_are_not() -> None:
+    cause = "because a workspace is taken for each product (since 2.15.0)"
+    rows = [changed("save", "a", 1.2, metric=metric) for metric in ("peak_memory", "peak_reserved", "allocations")]
+    joined, counted = of(*rows, why={row.series: cause for row in rows})
+    assert joined.title == "selection peak memory and peak reserved, save"
+    assert joined.cases == 1
+    assert [len(joined.rows), len(counted.rows)] == [2, 1]
+    assert len(of(*rows)) == 3
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(1.07, "1.07"), (1.003, "1.003"), (0.9971, "0.997"), (1.0004, "1.0004"), (1.0, "1.00"), (10.0, "10")],
+)
+def test_an_end_of_an_interval_keeps_apart_from_no_change(factor: float, words: str) -> None:
+    assert bound(factor) == words
+
+
+def test_a_change_whose_interval_comes_near_to_no_change_says_how_near() -> None:
+    change = changed("take", "a", 1.05)
+    near = dataclasses.replace(change, low=1.0031)
+    assert "1.05 times slower (1.003 to 1.10)" in of(near)[0].words
+    assert "SLOWER 1.05 times (1.003 to 1.10)" in compare.sentence(near)
 
 
 def of_bytes(size: str, old: float, more: float) -> Change:

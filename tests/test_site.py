@@ -426,6 +426,9 @@ def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: 
     page.locator("#choose-exact").uncheck()
     page.wait_for_function("!location.hash.includes('exact')")
     page.get_by_text(wheels.size(of_each[tag(2)].download)).first.wait_for()
+    ready(page, f"{(html / 'facts.html').as_uri()}#from=nothing&to={tag(2).removeprefix('v')}")
+    refused = f"Nothing is known of a wheel of 'nothing': this is {tag(0)} and {tag(2)}."
+    assert page.get_by_role("alert").inner_text() == refused
     assert (
         'href="facts.html"' in (html / "method.html").read_text().partition('id="facts"')[2].partition("</section>")[0]
     )

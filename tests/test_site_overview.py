@@ -186,9 +186,9 @@ def plain(text: str) -> str:
 def test_cards_and_findings_are_those_of_python_and_lead_to_their_series(site: Path, page: Any) -> None:
     show(page, site, "index")
     comparison = newest(site)
-    cards = [plain(text) for text in page.locator(".cards > li").all_inner_texts()]
+    cards = [plain(text) for text in page.get_by_label("The answer", exact=True).locator("> li").all_inner_texts()]
     for card, text in zip(comparison["answer"]["cards"], cards, strict=True):
-        parts = [card["name"], card["verdict"], *(card[key] for key in ("worst", "best") if card[key])]
+        parts = [card["name"], card["verdict"], *(card[key].rstrip(".") for key in ("worst", "best") if card[key])]
         assert all(part.replace("`", "") in text for part in parts)
     items = page.locator("#findings > li")
     assert 0 < items.count() <= 10
@@ -201,8 +201,13 @@ def test_cards_and_findings_are_those_of_python_and_lead_to_their_series(site: P
         if len(found["rows"]) > 1:
             item.locator("summary").click()
             assert item.locator("details li").count() == len(found["rows"])
+            page.wait_for_function("name => torchHistory.address().open.split('|').includes(name)", arg=found["title"])
         keys = keys_of(item.locator("a").first.get_attribute("href"))
         assert [keys["benchmark"], keys["release"]] == [found["rows"][0][0], comparison["new"]]
+    opened = page.locator("#findings details[open]").count()
+    page.reload()
+    page.wait_for_function("document.body.dataset.ready")
+    assert page.locator("#findings details[open]").count() == opened > 0
     assert in_width(page)
 
 
@@ -569,6 +574,8 @@ def test_map_controls_choose_metric_question_and_base_and_are_restored(site: Pat
 def test_a_base_that_was_not_measured_is_said(site: Path, page: Any) -> None:
     show(page, site, "index", base="v0.0.0")
     assert "no results of 'v0.0.0'" in page.get_by_role("alert").inner_text()
+    show(page, site, "index", variant="nobody")
+    assert "no variant 'nobody'" in page.get_by_role("alert").inner_text()
     show(page, site, "index", metric="none")
     assert "Choose another" in page.locator("#map-status").inner_text()
 
@@ -836,6 +843,9 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(site: Path, page: Any,
     picker(page, "From").select_option(tag)
     ready(page)
     assert page.locator("#headline").inner_text().startswith(f"{tag} → {oldest}: ")
+    show(page, site, "upgrade", **{"from": oldest.removeprefix("v"), "to": tag, "verdict": "WORSE"})
+    assert page.get_by_role("alert").inner_text() == "There is no verdict 'WORSE': choose below."
+    assert page.locator("#changes tbody tr").count() > 0
 
 
 def test_filters_work_together_and_are_restored(lab: Path, site: Path, page: Any, data: dict[str, Any]) -> None:

@@ -332,7 +332,8 @@ def test_reproduce_leads_to_the_script_with_both_numbers_and_what_to_install(lab
     assert "It prints one number: seconds of a call." in code.inner_text()
     numbers = {"2.0.1": change.old, "2.1.0": change.new}
     assert code.locator(".numbers li").all_inner_texts() == [
-        f"v{tag}: {human(number, 'seconds')} by the suite. pip install torch=={tag} numpy=={numpy_of(tag)}"
+        f"v{tag}: {human(number, 'seconds')} by the suite, in the rounds that both releases share. "
+        f"pip install torch=={tag} numpy=={numpy_of(tag)}"
         for tag, number in numbers.items()
     ]
     assert serious(page) == []
@@ -572,14 +573,58 @@ def test_what_happened_is_told_and_numbered_in_the_chart(site: Path, page: Any) 
     assert any("it is no longer fused" in sentence and sentence.startswith("v2.1.0: ") for sentence in expected)
     assert page.locator(".lane").first.locator("ol.sentence-list").first.locator("li").all_text_contents() == expected
     drawn(page)
-    marks = page.locator(".chart").first.evaluate("node => node.spec.steps.map(({tag, label}) => [tag, label])")
+    marks = page.locator(".chart").first.evaluate("node => node.spec.steps.map(({tag, numbers}) => [tag, numbers])")
     numbered: dict[str, list[int]] = {}
     for number, step in enumerate(steps, 1):
         numbered.setdefault(step["new"], []).append(number)
-    together = {tag: [*range(of[0], of[-1] + 1)] == of and len(of) > 2 for tag, of in numbered.items()}
-    assert dict(marks) == {
-        tag: f"{of[0]}–{of[-1]}" if together[tag] else ", ".join(map(str, of)) for tag, of in numbered.items()
+    assert dict(marks) == numbered
+    assert numbers_in(labels_of(page)) == sorted(number for of in numbered.values() for number in of)
+
+
+def labels_of(page: Any) -> list[str]:
+    return [str(text) for text in page.locator(".chart svg text.event").all_text_contents()]
+
+
+def numbers_in(labels: list[str]) -> list[int]:
+    """`3–5, 7` -> 3, 4, 5, 7, of all labels together."""
+    ends = [part.split("–") for label in labels for part in label.split(", ")]
+    return sorted(number for part in ends for number in range(int(part[0]), int(part[-1]) + 1))
+
+
+@browser
+@pytest.mark.parametrize("page", [(360, 740), (1200, 900)], indirect=True)
+def test_numbers_of_what_happened_do_not_touch_in_the_chart(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small", all="1")
+    drawn(page)
+    count = page.locator(".lane").first.locator("ol.sentence-list").first.locator("li").count()
+    for crowd in (0, 12):
+        if crowd:
+            page.evaluate(
+                """many => { const node = document.querySelector(".chart");
+                node.spec.steps = Array.from({length: many}, (_, i) => ({position: Math.floor(i / 2), numbers: [i + 1]}));
+                node.replaceChildren(); window.dispatchEvent(new Event("beforeprint")); }""",
+                crowd,
+            )
+        boxes = [label.bounding_box() for label in page.locator(".chart svg text.event").all()]
+        boxes.sort(key=lambda box: float(box["x"]))
+        assert numbers_in(labels_of(page)) == [*range(1, (crowd or count) + 1)]
+        assert all(left["x"] + left["width"] <= right["x"] for left, right in itertools.pairwise(boxes))
+
+
+@browser
+def test_what_happened_to_the_variant_of_the_address_comes_first(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=PEAK, size="small", variant="scripted", variants="eager,scripted", all="1")
+    lane = data_of(site)
+    named = {
+        i for i, series in enumerate(lane["series"]) if series["benchmark"] == PEAK and series["variant"] == "scripted"
     }
+    steps = [
+        step for step in lane["steps"] if step["series"] in named and lane["series"][step["series"]]["size"] == "small"
+    ]
+    said = page.locator(".lane").first.locator("ol.sentence-list").first.locator("li").all_text_contents()
+    assert [text[:30] for text in said[: len(steps)]] == [step["sentence"][:30] for step in steps]
+    assert steps
+    assert "What happened, to scripted first, each newest" in page.locator(".lane").first.inner_text()
 
 
 @browser
@@ -698,6 +743,8 @@ def test_no_variant_chosen_and_unknown_names_are_said(site: Path, page: Any) -> 
     show(page, site, "series", benchmark=TIME, size="huge", variants="nobody", relative="limit", x="?", y="?")
     assert "There is no size 'huge'" in page.get_by_role("alert").inner_text()
     assert drawn(page)
+    show(page, site, "series", benchmark=TIME, size="small", variant="nobody")
+    assert page.get_by_role("alert").inner_text() == "There is no variant 'nobody' of it here."
 
 
 @browser
@@ -876,6 +923,12 @@ def test_a_claim_is_advised_for_the_chosen_release(site: Path, page: Any) -> Non
     page.get_by_role("combobox", name="Advice for").select_option("v2.1.0")
     ready(page)
     assert page.locator("section.claim .panel h3").first.inner_text() == "Advice for v2.1.0"
+    show(page, site, "claims", **{"from": "2.0.1", "to": "v2.1.0"})
+    before = next(each for each in lane["claims"][0]["answers"] if each["release"] == "v2.0.1")
+    assert before["sentence"] in page.locator("section.claim").first.inner_text()
+    show(page, site, "claims", **{"from": "v0.1", "to": "v2.1.0"})
+    assert page.get_by_role("alert").inner_text() == "There are no results of 'v0.1' here."
+    show(page, site, "claims", to="v2.1.0")
     assert "to=v2.1.0" in page.get_by_role("link", name="Upgrade", exact=True).get_attribute("href")
 
 

@@ -127,11 +127,11 @@ def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
     for change in changes:
         ran[change.series.question, change.series.parameters].append(change.verdict)
     tally = Counter(verdict for verdict in MISSING for of in ran.values() if verdict in of)
-    never = sum(set(of) == {Verdict.NEVER_RAN} for of in ran.values())
+    never = [of for of in ran.values() if set(of) == {Verdict.NEVER_RAN}]
     broke = tally[Verdict.BROKE]
     said = [f"{broke} of {len(ran)} cases broke." if broke else f"Nothing broke in {len(ran)} cases."]
     said += [f"{tally[Verdict.FIXED]} run now and did not before."] if tally[Verdict.FIXED] else []
-    said += [f"{never} ran on neither release."] if never else []
+    said += [f"{len(never)} ran on neither release ({sum(map(len, never)):,} series)."] if never else []
     worst, best = (next((one for one in findings if one.verdict is verdict), None) for verdict in MISSING)
     return Card("Broke", " ".join(said), worst, best)
 

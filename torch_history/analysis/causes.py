@@ -270,7 +270,7 @@ def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
             and (not cause.last or now <= _version(cause.last))
         ):
             since[cause.words].append(cause.release)
-    clauses = [f"since {_listed(releases)}, {words}" for words, releases in since.items()]
+    clauses = [f"{words} (since {_listed(releases)})" for words, releases in since.items()]
     return _listed(clauses) if clauses else ""
 
 

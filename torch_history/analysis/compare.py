@@ -38,6 +38,7 @@ from .verdicts import (
     History,
     Series,
     Verdict,
+    bound,
     history,
     human,
     times,
@@ -655,7 +656,8 @@ def _interval(change: Change) -> str:
         return ""
     low, high = change.low, change.high
     ends = (1 / high, 1 / low) if change.verdict is Verdict.FASTER else (low, high)
-    return " to ".join(map(times, ends))
+    told = change.verdict in (Verdict.FASTER, Verdict.SLOWER)
+    return " to ".join(map(bound if told else times, ends))
 
 
 def _untold(change: Change) -> str:

@@ -1,8 +1,8 @@
 """What belongs together? Rows of one variant or one cause, over sizes, are one finding with a range, a count and its cause.
 
 A row is a change between two releases, or a step at one. A finding has rows of the same question, metric, direction and
-release, which share a cause that holds for more than one case, else the variant. All that lists changes for a reader lists
-findings, in the order of `ranked`.
+release, which share a cause that holds for more than one case, else the variant. Of such a cause all metrics in bytes are
+one. All that lists changes for a reader lists findings, in the order of `ranked`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import causes
-from .verdicts import Change, Series, Verdict, human, times
+from .verdicts import Change, Series, Verdict, bound, human, times
 
 LEAST_AMOUNT = 1e5
 """Bytes from which a change of several rows may be said as an amount, in MB."""
@@ -99,7 +99,8 @@ class Finding:
         if title := causes.title(self.best.series.question, self.because):
             return title
         series = self.best.series
-        question, metric = (name.replace("_", " ") for name in (series.question, series.metric))
+        metrics = dict.fromkeys(row.series.metric for row in self.rows)
+        question, metric = (name.replace("_", " ") for name in (series.question, " and ".join(metrics)))
         variants = list(dict.fromkeys(_operator(row.variant) for row in self.rows))
         if self.verdict in MISSING:
             return f"{question}, {series.words.partition(', ')[2] if self.cases == 1 else ' and '.join(variants)}"
@@ -185,7 +186,8 @@ def _key(row: Row) -> tuple[object, ...]:
         return series.environment, series.question, row.verdict, row.release, _operator(row.variant), row.reason
     common = causes.is_common(row.because)
     belongs = row.because if common else _operator(row.variant)
-    return series.environment, series.question, series.metric, row.verdict, row.release, common, belongs
+    of = series.unit if common and series.unit == "bytes" else series.metric
+    return series.environment, series.question, of, row.verdict, row.release, common, belongs
 
 
 def _operator(variant: str) -> str:
@@ -228,7 +230,9 @@ def _how(finding: Finding) -> str:
         word = "slower" if verdict is Verdict.SLOWER else "faster"
         interval = ""
         if alone and best.low and best.high:
-            interval = f" ({' to '.join(map(times, sorted(_factor(verdict, end) for end in (best.low, best.high))))})"
+            interval = (
+                f" ({' to '.join(map(bound, sorted(_factor(verdict, ratio) for ratio in (best.low, best.high))))})"
+            )
         return f"{_range([_factor(verdict, ratio) for ratio in ratios])} times {word}{interval}"
     unit = best.series.unit
     numbers = f"{human(best.old, unit)} to {human(best.new, unit)}"
@@ -284,9 +288,9 @@ def _far(ratio: float) -> float:
 
 
 def _since(because: str) -> tuple[str, str]:
-    """`because since 2.14.0, an index …` -> 2.14.0 and `because an index …`; any other cause has no release of its own."""
-    match = re.fullmatch(r"because since ([\d.]+(?:(?:, | and )[\d.]+)*), (.+)", because)
-    return (match[1], f"because {match[2]}") if match and ", and since " not in because else ("", because)
+    """`because an index … (since 2.14.0)` -> 2.14.0 and `because an index …`; of any other cause no release."""
+    match = re.fullmatch(r"(because .+) \(since ([\d.]+(?:(?:, | and )[\d.]+)*)\)", because)
+    return (match[2], match[1]) if match and " (since " not in match[1] else ("", because)
 
 
 def _short(reason: str) -> str:

@@ -774,6 +774,16 @@ def times(factor: float) -> str:
     return f"{factor:.2f}" if factor < 10 else f"{factor:,.0f}"
 
 
+def bound(factor: float) -> str:
+    """An end of the interval of a change that is told, as `times`, with the digits that keep it apart from no change:
+    `1.07`, `1.003`."""
+    said = times(factor)
+    for digits in (3, 4):
+        if said in ("1.00", "1.000") and factor != 1:
+            said = f"{factor:.{digits}f}"
+    return said
+
+
 def human(value: float | None, unit: str) -> str:
     """A number with its unit as a person reads it: `57.9ms`, `240,000,000 B`, `53`."""
     if value is None:

@@ -3,7 +3,7 @@
 /* What belongs together, and the answer in a line each: the same as analysis/findings.py and analysis/answer.py. */
 (() => {
     const TH = window.torchHistory;
-    const {counted, fixed, times} = TH.common;
+    const {bound, counted, fixed, times} = TH.common;
     const {escape, human, inOneLine, name, shown, summary, varies} = TH.verdicts;
     const constants = () => TH.contents.constants;
 
@@ -38,7 +38,7 @@
     };
     const keyOf = ({of, verdict, variant, reason, because}) => {
         const belongs = isMissing(verdict) ? [operator(variant), reason]
-            : [of.metric, isCommon(because), isCommon(because) ? because : operator(variant)];
+            : [isCommon(because) && of.unit === "bytes" ? of.unit : of.metric, isCommon(because), isCommon(because) ? because : operator(variant)];
         return JSON.stringify([of.question, verdict, ...belongs]);
     };
     const grouped = (rows) => {
@@ -66,7 +66,8 @@
         if (named) {
             return named;
         }
-        const [question, metric] = [words(best.of.question), words(best.of.metric)];
+        const metrics = [...new Set(rows.map((row) => row.of.metric))].join(" and ");
+        const [question, metric] = [words(best.of.question), words(metrics)];
         const variants = [...new Set(rows.map((row) => operator(row.variant)))].join(" and ");
         if (isMissing(verdict)) {
             return `${question}, ${cases === 1 ? name(best.of).split(", ").slice(1).join(", ") : variants}`;
@@ -89,10 +90,10 @@
         return isWhole ? `${said}, ${because}.` : `${said}; ${found.explained} of them ${because}.`;
     };
 
-    /* `because since 2.14.0, an index …` -> 2.14.0 and `because an index …`. */
+    /* `because an index … (since 2.14.0)` -> 2.14.0 and `because an index …`. */
     const sinceOf = (because) => {
-        const match = /^because since ([\d.]+(?:(?:, | and )[\d.]+)*), (.+)$/u.exec(because);
-        return match && !because.includes(", and since ") ? [match[1], `because ${match[2]}`] : ["", because];
+        const match = /^(because .+) \(since ([\d.]+(?:(?:, | and )[\d.]+)*)\)$/u.exec(because);
+        return match && !match[1].includes(" (since ") ? [match[2], match[1]] : ["", because];
     };
     const short = (reason) => {
         const most = constants().findings.LONGEST_REASON;
@@ -108,7 +109,7 @@
         const isTime = ["SLOWER", "FASTER"].includes(verdict);
         if (isTime && ratios) {
             const factors = (ends) => ends.map((ratio) => (verdict === "FASTER" ? 1 / ratio : ratio)).sort(ascending);
-            const interval = alone && best.low && best.high ? ` (${factors([best.low, best.high]).map(times).join(" to ")})` : "";
+            const interval = alone && best.low && best.high ? ` (${factors([best.low, best.high]).map(bound).join(" to ")})` : "";
             return `${range(factors(ratios))} times ${verdict.toLowerCase()}${interval}`;
         }
         const {unit} = best.of;
@@ -260,10 +261,11 @@
         });
         const cases = [...ran.values()];
         const [broke, runs] = ["BROKE", "FIXED"].map((verdict) => cases.filter((of) => of.includes(verdict)).length);
-        const never = cases.filter((of) => of.every((verdict) => verdict === "NEVER RAN")).length;
+        const never = cases.filter((of) => of.every((verdict) => verdict === "NEVER RAN"));
+        const ofNever = thousands(String(never.flat().length));
         const verdict = [
             broke ? `${broke} of ${cases.length} cases broke.` : `Nothing broke in ${cases.length} cases.`,
-            runs && `${runs} run now and did not before.`, never && `${never} ran on neither release.`,
+            runs && `${runs} run now and did not before.`, never.length && `${never.length} ran on neither release (${ofNever} series).`,
         ].filter(Boolean).join(" ");
         const [worst, best] = ["BROKE", "FIXED"].map((word) => found.find((one) => one.verdict === word) || null);
         return {name: "Broke", verdict, worst, best};
@@ -324,5 +326,5 @@
         return [parts, left];
     };
 
-    TH.answer = {findings, cards, apart, picked, brief, sentence, asData, cardsAsData, markdown};
+    TH.answer = {isTimed: (series) => isTime(series) || isFirstCall(series), findings, cards, apart, picked, brief, sentence, asData, cardsAsData, markdown};
 })();

@@ -44,6 +44,14 @@
                               el("span", {"aria-hidden": "true"}, `${TH.sign(verdict)} `), TH.shown(verdict));
 
     TH.laneWords = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
+    /** The tag that a person means by `v2.3.1`, `2.3.1` or `2.3.1+cu121`; what names none of these stays as it is.
+        @param {string[]} tags @param {string} text */
+    TH.tagOf = (tags, text) => {
+        const plain = `v${String(text).replace(/^v/u, "").split("+")[0]}`;
+        return tags.includes(plain) ? plain : text;
+    };
+    /* Verdicts with how many series have each; a count is no time and no memory, so it is called one. */
+    TH.counted = ([verdict, count]) => `${count} ${TH.shown(verdict)}${TH.kind(verdict) === "changed" ? " counts" : ""}`;
     TH.measure = (lane, ...tags) => {
         const python = /^release-py(.+)$/.exec(lane.environment);
         const names = tags.map((tag) => tag.replace(/^v/, ""));
@@ -287,6 +295,8 @@
             location.hash = fragment;
         }
     };
+    /** Notes what the reader opened in the address, without drawing the page again. */
+    TH.keep = (changes) => history.replaceState(null, "", `#${write({...TH.address(), ...changes})}`);
     TH.link = (page, keys = {}) => `${page}#${write({lane: current, ...keys})}`;
     let current = "";
 

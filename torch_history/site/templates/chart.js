@@ -9,6 +9,7 @@
     const HEIGHT = 320;
     const EDGE = {top: 24, right: 16, bottom: 62, left: 66};
     const LEAST_GAP = {x: 18, y: 14};
+    const LETTER = 7;  // how wide one is at most, in the labels of events
     const TICKS = 5;
     const PAD = 0.06;
     const MOST_MARKS = 2000;
@@ -138,6 +139,33 @@
     const path = (pairs) => pairs.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`).join("");
     const label = (x, y, text, more = {}) => svg("text", {x: x.toFixed(1), y: y.toFixed(1), ...more}, text);
 
+    /** `1–3, 7` of 1, 2, 3 and 7. @param {number[]} numbers */
+    const ranges = (numbers) => [...numbers].sort((a, b) => a - b).reduce((runs, number) => {
+        const run = runs.at(-1);
+        if (run && number === run[1] + 1) {
+            run[1] = number;
+        } else {
+            runs.push([number, number]);
+        }
+        return runs;
+    }, []).flatMap(([first, last]) => (last - first > 1 ? [`${first}–${last}`] : first === last ? [first] : [first, last])).join(", ");
+    /* The numbers of events above their rules, those together that would touch: {place, numbers}, from left to right. */
+    const labelled = (steps, placeOf) => {
+        const wide = ({numbers}) => LETTER * ranges(numbers).length;
+        const found = steps.filter(({numbers}) => numbers.length)
+            .map(({position, numbers}) => ({place: placeOf(position), numbers})).sort((a, b) => a.place - b.place);
+        const joined = [];
+        for (let next of found) {
+            while (joined.length && next.place - joined.at(-1).place < (wide(next) + wide(joined.at(-1))) / 2 + LETTER) {
+                const before = joined.pop();
+                const [one, other] = [before.numbers.length, next.numbers.length];
+                next = {place: (before.place * one + next.place * other) / (one + other), numbers: [...before.numbers, ...next.numbers]};
+            }
+            joined.push(next);
+        }
+        return joined.map(({place, numbers}) => ({place, text: ranges(numbers)}));
+    };
+
     const axes = (spec, {left, right, top, bottom, x, y}, up, over) => {
         const places = up.ticks.map((tick) => [y(tick), tickWords[spec.unit](tick)]);
         const apart = places.filter(([place], i) => i === 0 || Math.abs(place - places[i - 1][0]) >= LEAST_GAP.y);
@@ -149,11 +177,12 @@
             svg("line", {class: "axis", x1: left, x2: right, y1: bottom, y2: bottom}),
             ...over.ticks.map(([place, text]) => (spec.x === "date" ? label(x(place), bottom + 18, text, {"text-anchor": "middle"})
                 : label(x(place), bottom + 14, text, {"text-anchor": "end", transform: `rotate(-45 ${x(place)} ${bottom + 14})`}))),
-            ...spec.steps.flatMap(({position, label: text}) => {
+            ...spec.steps.map(({position}) => {
                 const place = x(over.place(position));
-                return [svg("line", {class: "step", x1: place, x2: place, y1: top, y2: bottom}),
-                        label(place, top - 6, text, {"text-anchor": "middle"})];
+                return svg("line", {class: "step", x1: place, x2: place, y1: top, y2: bottom});
             }),
+            ...labelled(spec.steps, (position) => x(over.place(position)))
+                .map(({place, text}) => label(place, top - 6, text, {"text-anchor": "middle", class: "event"})),
         ];
     };
 
@@ -241,7 +270,7 @@
 
     /* Fills `node` with the chart of `spec`: `x` (order or date), `y` (log or linear), `unit` (seconds, bytes, ratio,
        relative, count), `tags` and `dates` of the releases, `points` {position, variant, slot, value, low, high} in the order
-       of a line, `launches` {position, slot, value}, `steps` {position, label}, `chosen` (a position or null), and `told`,
+       of a line, `launches` {position, slot, value}, `steps` {position, numbers of what happened there}, `chosen` (a position or null), and `told`,
        what is said of a point: {what it is: its words}. `words` are read out in its place. */
     TH.chart = (node, spec, words) => {
         node.classList.add("chart");

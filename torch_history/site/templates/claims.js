@@ -96,7 +96,10 @@
 
     const section = (lane, claim, address) => {
         const {answers, question, words} = claim;
-        const shown = answers.find(({release}) => release === address.to) || answers.at(-1);
+        const tags = answers.map(({release}) => release);
+        const at = (text) => answers.find(({release}) => release === TH.tagOf(tags, text));
+        const shown = at(address.to) || answers.at(-1);
+        const before = at(address.from);
         const isNewest = shown === answers.at(-1);
         const id = `claim-${question}`;
         const hidden = address.columns ? 0 : answers.length - MOST_COLUMNS;
@@ -104,6 +107,7 @@
             el("p", {class: "summary"}, isNewest ? "Today: " : `On ${shown.release}: `, sign(shown.word), ". ", claim.summary),
             el("div", {class: "panel"}, el("h3", {}, `Advice for ${shown.release}${isNewest ? ", the newest release" : ""}`),
                el("p", {}, TH.prose(shown.advice))),
+            before && before !== shown && el("p", {}, el("strong", {}, `${before.release}: `), sign(before.word), ". ", before.sentence),
             el("p", {}, el("strong", {}, `${shown.release}: `), shown.sentence),
             strip(claim, address.columns),
             hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are not shown.`),
@@ -116,6 +120,7 @@
     const render = (lane, address, main, claims) => {
         const most = Math.max(0, ...claims.map(({answers}) => answers.length));
         const tags = lane.releases.map(({tag}) => tag);
+        const strangers = [address.from, address.to].filter((text) => text && !tags.includes(TH.tagOf(tags, text)));
         const everyColumn = `all ${most} releases, not the newest ${MOST_COLUMNS} alone`;
         main.append(el("div", {},
             !claims.length && el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers any of the `
@@ -124,10 +129,10 @@
                 el("a", {href: "method.html#glossary"}, "What the words mean"), "."),
             claims.length > 0 && el("div", {class: "controls"},
                 TH.select("Advice for", "to", [...lane.releases].reverse().map(({tag}) => [tag, tag]),
-                          tags.includes(address.to) ? address.to : tags.at(-1)),
+                          strangers.includes(address.to) || !address.to ? tags.at(-1) : TH.tagOf(tags, address.to)),
                 most > MOST_COLUMNS && TH.toggle(everyColumn, "columns", address.columns)),
-            address.to && !tags.includes(address.to)
-                && el("p", {role: "alert"}, `There are no results of '${address.to}' here: this is ${tags.at(-1)}.`),
+            strangers.map((each) => el("p", {role: "alert"}, `There are no results of '${each}' here`,
+                each === address.to && `: this is ${tags.at(-1)}`, ".")),
             claims.map((claim) => section(lane, claim, address))));
     };
 

@@ -41,6 +41,11 @@
         return factor < 10 ? fixed(factor, 2) : fixed(factor, 0).replace(/\B(?=(\d{3})+$)/gu, ",");
     };
 
+    /** An end of the interval of a change that is told, with the digits that keep it apart from no change.
+        @param {number} factor */
+    const bound = (factor) => [3, 4].reduce((said, digits) =>
+        (/^1\.0+$/u.test(said) && factor !== 1 ? fixed(factor, digits) : said), times(factor));
+
     /* Architecture -> a card that has it, as NVIDIA's table of CUDA GPUs and compute capabilities names them. */
     const CARDS = {
         sm_37: "K80", sm_60: "P100", sm_70: "V100", sm_75: "T4", sm_80: "A100", sm_86: "RTX 3090", sm_89: "RTX 4090", sm_90: "H100",
@@ -78,5 +83,5 @@
         ].filter(Boolean).join("");
     };
 
-    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, times, gpus};
+    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, times, bound, gpus};
 })();

@@ -14,9 +14,11 @@
     const number = (text) => ({text, class: "number"});
 
     const chosen = (tags, {from, to}) => {
-        const known = (tag) => tags.find((each) => each === tag || each === `v${tag}`);
-        const now = known(to) || tags.at(-1);
-        return {from: known(from) || tags[tags.indexOf(now) - 1] || now, to: now};
+        const [old, now] = [from, to].map((text) => TH.tagOf(tags, text));
+        const last = tags.includes(now) ? now : tags.at(-1);
+        const first = tags.includes(old) ? old : tags[tags.indexOf(last) - 1] || last;
+        const strangers = [[from, old], [to, now]].filter(([text, tag]) => text && !tags.includes(tag)).map(([text]) => text);
+        return {from: first, to: last, strangers};
     };
 
     const sizes = (wheels, {from, to}, isExact) => {
@@ -24,7 +26,7 @@
         const points = SIZES.flatMap(([variant, key], slot) => tags.map((release, position) =>
             ({position, release, variant, slot, value: wheels[release][key], low: wheels[release][key], high: wheels[release][key]})));
         const node = el("div", {});
-        const steps = [...new Set([from, to])].map((tag) => ({position: tags.indexOf(tag), label: ""}));
+        const steps = [...new Set([from, to])].map((tag) => ({position: tags.indexOf(tag), numbers: []}));
         TH.chart(node, {
             x: "order", y: "linear", unit: "bytes", tags, dates: tags.map((tag) => wheels[tag].date), points, steps,
             told: ({release, variant, value}) => ({release, [variant]: `${TH.bytes(value)} (${bytes(value, true)})`}),
@@ -95,6 +97,8 @@
             const options = [...tags].reverse().map((tag) => [tag, tag]);
             main.append(el("div", {},
                 el("div", {class: "controls"}, TH.select("From", "from", options, both.from), TH.select("To", "to", options, both.to)),
+                both.strangers.length > 0 && el("p", {role: "alert"},
+                    `Nothing is known of a wheel of '${both.strangers.join("' or '")}': this is ${both.from} and ${both.to}.`),
                 pair(wheels, both, Boolean(address.exact)),
                 sizes(wheels, both, Boolean(address.exact))));
         },

@@ -258,7 +258,8 @@
         const apart = new Set(scaled.filter(({cell}) => cell.newest !== last).map(({release}) => release)).size;
         return [
             scaled.length > 0
-                && "Times of all sessions are scaled to the newest one, by the releases that they share.",
+                && "Times of all sessions are scaled to the newest one, by the releases that they share: "
+                + "the two numbers of a comparison, from rounds that both releases share, may differ a little from these.",
             apart > 0 && `${apart === 1 ? "1 release is" : many(apart) + " releases are"} not connected to it and on a separate scale.`,
         ].filter(Boolean);
     };
@@ -286,7 +287,7 @@
     };
 
     /* A figure: the chart of the variants `shown`, of which there are `all`, and what must be said of it. `steps` are
-       {tag, label, sentence}. */
+       {tag, numbers, sentence}. */
     const figure = (lane, all, shown, {x = "order", y, relative = "", steps = [], chosen = null, label}) => {
         const {series} = all[0];
         const divisors = divisorsOf(lane, all, relative, chosen);

@@ -43,21 +43,21 @@
         return least === most ? least : `${least} to ${most}`;
     };
 
-    /** In one sentence, for series of one metric; empty where nothing is said of that metric.
-        @param {any} lane @param {any[]} series @param {string} tag */
-    const sentence = (lane, series, tag) => {
+    /** In one sentence, and a series of the variant that it names, for series of one metric; null where nothing is said of
+        that metric. @param {any} lane @param {any[]} series @param {string} tag */
+    const advice = (lane, series, tag) => {
         const {unit} = series[0];
         if (!["seconds", "bytes"].includes(unit)) {
-            return "";
+            return null;
         }
         const found = bestOf(lane, series, tag);
         const less = unit === "seconds" ? "is faster" : "needs less memory";
         if (!found.some(({isRivalled}) => isRivalled)) {
-            return `No variant of this question that does the same was measured on ${tag}.`;
+            return {sentence: `No variant of this question that does the same was measured on ${tag}.`};
         }
         const better = found.map(({best}) => best).filter(Boolean);
         if (!better.length) {
-            return `No variant of this question that does the same ${less} on ${tag}.`;
+            return {sentence: `No variant of this question that does the same ${less} on ${tag}.`};
         }
         const plain = better.filter(({other}) => !other.variant.startsWith(TH.contents.constants.findings.CPP));
         const [[variant]] = [...counted((plain.length ? plain : better).map(({other}) => other.variant))].sort(([, one], [, two]) => two - one);
@@ -67,10 +67,10 @@
         const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases${others}` : "";
         const start = `On ${tag} \`${variant}\` does the same`;
         if (unit === "bytes") {
-            return `${start} with ${ends(of.map(({ratio}) => 1 / ratio))} times less memory${where}.`;
+            return {series: of[0].other, sentence: `${start} with ${ends(of.map(({ratio}) => 1 / ratio))} times less memory${where}.`};
         }
         const interval = ends(of.flatMap(({low, high}) => [1 / low, 1 / high]));
-        return `${start} ${ends(of.map(({ratio}) => 1 / ratio))} times faster (${interval})${where}.`;
+        return {series: of[0].other, sentence: `${start} ${ends(of.map(({ratio}) => 1 / ratio))} times faster (${interval})${where}.`};
     };
 
     // --- where the evidence of a cause is
@@ -106,5 +106,5 @@
             && Math.abs(Math.log(now / old / ratio)) <= TH.contents.constants.why.SHARE * Math.abs(Math.log(ratio));
     };
 
-    TH.instead = {sentence, bestOf, evidence, evidenceOf, isConfirmed};
+    TH.instead = {advice, bestOf, evidence, evidenceOf, isConfirmed};
 })();

@@ -78,8 +78,8 @@
     const dated = ({tag, date, estimated}) => `${tag}, ${date}${estimated ? " (estimated)" : ""}`;
     const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
-    const seriesLink = (series, release, base) => TH.link("series.html", {
-        benchmark: series.benchmark, size: series.size, variant: series.variant, release, base,
+    const seriesLink = (series, release, base, keys) => TH.link("series.html", {
+        benchmark: series.benchmark, size: series.size, variant: series.variant, release, base, ...keys,
     });
     const runIt = (lane, options, ...tags) => {
         const python = /^release-py(.+)$/.exec(lane.environment);
@@ -128,15 +128,10 @@
                      el("code", {}, "python -c \"import torch; print(torch.__version__)\"")));
     };
 
-    /** The tag that a person means by `v2.3.1`, `2.3.1` or `2.3.1+cu121`; what names no release here stays as it is. */
-    const tagOf = (lane, text) => {
-        const plain = `v${String(text).replace(/^v/u, "").split("+")[0]}`;
-        return lane.releases.some(({tag}) => tag === plain) ? plain : text;
-    };
     const chosen = (lane, address) => {
-        const to = address.to ? tagOf(lane, address.to) : lane.releases.at(-1).tag;
-        const isHere = lane.releases.some(({tag}) => tag === to);
-        return {to, from: address.from ? tagOf(lane, address.from) : isHere ? V.adjacent(lane, to) : null};
+        const tags = lane.releases.map(({tag}) => tag);
+        const to = address.to ? TH.tagOf(tags, address.to) : tags.at(-1);
+        return {to, from: address.from ? TH.tagOf(tags, address.from) : tags.includes(to) ? V.adjacent(lane, to) : null};
     };
 
     /* The surest series of a finding that has a script, for a reader to see it on another machine; else the surest. */
@@ -149,10 +144,33 @@
             && el("p", {}, "That is on a CPU. What a GPU needs was counted for ", counted.map(({id, words}, i) => [i ? ", " : "",
                 el("a", {href: TH.link("index.html", {...keys, lane: id})}, words)]), ".");
     };
+    const isScripted = (lane, {question, variant}) => (lane.machine.device || "cpu") === "cpu"
+        && TH.contents.scripted.includes(`code-${question}-${variant}`);
     const card = (lane, {from, to}, {name, verdict, worst, best}) => {
-        const line = (label, found) => found && el("p", {}, `${label}: `,
-            el("a", {href: seriesLink(shownOf(found), to, from)}, TH.prose(TH.answer.brief(found))), ".");
-        return el("li", {}, el("h3", {}, name), el("p", {}, verdict), onGpu(lane, name, {from, to}), line("Worst", worst), line("Best", best));
+        const line = (label, found, rest) => found && el("p", {}, `${label}: `,
+            el("a", {href: seriesLink(shownOf(found), to, from)}, TH.prose(TH.answer.brief(found))), rest);
+        const whole = worst && TH.answer.sentence(worst).slice(TH.answer.brief(worst).length);
+        const script = worst && isScripted(lane, shownOf(worst))
+            && [" ", el("a", {href: seriesLink(shownOf(worst), to, from, {reproduce: "1"})}, "A script that shows it"), "."];
+        return el("li", {}, el("h3", {}, name), el("p", {}, verdict), onGpu(lane, name, {from, to}),
+                  line("Worst", worst, [TH.prose(whole), script]), worst && instead(lane, {from, to}, worst), line("Best", best, "."));
+    };
+    /* How sure the times are, in short, and what the wheel of a release brings besides. */
+    const besides = (lane, {from, to}, changes, wheels) => {
+        const {FALSE_RATE} = TH.contents.constants.verdicts;
+        const times = changes.filter((change) => TH.answer.isTimed(lane.series[change.series]) && change.old !== null && change.new !== null);
+        const unclear = times.filter(({kind}) => kind === "can't tell").length;
+        const told = times.map(({detectable}) => detectable).filter((ratio) => ratio !== null);
+        const [old, now] = [wheels[from], wheels[to]];
+        const [download] = now ? Object.keys(now.told) : [];
+        const one = (name, ...children) => el("li", {}, el("h3", {}, name), children);
+        return [
+            times.length > 0 && one("How sure", el("p", {}, `At most ${100 * FALSE_RATE} % of the changes of time are expected to be false. `,
+                `${unclear} of ${times.length} times, first calls among them, are inconclusive. `, told.length > 0 && `Half of them would show a change of ${size(median(told))}. `,
+                el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ".")),
+            old && now && one("Download and GPUs", el("p", {}, `Download, with all packages: ${old.told[download]} → ${now.told[download]}. `
+                + `CUDA: ${old.told.CUDA} → ${now.told.CUDA}. `), el("p", {}, TH.common.gpus(old.architectures, now.architectures, from, to))),
+        ];
     };
     const changeItem = ({from, to}, change) => {
         const series = change.of;
@@ -161,9 +179,10 @@
         return el("li", {}, el("a", {href: seriesLink(series, to, from)}, TH.name(series)), ": ", TH.mark(change.verdict), rest);
     };
     /* What to do about a finding that costs something. */
-    const instead = (lane, {to}, {kind, verdict, rows}) => {
-        const said = kind === "worse" && verdict !== "BROKE" && TH.instead.sentence(lane, rows.map(({of: series}) => series), to);
-        return said && el("p", {class: "instead"}, el("strong", {}, "What to do: "), TH.prose(said));
+    const instead = (lane, {from, to}, {kind, verdict, rows}) => {
+        const said = kind === "worse" && verdict !== "BROKE" && TH.instead.advice(lane, rows.map(({of: series}) => series), to);
+        return said && el("p", {class: "instead"}, el("strong", {}, "What to do: "), TH.prose(said.sentence),
+                          said.series && [" ", el("a", {href: seriesLink(said.series, to, from)}, "Its code and its history"), "."]);
     };
     /* The release since which exact bytes are as they are now, where that is not all that was chosen. */
     const sinceWhen = (lane, {from, to}, {of: series, new: now}) => {
@@ -179,6 +198,12 @@
         const since = sinceWhen(lane, pair, best);
         return (href || since) && el("p", {class: "instead"}, href && el("a", {href}, "The evidence of this cause"), href && ".", since);
     };
+    /* A finding whose rows the reader opened is named in the address, so that a copy of it shows them too. */
+    const opened = () => (TH.address().open || "").split("|").filter(Boolean);
+    const noted = (name) => ({target}) => {
+        const others = opened().filter((each) => each !== name);
+        TH.keep({open: (target.open ? [...others, name] : others).join("|")});
+    };
     const finding = (lane, pair) => (found) => {
         const words = TH.prose(TH.answer.sentence(found));
         const advice = [instead(lane, pair, found), proof(lane, pair, found)];
@@ -186,7 +211,9 @@
             return el("li", {}, TH.mark(found.verdict), " ",
                       el("a", {href: seriesLink(found.best.of, pair.to, pair.from)}, words), advice);
         }
-        return el("li", {}, el("details", {}, el("summary", {}, TH.mark(found.verdict), " ", words),
+        const name = TH.answer.asData(found).title;
+        return el("li", {}, el("details", {open: opened().includes(name), toggle: noted(name)},
+                               el("summary", {}, TH.mark(found.verdict), " ", words),
                                el("ul", {class: "sentence-list"}, found.rows.map((change) => changeItem(pair, change)))), advice);
     };
 
@@ -228,13 +255,10 @@
         const rows = [["GPU architectures of one alone", only(old, now), only(now, old)],
                       ...names.map((name) => [linked(name), old.told[name] || "-", now.told[name] || "-"])]
             .filter(([, before, after]) => before !== after);
-        const download = names[0];
         const compare = `https://github.com/pytorch/pytorch/compare/${from}...${to}`;
         return [
             el("h3", {}, "What else the upgrade brings"),
-            el("p", {}, `Download, with all packages: ${old.told[download]} → ${now.told[download]}. CUDA: `
-                + `${old.told.CUDA} → ${now.told.CUDA}. ${TH.common.gpus(old.architectures, now.architectures, from, to)} `,
-               el("a", {href: compare}, `PyTorch's changes from ${from} to ${to}`), ". ",
+            el("p", {}, el("a", {href: compare}, `PyTorch's changes from ${from} to ${to}`), ". ",
                el("a", {href: TH.link("facts.html", {from, to})}, "What the wheels of all releases bring, in bytes"), "."),
             rows.length > 0 && el("details", {id: "brought"}, el("summary", {}, `${rows.length} facts of the wheels differ`),
                 TH.table({caption: "What the wheels say", head: ["what", from, to], rows})),
@@ -289,7 +313,7 @@
         const {from, to} = address;
         const tally = TH.tally(changes);
         const counted = tally.filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
-            .map(([verdict, count]) => `${count} ${TH.shown(verdict)}`).join(", ") || "no change detected";
+            .map(TH.counted).join(", ") || "no change detected";
         const all = TH.answer.findings(lane, changes);
         const found = address.muted ? all.filter((one) => !isLuck(one)) : all;
         const shown = TH.answer.picked(found);
@@ -303,11 +327,12 @@
             el("p", {id: "not-measured"}, notMeasured(lane, changes), elsewhere(lane, changes, {from, to}), " ",
                el("a", {href: "method.html#glossary"}, "What INCONCLUSIVE, lane, round and margin mean"), "."),
             el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
-                el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict))))),
+                el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict), TH.kind(verdict) === "changed" && " counts")))),
             shared.length > 0 && el("p", {id: "apart", class: "quiet"}, shared.map(([verdict, parts]) =>
                 [TH.shown(verdict), ": ", parts.map(([name, count]) => `${count} in ${name}`).join(", "), ". "])),
             el("ul", {class: "cards", "aria-label": "The answer"},
                TH.answer.cards(lane, changes, found).map((each) => card(lane, {from, to}, each))),
+            el("ul", {class: "cards others", "aria-label": "How sure, and what else"}, besides(lane, {from, to}, changes, wheels)),
             muted(all, address),
             shown.length > 0 && [
                 el("h3", {id: "findings-title"}, shown.length === found.length ? `${series} changed series are these findings`
@@ -746,6 +771,7 @@
                 {text: el("a", {href: open(row), title: TH.words(row.question)}, `${TH.words(row.question)}: ${row.variant || "the only one"}`)},
                 ...columns.map((column) => glanceCell(lane, column, olds[column], row.cells.get(column))),
             ])}));
+            place.firstElementChild.scrollLeft = place.firstElementChild.scrollWidth;
             place.dataset.whole = "true";
         };
         const queue = [...columns];
@@ -864,6 +890,9 @@
                    tag, tag || "the release before each",
                ]), base || ""),
                TH.toggle("Only series that changed", "changed", address.changed)),
+            address.variant && !wanted.some(([, indexes]) => indexes.length) && el("p", {role: "alert"},
+                `There is no variant '${address.variant}' here. `,
+                el("a", {href: TH.link("index.html", {...address, variant: null})}, "Show every variant"), "."),
             address.base && !base && el("p", {role: "alert"},
                 `There are no results of '${address.base}' here, so each release is compared with the one before it.`),
             legend(), glance(lane, olds, all, {...address, variant: null}, paintColumn),

@@ -144,8 +144,8 @@
     // --- sentences
 
     const instead = (lane, series, tag) => {
-        const said = TH.instead.sentence(lane, [series], tag);
-        return said && el("p", {class: "instead"}, el("strong", {}, `What to do instead of ${series.variant}: `), TH.prose(said));
+        const said = TH.instead.advice(lane, [series], tag);
+        return said && el("p", {class: "instead"}, el("strong", {}, `What to do instead of ${series.variant}: `), TH.prose(said.sentence));
     };
 
     /* What a release changed, the variant of the address first. */
@@ -186,9 +186,11 @@
             absent.length > 0 && el("p", {class: "quiet"}, `Not measured on both releases: ${absent.join(", ")}.`));
     };
 
-    const happenedTo = (happened, shown) => {
-        const indexes = new Set(shown.map(({index}) => index));
-        return happened.filter(({series}) => indexes.has(series));
+    /* What happened to the variants shown, that of the address first, each newest first. */
+    const happenedTo = (happened, shown, {variant}) => {
+        const variants = new Map(shown.map((member) => [member.index, member.variant]));
+        const isOther = ({series}) => Number(variants.get(series) !== variant);
+        return happened.filter(({series}) => variants.has(series)).sort((a, b) => isOther(a) - isOther(b));
     };
 
     /* One mark per release, with the numbers that its steps have in the list. */
@@ -196,9 +198,7 @@
         const numbersOf = new Map();
         steps.forEach((step, i) => numbersOf.set(step.new, [...(numbersOf.get(step.new) || []), i + 1]));
         return [...numbersOf].map(([tag, numbers]) => ({
-            tag,
-            label: numbers.length > 2 && numbers.at(-1) - numbers[0] === numbers.length - 1
-                ? `${numbers[0]}–${numbers.at(-1)}` : numbers.join(", "),
+            tag, numbers,
             sentence: numbers.map((number) => steps[number - 1].sentence).join("\n"),
         }));
     };
@@ -214,13 +214,13 @@
             return isTold ? sentence.slice(0, at) : sentence;
         });
     };
-    const stepList = (steps) => {
+    const stepList = (steps, first) => {
         const said = toldOnce(steps);
         if (!said.length) {
             return el("p", {}, TH.explained("No step, excursion or drift was detected in these variants."));
         }
         return [
-            el("p", {}, "What happened, newest first; the chart has the numbers at its top:"),
+            el("p", {}, "What happened, ", first && ["to ", first, " first, each "], "newest first; the chart has the numbers at its top:"),
             sentences(said.slice(0, MOST_STEPS), "ol"),
             said.length > MOST_STEPS && el("details", {}, el("summary", {}, `${said.length - MOST_STEPS} older ones`),
                                            sentences(said.slice(MOST_STEPS), "ol", {start: MOST_STEPS + 1})),
@@ -252,7 +252,8 @@
 
     /* What the suite measured, for a reader to compare the script's numbers with. */
     const numbersOf = (lane, {series, change, base, release}) => {
-        const tell = (tag, value) => el("li", {}, `${tag}: `, el("strong", {}, TH.human(value, series.unit)), " by the suite. ",
+        const how = TH.verdicts.varies(series) ? " by the suite, in the rounds that both releases share. " : " by the suite. ";
+        const tell = (tag, value) => el("li", {}, `${tag}: `, el("strong", {}, TH.human(value, series.unit)), how,
             el("code", {}, install(lane.releases.find((each) => each.tag === tag))));
         return change && change.old !== null && change.new !== null
             && el("ul", {class: "numbers"}, tell(base, change.old), tell(release, change.new));
@@ -302,6 +303,16 @@
                + "Run it with either release on a CPU: it prints one number."), named.map(one));
     };
 
+    const openScript = (variant) => {
+        /** @type {NodeListOf<HTMLDetailsElement>} */
+        const all = document.querySelectorAll("details.code");
+        const details = [...all].find(({dataset}) => dataset.variant === variant);
+        if (details) {
+            details.open = true;
+            details.querySelector("summary").focus();
+            details.scrollIntoView({behavior: "instant"});
+        }
+    };
     /* Leads to the script of the variant that the address names, and opens it. */
     const reproduce = (shown, found, {variant}) => {
         const named = namedCode(shown, found).filter(([, name]) => TH.contents.scripted.includes(name));
@@ -311,12 +322,7 @@
         const [{variant: first}] = named.find(([member]) => member.variant === variant) || named[0];
         const open = (event) => {
             event.preventDefault();
-            /** @type {NodeListOf<HTMLDetailsElement>} */
-            const all = document.querySelectorAll("details.code");
-            const details = [...all].find(({dataset}) => dataset.variant === first);
-            details.open = true;
-            details.querySelector("summary").focus();
-            details.scrollIntoView({behavior: "instant"});
+            openScript(first);
         };
         return el("p", {}, el("a", {id: "reproduce", href: "#code", click: open}, `Reproduce ${first}: a script, and what to install`));
     };
@@ -353,7 +359,9 @@
         if (!measured.length) {
             return el("p", {}, "These variants were not measured here.");
         }
-        const steps = happenedTo(happened, shown);
+        const steps = happenedTo(happened, shown, address);
+        const own = shown.length > 1 && shown.find(({variant}) => variant === address.variant);
+        const first = own && steps.some(({series}) => series === own.index) ? own.variant : "";
         const chosen = address.release;
         const many = shown.length === 1 ? "1 variant" : `${shown.length} variants`;
         const span = measured.length === 1 ? `on ${measured[0]}` : `from ${measured[0]} to ${measured.at(-1)}`;
@@ -371,7 +379,7 @@
         return [
             H.figure(lane, all, shown, {...view, steps: marks(steps), chosen, label}),
             isOther && H.legend(shown),
-            stepList(steps),
+            stepList(steps, first),
             isOther ? el("details", {}, el("summary", {}, "The numbers as a table"), nodes, older) : [nodes, older],
             el("p", {}, asvs(lane, shown)),
         ];
@@ -438,9 +446,13 @@
             pickers(lane, found, size),
             address.size && address.size !== size
                 && el("p", {role: "alert"}, `There is no size '${address.size}' of it here: this is ${size}.`),
+            address.variant && !all.some(({variant}) => variant === address.variant)
+                && el("p", {role: "alert"}, `There is no variant '${address.variant}' of it here.`),
             address.release && released(lane, here, found, shown),
             el("h2", {}, name),
-            isOnCpu(lane) && reproduce(shown, found, address),
+            isOnCpu(lane) ? reproduce(shown, found, address) : el("p", {class: "quiet"}, "There is no script of it: ",
+                lane.machine.device === "recorder" ? "it was counted without a GPU, and scripts measure on a CPU."
+                    : "scripts measure on a CPU."),
             views(limit, {...view, unit, exact: address.exact, release: tags.includes(address.release) ? address.release : ""}),
             chips(all, shown),
             apart(TH.laneWords(lane), part(lane, {all, shown, happened, view, address: here, name, isOther: false})),
@@ -448,6 +460,9 @@
             isOnCpu(lane) && codeOf(lane, shown, found, benchmark, size, address)));
         if (address.evidence && document.getElementById("evidence")) {
             document.getElementById("evidence").scrollIntoView({behavior: "instant"});
+        }
+        if (address.reproduce) {
+            openScript(address.variant);
         }
     };
 

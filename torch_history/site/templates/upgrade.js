@@ -23,7 +23,7 @@
 
     const isTime = TH.verdicts.varies;
     const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
-    const {times} = TH.common;
+    const {bound, times} = TH.common;
     const factor = (ratio, series) => {
         const less = isTime(series) ? "faster" : series.unit === "bytes" ? "less" : "fewer";
         const word = ratio < 1 ? less : isTime(series) ? "slower" : "more";
@@ -42,12 +42,12 @@
         return change.ratio === 1 && !isTime(series) ? "equal"
             : factor(change.ratio, series);
     };
-    const intervalWords = ({ratio, low, high}, series) => {
+    const intervalWords = ({ratio, low, high, kind}, series) => {
         if (!isTime(series) || !ratio || low === null || high === null) {
             return "";
         }
         const ends = ratio >= 1 ? [low, high] : [1 / high, 1 / low];
-        return `${times(ends[0])} to ${times(ends[1])} times`;
+        return `${ends.map(["worse", "better"].includes(kind) ? bound : times).join(" to ")} times`;
     };
     const launchesWords = (change) => {
         const [old, now] = change.launches;
@@ -224,7 +224,9 @@
     };
 
     const series = (lane, changes, address, pair) => {
-        const chosen = (address.verdict || "").split(",").filter(Boolean);
+        const asked = (address.verdict || "").split(",").filter(Boolean);
+        const chosen = asked.filter((verdict) => TH.kind(verdict));
+        const strangers = asked.filter((verdict) => !TH.kind(verdict));
         const wanted = (address.search || "").toLowerCase().split(/\s+/).filter(Boolean);
         const text = (change) => {
             const of = lane.series[change.series];
@@ -250,6 +252,7 @@
         const part = shown.length === changes.length ? "" : `${shown.length} of `;
         return el("section", {"aria-labelledby": "series-title"},
             el("h2", {id: "series-title"}, "Every series"),
+            strangers.length > 0 && el("p", {role: "alert"}, `There is no verdict '${strangers.join("', '")}': choose below.`),
             el("div", {class: "tally", role: "group", "aria-label": "Only these verdicts"},
                TH.tally(changes).map(chip)),
             el("div", {class: "controls"},
@@ -263,9 +266,9 @@
     };
 
     const chosen = (lane, address) => {
-        const to = address.to || lane.releases.at(-1).tag;
-        const isMeasured = lane.releases.some((release) => release.tag === to);
-        return {to, from: address.from || (isMeasured ? V.adjacent(lane, to) : null)};
+        const tags = lane.releases.map(({tag}) => tag);
+        const to = address.to ? TH.tagOf(tags, address.to) : tags.at(-1);
+        return {to, from: address.from ? TH.tagOf(tags, address.from) : tags.includes(to) ? V.adjacent(lane, to) : null};
     };
 
     TH.page({
@@ -292,7 +295,7 @@
                 return;
             }
             const changed = TH.tally(changes).filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
-                .map(([verdict, count]) => `${count} ${verdict}`);
+                .map(TH.counted);
             const isMoved = Object.keys(V.moved(lane, from, to)).length > 0;
             const sentences = V.summary(lane, from, to, changes).slice(1, isMoved ? -1 : undefined);
             main.append(

@@ -10,7 +10,7 @@
 
     // --- what Python brings along
 
-    const {sum, mean, median, clip, counted, fixed} = TH.common;
+    const {sum, mean, median, clip, counted, bound, fixed} = TH.common;
     const fold = TH.common.times;
     const thousands = (text) => text.replace(/\B(?=(\d{3})+$)/g, ",");
     const said = (value, yes = "True", no = "False") => (value === true ? yes : value === false ? no : String(value));
@@ -514,7 +514,7 @@
             && metrics.includes(metric) && old.length && isEarlier(old, versionOf(release)) && !isEarlier(now, versionOf(release))
             && !isEarlier(old, versionOf(first)) && (!last || !isEarlier(versionOf(last), now)))
             .forEach(([release, , , , , found]) => since.set(found, [...(since.get(found) || []), release]));
-        return since.size ? listed([...since].map(([found, releases]) => `since ${listed(releases)}, ${found}`)) : "";
+        return since.size ? listed([...since].map(([found, releases]) => `${found} (since ${listed(releases)})`)) : "";
     };
     const versionOf = (text) => (text.match(/^\d+(\.\d+)*/u) || [""])[0].split(".").filter(Boolean).map(Number);
     const isEarlier = (version, other) => {
@@ -659,7 +659,8 @@
         if (ratio === null || low === null || high === null) {
             return "";
         }
-        return (verdict === "FASTER" ? [1 / high, 1 / low] : [low, high]).map(fold).join(" to ");
+        const told = ["SLOWER", "FASTER"].includes(verdict) ? bound : fold;
+        return (verdict === "FASTER" ? [1 / high, 1 / low] : [low, high]).map(told).join(" to ");
     };
     const untold = (one) => {
         if (one.reason) {
