@@ -19,7 +19,8 @@ from typing import Any, TextIO
 
 import torch
 
-from measure import THREADS, clock, constants, explain, facts
+from contract.metrics import METRICS, PROCESS, SEQUENCE, START
+from measure import THREADS, clock, constants, explain, facts, once, process, sequence, start_up
 from workloads import Unavailable
 
 SEED = 20240229
@@ -77,10 +78,14 @@ def _in_another_process(workload: ModuleType, request: dict, step: dict, places:
     return json.loads(text) if text else {"failed": f"the process ended without a word, with status {status}"}
 
 
+_REFUSED = (Unavailable, explain.CannotProfile, once.CannotLook, process.CommandFailed, start_up.Refused)
+"""What says in a sentence why a step cannot be done."""
+
+
 def _answered(workload: ModuleType, request: dict, step: dict, places: list) -> dict:
     try:
         return _done(workload, request, step, places)
-    except (Unavailable, explain.CannotProfile) as error:
+    except _REFUSED as error:
         return {"failed": str(error)}
     except Exception as error:
         return {"failed": f"{type(error).__name__}: {error}"}
@@ -92,9 +97,12 @@ def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict
     for name in step.get("set", []):
         explain.SETTINGS[name]()
     if step["do"] == "cases":
-        return {"cases": [[variant, size] for variant in workload.variants for size in workload.sizes]}
+        return _cases(workload)
     if step["do"] == "facts":
         return {"environment": facts.environment(), "commit": torch.version.git_version}
+    measured = METRICS[request["metric"]].measured
+    if measured in _ONCE:
+        return _ONCE[measured](workload, request, step)
     arguments = workload.inputs(request["size"], "cpu", SEED)
     call: Any = workload.variants[request["variant"]](arguments)
     result = clock.warm_up(call, "cpu", getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
@@ -112,6 +120,64 @@ def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict
     traces = explain.traces(call)
     uses_numpy = any(getattr(value, "__name__", "") == "numpy" for value in vars(workload).values())
     return {"traces": [*traces, "NumPy"] if uses_numpy else traces}
+
+
+def _cases(workload: ModuleType) -> dict:
+    """Variants with sizes; and, each with its metric, what is measured of what a process does once."""
+    calls = [[variant, size] for variant in workload.variants for size in workload.sizes]
+    processes = [[name, ""] for name in getattr(workload, "commands", {})]
+    metrics = [name for name in workload.METRICS if METRICS[name].measured in _ONCE]
+    once = [
+        [metric, *case] for metric in metrics for case in (processes if METRICS[metric].measured == PROCESS else calls)
+    ]
+    return {"cases": calls, "once": once}
+
+
+# --- what a process does once
+
+
+def _first_calls(workload: ModuleType, request: dict, step: dict) -> dict:
+    """Of the first call of this process, or of the second, the compilers' caches empty."""
+    if hasattr(workload, "IS_OWN"):
+        from .own import of_first_calls
+
+        workload = of_first_calls(workload)
+    with sequence.empty_caches():
+        arguments = workload.inputs(request["size"], "cpu", SEED)
+        call: Any = workload.variants[request["variant"]](arguments)
+        if request["metric"] == "second_call":
+            call(arguments[0])
+        number = 1 if request["metric"] == "second_call" else 0
+        return _once(step, lambda: call(arguments[number]))
+
+
+def _once(step: dict, call: Any) -> dict:
+    """What the step asks of a call that is made once, in this process."""
+    if step["do"] == "time":
+        return once.timed(call)
+    found = once.looked_at(call)
+    found["traces"] = ["TorchScript"] if torch.jit.last_executed_optimized_graph() is not None else []
+    return found
+
+
+def _command(workload: ModuleType, request: dict, step: dict) -> dict:
+    """Of a command of an own file, started in the file's folder."""
+    words = workload.commands[request["variant"]]
+    return _by_another(step, lambda look: once.command(words, str(Path(str(workload.__file__)).parent), look))
+
+
+def _start(workload: ModuleType, request: dict, step: dict) -> dict:
+    """Of one step of a start."""
+    return _by_another(step, lambda look: once.start(request["workload"], request["variant"], look))
+
+
+def _by_another(step: dict, ask: Any) -> dict:
+    """What the step asks of a new process."""
+    return ask(False) if step["do"] == "time" else {**ask(True), "traces": [once.IN_ANOTHER]}
+
+
+_ONCE = {SEQUENCE: _first_calls, PROCESS: _command, START: _start}
+"""How a metric is measured of what a process does once -> what answers a step about it."""
 
 
 def _profiles(call: Any, step: dict) -> dict:

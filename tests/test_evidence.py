@@ -180,7 +180,7 @@ def test_issue_says_all_that_a_maintainer_needs() -> None:
         "**CAUSE**: because aten::index holds 95 % of the difference.",
         "It prints the seconds of a call: 1.00ms with v2.13.0, 2.00ms with v2.14.0.",
         "```python\nimport torch\nprint(1)\n```",
-        "| `aten::index` | 800 µs | 1.75e+03 µs | +950 µs (+900 to +1e+03) | CAUSE |",
+        "| `aten::index` | 800μs | 1.75ms | +950μs (+900μs to +1.00ms) | CAUSE |",
         "could be chance",
         "- with the collector off: removes 1 % (-10 to 10 %); CLEARED",
         f"https://github.com/pytorch/pytorch/compare/{'a' * 40}...{'b' * 40}",
@@ -228,6 +228,28 @@ def test_script_of_an_own_file_calls_its_function_with_its_inputs(tmp_path: Path
     (tmp_path / "script.py").write_text(text)
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
     assert 0 < float(done.stdout) < 1, done.stderr
+
+
+@pytest.mark.parametrize(("metric", "calls"), [("first_call", 1), ("second_call", 2)])
+def test_script_of_a_first_call_calls_no_more_than_that(tmp_path: Path, metric: str, calls: int) -> None:
+    own = tmp_path / "mine.py"
+    own.write_text(
+        "import sys\nimport torch\n\ndef inputs():\n    return 3\n\ndef setup(number):\n    return number + 1, 'state'\n\n"
+        "def before(number, state):\n    sys.stderr.write('before ')\n\n"
+        "def step(number, state):\n    assert (number, state) == (4, 'state')\n    sys.stderr.write('step ')\n\n"
+        "functions = {'step': step}\n"
+    )
+    text = script(subject(str(own), "step", "", metric), "")
+    (tmp_path / "torch.py").write_text("def set_num_threads(n): pass\ndef manual_seed(n): pass\n")
+    (tmp_path / "script.py").write_text(text)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr == "before step " * calls
+    assert 0 < float(done.stdout) < 1
+
+
+def test_what_a_new_process_does_has_no_script_and_a_sentence_says_so() -> None:
+    with pytest.raises(CannotReproduce, match="a new process"):
+        script(subject("start_up", "import_torch", "files cached", "start_time"), "")
 
 
 def test_variant_in_cpp_has_no_script_and_a_sentence_says_so() -> None:

@@ -113,6 +113,28 @@ def test_what_the_import_takes_on_2_15_0() -> None:
     sentence = "the resident memory grew by # %. What the process has for itself grew by # %, within the margin"
     assert said("start_up", sentence) == [percent(resident), percent(own)]
     assert (resident.verdict, own.verdict) == (Verdict.HUNGRIER, Verdict.SAME)
+    of = started("release-py3.11", "v2.7.1", "v2.8.0")
+    resident, own, seconds = (of[f"start_{name}", "import_torch"] for name in ("resident", "memory", "time"))
+    sentence = "the resident memory after the import grew from # MB to # MB, and what the process has for itself from # MB to # MB"
+    assert said("start_up", sentence) == [*megabytes(resident), *megabytes(own)]
+    assert seconds.verdict is Verdict.SAME
+
+
+@pytest.mark.committed
+def test_what_the_first_compile_takes_since_2_7_1() -> None:
+    def slower(old: str, new: str) -> float:
+        ratio = started("release-py3.11", old, new)["start_time", "first_compile"].ratio
+        return ratio or 0
+
+    sentence = "the first compile became # times slower: # times at 2.8.0, # times at 2.9.0 and # times at 2.10.0"
+    pairs = [("v2.7.1", "v2.12.1"), ("v2.7.1", "v2.8.0"), ("v2.8.0", "v2.9.0"), ("v2.9.1", "v2.10.0")]
+    assert said("start_up", sentence) == [round(slower(*pair), 2) for pair in pairs]
+    assert said("start_up", "At 2.13.0 it became # times faster") == [round(1 / slower("v2.12.1", "v2.13.0"), 2)]
+
+
+@pytest.mark.committed
+def test_what_workers_take_on_2_15_0() -> None:
+    of = started("release-py3.11", "v2.14.1", "v2.15.0")
     forked, spawned = (
         [of[f"start_{name}", f"{how}_worker"].new or 0 for name in ("time", "memory")] for how in ("forked", "spawned")
     )

@@ -767,6 +767,11 @@ def human_seconds(seconds: float) -> str:
     return f"{number:.{digits}f}{name}" if digits > 0 else f"{round(number):d}{name}"
 
 
+def difference(seconds: float) -> str:
+    """A difference as a person reads it, with its sign: `+950μs`, `-1.20s`."""
+    return f"{'-' if seconds < 0 else '+'}{human_seconds(abs(seconds))}"
+
+
 def times(factor: float) -> str:
     """A factor as all that is told of a change has it: `1.09`, `12`, `1,240`; of one that has no bound, `any`."""
     if factor >= BOUND / 10:

@@ -17,12 +17,13 @@ from rich.console import Console
 from contract.request import ADDED, Request
 
 from ..analysis.compare import choose_machine
-from ..analysis.verdicts import Series, human
+from ..analysis.verdicts import Series, difference, human
 from ..errors import UserError
 from ..explaining import finding
 from ..explaining import issue as issues
 from ..explaining.explanation import CannotExplain
 from ..explaining.launching import LaunchFailed, Side
+from ..explaining.verdict import KINDS
 from ..measuring.locks import alone, beside
 from ..measuring.machine import asked as requested
 from ..measuring.machine import decided, describe
@@ -209,12 +210,9 @@ def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Se
     suite, own, environment = context.suite, context.own, context.environment
     if own:
         cases = finding.cases(sides[1], suite.root, context.workload)
-        times, *counts = (
-            _series(f"{own.question}.Own.track_{metric}", cases, environment) for metric in ("time", *finding.COUNTED)
-        )
-        every = times + [series for of_metric in counts for series in of_metric]
+        every = finding.own_series(own.question, cases, environment)
         named = [one for words in asked.series for one in finding.matching(words, every)]
-        return list(dict.fromkeys(named)) or times[: asked.most]
+        return list(dict.fromkeys(named)) or [one for one in every if one.metric not in finding.COUNTED][: asked.most]
     if not asked.series:
         old, new = (side.tag for side in sides)
         machine = choose_machine(suite.results, asked.machine, context.machine["machine"], [old, new])
@@ -227,12 +225,9 @@ def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Se
         return found
     every = []
     for benchmark in finding.suites_series(environment):
-        every += _series(benchmark.benchmark, finding.cases(sides[1], suite.root, benchmark.question), environment)
+        cases = finding.cases(sides[1], suite.root, benchmark.question)
+        every += finding.series(benchmark.benchmark, cases.steady, environment)
     return list(dict.fromkeys(one for words in asked.series for one in finding.matching(words, every)))
-
-
-def _series(benchmark: str, cases: Sequence[tuple[str, str]], environment: str) -> list[Series]:
-    return [Series(environment, benchmark, tuple(map(repr, case))) for case in cases]
 
 
 def report(evidence: Evidence) -> str:
@@ -241,7 +236,7 @@ def report(evidence: Evidence) -> str:
     lines = [f"{series.words}, {evidence.old} -> {evidence.new}: {evidence.verdict}: {evidence.words}."]
     if evidence.verdict != "NOT THERE":
         lines.append(f"  new / old is {evidence.ratio:.3f}{_ends(evidence)}.")
-    for kind in ("operator", "function", "symbol"):
+    for kind in (kind for kind in KINDS if kind != "library"):
         rows = [place for place in evidence.places if place.kind == kind]
         if rows:
             lines.append(f"  by {kind}, a call:")
@@ -269,8 +264,8 @@ def _row(row: Place, unit: str) -> str:
     if unit != "seconds":
         return f"    {row.new - row.old:+16,.0f}{' B' if unit == 'bytes' else ''}  {row.name}"
     chance = ", could be chance" if row.low <= 0 <= row.high else ""
-    ends = f"{1e6 * row.low:+.3g} to {1e6 * row.high:+.3g}"
-    return f"    {1e6 * (row.new - row.old):+10.3g} us ({ends}{chance})  {row.name}"
+    ends = f"{difference(row.low)} to {difference(row.high)}"
+    return f"    {difference(row.new - row.old):>9} ({ends}{chance})  {row.name}"
 
 
 def issue(evidence: Evidence, workload: Path | None) -> str:

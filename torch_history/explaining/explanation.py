@@ -7,6 +7,7 @@ meanwhile slows both. Nothing is looked for until the difference is there.
 from __future__ import annotations
 
 import contextlib
+import math
 import subprocess
 import time
 from collections import defaultdict
@@ -17,6 +18,7 @@ from typing import Any, Literal
 
 from packaging.version import Version
 
+from ..analysis.verdicts import human_seconds
 from ..errors import UserError
 from ..releases import added
 from ..store.causes import Code, Kind, Place, Pulled
@@ -46,6 +48,9 @@ shows less in it."""
 
 TIMINGS = (0, 1, 1, 0)
 """The order in which a turn times the two releases; the quicker timing of each counts."""
+
+TIMES_ONCE = 40
+"""How often both releases together do what a process does only once, after the first turn, where a lever seems to matter."""
 
 LONG = 2.5
 """Seconds that a timing takes, most of them to build and warm up the call, from which on a turn times each release once."""
@@ -95,7 +100,7 @@ class Explanation:
         folder. After `seconds` no lever is pulled any more, and a note says so."""
         self._subject, self._sides, self._levers = subject, sides, levers
         self._scratch, self._say, self._opened, self._read = scratch, say, opened, read
-        self._ends = time.monotonic() + seconds
+        self._seconds, self._ends = seconds, time.monotonic() + seconds
         self._turn = 0
         self._traces: set[str] = set()
         self._timings: tuple[int, ...] = TIMINGS
@@ -113,7 +118,10 @@ class Explanation:
         with self._step("is it there"):
             self._confirm(found)
         if found.ratio.is_there:
-            self._look(found)
+            if self._subject.is_once:
+                self._look_once(found)
+            else:
+                self._look(found)
             with self._step("levers in processes of their own"):
                 self._pull(found)
             found.verdict, found.words = verdict.of_all(
@@ -140,8 +148,13 @@ class Explanation:
 
     def _confirm(self, found: Found) -> None:
         for turn in range(MOST_TURNS):
+            began = time.monotonic()
             self._time_both()
             self._measure(found)
+            if self._subject.is_once and not turn:
+                each = max(found.base.levels)
+                minutes = math.ceil((time.monotonic() - began + TIMES_ONCE * each) / 60)
+                self._say(f"It takes {human_seconds(each)} each time, so this takes about {minutes} minutes in all.")
             if turn + 1 >= LEAST_TURNS and (found.ratio.is_there or turn + 1 == MOST_TURNS):
                 break
         at = found.ratio
@@ -194,10 +207,36 @@ class Explanation:
         with self._step("profiles"):
             self._tabulate(found)
 
+    def _look_once(self, found: Found) -> None:
+        """Profiles of what a process does once. Levers come later: each turn of one takes as long as all of it."""
+        self._say(f"Where did it go? {LOOKING_TURNS} launches of each that are looked at.")
+        with self._step("profiles"):
+            for turn in range(LOOKING_TURNS):
+                with self._both() as launches:
+                    if not turn:
+                        self._ask_facts(found, launches)
+                    for number in self._order():
+                        self._keep_once(number, launches[number].ask({"do": "profiles"}))
+            if why := self._failed.get("once", ""):
+                found.notes.append(f"no table of processes, packages and functions: {why}")
+                return
+            for kind in ("process", "package", "function"):
+                old, new = self._profiles[kind]
+                found.places += places.table(kind, old, new, found.base)
+
+    def _keep_once(self, number: int, answer: Mapping[str, Any]) -> None:
+        if "failed" in answer:
+            self._failed["once"] = answer["failed"]
+            return
+        self._traces.update(answer["traces"])
+        self._traces.update(["torch.compile"] if "torch._inductor" in answer["packages"] else [])
+        for kind, profile in places.of_once(answer).items():
+            self._profiles[kind][number].append(profile)
+
     def _ask_facts(self, found: Found, launches: tuple[Any, Any]) -> None:
         """The environments and the commits of both, and what the call uses."""
         answers = [launch.ask({"do": "facts"}) for launch in launches]
-        for launch in launches:
+        for launch in () if self._subject.is_once else launches:
             self._traces.update(launch.ask({"do": "traces"}).get("traces", []))
         found.environments = answers[0].get("environment", {}), answers[1].get("environment", {})
         found.commits = answers[0].get("commit", ""), answers[1].get("commit", "")
@@ -273,17 +312,21 @@ class Explanation:
 
     def _pull(self, found: Found) -> None:
         """Levers that need processes of their own, and then the verdict on each lever."""
+        if self._subject.is_once:
+            self._ends = time.monotonic() + self._seconds
+            self._levers = [lever for lever in self._levers if lever.once]
         refused = {lever.name: lever.refusal(self._traces) for lever in self._levers}
         for lever in self._levers:
             if lever.package and not refused[lever.name]:
                 refused[lever.name] = self._share(lever.package, found)
-        alone = [lever for lever in self._levers if not lever.within and not refused[lever.name]]
+        pulled_already = [lever.name for lever in self._levers if lever.within and not self._subject.is_once]
+        alone = [lever for lever in self._levers if lever.name not in pulled_already and not refused[lever.name]]
         by_profile = {lever.name: self._cleared_by_profile(lever, found) for lever in alone}
         alone = [lever for lever in alone if not by_profile[lever.name]]
         self._say(f"Why? {len(alone)} levers in processes of their own.")
-        for _ in range(MOST_LEVER_TURNS):
+        for turn in range(MOST_LEVER_TURNS):
             for lever in alone:
-                if time.monotonic() < self._ends:
+                if time.monotonic() < self._ends or (self._subject.is_once and turn < LEVER_TURNS):
                     self._pull_one(lever)
             alone = [lever for lever in alone if self._is_open(lever, found)]
         if alone and time.monotonic() >= self._ends:

@@ -9,6 +9,7 @@ import re
 import subprocess
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..analysis.compare import find
@@ -23,19 +24,30 @@ from .launching import Launch, Side, Subject
 from .levers import load
 
 TIMES = ("time", "forward_time")
-"""Times of steady calls, which are timed again and again. What a process does once cannot be asked in turns of calls."""
+"""Times of steady calls, which are timed again and again."""
 
-EXPLAINABLE = (*TIMES, *COUNTED)
+ONCE = ("first_call", "second_call", "compile_time", "process_time", "process_cpu_time", "start_time", "start_cpu_time")
+"""Times of what a process does once, for each of which a new process is needed."""
+
+EXPLAINABLE = (*TIMES, *ONCE, *COUNTED)
 
 SCRIPT_TURNS = 2
 SCRIPT_SECONDS = 120.0
 
 
+@dataclass(frozen=True)
+class Cases:
+    """What a question or an own file lists: variants with sizes; and of what a process does once the metric with both."""
+
+    steady: list[tuple[str, str]]
+    once: list[tuple[str, str, str]]
+
+
 def changed(results: Path, machine: str, environment: str, old: str, new: str, most: int) -> list[Series]:
-    """The series that can be explained and changed by what is stored, the largest change first, at most so many. Raises
-    CannotCompare."""
+    """The series that can be explained in minutes and changed by what is stored, the largest change first, at most so many.
+    Raises CannotCompare."""
     found = find(results, machine, environment, old, new, metrics=())
-    ratios = [each for each in found.changed if each.series.metric in EXPLAINABLE and each.ratio]
+    ratios = [each for each in found.changed if each.series.metric in (*TIMES, *COUNTED) and each.ratio]
     return [each.series for each in sorted(ratios, key=lambda each: -abs(math.log(each.ratio or 1)))][:most]
 
 
@@ -45,25 +57,48 @@ def suites_series(environment: str) -> list[Series]:
     return [series for series in every if series.metric in EXPLAINABLE]
 
 
-def cases(side: Side, root: Path, workload: str) -> list[tuple[str, str]]:
-    """Variants and sizes of a question or an own file, as the release itself lists them. Raises LaunchFailed."""
+def cases(side: Side, root: Path, workload: str) -> Cases:
+    """What a question or an own file lists on the release itself. Raises LaunchFailed."""
     launch = Launch(side, Subject(root, workload, "", "", "time"))
     try:
-        return [(variant, size) for variant, size in launch.ask({"do": "cases"})["cases"]]
+        answer = launch.ask({"do": "cases"})
     finally:
         launch.close()
+    return Cases([(variant, size) for variant, size in answer["cases"]], [tuple(case) for case in answer["once"]])
 
 
-def matching(words: str, series: Sequence[Series]) -> list[Series]:
-    """Those of `series` that a person means by `words`: all of these are in the name. Where these name no metric, times are
-    meant. Raises UserError for none."""
+def series(benchmark: str, listed: Sequence[tuple[str, str]], environment: str) -> list[Series]:
+    """Those of a benchmark, by variant and size."""
+    return [Series(environment, benchmark, tuple(map(repr, case))) for case in listed]
+
+
+def own_series(question: str, listed: Cases, environment: str) -> list[Series]:
+    """Every series of an own file that can be explained: the times of its calls, then of what a process does once, then what
+    is counted."""
+    benchmark = f"{question}.Own.track_"
+    once = [series(f"{benchmark}{name}", [case], environment) for name, *case in listed.once if name in ONCE]  # type: ignore[list-item]
+    every = [
+        series(f"{benchmark}time", listed.steady, environment),
+        *once,
+        *(series(f"{benchmark}{name}", listed.steady, environment) for name in COUNTED),
+    ]
+    return [one for of_metric in every for one in of_metric]
+
+
+def matching(words: str, every: Sequence[Series]) -> list[Series]:
+    """Those of `every` that a person means by `words`: all of these are in the name. Where these name no metric, times of
+    calls are meant, and where there are none, times of what a process does once. Raises UserError for none."""
     wanted = _words(words)
-    counts = {metric for metric in COUNTED if _words(metric) <= wanted}
-    found = [each for each in series if wanted <= _words(each.words) and each.metric in (counts or TIMES)]
+    named = [each for each in every if wanted <= _words(each.words)]
+    metrics = [metric for metric in (*ONCE, *COUNTED) if _words(metric) <= wanted]
+    longest = max((len(_words(metric)) for metric in metrics), default=0)
+    metrics = [metric for metric in metrics if len(_words(metric)) == longest]
+    found = [each for each in named if each.metric in (metrics or TIMES)]
+    found = found or [each for each in named if each.metric in ONCE and "cpu" not in each.metric]
     exact = [each for each in found if _words(each.words) - {"time"} == wanted - {"time"}]
     exact = exact or [each for each in found if words.strip() in (part.strip("'") for part in each.parameters)]
     if not found:
-        near = ", ".join(f"'{each.words}'" for each in series[:3])
+        near = ", ".join(f"'{each.words}'" for each in every[:3])
         raise UserError(f"No series that can be explained is called '{words}'; there are for instance {near}.")
     return exact or found
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..analysis.verdicts import Series, human
+from ..analysis.verdicts import Series, difference, human
 from ..store.causes import Evidence, Place
+from .verdict import KINDS
 
 COMMITS = "https://github.com/pytorch/pytorch/compare"
 
@@ -66,7 +67,7 @@ def _script(evidence: Evidence, series: Series) -> str:
 
 def _tables(evidence: Evidence, series: Series) -> str:
     parts = ["## Where the difference is" if evidence.clock == "none" else "## Where the time went"]
-    for kind in ("operator", "function", "symbol", "library"):
+    for kind in KINDS:
         rows = [row for row in evidence.places if row.kind == kind]
         if rows:
             rows = [*rows[:-1][:ROWS], rows[-1]]
@@ -84,9 +85,9 @@ def _row(row: Place, unit: str) -> str:
         sides = f"{human(row.old, unit)} | {human(row.new, unit)}"
         return f"| `{_in_cell(row.name)}` | {sides} | {row.new - row.old:+,.0f} | {verdict} |"
     chance = "could be chance" if row.low <= 0 <= row.high else row.verdict if row.verdict in ("CAUSE", "PART") else ""
-    ends = f"{row.low * 1e6:+.3g} to {row.high * 1e6:+.3g}"
-    sides = f"{row.old * 1e6:.3g} µs | {row.new * 1e6:.3g} µs"
-    return f"| `{_in_cell(row.name)}` | {sides} | {1e6 * (row.new - row.old):+.3g} µs ({ends}) | {chance} |"
+    ends = f"{difference(row.low)} to {difference(row.high)}"
+    sides = f"{human(row.old, unit)} | {human(row.new, unit)}"
+    return f"| `{_in_cell(row.name)}` | {sides} | {difference(row.new - row.old)} ({ends}) | {chance} |"
 
 
 def _in_cell(name: str) -> str:

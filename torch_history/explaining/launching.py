@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from contract.metrics import METRICS, PROCESS, SEQUENCE, START
 from contract.request import PREFIX
 
 from ..children import dies_with_parent
@@ -48,6 +49,11 @@ class Subject:
     size: str
     metric: str
     threads: int = 1
+
+    @property
+    def is_once(self) -> bool:
+        """Whether a process does it once only, such as its first call or an import."""
+        return METRICS[self.metric].measured in (SEQUENCE, PROCESS, START)
 
 
 class Launch:

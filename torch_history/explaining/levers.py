@@ -19,6 +19,10 @@ PADDING = 3_000
 """Bytes: the stack moves by less than a page, and not by a multiple of a line of the cache."""
 
 
+ANOTHER_PROCESS = "another process"
+"""Trace of a call that a new process makes, which settings of the one that asks do not reach."""
+
+
 @dataclass(frozen=True)
 class Lever:
     """One row of levers.toml, whose head says what each key is."""
@@ -36,6 +40,7 @@ class Lever:
     package: str = ""
     libraries: str = ""
     clock: Literal["", "wall"] = ""
+    once: bool = False
 
     @property
     def within(self) -> bool:
@@ -52,6 +57,8 @@ class Lever:
 
     def refusal(self, traces: Collection[str]) -> str:
         """Why it is not tried on a call that uses `traces`; empty where it is."""
+        if ANOTHER_PROCESS in traces and (self.within or self.fresh):
+            return "a new process does it, and the lever is a setting within a process"
         if self.when and not any(re.search(self.when, trace) for trace in traces):
             return "the call uses nothing of it"
         if self.command and shutil.which(self.command[0]) is None:

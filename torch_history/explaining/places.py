@@ -41,6 +41,13 @@ LEAST_ROW = 0.02
 
 LEFT = "everything else"
 OUTSIDE = "outside operators"
+ITSELF = "the process itself"
+ELSEWHERE = "processes that it waits for"
+"""As measure/once.py names it: the time in which a process that was started runs is in the table of processes."""
+
+NO_PLACES = (LEFT, OUTSIDE, ITSELF, ELSEWHERE)
+"""Rows that say where the time is not."""
+
 INTERPRETER = "Python"
 MADE_AT_RUN_TIME = "code made at run time"
 LONGEST_NAME = 150
@@ -54,12 +61,20 @@ Profile = Mapping[str, tuple[float, float]]
 """Name -> (share of the launch's time, calls a call; 0 where calls are not counted)."""
 
 
-def of_rows(answer: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
-    """The profile in an answer of `by_operator` or `by_function`; what no row holds is `OUTSIDE`."""
+def of_rows(answer: Mapping[str, Any], outside: str = OUTSIDE) -> dict[str, tuple[float, float]]:
+    """The profile in an answer of `by_operator` or `by_function`; what no row holds is `outside`."""
     total = max(answer["seconds"], sum(own for own, _ in answer["rows"].values()))
     found = {shortened(name): (own / total, calls) for name, (own, calls) in answer["rows"].items()}
     rest = 1 - sum(share for share, _ in found.values())
-    return {**found, OUTSIDE: (max(rest, 0.0), 0.0)}
+    return {**found, outside: (max(rest, 0.0), 0.0)}
+
+
+def of_once(answer: Mapping[str, Any]) -> dict[str, dict[str, tuple[float, float]]]:
+    """The profiles in an answer of `looked_at` in measure/once.py, by kind of place."""
+    rows = {"process": ("processes", ITSELF), "package": ("packages", LEFT), "function": ("functions", LEFT)}
+    return {
+        kind: of_rows({"seconds": answer["seconds"], "rows": answer[name]}, rest) for kind, (name, rest) in rows.items()
+    }
 
 
 def of_samples(answer: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
@@ -233,7 +248,7 @@ def judged(row: Place, rows: Sequence[Place], difference: float) -> Place:
     share, *ends = ((value / difference) for value in (row.new - row.old, row.low, row.high))
     low, high = sorted(ends)
     others = max((abs(other.new - other.old) / abs(difference) for other in rows if other is not row), default=0.0)
-    is_place = row.name not in (LEFT, OUTSIDE)
+    is_place = row.name not in NO_PLACES
     if is_place and CAUSE_SHARE <= share <= CAUSE_MOST and low >= CAUSE_SHARE / 2 and others <= OTHERS_MOST:
         verdict = "CAUSE"
     elif is_place and share >= PART_SHARE and low > 0:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from contract.metrics import METRICS, SEQUENCE
+
 from ..errors import UserError
 from .counting import COUNTED
 from .launching import Subject
@@ -19,6 +21,11 @@ SEED = 20240229
 """As in benchmarks/common.py."""
 
 OURS = "workloads"
+
+OF_OWN_FILES = ("setup", "before")
+"""Functions of an own file that make what its functions are called with, and that prepare each call."""
+
+AS_TUPLE = "arguments = arguments if isinstance(arguments, tuple) else (arguments,)"
 
 _TIMING = """
 torch.set_num_threads({threads})
@@ -42,6 +49,17 @@ blocks = [block(calls) for _ in range(3)]
 while len(blocks) < 30 and sum(blocks) < 1:  # A slow call is timed a few times.
     blocks.append(block(calls))
 print(min(blocks) / calls)
+"""
+
+_FIRST_CALL = """
+torch.set_num_threads({threads})
+torch.manual_seed({seed})
+# The compilers of torch begin with empty caches.
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.environ["TMPDIR"] = tempfile.mkdtemp()
+{prepare}
+{before}begin = time.perf_counter()
+call()
+print(time.perf_counter() - begin)
 """
 
 _COUNTING = """
@@ -104,6 +122,8 @@ class _Source:
 def script(subject: Subject, head: str) -> str:
     """A script that prints the seconds of a call, or what it counts; `head` is its first comment. Raises CannotReproduce."""
     own = subject.workload.endswith(".py")
+    if subject.is_once and (not own or METRICS[subject.metric].measured != SEQUENCE):
+        raise CannotReproduce("What is measured is a new process, and no call that a script could make.")
     path = Path(subject.workload) if own else subject.root / OURS / f"{subject.workload}.py"
     copied = _Copy(subject.root / OURS)
     copied.reduce = {name: key for name, key in (("sizes", subject.size),) if key}
@@ -112,21 +132,27 @@ def script(subject: Subject, head: str) -> str:
     copied.reduce[table] = subject.variant
     copied.need(source, table)
     copied.need(source, "inputs")
+    for name in OF_OWN_FILES if own else ():
+        if name in source.defines:
+            copied.need(source, name)
     prepare = _prepared(source, table, subject, own)
     head = "".join(f"# {line}".rstrip() + "\n" for line in head.splitlines())
     body = "\n\n\n".join(copied.text())
-    measuring = _COUNTING if subject.metric in COUNTED else _TIMING
+    measuring = _COUNTING if subject.metric in COUNTED else _FIRST_CALL if subject.is_once else _TIMING
     filled = {
         "seed": str(SEED),
         "prepare": prepare,
         "metric": subject.metric,
+        "before": "call()\n" if subject.metric == "second_call" else "",
         "threads": str(subject.threads),
         # The processor's time adds up over threads.
         "clock": "process_time" if subject.threads == 1 else "perf_counter",
     }
     for name, value in filled.items():
         measuring = measuring.replace("{" + name + "}", value)
-    return f"{head}from __future__ import annotations\n\nimport time\n\nimport torch\n\n{body}\n{measuring}"
+    imports = ["import os", "import tempfile", "import time"] if subject.is_once else ["import time"]
+    lines = "\n".join(imports)
+    return f"{head}from __future__ import annotations\n\n{lines}\n\nimport torch\n\n{body}\n{measuring}"
 
 
 def names(path: Path, variant: str) -> bool:
@@ -145,9 +171,14 @@ def _prepared(source: _Source, table: str, subject: Subject, own: bool) -> str:
     given = ", ".join(f"{name}={offered[name]}" for name in names if name in offered)
     lines = [f"arguments = inputs({given})"]
     if own:
-        lines.append("arguments = arguments if isinstance(arguments, tuple) else (arguments,)")
+        lines.append(AS_TUPLE)
+    if own and "setup" in source.defines:
+        lines += ["arguments = setup(*arguments)", AS_TUPLE]
     entry = f"{table}[{subject.variant!r}]"
     lines.append(f"call = lambda: {entry}(*arguments)" if table == "functions" else f"call = {entry}(arguments)")
+    if own and "before" in source.defines:
+        lines += ["# Each call is prepared, and that is timed too.", "prepared = call"]
+        lines.append("call = lambda: (before(*arguments), prepared())[1]")
     if subject.metric == "forward_time":
         lines.append("call = call.forward")
     return "\n".join(lines)

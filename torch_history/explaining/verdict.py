@@ -96,13 +96,25 @@ def _is_the_same(place: Place, own: str) -> bool:
     return place.kind == "function" and bool(own) and place.name.startswith(f"{own} ")
 
 
+KINDS = ("operator", "process", "symbol", "package", "function", "library")
+"""Of places, those first that say most: operators have names that a user knows; of the rest symbols are the narrowest."""
+
+
 def _order(place: Place) -> tuple[int, float]:
-    """Operators have names that a user knows; of the rest symbols are the narrowest."""
-    return ("operator", "symbol", "function", "library").index(place.kind), -abs(place.new - place.old)
+    """The kinds that come first say most, and of one kind the largest place."""
+    return KINDS.index(place.kind), -abs(place.new - place.old)
 
 
 def _of_lever(lever: Pulled, because: dict[str, str]) -> str:
     return f"{because[lever.name]}: with {lever.words} {_per_cent(lever.removed)} of the difference is gone"
+
+
+CALLED = "which is called {1} times and not {0}"
+COUNTED_AS = {
+    "process": "which is started {1} times and not {0}",
+    "package": "of which {1} modules are imported and not {0}",
+}
+"""What is counted of places, by kind."""
 
 
 def _of_place(place: Place, places: Sequence[Place]) -> str:
@@ -114,7 +126,7 @@ def _of_place(place: Place, places: Sequence[Place]) -> str:
     elif abs(place.new) < NEXT_TO_NOTHING * abs(place.old):
         often = ", and takes next to nothing now"
     elif place.calls and abs(place.calls[1] - place.calls[0]) >= 0.5:
-        often = f", which is called {place.calls[1]:.3g} times and not {place.calls[0]:.3g}"
+        often = f", {COUNTED_AS.get(place.kind, CALLED).format(*(f'{calls:.3g}' for calls in place.calls))}"
     return f"{place.name} holds {_per_cent(share)} of the difference{often}"
 
 
@@ -130,7 +142,7 @@ def _of_code(place: Place, code: Sequence[Code]) -> str:
 
 def _went(places: Sequence[Place], went: str) -> str:
     """Where the difference is although no place is its cause."""
-    for kind in ("operator", "symbol", "function", "library"):
+    for kind in KINDS:
         rows = [place for place in places if place.kind == kind]
         total = sum(row.new - row.old for row in rows)
         rows = [row for row in rows[:-1] if total and (row.new - row.old) / total >= 0.1][:3]

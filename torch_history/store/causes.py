@@ -62,9 +62,11 @@ class Pulled(Struct, frozen=True):
 
 class Place(Struct, frozen=True):
     """Where a series' number went: seconds, bytes or counts a call in an operator, a Python function, a symbol of a library,
-    or a library. The interval is of the difference new - old. `calls` are calls a call, where they are counted."""
+    or a library; of what a process does once, in processes that it starts, in a package, or in a function. The interval is
+    of the difference new - old. `calls` are calls a call where they are counted, processes, or modules of the package that
+    are imported."""
 
-    kind: Literal["operator", "function", "symbol", "library"]
+    kind: Literal["operator", "function", "symbol", "library", "process", "package"]
     name: Name
     old: Number
     new: Number

@@ -7,14 +7,14 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from contract.metrics import METRICS
+
 from ..analysis.compare import Comparison, by, by_case, of_case, summary
 from ..analysis.verdicts import Change, Verdict
+from ..explaining.finding import ONCE, TIMES
 from ..measuring.budget import Effort
 from ..store.launches import moved_words
 from .upgrade import DRIVING, Place, Upgrade
-
-EXPLAINABLE = ("time", "forward_time")
-"""Metrics of which `explain` looks for the cause."""
 
 UNCHANGED = "Nothing became slower or faster, or took more or less memory, as far as this can be seen."
 UNSURE = "No change is certain."
@@ -80,9 +80,10 @@ class Answer:
         """The command that looks for the cause of a change; empty where none can."""
         series = place.change.series
         is_slower = place.change.verdict is Verdict.SLOWER
-        if not is_slower or series.metric not in EXPLAINABLE or self.device != "cpu":
+        if not is_slower or series.metric not in (*TIMES, *ONCE) or self.device != "cpu":
             return ""
-        name = " ".join(part.strip("'") for part in series.parameters).strip()
+        metric = "" if series.metric in TIMES else METRICS[series.metric].words
+        name = " ".join([*(part.strip("'") for part in series.parameters), metric]).strip()
         words = ["torch-history", "explain", place.seen[0], place.seen[1], name, "--workload", self.file]
         return shlex.join([*words, "--lane", self.lane])
 

@@ -1,0 +1,191 @@
+"""Is it found where the time goes of what a process does only once: in processes, packages and functions of Python?
+
+The first half looks at real processes and imports that wait or work for a time that is known. The second half draws releases
+for which the place is known, as tests/test_explain.py does.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from measure import once
+from torch_history.analysis.verdicts import Series
+from torch_history.explaining import finding, places
+from torch_history.explaining.explanation import Explanation, Found
+from torch_history.explaining.levers import ANOTHER_PROCESS, Lever, load
+
+from .test_explain import LEVERS, SIDES, SUBJECT, Drawn
+
+NAP, WORK = 0.4, 0.4
+SLACK = 0.25
+"""Seconds that a busy machine may add, and that a new interpreter takes to start."""
+
+
+def _work(seconds: float = WORK) -> None:
+    ends = time.perf_counter() + seconds
+    while time.perf_counter() < ends:
+        pass
+
+
+def test_processes_and_functions_take_what_they_take() -> None:
+    def step() -> None:
+        for _ in range(2):
+            subprocess.run([sys.executable, "-S", "-c", f"import time; time.sleep({NAP})"], check=True)
+        _work()
+
+    found = once.looked_at(step)
+    seconds, number = found["processes"]["python"]
+    assert number == 2
+    assert 2 * NAP <= seconds <= 2 * NAP + 4 * SLACK
+    assert found["functions"]["test_explain_once.py _work"][0] == pytest.approx(WORK, abs=SLACK)
+    assert found["functions"][once.ELSEWHERE][0] == pytest.approx(seconds, abs=SLACK)
+    assert sum(spent for spent, _ in found["functions"].values()) == pytest.approx(found["seconds"], abs=SLACK)
+
+
+def test_import_belongs_to_the_package_that_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "heavy").mkdir()
+    (tmp_path / "heavy" / "__init__.py").write_text("from . import inner\n")
+    (tmp_path / "heavy" / "inner.py").write_text(
+        f"import time\nends = time.perf_counter() + {WORK}\nwhile time.perf_counter() < ends:\n    pass\n"
+    )
+    answer = tmp_path / "answer.json"
+    words = [sys.executable, str(Path(once.__file__)), "command", str(answer), "-c", "import heavy"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    found = json.loads(answer.read_text())
+    seconds, modules = found["packages"]["heavy"]
+    assert seconds == pytest.approx(WORK, abs=SLACK)
+    assert modules == 2
+
+
+def test_program_with_arguments_is_run_as_python_runs_it(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import sys\nfrom pathlib import Path\n"
+        "if __name__ == '__main__':\n    Path('said').write_text(' '.join(sys.argv))\n"
+    )
+    for words in (["train.py", "--epochs", "3"], ["-m", "train", "--epochs", "3"]):
+        command = [sys.executable, str(Path(once.__file__)), "command", str(tmp_path / "answer.json"), *words]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        assert (tmp_path / "said").read_text().endswith("train.py --epochs 3")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["/usr/bin/g++", "-O3", "/tmp/xyz/cabc.cpp", "-o", "cabc.so"], "g++ on *.cpp"),
+        (["g++", "-x", "c++-header", "/tmp/header.h"], "g++ on *.h"),
+        (["/env/bin/python3.11", "-c", "import torch"], "python"),
+        ("ls -l", "ls"),
+        ([b"true"], "true"),
+    ],
+)
+def test_commands_of_two_releases_share_their_names(words: object, name: str) -> None:
+    assert once._program(words) == name
+
+
+def test_parts_of_torch_are_apart() -> None:
+    assert once._package("torch._inductor.codecache") == "torch._inductor"
+    assert once._package("torch") == "torch"
+    assert once._package("numpy.core.multiarray") == "numpy"
+
+
+# --- drawn releases
+
+ONCE = [replace(lever, once=True) for lever in LEVERS[:2]]
+
+
+class DrawnOnce(Drawn):
+    """Releases that start processes: `operators` are here seconds by program, and how often each is started is `counts`."""
+
+    counts: tuple[Mapping[str, float], Mapping[str, float]] = ({}, {})
+
+    def open(self, side: Any, subject: Any, variables: object = None, command: object = ()) -> Any:
+        launch = super().open(side, subject, variables, command)
+        ask, number = launch.ask, SIDES.index(side)
+
+        def asked(step: Mapping[str, Any]) -> dict[str, Any]:
+            if step["do"] != "profiles":
+                return ask(step)
+            rows = {
+                name: [seconds * self.chance.gauss(1, self.noise), self.counts[number].get(name, 1)]
+                for name, seconds in self.operators[number].items()
+            }
+            total = sum(seconds for seconds, _ in rows.values()) + 0.5
+            functions = {once.ELSEWHERE: [total - 0.5, 0], "codecache.py compile": [0.5, 0]}
+            return {
+                "seconds": total,
+                "processes": rows,
+                "packages": {once.ELSEWHERE: [total - 0.5, 0], "torch._inductor": [0.5, 40]},
+                "functions": functions,
+                "traces": [ANOTHER_PROCESS],
+            }
+
+        launch.ask = asked  # type: ignore[method-assign]
+        return launch
+
+
+def explained(drawn: DrawnOnce, tried: list[Lever]) -> Found:
+    subject = replace(SUBJECT, metric="first_call")
+    return Explanation(subject, SIDES, tried, Path(), lambda words: None, opened=drawn.open).explain()
+
+
+def test_program_that_is_started_more_often_is_the_cause() -> None:
+    drawn = DrawnOnce(({"g++ on *.cpp": 2.0, "python": 1.0}, {"g++ on *.cpp": 2.0, "python": 4.0}))
+    drawn.counts = ({"python": 1}, {"python": 4})
+    found = explained(drawn, [])
+    assert found.verdict == "CAUSE"
+    assert "python holds" in found.words
+    assert "which is started 4 times and not 1" in found.words
+    assert {place.kind for place in found.places} == {"process", "package", "function"}
+    waited = [place for place in found.places if place.name == places.ELSEWHERE]
+    assert waited
+    assert all(place.verdict not in ("CAUSE", "PART") for place in waited)
+
+
+def test_only_levers_of_what_is_done_once_are_pulled() -> None:
+    drawn = DrawnOnce(({"python": 1.0}, {"python": 2.0}), by_lever={"lever 0": (1.0, 1.0)})
+    found = explained(drawn, [*ONCE, LEVERS[5]])
+    assert [lever.name for lever in found.levers] == ["lever 0", "lever 1"]
+
+
+def test_setting_within_a_process_does_not_reach_another_one() -> None:
+    within = Lever("set", "it set", "of it", "", set=("collector_off",), once=True)
+    by_variable = Lever("variable", "it set", "of it", "", variables={"A": "1"}, once=True)
+    assert "a new process does it" in within.refusal([ANOTHER_PROCESS])
+    assert not by_variable.refusal([ANOTHER_PROCESS])
+    assert not within.refusal([])
+
+
+def test_names_that_two_rooms_share() -> None:
+    assert (once.IN_ANOTHER, once.ELSEWHERE) == (ANOTHER_PROCESS, places.ELSEWHERE)
+    assert any(lever.once for lever in load())
+
+
+def _of(metric: str, *parameters: str) -> Series:
+    return Series("release-py3.11", f"mine.Own.track_{metric}", tuple(map(repr, parameters)))
+
+
+EVERY = [_of("time", "f", ""), _of("first_call", "f", ""), _of("process_time", "command", "")] + [
+    _of(metric, "command", "") for metric in ("process_cpu_time",)
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "metrics"),
+    [
+        ("f", ["time"]),
+        ("f first call", ["first_call"]),
+        ("command", ["process_time"]),
+        ("process cpu time command", ["process_cpu_time"]),
+    ],
+)
+def test_words_mean_calls_first_and_then_what_is_done_once(words: str, metrics: list[str]) -> None:
+    assert [series.metric for series in finding.matching(words, EVERY)] == metrics
