@@ -143,7 +143,7 @@ def test_program_that_is_started_more_often_is_the_cause() -> None:
     found = explained(drawn, [])
     assert found.verdict == "CAUSE"
     assert "python holds" in found.words
-    assert "which is started 4 times and not 1" in found.words
+    assert "(started: 4, before: 1)" in found.words
     assert {place.kind for place in found.places} == {"process", "package", "function"}
     waited = [place for place in found.places if place.name == places.ELSEWHERE]
     assert waited

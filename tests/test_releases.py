@@ -328,6 +328,41 @@ def test_upgrade_of_a_file_of_ones_own_says_what_changed_and_is_asked_again_for_
     assert {launch["session"] for launch in own_launches(suite)} == {own_launches(suite)[0]["session"]}
 
 
+ONCE = """
+import subprocess
+import sys
+
+import torch
+
+METRICS = ("first_call", "process_time")
+NAP = "import time; time.sleep(%s)"
+STARTS = "import subprocess, sys, torch; torch.__version__ < '1.9' or subprocess.run([sys.executable, '-S', '-c', %r])"
+command = ["python", "-c", STARTS % (NAP % 2)]
+
+def inputs():
+    return 1
+
+def first(x):
+    if torch.__version__ >= "1.9":
+        subprocess.run([sys.executable, "-S", "-c", NAP % 0.7])
+
+functions = {"first": first}
+"""
+"""Starts a process more on 1.9.1 than on 1.8.1."""
+
+
+def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(
+    command: Command, suite: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(ONCE, encoding="utf-8")
+    arguments = ("explain", "1.8.1", "1.9.1", "--lane", "3.9", "--workload", str(mine))
+    for series in ("first", "command"):
+        said = command("torch-history", *arguments, series).stdout
+        assert ": CAUSE: because python holds " in said
+        assert "(started: 1, before: 0)" in said
+
+
 def own_launches(suite: Path) -> list[dict]:
     (path,) = (suite / ".cache" / "torch-history").glob("mine-*/results/test/v2.15.0-*.jsonl")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -240,7 +240,7 @@ def report(evidence: Evidence) -> str:
         rows = [place for place in evidence.places if place.kind == kind]
         if rows:
             lines.append(f"  by {kind}, a call:")
-            lines += [_row(row, series.unit) for row in [*rows[:-1][:ROWS], rows[-1]]]
+            lines += [_row(row, series.unit) for row in [*rows[:-1][:ROWS], rows[-1]] if row.old or row.new]
     lines += [f"  {code.symbol}: {code.words}." for code in evidence.code]
     for lever in evidence.levers:
         if not lever.refused:

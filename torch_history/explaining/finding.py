@@ -37,9 +37,11 @@ SCRIPT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Cases:
-    """What a question or an own file lists: variants with sizes; and of what a process does once the metric with both."""
+    """What a question or an own file lists: variants with sizes, and whether their calls are `timed`; and of what a process
+    does once the metric with both."""
 
     steady: list[tuple[str, str]]
+    timed: bool
     once: list[tuple[str, str, str]]
 
 
@@ -64,7 +66,8 @@ def cases(side: Side, root: Path, workload: str) -> Cases:
         answer = launch.ask({"do": "cases"})
     finally:
         launch.close()
-    return Cases([(variant, size) for variant, size in answer["cases"]], [tuple(case) for case in answer["once"]])
+    steady = [(variant, size) for variant, size in answer["cases"]]
+    return Cases(steady, answer["timed"], [tuple(case) for case in answer["once"]])
 
 
 def series(benchmark: str, listed: Sequence[tuple[str, str]], environment: str) -> list[Series]:
@@ -73,12 +76,12 @@ def series(benchmark: str, listed: Sequence[tuple[str, str]], environment: str) 
 
 
 def own_series(question: str, listed: Cases, environment: str) -> list[Series]:
-    """Every series of an own file that can be explained: the times of its calls, then of what a process does once, then what
-    is counted."""
+    """Every series of an own file that can be explained: the times of its calls, unless it asks for other times only; then
+    of what a process does once; then what is counted."""
     benchmark = f"{question}.Own.track_"
     once = [series(f"{benchmark}{name}", [case], environment) for name, *case in listed.once if name in ONCE]  # type: ignore[list-item]
     every = [
-        series(f"{benchmark}time", listed.steady, environment),
+        series(f"{benchmark}time", listed.steady if listed.timed or not once else [], environment),
         *once,
         *(series(f"{benchmark}{name}", listed.steady, environment) for name in COUNTED),
     ]
@@ -166,9 +169,9 @@ def _reproduction(
     old, new = (human(level, series.unit) for level in found.base.levels)
     head = f"{series.words}\nexpected: {old} with {sides[0].tag}, {new} with {sides[1].tag}"
     try:
-        text = reproduction.script(asked, head)
+        text = reproduction.script(asked, head, found.clock)
     except reproduction.CannotReproduce as error:
-        return "", None, f"no script: {error}"
+        return "", None, f"no script: {str(error)[0].lower()}{str(error)[1:].rstrip('.')}"
     path = scratch / "reproduction.py"
     path.write_text(text, encoding="utf-8")
     numbers: tuple[list[float], list[float]] = ([], [])

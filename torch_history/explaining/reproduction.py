@@ -119,8 +119,9 @@ class _Source:
         return found
 
 
-def script(subject: Subject, head: str) -> str:
-    """A script that prints the seconds of a call, or what it counts; `head` is its first comment. Raises CannotReproduce."""
+def script(subject: Subject, head: str, clock: str = "cpu") -> str:
+    """A script that prints the seconds of a call, of the processor or by the wall's `clock`, or what it counts; `head` is
+    its first comment. Raises CannotReproduce."""
     own = subject.workload.endswith(".py")
     if subject.is_once and (not own or METRICS[subject.metric].measured != SEQUENCE):
         raise CannotReproduce("What is measured is a new process, and no call that a script could make.")
@@ -146,7 +147,7 @@ def script(subject: Subject, head: str) -> str:
         "before": "call()\n" if subject.metric == "second_call" else "",
         "threads": str(subject.threads),
         # The processor's time adds up over threads.
-        "clock": "process_time" if subject.threads == 1 else "perf_counter",
+        "clock": "process_time" if subject.threads == 1 and clock != "wall" else "perf_counter",
     }
     for name, value in filled.items():
         measuring = measuring.replace("{" + name + "}", value)

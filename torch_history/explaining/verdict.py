@@ -109,24 +109,22 @@ def _of_lever(lever: Pulled, because: dict[str, str]) -> str:
     return f"{because[lever.name]}: with {lever.words} {_per_cent(lever.removed)} of the difference is gone"
 
 
-CALLED = "which is called {1} times and not {0}"
-COUNTED_AS = {
-    "process": "which is started {1} times and not {0}",
-    "package": "of which {1} modules are imported and not {0}",
-}
-"""What is counted of places, by kind."""
+COUNTED_AS = {"process": "started: {1}, before: {0}", "package": "modules imported: {1}, before: {0}"}
+"""What is counted of places that are no calls, by kind."""
 
 
 def _of_place(place: Place, places: Sequence[Place]) -> str:
     total = sum(other.new - other.old for other in places if other.kind == place.kind)
     share = (place.new - place.old) / total if total else 0.0
     often = ""
-    if abs(place.old) < NEXT_TO_NOTHING * abs(place.new):
+    if place.kind in COUNTED_AS and place.calls:
+        often = f" ({COUNTED_AS[place.kind].format(*(f'{calls:.3g}' for calls in place.calls))})"
+    elif abs(place.old) < NEXT_TO_NOTHING * abs(place.new):
         often = ", and took next to nothing before"
     elif abs(place.new) < NEXT_TO_NOTHING * abs(place.old):
         often = ", and takes next to nothing now"
     elif place.calls and abs(place.calls[1] - place.calls[0]) >= 0.5:
-        often = f", {COUNTED_AS.get(place.kind, CALLED).format(*(f'{calls:.3g}' for calls in place.calls))}"
+        often = f", which is called {place.calls[1]:.3g} times and not {place.calls[0]:.3g}"
     return f"{place.name} holds {_per_cent(share)} of the difference{often}"
 
 
