@@ -235,8 +235,11 @@ def test_luck_of_placement_is_muted_by_a_switch_in_the_address(site: Path, page:
 def test_what_was_not_measured_stands_first_and_bytes_say_since_when(site: Path, page: Any) -> None:
     """The scripted intersection needs four times the memory since 2.1.0."""
     show(page, site, "index", **{"from": "v2.0.1", "to": "v2.9.0"})
-    assert "Measured on a CPU: no GPU time" in page.locator("#newest-title + p").inner_text()
-    assert page.locator("#newest-title + p a").get_attribute("href") == "method.html#glossary"
+    assert "Measured on a CPU: no GPU time" in page.locator("#not-measured").inner_text()
+    lost = "v2.9.0 no longer runs on sm_37 (K80), sm_50, sm_60 (P100), on which v2.0.1 runs."
+    assert page.locator("#newest-title + p").inner_text() == lost
+    assert lost in page.locator("ul.cards li", has_text="Broke").first.inner_text()
+    assert page.locator("#not-measured a").last.get_attribute("href") == "method.html#glossary"
     item = page.locator("#findings > li", has_text="peak memory").first
     assert "scripted small needs 240,000,000 B since v2.1.0." in item.inner_text()
 
@@ -426,7 +429,9 @@ def test_times_that_cannot_be_told_lead_to_bytes(copied: Callable, page: Any) ->
 def test_nothing_changed_says_what_could_have_been_seen(copied: Callable, page: Any) -> None:
     show(page, copied(lane_of(8, variants=4, rounds=8)), "index")
     assert "no change detected" in page.locator("#newest-title").inner_text()
-    assert re.search(r"Half of 20 times would show a change of [\d.]+ times", page.locator(".newest").inner_text())
+    assert re.search(
+        r"In half of 20 times a change of [\d.]+ times would be seen", page.locator(".newest").inner_text()
+    )
 
 
 def test_a_lane_of_one_release_says_what_to_do(copied: Callable, page: Any) -> None:

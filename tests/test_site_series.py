@@ -337,6 +337,12 @@ def test_reproduce_leads_to_the_script_with_both_numbers_and_what_to_install(lab
         for tag, number in numbers.items()
     ]
     assert serious(page) == []
+    address = {"benchmark": TIME, "size": "small", "variant": "scripted", "release": "v2.1.0", "reproduce": "1"}
+    show(page, site, "series", **address)
+    page.locator("details.code[open] pre").wait_for()
+    assert page.evaluate("document.activeElement.textContent") == "scripted"
+    top = page.evaluate("document.querySelector('details.code[open]').getBoundingClientRect().top")
+    assert 0 <= top < page.viewport_size["height"], "an address that asks for the script shows it"
     show(page, site, "series", benchmark="warm_up.WarmUp.track_first_call", size="one shape")
     assert page.locator("#reproduce").count() == 0
 

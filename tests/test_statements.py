@@ -115,7 +115,7 @@ def test_what_the_import_takes_on_2_15_0() -> None:
     assert (resident.verdict, own.verdict) == (Verdict.HUNGRIER, Verdict.SAME)
     of = started("release-py3.11", "v2.7.1", "v2.8.0")
     resident, own, seconds = (of[f"start_{name}", "import_torch"] for name in ("resident", "memory", "time"))
-    sentence = "the resident memory after the import grew from # MB to # MB, and what the process has for itself from # MB to # MB"
+    sentence = "the import grew from # MB to # MB, and what the process has for itself from # MB to # MB"
     assert said("start_up", sentence) == [*megabytes(resident), *megabytes(own)]
     assert seconds.verdict is Verdict.SAME
 

@@ -131,7 +131,10 @@ def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
     broke = tally[Verdict.BROKE]
     said = [f"{broke} of {len(ran)} cases broke." if broke else f"Nothing broke in {len(ran)} cases."]
     said += [f"{tally[Verdict.FIXED]} run now and did not before."] if tally[Verdict.FIXED] else []
-    said += [f"{len(never)} ran on neither release ({sum(map(len, never)):,} series)."] if never else []
+    of_never = sum(map(len, never))
+    of_others = sum(verdict is Verdict.NEVER_RAN for of in ran.values() for verdict in of) - of_never
+    said += [f"{len(never)} ran on neither release ({of_never:,} series)."] if never else []
+    said += [f"{of_others:,} more series have a number on neither."] if of_others else []
     worst, best = (next((one for one in findings if one.verdict is verdict), None) for verdict in MISSING)
     return Card("Broke", " ".join(said), worst, best)
 

@@ -262,10 +262,12 @@
         const cases = [...ran.values()];
         const [broke, runs] = ["BROKE", "FIXED"].map((verdict) => cases.filter((of) => of.includes(verdict)).length);
         const never = cases.filter((of) => of.every((verdict) => verdict === "NEVER RAN"));
-        const ofNever = thousands(String(never.flat().length));
+        const [ofNever, ofOthers] = [never, cases.filter((of) => !never.includes(of))]
+            .map((group) => group.flat().filter((verdict) => verdict === "NEVER RAN").length);
         const verdict = [
             broke ? `${broke} of ${cases.length} cases broke.` : `Nothing broke in ${cases.length} cases.`,
-            runs && `${runs} run now and did not before.`, never.length && `${never.length} ran on neither release (${ofNever} series).`,
+            runs && `${runs} run now and did not before.`, never.length && `${never.length} ran on neither release (${thousands(String(ofNever))} series).`,
+            ofOthers && `${thousands(String(ofOthers))} more series have a number on neither.`,
         ].filter(Boolean).join(" ");
         const [worst, best] = ["BROKE", "FIXED"].map((word) => found.find((one) => one.verdict === word) || null);
         return {name: "Broke", verdict, worst, best};
@@ -326,5 +328,5 @@
         return [parts, left];
     };
 
-    TH.answer = {isTimed: (series) => isTime(series) || isFirstCall(series), findings, cards, apart, picked, brief, sentence, asData, cardsAsData, markdown};
+    TH.answer = {findings, cards, apart, picked, brief, sentence, asData, cardsAsData, markdown};
 })();

@@ -420,11 +420,13 @@
         });
     };
 
-    /* `needs` gives what else of the lane must be loaded before a page is drawn; `render` gets it last. */
-    /** @param {{title: Function, render: Function, needs?: Function, needsLane?: boolean}} page */
-    TH.page = ({title, render, needs = () => null, needsLane = true}) => {
+    /* `needs` gives what else of the lane must be loaded before a page is drawn; `render` gets it last. `arrive` leads to
+       what the address names within the page, once it is drawn for the first time. */
+    /** @param {{title: Function, render: Function, needs?: Function, needsLane?: boolean, arrive?: Function}} page */
+    TH.page = ({title, render, needs = () => null, needsLane = true, arrive = () => null}) => {
         const content = document.getElementById("content");
         let turn = 0;
+        let isDrawn = false;
         const show = async () => {
             const mine = turn += 1;
             const address = TH.address();
@@ -447,6 +449,10 @@
                 document.title = `${title(lane, address)} · torch-history`;
                 await render(lane, address, content, more);
             });
+            if (!isDrawn) {
+                isDrawn = true;
+                arrive(address);
+            }
             document.body.dataset.ready = location.hash || "#";
         };
         const shown = () => show().catch((error) => {

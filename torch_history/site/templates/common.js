@@ -65,23 +65,31 @@
             .sort((one, other) => number(other) - number(one))[0];
     };
 
+    const all = (/** @type {string[]} */ each) => each.map(named).join(", ");
+    /** The GPUs that a wheel no longer runs on, in a sentence; "" where there are none.
+        @param {string[]} old @param {string[]} now @param {string} from @param {string} to */
+    const lost = (old, now, from, to) => {
+        const cards = Object.keys(CARDS).filter((card) => !now.includes(card) && codeFor(card, old));
+        const gone = [...new Set([...old.filter((each) => !now.includes(each)), ...cards])]
+            .filter((each) => !codeFor(each, now)).sort((one, other) => Number(one.slice(3)) - Number(other.slice(3)));
+        return gone.length ? `${to} no longer runs on ${all(gone)}, on which ${from} runs.` : "";
+    };
+
     /** What GPUs a wheel has code for, and which its forerunner had or lacked, in sentences.
         @param {string[]} old @param {string[]} now @param {string} from @param {string} to */
     const gpus = (old, now, from, to) => {
-        const all = (/** @type {string[]} */ each) => each.map(named).join(", ");
         const cards = Object.keys(CARDS).filter((card) => !now.includes(card));
-        const lost = [...new Set([...old.filter((each) => !now.includes(each)), ...cards.filter((card) => codeFor(card, old))])]
-            .filter((each) => !codeFor(each, now)).sort((one, other) => Number(one.slice(3)) - Number(other.slice(3)));
+        const gone = lost(old, now, from, to);
         const added = now.filter((each) => !old.includes(each) && !codeFor(each, old));
         const others = cards.filter((card) => codeFor(card, now))
             .map((card) => `${named(card)} with the code for ${codeFor(card, now)}`);
         return [
+            gone && `${gone} `,
             `${to} runs on these GPUs: ${[all(now) || "none", ...others].join("; ")}.`,
-            lost.length && ` It no longer runs on ${all(lost)}, on which ${from} runs.`,
             added.length && ` New since ${from}: ${all(added)}.`,
-            !lost.length && !added.length && ` They are those of ${from}.`,
+            !gone && !added.length && ` They are those of ${from}.`,
         ].filter(Boolean).join("");
     };
 
-    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, times, bound, gpus};
+    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, times, bound, gpus, lost};
 })();

@@ -109,7 +109,7 @@
         }
         if (visible.length) {
             const seen = size(median(visible));
-            said.push(`Half of ${visible.length} times would show a change of ${seen}. `);
+            said.push(`In half of ${visible.length} times a change of ${seen} would be seen. `);
         }
         if (single.length || unclear.length > MANY * times.length) {
             const options = single.length ? ["--rounds", "5"] : ["--budget", "20m"];
@@ -146,19 +146,25 @@
     };
     const isScripted = (lane, {question, variant}) => (lane.machine.device || "cpu") === "cpu"
         && TH.contents.scripted.includes(`code-${question}-${variant}`);
-    const card = (lane, {from, to}, {name, verdict, worst, best}) => {
+    /* GPUs that the wheel of a release no longer runs on: whoever has one cannot upgrade at all. */
+    const lostGpus = ({from, to}, wheels) => {
+        const [old, now] = [wheels[from], wheels[to]];
+        const said = old && now && TH.common.lost(old.architectures, now.architectures, from, to);
+        return said && el("p", {}, el("strong", {class: "worse"}, said));
+    };
+    const card = (lane, {from, to}, {name, verdict, worst, best}, wheels) => {
         const line = (label, found, rest) => found && el("p", {}, `${label}: `,
             el("a", {href: seriesLink(shownOf(found), to, from)}, TH.prose(TH.answer.brief(found))), rest);
         const whole = worst && TH.answer.sentence(worst).slice(TH.answer.brief(worst).length);
         const script = worst && isScripted(lane, shownOf(worst))
             && [" ", el("a", {href: seriesLink(shownOf(worst), to, from, {reproduce: "1"})}, "A script that shows it"), "."];
-        return el("li", {}, el("h3", {}, name), el("p", {}, verdict), onGpu(lane, name, {from, to}),
+        return el("li", {}, el("h3", {}, name), el("p", {}, verdict), name === "Broke" && lostGpus({from, to}, wheels), onGpu(lane, name, {from, to}),
                   line("Worst", worst, [TH.prose(whole), script]), worst && instead(lane, {from, to}, worst), line("Best", best, "."));
     };
     /* How sure the times are, in short, and what the wheel of a release brings besides. */
     const besides = (lane, {from, to}, changes, wheels) => {
         const {FALSE_RATE} = TH.contents.constants.verdicts;
-        const times = changes.filter((change) => TH.answer.isTimed(lane.series[change.series]) && change.old !== null && change.new !== null);
+        const times = changes.filter((change) => isTime(lane.series[change.series]) && change.old !== null && change.new !== null);
         const unclear = times.filter(({kind}) => kind === "can't tell").length;
         const told = times.map(({detectable}) => detectable).filter((ratio) => ratio !== null);
         const [old, now] = [wheels[from], wheels[to]];
@@ -166,7 +172,7 @@
         const one = (name, ...children) => el("li", {}, el("h3", {}, name), children);
         return [
             times.length > 0 && one("How sure", el("p", {}, `At most ${100 * FALSE_RATE} % of the changes of time are expected to be false. `,
-                `${unclear} of ${times.length} times, first calls among them, are inconclusive. `, told.length > 0 && `Half of them would show a change of ${size(median(told))}. `,
+                `${unclear} of ${times.length} times, first calls among them, are inconclusive. `, told.length > 0 && `In half of these times a change of ${size(median(told))} would be seen. `,
                 el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ".")),
             old && now && one("Download and GPUs", el("p", {}, `Download, with all packages: ${old.told[download]} → ${now.told[download]}. `
                 + `CUDA: ${old.told.CUDA} → ${now.told.CUDA}. `), el("p", {}, TH.common.gpus(old.architectures, now.architectures, from, to))),
@@ -182,7 +188,8 @@
     const instead = (lane, {from, to}, {kind, verdict, rows}) => {
         const said = kind === "worse" && verdict !== "BROKE" && TH.instead.advice(lane, rows.map(({of: series}) => series), to);
         return said && el("p", {class: "instead"}, el("strong", {}, "What to do: "), TH.prose(said.sentence),
-                          said.series && [" ", el("a", {href: seriesLink(said.series, to, from)}, "Its code and its history"), "."]);
+                          said.series && [" ", el("a", {href: seriesLink(said.series, to, from,
+                              isScripted(lane, said.series) ? {reproduce: "1"} : {})}, "Its code and its history"), "."]);
     };
     /* The release since which exact bytes are as they are now, where that is not all that was chosen. */
     const sinceWhen = (lane, {from, to}, {of: series, new: now}) => {
@@ -324,6 +331,7 @@
         const series = found.reduce((total, one) => total + one.rows.length, 0);
         return [
             headline(`${against}: ${counted}.`),
+            lostGpus({from, to}, wheels),
             el("p", {id: "not-measured"}, notMeasured(lane, changes), elsewhere(lane, changes, {from, to}), " ",
                el("a", {href: "method.html#glossary"}, "What INCONCLUSIVE, lane, round and margin mean"), "."),
             el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
@@ -331,7 +339,7 @@
             shared.length > 0 && el("p", {id: "apart", class: "quiet"}, shared.map(([verdict, parts]) =>
                 [TH.shown(verdict), ": ", parts.map(([name, count]) => `${count} in ${name}`).join(", "), ". "])),
             el("ul", {class: "cards", "aria-label": "The answer"},
-               TH.answer.cards(lane, changes, found).map((each) => card(lane, {from, to}, each))),
+               TH.answer.cards(lane, changes, found).map((each) => card(lane, {from, to}, each, wheels))),
             el("ul", {class: "cards others", "aria-label": "How sure, and what else"}, besides(lane, {from, to}, changes, wheels)),
             muted(all, address),
             shown.length > 0 && [
@@ -340,7 +348,7 @@
                 el("ol", {class: "sentence-list", id: "findings", "aria-labelledby": "findings-title"},
                    shown.map(finding(lane, {from, to}))),
             ],
-            el("h3", {}, "How sure that is"),
+            el("h3", {}, "How sure, in detail"),
             el("p", {id: "sure"},
                doubts(lane, from, to, changes).map((said) => typeof said === "string" ? TH.explained(said) : said),
                " ", TH.explained(sure.join(" ")), " ",

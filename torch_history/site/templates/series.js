@@ -458,11 +458,14 @@
             apart(TH.laneWords(lane), part(lane, {all, shown, happened, view, address: here, name, isOther: false})),
             others.map((each) => unfolded(each, common)), evidence(lane, shown),
             isOnCpu(lane) && codeOf(lane, shown, found, benchmark, size, address)));
-        if (address.evidence && document.getElementById("evidence")) {
+    };
+
+    const arrive = ({evidence: isAsked, reproduce: isWanted, variant}) => {
+        if (isAsked && document.getElementById("evidence")) {
             document.getElementById("evidence").scrollIntoView({behavior: "instant"});
         }
-        if (address.reproduce) {
-            openScript(address.variant);
+        if (isWanted) {
+            openScript(variant);
         }
     };
 
@@ -473,5 +476,5 @@
         return found ? nameOf(found, sizeOf(found, size)) : "Series";
     };
 
-    TH.page({title, needs: (lane, {benchmark}) => TH.steps(lane, [benchmark]), render});
+    TH.page({title, needs: (lane, {benchmark}) => TH.steps(lane, [benchmark]), render, arrive});
 })();
