@@ -63,7 +63,8 @@
         const [[variant]] = [...counted((plain.length ? plain : better).map(({other}) => other.variant))].sort(([, one], [, two]) => two - one);
         const of = better.filter(({other}) => other.variant === variant);
         const rest = series.length - better.length;
-        const others = rest ? `; in ${rest} no variant ${less}` : "";
+        const another = better.length - of.length;
+        const others = (another ? `; in ${another} another variant ${less}` : "") + (rest ? `; in ${rest} no variant ${less}` : "");
         const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases${others}` : "";
         const start = `On ${tag} \`${variant}\` does the same`;
         if (unit === "bytes") {

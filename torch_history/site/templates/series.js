@@ -145,7 +145,8 @@
 
     const instead = (lane, series, tag) => {
         const said = TH.instead.advice(lane, [series], tag);
-        return said && el("p", {class: "instead"}, el("strong", {}, `What to do instead of ${series.variant}: `), TH.prose(said.sentence));
+        const head = said && said.series && el("strong", {}, `What to do instead of ${series.variant}: `);
+        return said && el("p", {class: "instead"}, head, TH.prose(said.sentence));
     };
 
     /* What a release changed, the variant of the address first. */
