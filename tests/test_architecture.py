@@ -86,7 +86,7 @@ ROOMS: dict[str, set[str]] = {
     "explaining": {"children", "errors", "store", "releases", "analysis", "measuring"},
     "fleet": {"signals", "errors", "scratch", "store", "releases", "analysis", "measuring"},
     "fitting": {"children", "program", "errors", "releases"},
-    "upgrading": {"errors", "store", "releases", "analysis", "measuring"},
+    "upgrading": {"errors", "store", "releases", "analysis", "measuring", "explaining"},
     "reports": {"errors", "store", "releases", "analysis"},
     "site": {"children", "scratch", "errors", "store", "releases", "analysis", "explaining", "reports"},
     "cli": {
