@@ -233,6 +233,8 @@ def _told(words, folder: str) -> dict:
         os.environ["TMPDIR"] = empty
         answer = os.path.join(empty, "answer.json")
         process._one(words(answer), folder or empty)
+        if not os.path.exists(answer):
+            raise CannotLook("it ends its process itself, before what was seen can be told")
         with open(answer, encoding="utf-8") as stream:
             told = json.load(stream)
     if "unavailable" in told:
@@ -260,12 +262,21 @@ def _of_program(words: list) -> dict:
         sys.argv = ["-c", *words[2:]]
         sys.path[0] = ""
         code = compile(words[1], "<string>", "exec")
-        return looked_at(lambda: exec(code, {"__name__": "__main__"}))
+        return looked_at(lambda: _ended(exec, code, {"__name__": "__main__"}))
     if words[0] == "-m":
         sys.path[0] = ""
-        return looked_at(lambda: runpy.run_module(words[1], run_name="__main__", alter_sys=True))
+        return looked_at(lambda: _ended(runpy.run_module, words[1], None, "__main__", True))
     sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
-    return looked_at(lambda: runpy.run_path(words[0], run_name="__main__"))
+    return looked_at(lambda: _ended(runpy.run_path, words[0], None, "__main__"))
+
+
+def _ended(run, *arguments) -> None:
+    """Runs a program until it ends, by itself or by `sys.exit`. Raises SystemExit where it says that it failed."""
+    try:
+        run(*arguments)
+    except SystemExit as ended:
+        if ended.code not in (None, 0):
+            raise
 
 
 def _main(words: list) -> None:

@@ -69,7 +69,7 @@ def test_import_belongs_to_the_package_that_is_imported(tmp_path: Path) -> None:
 def test_program_with_arguments_is_run_as_python_runs_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import sys\nfrom pathlib import Path\n"
-        "if __name__ == '__main__':\n    Path('said').write_text(' '.join(sys.argv))\n"
+        "if __name__ == '__main__':\n    Path('said').write_text(' '.join(sys.argv))\n    sys.exit(0)\n"
     )
     for words in (["train.py", "--epochs", "3"], ["-m", "train", "--epochs", "3"]):
         command = [sys.executable, str(Path(once.__file__)), "command", str(tmp_path / "answer.json"), *words]
