@@ -299,7 +299,7 @@ def test_a_cause_leads_to_its_evidence_and_a_card_to_a_variant_with_a_script(sit
     show(page, site, "index", **{"from": "v2.0.1", "to": "v2.1.0"})
     item = page.locator("#findings > li", has_text="intersection time").first
     assert "because it is no longer fused" in item.inner_text()
-    item.get_by_role("link", name="The evidence of this cause").click()
+    item.get_by_role("link", name="the evidence of this cause").click()
     page.wait_for_selector(".told")
     assert "fusion groups, scripted small: FEWER" in page.locator(".told").inner_text()
     show(page, site, "index", **{"from": "v2.13.0", "to": "v2.15.0"})

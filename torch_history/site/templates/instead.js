@@ -81,22 +81,23 @@
     const evidenceOf = (lane, {benchmark, parameters}) => (lane.evidence || []).filter((known) =>
         known.benchmark === benchmark && known.parameters.map(bare).join("\n") === parameters.join("\n"));
 
-    /** The address of what shows the cause of a row of a finding, or null.
+    /** The address of what shows the cause of a row of a finding, and how the cause was found; or null.
         @param {any} lane @param {{of: any, because: string}} row @param {{from: string, to: string}} pair */
     const evidence = (lane, {of: series, because}, {from, to}) => {
         const {FOUND, FUSIONS} = TH.contents.constants.why;
         const {benchmark, size, variant} = series;
         const page = (keys) => TH.link("series.html", {benchmark, size, variant, release: to, base: from, ...keys});
         if (evidenceOf(lane, series).some(({words}) => because.includes(words))) {
-            return page({evidence: "1"});
+            return {href: page({evidence: "1"}), how: "`torch-history explain` found this cause"};
         }
         const byHand = FOUND.find(([, question, , , , words]) => question === series.question && because.includes(words));
         if (byHand) {
-            return `method.html#${byHand[6].replace(/^docs\/|\.md.*$/gu, "").replace("/", "-")}-what-is-known`;
+            const place = `${byHand[6].replace(/^docs\/|\.md.*$/gu, "").replace("/", "-")}-what-is-known`;
+            return {href: `method.html#${place}`, how: "This cause was found by hand"};
         }
         const fusion = FUSIONS.includes(because) && lane.series.find((other) => other.metric === "fusion_groups"
             && other.question === series.question && other.variant === variant && other.size === size);
-        return fusion ? page({benchmark: fusion.benchmark}) : null;
+        return fusion ? {href: page({benchmark: fusion.benchmark}), how: "Fused groups were counted"} : null;
     };
 
     /** Whether a script apart from the suite moved as the suite's number did: as tools/confirm_largest.py decides it.

@@ -159,7 +159,7 @@
         const script = worst && isScripted(lane, shownOf(worst))
             && [" ", el("a", {href: seriesLink(shownOf(worst), to, from, {reproduce: "1"})}, "A script that shows it"), "."];
         return el("li", {}, el("h3", {}, name), el("p", {}, verdict), name === "Broke" && lostGpus({from, to}, wheels), onGpu(lane, name, {from, to}),
-                  line("Worst", worst, [TH.prose(whole), script]), worst && instead(lane, {from, to}, worst), line("Best", best, "."));
+                  line("Worst", worst, [TH.prose(whole), script, worst && [" ", howKnown(lane, {from, to}, worst)]]), worst && instead(lane, {from, to}, worst), line("Best", best, "."));
     };
     /* How sure the times are, in short, and what the wheel of a release brings besides. */
     const besides = (lane, {from, to}, changes, wheels) => {
@@ -200,10 +200,13 @@
         return series.unit === "bytes" && now !== null && measured.length > 1
             ? ` ${series.parameters.join(" ")} needs ${TH.human(now, "bytes")} since ${lane.releases[since].tag}.` : "";
     };
-    const proof = (lane, pair, {rows, best, because}) => {
-        const href = because && TH.instead.evidence(lane, rows.find((row) => row.because === because) || rows[0], pair);
-        const since = sinceWhen(lane, pair, best);
-        return (href || since) && el("p", {class: "instead"}, href && el("a", {href}, "The evidence of this cause"), href && ".", since);
+    const howKnown = (lane, pair, {rows, because}) => {
+        const found = because && TH.instead.evidence(lane, rows.find((row) => row.because === because) || rows[0], pair);
+        return found && [TH.prose(found.how), ": ", el("a", {href: found.href}, "the evidence of this cause"), "."];
+    };
+    const proof = (lane, pair, found) => {
+        const [how, since] = [howKnown(lane, pair, found), sinceWhen(lane, pair, found.best)];
+        return (how || since) && el("p", {class: "instead"}, how, since);
     };
     /* A finding whose rows the reader opened is named in the address, so that a copy of it shows them too. */
     const opened = () => (TH.address().open || "").split("|").filter(Boolean);
