@@ -411,7 +411,11 @@ def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: 
         assert said[name][-1] == " ".join(wheel.architectures)
     said_of_gpus = page.locator(".sentence-list li").last.inner_text()
     old, new = (of_each[name].architectures for name in (tag(0), tag(2)))
-    runs, lost, added = re.fullmatch(r"(.*)\. It no longer (.*)\. New since (.*)\.", said_of_gpus).groups()  # type: ignore[union-attr]
+    told = re.fullmatch(
+        r".* no longer runs on (.*?), on which .*? runs\. .* runs on these GPUs: (.*)\. New since (.*)\.", said_of_gpus
+    )
+    assert told, said_of_gpus
+    lost, runs, added = told.groups()
     assert "sm_75 (T4)" in runs
     assert "sm_89 (RTX 4090) with the code for sm_86" in runs
     assert all(name in runs for name in new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging  # noqa: F401 - what it does at a fork has to be registered before what is done here
 import os
 import signal
 import threading
@@ -11,8 +12,12 @@ from types import FrameType
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+PUT_OFF_SECONDS = 0.01
+"""What is raised while Python forks is printed and lost, so a signal that comes then is sent again so much later."""
+
 _received = 0
 _waits = False
+_forks = False
 
 
 def stop_on_signals() -> None:
@@ -20,6 +25,19 @@ def stop_on_signals() -> None:
     for number in STOPPING:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
+
+
+def _before_a_fork() -> None:
+    global _forks
+    _forks = True
+
+
+def _after_a_fork() -> None:
+    global _forks
+    _forks = False
+
+
+os.register_at_fork(before=_before_a_fork, after_in_parent=_after_a_fork, after_in_child=_after_a_fork)
 
 
 def received() -> int:
@@ -52,6 +70,9 @@ def later() -> Iterator[None]:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     global _received
+    if _forks or (frame and frame.f_code in (_before_a_fork.__code__, _after_a_fork.__code__)):
+        threading.Timer(PUT_OFF_SECONDS, os.kill, (os.getpid(), number)).start()
+        return
     _received = number
     if not _waits:
         raise KeyboardInterrupt
