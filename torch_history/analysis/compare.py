@@ -140,7 +140,8 @@ class Comparison:
 
 def choose_machine(results_dir: Path, asked: str | None, here: str, tags: Collection[str] = ()) -> str:
     """The machine asked for, else this one where results of all `tags` are there, else of those on which something ran, and
-    which have them, the one that measured most releases: what the recorder counted is named. Raises CannotCompare."""
+    which have them, the one that measured most releases, and of these most of each: what the recorder counted is named.
+    Raises CannotCompare."""
     machines = machines_in(results_dir)
     if not machines:
         raise CannotCompare(f"{results_dir} contains no launches. Measure first with `torch-history run`.")
@@ -154,8 +155,10 @@ def choose_machine(results_dir: Path, asked: str | None, here: str, tags: Collec
         return here
     ran = [name for name in that_ran(results_dir) if name in having] or having
     longest = [name for name in ran if len(releases[name]) == max(len(releases[name]) for name in ran)]
-    if len(longest) == 1:
-        return longest[0]
+    sizes = {name: _bytes_of(results_dir, name) for name in longest}
+    largest = [name for name in longest if sizes[name] == max(sizes.values())]
+    if len(largest) == 1:
+        return largest[0]
     raise CannotCompare(
         f"There are no results of this machine, {here}. Name one with --machine: {', '.join(machines)}."
     )
@@ -164,6 +167,11 @@ def choose_machine(results_dir: Path, asked: str | None, here: str, tags: Collec
 def that_ran(results_dir: Path) -> list[str]:
     """The machines on which something ran: all but what the recorder counted."""
     return [name for name in machines_in(results_dir) if _device(results_dir, name) != "recorder"]
+
+
+def _bytes_of(results_dir: Path, machine: str) -> int:
+    """Of all launches of a machine: who measured more has more."""
+    return sum(path.stat().st_size for path in (results_dir / machine).glob("*.jsonl"))
 
 
 def releases_of(results_dir: Path, machine: str) -> set[str]:

@@ -82,6 +82,11 @@ class Lane:
         return self.files.history(self.environment, self.releases[-steps.WINDOW :])
 
     @property
+    def most_series(self) -> int:
+        """Of two lanes with as many releases the one that measured more of each is shown first."""
+        return max(len(part.series) for part in self.parts)
+
+    @property
     def name(self) -> str:
         return str(self.machine["machine"])
 
@@ -127,8 +132,9 @@ def _with_digest(*names: str) -> str:
 
 
 def lanes(results_dir: Path, axis: Axis, memory: Path) -> list[Lane]:
-    """Every lane of every machine, the newest release first. What was read is remembered in the folder `memory`. A lane that
-    cannot be read, or whose id another has, is left out with a warning."""
+    """Every lane of every machine, the newest release first, and of these the lane with most releases and series. What was
+    read is remembered in the folder `memory`. A lane that cannot be read, or whose id another has, is left out with a
+    warning."""
     found: dict[str, Lane] = {}
     for name in machines_in(results_dir):
         try:
@@ -139,7 +145,10 @@ def lanes(results_dir: Path, axis: Axis, memory: Path) -> list[Lane]:
         except WRONG_DATA as error:
             # Results come from anywhere: whatever they raise must not keep the other machines from being published.
             left_out(name, "all its environments", f"it cannot be read ({type(error).__name__}: {error})")
-    return sorted(found.values(), key=lambda lane: (-axis.position(lane.releases[-1]), -len(lane.releases), lane.id))
+    return sorted(
+        found.values(),
+        key=lambda lane: (-axis.position(lane.releases[-1]), -len(lane.releases), -lane.most_series, lane.id),
+    )
 
 
 def left_out(machine: str, environment: str, why: str) -> None:
