@@ -82,9 +82,9 @@ class Lane:
         return self.files.history(self.environment, self.releases[-steps.WINDOW :])
 
     @property
-    def most_series(self) -> int:
-        """Of two lanes with as many releases the one that measured more of each is shown first."""
-        return max(len(part.series) for part in self.parts)
+    def rank(self) -> tuple[bool, int]:
+        """Of lanes with as many releases the one is shown first on which something ran, and which measured more of each."""
+        return self.device == "recorder", -max(len(part.series) for part in self.parts)
 
     @property
     def name(self) -> str:
@@ -147,7 +147,7 @@ def lanes(results_dir: Path, axis: Axis, memory: Path) -> list[Lane]:
             left_out(name, "all its environments", f"it cannot be read ({type(error).__name__}: {error})")
     return sorted(
         found.values(),
-        key=lambda lane: (-axis.position(lane.releases[-1]), -len(lane.releases), -lane.most_series, lane.id),
+        key=lambda lane: (-axis.position(lane.releases[-1]), -len(lane.releases), *lane.rank, lane.id),
     )
 
 
