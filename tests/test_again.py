@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from msgspec.structs import replace
 
 from torch_history.releases.axis import Axis
@@ -66,6 +67,21 @@ def test_contradictions_are_found_and_written_with_both_numbers() -> None:
     assert f"| {OLD} → {NEW} | monday and sunday night | 2 | 2 | 1 | 3 |" in page
     assert "- q peak memory, a: HUNGRIER (500 B → 1,000 B), then HUNGRIER (500 B → 2,000 B)\n" in page
     assert "- q time, a: SAME (0.9" in page
+
+
+@pytest.mark.parametrize(("again", "contradictions"), [(301e6, []), (400e6, ["q start memory, a"])])
+def test_memory_that_differs_from_process_to_process_is_held_by_its_verdict(
+    again: float, contradictions: list[str]
+) -> None:
+    measured = []
+    for name, resident in (("monday", 302e6), ("sunday night", again)):
+        for launch in session(name, {"a": 1.0}):
+            value = (resident if launch.release == NEW else 300e6) + 4096 * launch.round
+            cases = (Case(("a",), value=value),)
+            measured.append(replace(launch, benchmark="q.Q.track_start_memory", cases=cases))
+    (said,) = agreements(measured, AXIS)
+    assert (said.counts, said.decided, said.alike) == (0, 1, int(not contradictions))
+    assert [first.series.words for first, _ in said.contradictions] == contradictions
 
 
 def test_stalls_that_a_busy_machine_adds_contradict_nothing() -> None:

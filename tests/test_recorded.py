@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from contract.metrics import METRICS, RECORDED
 from contract.request import Request
 from torch_history.analysis.claims import HOLDS, Numbers, selection
-from torch_history.analysis.compare import choose_machine
+from torch_history.analysis.compare import CannotCompare, choose_machine
 from torch_history.cli import main
 from torch_history.errors import UserError
 from torch_history.measuring.machine import describe
@@ -139,6 +139,23 @@ def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path: Path)
         (tmp_path / name / "v2.0.1-release-py3.11.jsonl").write_text("")
     assert choose_machine(tmp_path, None, "elsewhere") == "a"
     assert choose_machine(tmp_path, "recorded", "elsewhere") == "recorded"
+
+
+def test_machine_that_nobody_named_is_the_one_that_measured_more_releases_and_then_more_of_each(tmp_path: Path) -> None:
+    def measures(name: str, lines: int, *tags: str) -> None:
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "machine.json").write_text(json.dumps({"machine": name, "device": "cpu"}))
+        for tag in tags:
+            (tmp_path / name / f"{tag}-release-py3.11.jsonl").write_text("{}\n" * lines)
+
+    measures("a", 1, "v2.0.1", "v2.1.0")
+    measures("b", 3, "v2.0.1", "v2.1.0")
+    measures("c", 9, "v2.1.0")
+    assert choose_machine(tmp_path, None, "elsewhere") == "b"
+    measures("a", 3, "v2.0.1", "v2.1.0")
+    with pytest.raises(CannotCompare, match="Name one with --machine: a, b, c"):
+        choose_machine(tmp_path, None, "elsewhere")
+    assert choose_machine(tmp_path, None, "a") == "a"
 
 
 # --- a real release, through the command

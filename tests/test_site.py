@@ -139,6 +139,20 @@ def test_what_is_remembered_says_the_same_and_what_is_new_is_read(small: tuple[l
     assert [lane.releases[-1] for lane in newer] == [tag(6), tag(6)]
 
 
+def test_of_lanes_with_as_many_releases_the_recorders_is_last_and_first_is_the_one_with_most_series(
+    tmp_path: Path,
+) -> None:
+    conf = write_tree(tmp_path, 3, series=40, machines=3)
+    first, second, third = (tmp_path / "results" / f"machine-{number}" for number in range(3))
+    about = json.loads((first / "machine.json").read_text())
+    (first / "machine.json").write_text(json.dumps({**about, "device": "recorder"}))
+    for path in second.glob("*.jsonl"):
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if json.loads(line)["benchmark"].startswith("intersection.")))
+    found = lanes(Path(conf.results_dir), Axis.load(conf.repo), tmp_path / "memory")
+    assert [lane.name for lane in found] == [third.name, second.name, first.name]
+
+
 def test_an_older_version_of_a_benchmark_is_left_out_whichever_file_it_is_in(tmp_path: Path) -> None:
     conf = write_tree(tmp_path, 4, series=20, machines=1)
     path = tmp_path / "results" / "machine-0" / f"{tag(2)}-release-py3.11.jsonl"

@@ -6,7 +6,9 @@ anew.
 
 from __future__ import annotations
 
+import itertools
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from torch_history.releases.axis import Axis
 from torch_history.store.launches import read_on_axis
 
 ROOT = Path(__file__).resolve().parents[1]
+AXIS = Axis.load(ROOT / "releases.toml")
 MACHINE = "amd-epyc-family-26-model-2-2-cores"
 LANES = ("release-py3.9", "release-py3.11")
 
@@ -31,9 +34,8 @@ def said(page: str, sentence: str) -> list[float]:
 
 @pytest.fixture(scope="module")
 def lanes() -> dict[str, History]:
-    axis = Axis.load(ROOT / "releases.toml")
     questions = ("saved_tensors", "warm_up")
-    return {lane: history(read_on_axis(ROOT / "results", MACHINE, axis, lane, questions)) for lane in LANES}
+    return {lane: history(read_on_axis(ROOT / "results", MACHINE, AXIS, lane, questions)) for lane in LANES}
 
 
 def test_what_checkpoint_lost_in_2_1_0(lanes: dict[str, History]) -> None:
@@ -48,15 +50,14 @@ def test_what_checkpoint_lost_in_2_1_0(lanes: dict[str, History]) -> None:
 
 
 def test_launches_in_which_torchscript_stalled_without_a_fuser(lanes: dict[str, History]) -> None:
-    axis = Axis.load(ROOT / "releases.toml")
-    first, last = axis.position("v1.10.0"), axis.position("v2.0.1")
+    first, last = AXIS.position("v1.10.0"), AXIS.position("v2.0.1")
     slowest = [
         case.number
         for found in lanes.values()
         for series, of in found.items()
         if series.metric == "worst_over_median" and series.parameters[0] in ("'scripted'", "'traced'")
         for release, pairs in of.items()
-        if not first <= axis.position(release) <= last
+        if not first <= AXIS.position(release) <= last
         for _, case in pairs
         if case.number is not None
     ]
@@ -75,8 +76,7 @@ STARTED_ON = "amd-epyc-family-25-model-17-2-cores"
 
 def started(lane: str, old: str, new: str) -> dict[tuple[str, str], Change]:
     """Metric and variant of start_up -> what became of it from one release to another."""
-    axis = Axis.load(ROOT / "releases.toml")
-    found = history(read_on_axis(ROOT / "results", STARTED_ON, axis, lane, ("start_up",)))
+    found = history(read_on_axis(ROOT / "results", STARTED_ON, AXIS, lane, ("start_up",)))
     changes = compare_history(found, old, new)
     return {(change.series.metric, change.series.parameters[0].strip("'")): change for change in changes}
 
@@ -114,7 +114,17 @@ def test_what_the_import_takes_on_2_15_0() -> None:
     sentence = "the resident memory grew by # %. What the process has for itself grew by # %, within the margin"
     assert said("start_up", sentence) == [percent(resident), percent(own)]
     assert (resident.verdict, own.verdict) == (Verdict.HUNGRIER, Verdict.SAME)
-    of = started("release-py3.11", "v2.7.1", "v2.8.0")
+    lane = "release-py3.11"
+    found = history(read_on_axis(ROOT / "results", STARTED_ON, AXIS, lane, ("start_up",)))
+    measured = sorted({tag for of in found.values() for tag in of}, key=AXIS.position)
+    growth = {
+        new: change.ratio
+        for old, new in itertools.pairwise(measured[measured.index("v2.2.0") :])
+        for change in compare_history(found, old, new)
+        if (change.series.metric, change.series.parameters[0]) == ("start_resident", "'import_torch'")
+    }
+    assert max(growth, key=lambda tag: growth[tag] or 0) == "v2.8.0"
+    of = started(lane, "v2.7.1", "v2.8.0")
     resident, own, seconds = (of[f"start_{name}", "import_torch"] for name in ("resident", "memory", "time"))
     sentence = "the import grew from # MB to # MB, and what the process has for itself from # MB to # MB"
     assert said("start_up", sentence) == [*megabytes(resident), *megabytes(own)]
@@ -131,6 +141,24 @@ def test_what_the_first_compile_takes_since_2_7_1() -> None:
     pairs = [("v2.7.1", "v2.12.1"), ("v2.7.1", "v2.8.0"), ("v2.8.0", "v2.9.0"), ("v2.9.1", "v2.10.0")]
     assert said("start_up", sentence) == [round(slower(*pair), 2) for pair in pairs]
     assert said("start_up", "At 2.13.0 it became # times faster") == [round(1 / slower("v2.12.1", "v2.13.0"), 2)]
+
+
+@pytest.mark.committed
+def test_what_the_first_compile_and_the_first_operators_take() -> None:
+    found = history(read_on_axis(ROOT / "results", STARTED_ON, AXIS, "release-py3.11", ("start_up",)))
+    seconds = {
+        series.parameters[0].strip("'"): {
+            tag: statistics.median(case.number for _, case in pairs if case.number is not None)
+            for tag, pairs in of.items()
+            if any(case.number is not None for _, case in pairs)
+        }
+        for series, of in found.items()
+        if series.metric == "start_time"
+    }
+    newest = [seconds["first_compile"][tag] for tag in ("v2.13.0", "v2.14.0", "v2.14.1", "v2.15.0")]
+    sentence = "The first compile of a small function takes # to # s from 2.13.0 to 2.15.0"
+    assert said("start_up", sentence) == [round(min(newest)), round(max(newest))]
+    assert all(0.0005 <= number < 0.0015 for number in seconds["first_operator"].values())
 
 
 @pytest.mark.committed

@@ -16,10 +16,11 @@ HEADER = """\
 # Repeated sessions
 
 `torch-history document` writes this page from `results/`. If two sessions measured the same two releases, each session is
-compared by itself, with the current version of the benchmarks. Counts and bytes must be equal.
+compared by itself, with the current version of the benchmarks. Counts and exact bytes must be equal.
 
-Times are compared if both sessions are conclusive. Most verdicts must be equal. The others may be on different sides of the
-margin if their intervals overlap. Hardly any may **contradict**, which means that their intervals do not overlap. Two
+Times, resident memory and growth differ a little from process to process, so their verdicts have a margin. They are compared
+if both sessions are conclusive. Most verdicts must be equal. Two times may be on different sides of the margin if their
+intervals overlap. Hardly any may **contradict**: their intervals do not overlap, or, of memory, their verdicts differ. Two
 verdicts of SAME never contradict, because both are within the margin. [Calibration](calibration.md) measures how often
 verdicts are right.
 """
@@ -30,8 +31,8 @@ FIRST = 20
 
 @dataclass
 class Agreement:
-    """What two sessions say of the change from `old` to `new`: how many counts and bytes both have, how many times both
-    decide and how many of those alike, and those that contradict, the first session's change and the second's."""
+    """What two sessions say of the change from `old` to `new`: how many exact numbers both have, how many numbers with a
+    margin both decide and how many of those alike, and those that contradict, each as the first and the second have it."""
 
     sessions: tuple[str, str]
     old: str
@@ -88,7 +89,7 @@ def _agreement(
             continue
         if first.series.unit == "stalls":
             continue  # counted, but not exact: a busy machine adds one
-        if first.series.varies:
+        if first.series.margin:
             said.decided += 1
             said.alike += first.verdict is second.verdict
             meet = _meet(first, second)
@@ -101,7 +102,7 @@ def _agreement(
 
 
 def _meet(one: Change, other: Change) -> bool:
-    """Whether the same is missing, both are SAME, or the intervals of both have a ratio in common."""
+    """Whether the intervals of both have a ratio in common, or the verdicts are equal: both SAME, or one has no interval."""
     if one.verdict is other.verdict is Verdict.SAME:
         return True
     if one.low is None or one.high is None or other.low is None or other.high is None:
@@ -111,7 +112,7 @@ def _meet(one: Change, other: Change) -> bool:
 
 def _table(found: Iterable[Agreement]) -> str:
     lines = [
-        "| releases | sessions | counts and bytes in both | times conclusive in both | equal | contradict |",
+        "| releases | sessions | exact numbers in both | with a margin, conclusive in both | equal | contradict |",
         "|---|---|---:|---:|---:|---:|",
     ]
     notes = []
