@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from torch_history.analysis import verdicts
 from torch_history.analysis.compare import as_json, find, sentence, summary
-from torch_history.analysis.replication import UNTESTED, Replication, Standing, replication
+from torch_history.analysis.replication import NOWHERE, Elsewhere, Replication, Standing, replication
 from torch_history.analysis.verdicts import ANY_BUILD, BUILDS, Change, Series, Verdict
 from torch_history.releases.axis import Axis
 from torch_history.reports.replication import both_ways, document, neighbours, within
@@ -81,7 +82,7 @@ def results(tmp_path: Path) -> Path:
 
 def test_compare_says_of_each_change_what_the_other_lane_says(results: Path) -> None:
     found = find(results, "here", HERE, OLD, NEW)
-    told = {series.parameters[0].strip("'"): of for series, of in found.replicated.items()}
+    told = {series.parameters[0].strip("'"): of.wheels for series, of in found.elsewhere.items()}
     assert {variant: of.standing for variant, of in told.items()} == {
         "both": Standing.REPLICATED,
         "here": Standing.NOT_REPLICATED,
@@ -109,6 +110,48 @@ def test_the_summary_and_the_json_tell_the_standing(results: Path) -> None:
     )
 
 
+def machine(results: Path, name: str, about: dict[str, str], ratios: dict[str, float], version: str = "1") -> None:
+    (results / name).mkdir(exist_ok=True)
+    (results / name / "machine.json").write_text(
+        json.dumps({"machine": name, "device": "cpu", "threads": "1", **about})
+    )
+    for one in launches(HERE, ratios, 7):
+        append_launches(results / name / f"{one.release}-{HERE}.jsonl", [replace(one, version=version)])
+
+
+def test_a_change_says_whether_another_machine_has_it(results: Path) -> None:
+    machine(results, "here", {"cpu": "Ours"}, {})
+    machine(results, "there", {"cpu": "A (large) CPU"}, {"both": 1.6, "here": 1.0, "large": 1.3})
+    found = find(results, "here", HERE, OLD, NEW)
+    said = {change.series.parameters[0].strip("'"): found.sentence(change) for change in found.changes}
+    assert "replicated in release-py3.9, seen on another machine, too (A large CPU: 1.6" in said["both"]
+    assert (
+        "this wheel only: SAME in release-py3.9, this machine only: SAME on another one (A large CPU)" in said["here"]
+    )
+    assert "machine" not in said["opposite"]
+    told = "Of the changed times, held against other machines: 2 replicated, 1 not replicated, 2 not testable."
+    assert told in summary(found)
+    standings = {
+        change["parameters"][0]: change["on_other_machines"] for change in json.loads(as_json(found))["changes"]
+    }
+    assert (standings["large"], standings["here"], standings["small"]) == (
+        *("replicated", "not replicated"),
+        "not testable",
+    )
+
+
+@pytest.mark.parametrize(
+    ("about", "version"), [({"device": "cuda"}, "1"), ({"threads": "4"}, "1"), ({"device": "recorder"}, "1"), ({}, "2")]
+)
+def test_a_machine_of_another_kind_or_with_other_benchmarks_says_nothing(
+    results: Path, about: dict[str, str], version: str
+) -> None:
+    machine(results, "here", {"cpu": "Ours"}, {})
+    machine(results, "there", {"cpu": "Theirs", **about}, {"both": 1.6, "here": 1.0}, version)
+    found = find(results, "here", HERE, OLD, NEW)
+    assert {of.machines.standing for of in found.elsewhere.values()} == {Standing.NOT_TESTABLE}
+
+
 @pytest.mark.parametrize(
     ("question", "metric", "ratio", "within"),
     [
@@ -131,8 +174,8 @@ def test_only_steady_times_are_held_against_what_two_builds_differ_by(
 
 def test_what_another_lane_says_goes_before_what_builds_may_do() -> None:
     small = changed(Verdict.SLOWER, 1.05)
-    assert "two builds" in sentence(small, "", UNTESTED.words)
-    said = sentence(small, "", Replication(Standing.REPLICATED, OTHER, "SLOWER").words)
+    assert "two builds" in sentence(small, "", NOWHERE.words)
+    said = sentence(small, "", Elsewhere(Replication(Standing.REPLICATED, OTHER, "SLOWER")).words)
     assert "two builds" not in said
     assert "replicated in release-py3.9" in said
     assert verdicts.ANY_BUILD > 1

@@ -28,6 +28,7 @@ from torch_history.site.data import Lane, lane_data, lanes
 from torch_history.site.minified import copy_minified
 from torch_history.store.launches import read_launches
 
+from .lab import LANE
 from .site_data import read_lane, serious
 from .synthetic import number, tag, write_tree
 
@@ -307,6 +308,27 @@ def test_data_are_the_stored_numbers(lab: Path, site: Path) -> None:
         for release, reason, failed in row["missing"]:
             case = releases[lane["releases"][release]["tag"]][-1][1]
             assert (case.failed or case.unavailable, int(bool(case.failed))) == (lane["reasons"][reason], failed)
+
+
+def test_what_happened_says_whether_the_other_lane_has_it_as_the_command_does(
+    lab: Path, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = json.loads((site / "data" / f"{LANE}.json").read_text())
+    told = [
+        step["sentence"]
+        for step in about["steps"]
+        if step["new"] == "v2.1.0" and "intersection time" in step["sentence"]
+    ]
+    assert told
+    assert all("replicated in release-py3.9" in sentence for sentence in told)
+    monkeypatch.chdir(lab)
+    from click.testing import CliRunner
+
+    from torch_history.cli import main
+
+    command = ["regressions", "--environment", "release-py3.11", "--all", "--limit", "0"]
+    said = CliRunner().invoke(main, command).output.splitlines()
+    assert {*told} <= {*said}
 
 
 def test_documented_keys_are_those_of_the_data(site: Path) -> None:

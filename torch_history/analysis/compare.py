@@ -25,7 +25,7 @@ from ..store.machines import record_of
 from . import answer, verdicts
 from .causes import Known, evidence, in_words, moved, why
 from .findings import Finding, Row, group, of_changes
-from .replication import LANES, UNTESTED, Replication, Standing, replications
+from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .steps import Kind, Net, Step
 from .verdicts import (
     ERROR_RATE,
@@ -87,7 +87,7 @@ class Comparison:
     """Two releases on one machine in one environment: what was asked for, worst first, and the end of each sentence.
 
     `moved` are the facts of the two environments that differ; `one_sided` counts the series that only one release has;
-    `replicated` says of each changed time what the wheels of another lane say; `device` and `threads` are the machine's.
+    `elsewhere` says of each changed time what other lanes and machines say; `device` and `threads` are the machine's.
     """
 
     machine: str
@@ -98,15 +98,15 @@ class Comparison:
     why: dict[Series, str]
     moved: dict[str, tuple[Any, Any]]
     one_sided: int
-    replicated: Mapping[Series, Replication] = field(default_factory=dict)
+    elsewhere: Mapping[Series, Elsewhere] = field(default_factory=dict)
     device: str = "cpu"
     threads: str = ""
     file: str = ""
     """A user's own file that was measured, as the user named it; empty for the suite."""
 
     def sentence(self, change: Change) -> str:
-        """The sentence of one of its changes, with what other wheels say of it and its cause."""
-        elsewhere = self.replicated.get(change.series, UNTESTED).words
+        """The sentence of one of its changes, with what other lanes and machines say of it and its cause."""
+        elsewhere = self.elsewhere.get(change.series, NOWHERE).words
         return sentence(change, self.why.get(change.series, ""), elsewhere)
 
     @property
@@ -129,7 +129,7 @@ class Comparison:
 
     @property
     def sure(self) -> list[str]:
-        """What the times could have shown, with what the verdicts were made, and what other wheels say, in sentences."""
+        """What the times could have shown, with what the verdicts were made, and what was found elsewhere, in sentences."""
         return _sure(self)
 
     @property
@@ -206,50 +206,16 @@ def find(
     beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
     device, known = _device(results_dir, machine), evidence(results_dir, machine)
     threads = str(record_of(results_dir / machine).get("threads", ""))
-    found = compared(machine, environment, old, new, history(asked), facts, device, beside, known, threads)
+    of_asked = history(asked)
+    found = compared(machine, environment, old, new, of_asked, facts, device, beside, known, threads)
     if not found.changes:
         had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
         raise CannotCompare(
             f"{old} and {new} have nothing in common. {old} has {had[0] or 'no question'}, and {new} has "
             f"{had[1] or 'no question'}, but none in the same size and version."
         )
-    others = OtherLanes(results_dir, machine, environment, tuple(wanted[0]), tuple(wanted[1]))
-    return replace(found, replicated=replications(found.changes, others.changes(old, new)))
-
-
-@dataclass(frozen=True)
-class OtherLanes:
-    """What the lanes beside `environment` measured, which have wheels of their own; read when it is asked for."""
-
-    results_dir: Path
-    machine: str
-    environment: str
-    questions: tuple[str, ...] = ()
-    metrics: tuple[str, ...] = ()
-
-    def changes(self, old: str, new: str) -> dict[str, list[Change]]:
-        """Lane -> its changes from one release to another, of the lanes that measured both."""
-        return {lane: self._changes(lane, old, new) for lane in self._lanes(old, new)}
-
-    def words(self, change: Change, old: str, new: str) -> str:
-        """What they say of one change, for its sentence."""
-        return replications([change], self.changes(old, new)).get(change.series, UNTESTED).words
-
-    def _lanes(self, old: str, new: str) -> list[str]:
-        if not self.environment.startswith(LANES):
-            return []
-        files = [(Path(self.results_dir, self.machine).glob(f"{tag}-{LANES}*.jsonl"), tag) for tag in (old, new)]
-        of_tag = [{path.stem.removeprefix(f"{tag}-") for path in paths} for paths, tag in files]
-        return sorted(set.intersection(*of_tag) - {self.environment})
-
-    @functools.cache  # noqa: B019 - one is made for a command and goes with it
-    def _changes(self, lane: str, old: str, new: str) -> list[Change]:
-        return verdicts.compare_history(self._history(lane), old, new)
-
-    @functools.cache  # noqa: B019
-    def _history(self, lane: str) -> History:
-        stored = read_launches(self.results_dir, self.machine, lane, self.questions)
-        return history(one for one in stored if not self.metrics or _metric(one) in self.metrics)
+    others = other_places(results_dir, machine, environment, of_asked)
+    return replace(found, elsewhere=others.of(found.changes, old, new))
 
 
 def compared(
@@ -421,10 +387,10 @@ def never_ran(comparison: Comparison) -> list[str]:
 
 
 def tell(
-    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherLanes | None = None
+    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherPlaces | None = None
 ) -> list[str]:
     """A sentence per step, excursion or drift of `found`, with its releases first and its cause last. With `others`
-    each step says whether their wheels tell it, too."""
+    each step says whether they tell it, too."""
 
     def facts(tag: str, environment: str) -> dict[str, Any]:
         return read_environment(results_dir, machine, tag, environment)
@@ -437,7 +403,7 @@ def told(
     found: History,
     facts: Callable[[str, str], Mapping[str, Any]],
     known: Sequence[Known] = (),
-    others: OtherLanes | None = None,
+    others: OtherPlaces | None = None,
 ) -> list[str]:
     """`tell` on what `verdicts.history` gives; `facts` are those of the environment of a tag in a lane, `known` is the
     machine's evidence."""
@@ -445,7 +411,7 @@ def told(
 
 
 def tell_findings(
-    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherLanes | None = None
+    steps: Iterable[Step], found: History, results_dir: Path, machine: str, others: OtherPlaces | None = None
 ) -> list[str]:
     """`tell` with a sentence for all that belongs together: changes of one variant or one cause at one release, in the order
     of the first of each. What stands alone has the sentence of `tell`."""
@@ -503,7 +469,7 @@ def told_findings(
     found: History,
     facts: Callable[[str, str], Mapping[str, Any]],
     known: Sequence[Known] = (),
-    others: OtherLanes | None = None,
+    others: OtherPlaces | None = None,
 ) -> list[Told]:
     """`told` by findings, in the order of the first step of each."""
     happened = _happened(steps, found, facts, known, others)
@@ -548,7 +514,7 @@ def _happened(
     found: History,
     facts: Callable[[str, str], Mapping[str, Any]],
     known: Sequence[Known],
-    others: OtherLanes | None,
+    others: OtherPlaces | None,
 ) -> list[_Happened]:
     """Every step with its cause: what changed at one release made a step there; a slow change has no such cause."""
     exact: dict[object, list[Series]] = defaultdict(list)
@@ -720,10 +686,14 @@ def _sure(comparison: Comparison) -> list[str]:
             f"{len(single)} times have a single launch of one release, which is no evidence. "
             f"Measure more: `torch-history run {asked}--rounds 5 {comparison.old} {comparison.new}`."
         )
-    tally_of = Counter(found.standing for found in comparison.replicated.values())
-    if tally_of.keys() - {Standing.NOT_TESTABLE}:
-        said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
-        lines.append(f"Of the changed times, held against the wheels of other lanes: {said}.")
+    for held_against, standings in (
+        ("the wheels of other lanes", [found.wheels.standing for found in comparison.elsewhere.values()]),
+        ("other machines", [found.machines.standing for found in comparison.elsewhere.values()]),
+    ):
+        tally_of = Counter(standings)
+        if tally_of.keys() - {Standing.NOT_TESTABLE}:
+            said = ", ".join(f"{tally_of[standing]} {standing.value}" for standing in Standing if tally_of[standing])
+            lines.append(f"Of the changed times, held against {held_against}: {said}.")
     return lines
 
 
@@ -836,7 +806,7 @@ def _row(comparison: Comparison, change: Change) -> str:
     unit = change.series.unit
     told = change.verdict is not Verdict.CANT_TELL or change.old is None
     reason = comparison.why.get(change.series, "") or (change.reason if told else _untold(change).partition(": ")[2])
-    elsewhere = comparison.replicated.get(change.series, UNTESTED).words
+    elsewhere = comparison.elsewhere.get(change.series, NOWHERE).words
     verdict = f"{change.verdict.shown}, {elsewhere}" if elsewhere else change.verdict.shown
     cells = [change.series.words, verdict, ratio, human(change.old, unit), human(change.new, unit), reason]
     return "| " + " | ".join(map(escape, cells)) + " |"
@@ -903,7 +873,8 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "why": comparison.why.get(change.series, ""),
             "build": change.series.build,
             "within_builds": change.within_builds,
-            "replicated": comparison.replicated.get(change.series, UNTESTED).standing.value,
+            "replicated": comparison.elsewhere.get(change.series, NOWHERE).wheels.standing.value,
+            "on_other_machines": comparison.elsewhere.get(change.series, NOWHERE).machines.standing.value,
             "sentence": comparison.sentence(change),
             "failed": change in failed,
             "apart": change.apart,

@@ -1,26 +1,38 @@
-"""Does another wheel of the same releases say the same? A release is built once for each Python, and a lane holds one build.
+"""Does another wheel of the same releases say the same, and another processor?
 
-Two builds of one source differ in where loops and data lie, which can move a time by a few per cent and now and then by a
-third. So a change that one lane tells is held against the verdict of every other lane that measured the same two releases.
+A release is built once for each Python, and a lane holds one build. Two builds of one source differ in where loops and data
+lie, which can move a time by a few per cent and now and then by a third. A processor with other caches and other vector
+instructions can move it further. So a change that one lane tells is held against the verdict of every other lane of its
+machine, and of the same lane on every other machine, that measured the same two releases.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+import functools
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from .verdicts import Change, Series, Verdict
+from ..store.launches import machines_in, read_launches
+from ..store.machines import record_of
+from .verdicts import Change, History, Series, Verdict, compare_history, history, times
 
 TOLD = (Verdict.SLOWER, Verdict.FASTER)
 """Verdicts on a time that has changed."""
+
+DECIDED = (*TOLD, Verdict.SAME)
+"""Verdicts on a time that was decided."""
 
 LANES = "release-py"
 """How the environments begin that hold a build of their own for each Python."""
 
 
 class Standing(enum.Enum):
-    """Whether a change of a time was seen in the wheels of another lane, too."""
+    """Whether a change of a time was seen in another place, too."""
 
     REPLICATED = "replicated"
     NOT_REPLICATED = "not replicated"
@@ -28,50 +40,180 @@ class Standing(enum.Enum):
 
 
 class Replication(NamedTuple):
-    """The standing of a change, the lane that gives it and what that lane says, both empty where no lane can."""
+    """The standing of a change, the place that gives it and what that place says, all empty where none can."""
 
     standing: Standing
-    lane: str = ""
+    place: str = ""
     verdict: str = ""
-
-    @property
-    def words(self) -> str:
-        """As the sentence of the change says it, empty where nothing is known."""
-        if self.standing is Standing.NOT_TESTABLE:
-            return ""
-        if self.standing is Standing.REPLICATED:
-            return f"replicated in {self.lane}"
-        return f"this wheel only: {self.verdict} in {self.lane}"
+    ratio: float | None = None
 
 
 UNTESTED = Replication(Standing.NOT_TESTABLE)
 
 
-def replications(changes: Iterable[Change], elsewhere: Mapping[str, Iterable[Change]]) -> dict[Series, Replication]:
-    """Each told change of a time -> what the other lanes say of it. `elsewhere` are lane -> its changes of the same two
-    releases. One lane that decides otherwise is enough for NOT_REPLICATED."""
-    others = {lane: {_anywhere(change.series): change for change in of} for lane, of in elsewhere.items()}
-    found = {}
-    for change in changes:
-        if change.verdict in TOLD:
-            of_lane = {lane: of.get(_anywhere(change.series)) for lane, of in others.items()}
-            found[change.series] = replication(change, of_lane)
-    return found
+class Elsewhere(NamedTuple):
+    """What is said of a change in other lanes, which have wheels of their own, and on other machines."""
+
+    wheels: Replication = UNTESTED
+    machines: Replication = UNTESTED
+
+    @property
+    def words(self) -> str:
+        """As the sentence of the change says it, empty where nothing is known."""
+        return ", ".join(filter(None, [self._of_wheels, self._of_machines]))
+
+    @property
+    def _of_wheels(self) -> str:
+        said = self.wheels
+        if said.standing is Standing.NOT_TESTABLE:
+            return ""
+        if said.standing is Standing.REPLICATED:
+            return f"replicated in {said.place}"
+        return f"this wheel only: {said.verdict} in {said.place}"
+
+    @property
+    def _of_machines(self) -> str:
+        said = self.machines
+        if said.standing is Standing.NOT_TESTABLE:
+            return ""
+        if said.standing is Standing.REPLICATED:
+            return f"seen on another machine, too ({said.place}: {_factor(said)})"
+        return f"this machine only: {said.verdict} on another one ({said.place})"
 
 
-def replication(change: Change, of_lane: Mapping[str, Change | None]) -> Replication:
-    """What other lanes say of one change; `of_lane` has None where a lane lacks the series."""
-    decided = {
-        lane: other.verdict for lane, other in of_lane.items() if other and other.verdict in (*TOLD, Verdict.SAME)
-    }
-    for lane, verdict in decided.items():
-        if verdict is not change.verdict:
-            return Replication(Standing.NOT_REPLICATED, lane, verdict.words)
-    for lane, verdict in decided.items():
-        return Replication(Standing.REPLICATED, lane, verdict.words)
+NOWHERE = Elsewhere()
+
+
+class Place(NamedTuple):
+    """Another lane, or with `is_machine` the same lane of another machine: the releases that it has, and what it says of
+    times from one of them to another."""
+
+    name: str
+    is_machine: bool
+    tags: Collection[str]
+    changes: Callable[[str, str], Iterable[Change]]
+
+
+@dataclass(frozen=True)
+class OtherPlaces:
+    """What measured the same as one lane; read when it is asked for."""
+
+    places: Sequence[Place]
+
+    def of(self, changes: Iterable[Change], old: str, new: str) -> dict[Series, Elsewhere]:
+        """Each told change of a time from one release to another -> what the others say of it."""
+        found = {place: self._changes(place, old, new) for place in self.places if {old, new} <= {*place.tags}}
+        told = [change for change in changes if change.verdict in TOLD]
+        lanes, machines = (
+            {place.name: of for place, of in found.items() if place.is_machine is is_machine}
+            for is_machine in (False, True)
+        )
+        return {change.series: Elsewhere(_said(change, lanes), _said(change, machines)) for change in told}
+
+    def words(self, change: Change, old: str, new: str) -> str:
+        """What they say of one change, for its sentence."""
+        return self.of([change], old, new).get(change.series, NOWHERE).words
+
+    @functools.cache  # noqa: B019 - one is made for a command and goes with it
+    def _changes(self, place: Place, old: str, new: str) -> _Changes:
+        return {_anywhere(change.series): change for change in place.changes(old, new)}
+
+
+_Changes = dict[tuple[str, tuple[str, ...]], Change]
+"""A series without its lane -> what became of it."""
+
+
+def _said(change: Change, of_place: Mapping[str, _Changes]) -> Replication:
+    return replication(change, {name: of.get(_anywhere(change.series)) for name, of in of_place.items()})
+
+
+def replication(change: Change, of_place: Mapping[str, Change | None]) -> Replication:
+    """What other places say of one change; `of_place` has None where a place lacks the series. One that decides otherwise
+    is enough for NOT_REPLICATED."""
+    decided = {name: other for name, other in of_place.items() if other and other.verdict in DECIDED}
+    for name, other in decided.items():
+        if other.verdict is not change.verdict:
+            return Replication(Standing.NOT_REPLICATED, name, other.verdict.words, other.ratio)
+    for name, other in decided.items():
+        return Replication(Standing.REPLICATED, name, other.verdict.words, other.ratio)
     return UNTESTED
+
+
+def _factor(said: Replication) -> str:
+    ratio = said.ratio or 1.0
+    return f"{times(max(ratio, 1 / ratio))} times"
 
 
 def _anywhere(series: Series) -> tuple[str, tuple[str, ...]]:
     """A series without its lane."""
     return series.benchmark, series.parameters
+
+
+class Measured(NamedTuple):
+    """A lane of a machine: the machine's record, the releases that it has, and what it says of times from one to another."""
+
+    machine: Mapping[str, Any]
+    environment: str
+    tags: Collection[str]
+    changes: Callable[[str, str], Iterable[Change]]
+
+
+def held_against(machine: Mapping[str, Any], environment: str, measured: Iterable[Measured]) -> OtherPlaces:
+    """Those of `measured` that say something of what `machine` did in `environment`: its other lanes, and that lane on other
+    machines of the same kind."""
+    places = []
+    for other in measured:
+        is_machine = other.machine["machine"] != machine["machine"]
+        if is_machine and other.environment == environment and alike(machine, other.machine):
+            places.append(Place(words_of(other.machine), True, frozenset(other.tags), other.changes))
+        lanes = {environment, other.environment}
+        if not is_machine and len(lanes) == 2 and all(lane.startswith(LANES) for lane in lanes):
+            places.append(Place(other.environment, False, frozenset(other.tags), other.changes))
+    return OtherPlaces(tuple(places))
+
+
+def other_places(results_dir: Path, machine: str, environment: str, found: History) -> OtherPlaces:
+    """What else in `results_dir` measured what is in `found`, of `machine` in `environment`, each with the versions of the
+    benchmarks that are in `found`."""
+    versions = {
+        series.benchmark: pairs[-1][0].version for series, of in found.items() for pairs in of.values() if pairs
+    }
+    questions = {benchmark.partition(".")[0] for benchmark in versions}
+
+    @functools.cache
+    def read(name: str, lane: str) -> History:
+        stored = read_launches(results_dir, name, lane, questions)
+        return history(one for one in stored if versions.get(one.benchmark) == one.version)
+
+    def changes(name: str, lane: str, old: str, new: str) -> list[Change]:
+        return compare_history(read(name, lane), old, new)
+
+    return held_against(
+        record_of(results_dir / machine),
+        environment,
+        [
+            Measured(record_of(results_dir / name), lane, tags, functools.partial(changes, name, lane))
+            for name in machines_in(results_dir)
+            for lane, tags in _lanes(results_dir / name).items()
+        ],
+    )
+
+
+def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two machines measure the same: on the same kind of device, with as many threads."""
+    return all(one.get(key, usual) == other.get(key, usual) for key, usual in (("device", "cpu"), ("threads", "1")))
+
+
+def words_of(machine: Mapping[str, Any]) -> str:
+    """The processor or GPU of a machine's record, without brackets; the machine's name where that is not known."""
+    on_gpu = machine.get("device", "cpu") != "cpu"
+    return re.sub(r"[()]", "", str(machine.get("gpu" if on_gpu else "cpu") or machine["machine"]))
+
+
+def _lanes(folder: Path) -> dict[str, set[str]]:
+    """Lane -> the releases that a machine's folder has files of."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in folder.glob("*.jsonl"):
+        tag, _, lane = path.stem.partition("-")
+        found[lane].add(tag)
+    return found

@@ -284,6 +284,7 @@ def regressions(
     """
     from ..analysis import compare as said
     from ..analysis import steps
+    from ..analysis.replication import other_places
     from ..analysis.verdicts import history
     from ..store.launches import read_on_axis
 
@@ -295,7 +296,7 @@ def regressions(
         stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
         found = steps.of_history(stored, suite.axis)
         shown = (steps.largest(found) if largest else found)[: limit or None]
-        others = said.OtherLanes(results, machine, environment, questions)
+        others = other_places(results, machine, environment, stored)
         lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, results, machine, others)
         for line in lines:
             click.echo(line)

@@ -161,7 +161,7 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
             found = lanes(results, axis, Path(conf.env_dir, PUBLISHED))
             if not found:
                 raise nothing
-            told = at_once([functools.partial(_told, lane, axis) for lane in found])
+            told = at_once([functools.partial(_told, lane, axis, found) for lane in found])
         for lane, of in zip(found, told, strict=True):
             if isinstance(of, str):
                 left_out(lane.name, lane.environment, of)
@@ -182,10 +182,10 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
     return html_dir / "index.html"
 
 
-def _told(lane: Lane, axis: Axis) -> tuple[dict[str, Any], compare.Comparison | None] | str:
+def _told(lane: Lane, axis: Axis, others: Sequence[Lane]) -> tuple[dict[str, Any], compare.Comparison | None] | str:
     """What the pages are given of a lane, or why it cannot be read: the others are published all the same."""
     try:
-        return lane_data(lane, axis), newest(lane)
+        return lane_data(lane, axis, others), newest(lane, others)
     except WRONG_DATA as error:
         return f"it cannot be read ({type(error).__name__}: {error})"
 

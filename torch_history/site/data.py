@@ -15,7 +15,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from threadpoolctl import threadpool_limits
 
 from ..analysis import claims, compare, steps
 from ..analysis.causes import Known, evidence
-from ..analysis.verdicts import NOT_MEASURED, History, Series, compare_history, disturbed, history
+from ..analysis.replication import DECIDED, Measured, OtherPlaces, held_against
+from ..analysis.verdicts import NOT_MEASURED, WORDS, Change, History, Series, compare_history, disturbed, history
 from ..releases.axis import Axis, Release
 from ..store.files import LONGEST_NAME, read_object, warn, write_atomically
 from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file
@@ -80,6 +81,17 @@ class Lane:
     def found(self) -> History:
         """The launches of the newest releases, as many as steps are looked for in; read when it is asked for first."""
         return self.files.history(self.environment, self.releases[-steps.WINDOW :])
+
+    def decided(self, old: str, new: str) -> list[Change]:
+        """The changes of times from one release to another that have a verdict: between neighbours as remembered."""
+        of = self.changes[self.releases.index(new)]
+        if of and of["old"] == old and "decided" in of:
+            keys = [(Series(self.environment, key[0], tuple(key[1:])), *said) for key, *said in of["decided"]]
+            return [Change(series, WORDS[verdict], ratio=ratio) for series, verdict, ratio in keys]
+        try:
+            return compare_history(self.found, old, new)
+        except WRONG_DATA:
+            return []  # said where this lane is published itself
 
     @property
     def rank(self) -> tuple[bool, int]:
@@ -347,7 +359,10 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
                 parts[task.path.stem] = part
             changes.update({pairs[tag]: change for tag, change in changed.items()})
         used["parts"].update({key: parts[key] for key in keys})
-        used["changes"].update({key: changes[key] for key in pairs.values()})
+        recent = {pairs[tag] for tag in tags[-steps.WINDOW :] if tag in pairs}
+        used["changes"].update(
+            {key: changes[key] if key in recent else changes[key] and _brief(changes[key]) for key in pairs.values()}
+        )
         yield Lane(
             record_of(results_dir / name),
             environment,
@@ -359,6 +374,11 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
             evidence=[one for one in proven if one.environment == environment],
         )
     _remember(own, {"made_by": _made_by(), "files": files.to_json(), **used})
+
+
+def _brief(change: Mapping[str, Any]) -> dict[str, Any]:
+    """What is published of a `_change`, and remembered of releases in which steps are no longer looked for."""
+    return {key: change[key] for key in ("old", "tally", "changed")}
 
 
 def _on_axis(names: Iterable[str], axis: Axis, folder: Path) -> list[str]:
@@ -415,8 +435,9 @@ def _is_whole(path: Path, digest: str) -> bool:
 
 
 def _change(found: History, old: str, new: str) -> dict[str, Any] | None:
-    """What `new` changed against `old`: `tally` by verdict, and the keys of the series that `changed`. None where the times
-    of some series are tied by other releases only, which a part does not know all of."""
+    """What `new` changed against `old`: `tally` by verdict, the keys of the series that `changed`, and `decided`, which are
+    key, verdict and ratio of each time that has a verdict. None where the times of some series are tied by other releases
+    only, which a part does not know all of."""
     for series, of in found.items():
         rounds = [
             {(launch.session, launch.round) for launch, case in of.get(tag, []) if case.number is not None}
@@ -429,18 +450,23 @@ def _change(found: History, old: str, new: str) -> dict[str, Any] | None:
         "old": old,
         "tally": Counter(change.verdict.words for change in told),
         "changed": [_key(change.series) for change in told if change.verdict.kind in compare.SAID_FIRST],
+        "decided": [
+            [_key(change.series), change.verdict.words, change.ratio]
+            for change in told
+            if change.series.varies and change.verdict in DECIDED
+        ],
     }
 
 
 # --- what the pages are given
 
 
-def newest(lane: Lane) -> compare.Comparison | None:
-    """The newest release of a lane against the one before it; None where there is no other."""
+def newest(lane: Lane, others: Iterable[Lane] = ()) -> compare.Comparison | None:
+    """The newest release of a lane against the one before it, held against `others`; None where there is no other."""
     if len(lane.releases) < 2:
         return None
     old, new = lane.releases[-2:]
-    return compare.compared(
+    found = compare.compared(
         lane.name,
         lane.environment,
         old,
@@ -451,6 +477,12 @@ def newest(lane: Lane) -> compare.Comparison | None:
         known=lane.evidence,
         threads=str(lane.machine.get("threads", "")),
     )
+    return replace(found, elsewhere=_elsewhere(lane, others).of(found.changes, old, new))
+
+
+def _elsewhere(lane: Lane, others: Iterable[Lane]) -> OtherPlaces:
+    measured = [Measured(one.machine, one.environment, one.releases, one.decided) for one in others]
+    return held_against(lane.machine, lane.environment, measured)
 
 
 def _key(series: Series) -> list[str]:
@@ -543,10 +575,11 @@ def _about(release: Release, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def lane_data(lane: Lane, axis: Axis) -> dict[str, Any]:
-    """What of a lane is about all its releases: docs/site.md lists the keys."""
+def lane_data(lane: Lane, axis: Axis, others: Iterable[Lane] = ()) -> dict[str, Any]:
+    """What of a lane is about all its releases: docs/site.md lists the keys. `others` are held against what changed."""
     happened = steps.of_history(lane.found, axis)
-    told = compare.told_findings(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence)
+    elsewhere = _elsewhere(lane, others)
+    told = compare.told_findings(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence, elsewhere)
     sentences = {i: said for each in told for i, said in zip(each.places, each.sentences, strict=True)}
     said = [sentences[i] for i in range(len(happened))]
     words: dict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -565,7 +598,7 @@ def lane_data(lane: Lane, axis: Axis) -> dict[str, Any]:
         "series": list(series),
         "evidence": [one._asdict() for one in lane.evidence],
         "changes": [
-            change and {**change, "changed": [series[tuple(key)] for key in change["changed"]]}
+            change and {**_brief(change), "changed": [series[tuple(key)] for key in change["changed"]]}
             for change in lane.changes
         ],
         "steps": [
