@@ -23,9 +23,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from torch_history.analysis import answer
+from torch_history.analysis.causes import FOUND
 from torch_history.analysis.verdicts import SHOWN
 
-from .lab import LANE
+from .lab import LANE, VARIANTS
 from .site_data import read_lane, serious, write_lane
 
 WIDE, NARROW = (1200, 900), (360, 740)
@@ -308,6 +309,26 @@ def test_a_cause_leads_to_its_evidence_and_a_card_to_a_variant_with_a_script(sit
     assert "code-selection-cpp_index_reused" not in scripted
 
 
+def test_evidence_by_hand_leads_to_the_item_that_says_how(site: Path, page: Any) -> None:
+    wanted = {cause.item: cause.link for cause in FOUND}
+    page.goto((site / "method.html").as_uri())
+    for item, link in wanted.items():
+        slug = re.sub("[^a-z0-9]+", "-", item.lower()).strip("-")
+        anchor = f"{link.removeprefix('docs/').removesuffix('.md').replace('/', '-')}-{slug}"
+        place = page.locator(f"li#{anchor}")
+        assert place.count() == 1, anchor
+        assert place.inner_text().startswith(item.replace("`", ""))
+
+
+def test_a_finding_of_one_variant_says_what_the_variant_does(site: Path, page: Any) -> None:
+    show(page, site, "index", **{"from": "v2.0.1", "to": "v2.1.0"})
+    item = page.locator("#findings > li", has_text="intersection time").first
+    assert "scripted: the eager function under torch.jit.script." in item.inner_text()
+    for question, variants in VARIANTS.items():
+        known = json.loads((site / "data" / "index.json").read_text())["meanings"][question]
+        assert {*variants} <= {*known}, question
+
+
 @SIZES
 def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site: Path, page: Any) -> None:
     """tests/lab.py plants what each variant takes: vstack_rows 8 x 1.3 times 1, cat_rows 1.1; from 2.1.0 on scripted needs
@@ -316,7 +337,8 @@ def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site:
     (item,) = (each for each in page.locator("#findings > li").all() if "vstack_rows" in each.inner_text())
     said = item.locator(".instead").first.inner_text()
     told = re.fullmatch(
-        r"What to do: On v2.5.1 cat_rows does the same ([\d.]+)(?: to ([\d.]+))? times faster \(([\d.]+) to ([\d.]+)\) "
+        r"What to do: On v2.5.1 cat_rows \(a tensor per row by torch.from_numpy, joined by torch.cat and viewed as "
+        r"\[B, N\]\) does the same ([\d.]+)(?: to ([\d.]+))? times faster \(([\d.]+) to ([\d.]+)\) "
         r"in 2 of 2 cases\. Its code and its history\.",
         said,
     )
@@ -328,7 +350,10 @@ def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site:
     show(page, site, "index", **{"from": "v2.0.1", "to": "v2.1.0"})
     (item,) = (each for each in page.locator("#findings > li").all() if "peak memory" in each.inner_text())
     advice = item.locator(".instead").first
-    assert advice.inner_text().startswith("What to do: On v2.1.0 in_place does the same with 1.33 times less memory.")
+    means = "what a careful engineer writes without a compiler: three buffers of [N, M]"
+    assert advice.inner_text().startswith(
+        f"What to do: On v2.1.0 in_place ({means}) does the same with 1.33 times less memory."
+    )
     assert keys_of(advice.get_by_role("link").get_attribute("href"))["variant"] == "in_place"
     show(page, site, "index", **{"from": "v2.14.1", "to": "v2.15.0"})
     (item,) = (each for each in page.locator("#findings > li").all() if "selection time" in each.inner_text())

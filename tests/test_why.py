@@ -211,8 +211,11 @@ def test_fusion_of_the_case_is_told_before_evidence_of_another_machine_and_after
     assert said(SLOWER, fusion, new=NEW, known=[elsewhere, here]) == "because of it"
 
 
-def test_every_cause_found_by_hand_links_to_the_page_that_says_how() -> None:
-    assert all((ROOT / cause.link).is_file() for cause in FOUND)
+@pytest.mark.parametrize("cause", FOUND, ids=lambda cause: f"{cause.question}-{cause.variants[0]}-{cause.release}")
+def test_every_cause_found_by_hand_names_the_item_of_the_page_that_says_how(cause: Cause) -> None:
+    text = " ".join((ROOT / cause.link).read_text(encoding="utf-8").replace("*", "").split())
+    assert cause.item
+    assert text.count(f" - {cause.item}") == 1
 
 
 # --- causes found by hand

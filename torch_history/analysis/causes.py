@@ -50,7 +50,8 @@ class Cause(NamedTuple):
     """Since `release`, `words`: why the `metrics` of `variants` went the way of `verdict`, in sizes that hold `size`.
 
     Told of releases from `first` to `last` where these are given: what comes and goes explains its neighbours alone. `link`
-    is the page that says how it was found; `title` is what all its variants do, as a person says it.
+    is the page that says how it was found, in the item that begins with `item`; `title` is what all its variants do, as a
+    person says it.
     """
 
     release: str
@@ -64,6 +65,7 @@ class Cause(NamedTuple):
     first: str = ""
     last: str = ""
     title: str = ""
+    item: str = ""
 
 
 def _by_hand(path: Path) -> tuple[Cause, ...]:

@@ -44,7 +44,7 @@ from ..scratch import mark
 from ..store.launches import machines_in
 from . import intervals, pack
 from .asv_dashboard import POLICY, VENDOR, link_readable, publish_linked
-from .code import code_of
+from .code import code_of, meanings
 from .data import PUBLISHED, SCHEMA, SCRIPTS, WRONG_DATA, Lane, file_name, lane_data, lanes, left_out, newest
 from .folder import require_replaceable, scratch_beside
 from .minified import copy_minified
@@ -238,6 +238,7 @@ def _write_data(
             for lane, of in zip(found, data, strict=True)
         ],
         "constants": constants(),
+        "meanings": meanings(ROOT),
         "code": list(code),
         "scripted": [name for name, of in code.items() if any(script["text"] for script in of["scripts"])],
         "wheels": list(told),
@@ -565,6 +566,7 @@ def _rendered(name: str, made: Mapping[str, str]) -> Markup:
             token.attrSet("tabindex", "0")
         _keep_anchors(token.children or [])
     _name_headings(tokens, _anchor(name))
+    _name_items(tokens, name)
     if name == "glossary":
         _name_words(tokens)
     html = str(markdown.renderer.render(tokens, markdown.options, {}))
@@ -577,10 +579,28 @@ def _name_headings(tokens: Sequence[Token], document: str) -> None:
     """Gives each heading of a document an anchor of both, such as `questions-selection-what-is-known`."""
     named: set[str] = set()
     for heading, words in itertools.pairwise(tokens):
-        anchor = f"{document}-{re.sub('[^a-z0-9]+', '-', words.content.lower()).strip('-')}"
+        anchor = f"{document}-{_slug(words.content)}"
         if heading.type == "heading_open" and anchor not in named:
             heading.attrSet("id", anchor)
             named.add(anchor)
+
+
+def _name_items(tokens: Sequence[Token], name: str) -> None:
+    """Gives each item of a document that says how a cause was found its first words as an anchor, such as
+    `questions-selection-what-2-14-0-lost`."""
+    items = {_plain(row.item): row.item for row in why.FOUND if row.link == f"docs/{name}.md"}
+    for item, words in zip(tokens, tokens[2:], strict=False):
+        begun = next((plain for plain in items if _plain(words.content).startswith(plain)), "")
+        if item.type == "list_item_open" and begun:
+            item.attrSet("id", f"{_anchor(name)}-{_slug(items.pop(begun))}")
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[*`]", "", text).split())
+
+
+def _slug(words: str) -> str:
+    return re.sub("[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
 def _name_words(tokens: Sequence[Token]) -> None:

@@ -120,7 +120,9 @@ class Lane:
         threads = record.get("threads")
         said = f"{threads} thread{'' if threads == '1' else 's'}" if threads and self.device == "cpu" else ""
         lane = re.sub(r"^release-py", "Python ", self.environment)
-        device = {"cuda": "GPU", "recorder": "memory and counts only"}.get(self.device, self.device.upper())
+        if self.device == "recorder":
+            return f"{str(subject).partition(' pretended ')[0]}, counted without a GPU, {lane}"
+        device = {"cuda": "GPU"}.get(self.device, self.device.upper())
         return ", ".join(str(part) for part in (subject, cores, device, said, lane) if part)
 
 

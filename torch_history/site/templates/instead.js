@@ -66,7 +66,8 @@
         const another = better.length - of.length;
         const others = (another ? `; in ${another} another variant ${less}` : "") + (rest ? `; in ${rest} no variant ${less}` : "");
         const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases${others}` : "";
-        const start = `On ${tag} \`${variant}\` does the same`;
+        const means = TH.meaning(of[0].other);
+        const start = `On ${tag} \`${variant}\` ${means && "(" + means + ") "}does the same`;
         if (unit === "bytes") {
             return {series: of[0].other, sentence: `${start} with ${ends(of.map(({ratio}) => 1 / ratio))} times less memory${where}.`};
         }
@@ -75,6 +76,8 @@
     };
 
     // --- where the evidence of a cause is
+
+    const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/gu, "-").replace(/^-|-$/gu, "");
 
     const {bare} = V;
     /* What `torch-history explain` found of a series between two releases, or of all. */
@@ -92,8 +95,8 @@
         }
         const byHand = FOUND.find(([, question, , , , words]) => question === series.question && because.includes(words));
         if (byHand) {
-            const place = `${byHand[6].replace(/^docs\/|\.md.*$/gu, "").replace("/", "-")}-what-is-known`;
-            return {href: `method.html#${place}`, how: "This cause was found by hand"};
+            const [document, item] = [byHand[6].replace(/^docs\/|\.md$/gu, ""), byHand[11]];
+            return {href: `method.html#${document.replace("/", "-")}-${slug(item)}`, how: "This cause was found by hand"};
         }
         const fusion = FUSIONS.includes(because) && lane.series.find((other) => other.metric === "fusion_groups"
             && other.question === series.question && other.variant === variant && other.size === size);

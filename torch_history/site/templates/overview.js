@@ -141,7 +141,7 @@
     const onGpu = (lane, name, keys) => {
         const counted = TH.contents.lanes.filter(({device, environment}) => device === "recorder" && environment === lane.environment);
         return name === "Memory" && TH.contents.lanes.find(({id}) => id === lane.id).device === "cpu" && counted.length > 0
-            && el("p", {}, "That is on a CPU. What a GPU needs was counted for ", counted.map(({id, words}, i) => [i ? ", " : "",
+            && el("p", {}, "That is on a CPU. What a GPU needs stands apart: ", counted.map(({id, words}, i) => [i ? ", " : "",
                 el("a", {href: TH.link("index.html", {...keys, lane: id})}, words)]), ".");
     };
     const isScripted = (lane, {question, variant}) => (lane.machine.device || "cpu") === "cpu"
@@ -208,6 +208,11 @@
         const [how, since] = [howKnown(lane, pair, found), sinceWhen(lane, pair, found.best)];
         return (how || since) && el("p", {class: "instead"}, how, since);
     };
+    /* What the variant of a finding does, where it is of one variant. */
+    const measured = ({best: {of: series}, rows}) => {
+        const means = rows.every(({of: {variant}}) => variant === series.variant) && TH.meaning(series);
+        return means && el("p", {class: "quiet"}, TH.prose(`\`${series.variant}\`: ${means}.`));
+    };
     /* A finding whose rows the reader opened is named in the address, so that a copy of it shows them too. */
     const opened = () => (TH.address().open || "").split("|").filter(Boolean);
     const noted = (name) => ({target}) => {
@@ -216,7 +221,7 @@
     };
     const finding = (lane, pair) => (found) => {
         const words = TH.prose(TH.answer.sentence(found));
-        const advice = [instead(lane, pair, found), proof(lane, pair, found)];
+        const advice = [measured(found), instead(lane, pair, found), proof(lane, pair, found)];
         if (found.rows.length === 1) {
             return el("li", {}, TH.mark(found.verdict), " ",
                       el("a", {href: seriesLink(found.best.of, pair.to, pair.from)}, words), advice);

@@ -141,6 +141,12 @@
         }),
         all.length > MOST_VARIANTS && TH.toggle(`all ${all.length} variants`, "all", shown.length === all.length));
 
+    const meanings = (all) => {
+        const known = all.map((member) => ({...member, means: TH.meaning(member)})).filter(({means}) => means);
+        return known.length > 0 && el("details", {}, el("summary", {}, "What the variants do"),
+            el("dl", {}, known.map(({variant, means}) => [el("dt", {}, el("code", {}, variant)), el("dd", {}, TH.prose(means))])));
+    };
+
     // --- sentences
 
     const instead = (lane, series, tag) => {
@@ -455,7 +461,7 @@
                 lane.machine.device === "recorder" ? "it was counted without a GPU, and scripts measure on a CPU."
                     : "scripts measure on a CPU."),
             views(limit, {...view, unit, exact: address.exact, release: tags.includes(address.release) ? address.release : ""}),
-            chips(all, shown),
+            chips(all, shown), meanings(all),
             apart(TH.laneWords(lane), part(lane, {all, shown, happened, view, address: here, name, isOther: false})),
             others.map((each) => unfolded(each, common)), evidence(lane, shown),
             isOnCpu(lane) && codeOf(lane, shown, found, benchmark, size, address)));
