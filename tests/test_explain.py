@@ -16,7 +16,7 @@ import pytest
 
 from torch_history.explaining import launching, levers, places, verdict
 from torch_history.explaining.estimates import Group, Noise, Share, ratio, removed
-from torch_history.explaining.explanation import Explanation, Found
+from torch_history.explaining.explanation import MOST_NOISY_TURNS, Explanation, Found
 from torch_history.explaining.launching import LaunchFailed, Side, Subject
 from torch_history.explaining.levers import Lever
 from torch_history.releases import added
@@ -94,6 +94,25 @@ def test_levers_that_do_nothing_are_no_cause_of_a_difference_that_is_there() -> 
     for seed in range(200):
         wrong += explained(Drawn(spread, chance=random.Random(seed))).verdict == "CAUSE"
     assert wrong <= 2
+
+
+def test_times_that_scatter_too_much_are_not_said_to_be_the_same() -> None:
+    slower = {"aten::index": 1.1e-3, "aten::add": 0.2e-3}
+    drawn = Drawn((SAME, slower), noise=0.5, chance=random.Random(3))
+    found = explained(drawn)
+    assert (found.verdict, len(found.base.old)) == ("INCONCLUSIVE", MOST_NOISY_TURNS)
+    assert found.words.startswith("the times scatter too much to tell whether the difference is there: new / old is ")
+    assert found.levers == found.places == []
+
+
+def test_more_turns_are_made_where_the_first_cannot_tell() -> None:
+    slower = {"aten::index": 1.1e-3, "aten::add": 0.2e-3}
+    turns = [
+        len(explained(Drawn((SAME, slower), noise=0.1, chance=random.Random(seed))).base.old) for seed in range(20)
+    ]
+    assert max(turns) > 8
+    few = explained(Drawn((SAME, SAME), noise=0.02, chance=random.Random(0)))
+    assert (few.verdict, len(few.base.old)) == ("NOT THERE", 8)
 
 
 @pytest.mark.parametrize("slower", [1.1, 1.5, 4.0])

@@ -98,10 +98,13 @@ def _size(step: Step) -> float:
 
 
 def with_evidence(rows: Iterable[Row], results: Path) -> list[Row]:
-    """The rows with what is stored of them: a cause before anything else, where several machines have some."""
+    """The rows with what is stored of them: a cause before anything else, where several machines have some. Where times
+    scattered too much nothing was looked for."""
     stored: dict[tuple[Series, str, str], tuple[str, Evidence]] = {}
     for folder in sorted(path.parent for path in results.glob(f"*/{causes.FOLDER}")):
         for one in causes.read(results, folder.name):
+            if one.verdict == "INCONCLUSIVE":
+                continue
             key = Series(one.environment, one.benchmark, one.parameters), one.old, one.new
             if key not in stored or (one.verdict in FOUND_ON and stored[key][1].verdict not in FOUND_ON):
                 stored[key] = folder.name, one

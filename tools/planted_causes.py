@@ -272,10 +272,14 @@ def there(turns: Turns, tries: int, chance: random.Random) -> int:
     found, cases = 0, list(turns.values())
     for _ in range(tries):
         of_case = chance.choice(cases)
-        pairs = chance.sample(of_case, min(len(of_case), explanation.MOST_TURNS))
+        pairs = chance.sample(of_case, min(len(of_case), explanation.MOST_NOISY_TURNS))
         drawn = [pair[:: chance.choice((1, -1))] for pair in pairs]
-        groups = [Group(*zip(*drawn[:count], strict=True)) for count in range(explanation.LEAST_TURNS, len(drawn) + 1)]
-        found += any(ratio(group, Noise.of([group])).is_there for group in groups)
+        for count in range(explanation.LEAST_TURNS, len(drawn) + 1):
+            group = Group(*zip(*drawn[:count], strict=True))
+            at = ratio(group, Noise.of([group]))
+            found += at.is_there
+            if at.is_there or (count >= explanation.MOST_TURNS and at.is_absent):
+                break
     return found
 
 
@@ -286,8 +290,8 @@ def itself(tries: int) -> str:
     found = there(turns, tries, random.Random(1))
     return (
         f"Of {tries:,} comparisons of a release with itself, {found} had a difference. Without one no cause "
-        f"is looked for. Each draws up to {explanation.MOST_TURNS} rounds, none of them twice, of one of {len(turns)} times "
-        "from the calibrations in `results/`."
+        f"is looked for. Each draws up to {explanation.MOST_NOISY_TURNS} rounds, none of them twice, of one of "
+        f"{len(turns)} times from the calibrations in `results/`."
     )
 
 

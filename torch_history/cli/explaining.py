@@ -98,7 +98,7 @@ class Context:
         return self.own.digest if self.own else sources.here().get(series.benchmark, "")
 
     def known(self, series: Series, old: str, new: str) -> Evidence | None:
-        """What is stored of a series between two tags."""
+        """What is stored of a series between two tags, unless the times scattered too much to tell."""
         wanted = series.environment, series.benchmark, series.parameters, self.version(series), old, new
         for found in causes.read(self.results, self.machine["machine"]):
             if (
@@ -109,7 +109,7 @@ class Context:
                 found.old,
                 found.new,
             ) == wanted:
-                return found
+                return found if found.verdict != "INCONCLUSIVE" else None
         return None
 
     def path(self, evidence: Evidence) -> Path:
@@ -234,7 +234,7 @@ def report(evidence: Evidence) -> str:
     """What was found of one series, in some lines."""
     series = Series(evidence.environment, evidence.benchmark, evidence.parameters)
     lines = [f"{series.words}, {evidence.old} -> {evidence.new}: {evidence.verdict}: {evidence.words}."]
-    if evidence.verdict != "NOT THERE":
+    if evidence.verdict not in causes.NOT_LOOKED_INTO:
         lines.append(f"  new / old is {evidence.ratio:.3f}{_ends(evidence)}.")
     for kind in (kind for kind in KINDS if kind != "library"):
         rows = [place for place in evidence.places if place.kind == kind]

@@ -23,6 +23,9 @@ SHARE_CONFIDENCE = 0.99
 MARGIN = 0.04
 """A difference of up to 4 % is none that a series tells either (`MARGIN` in contract/metrics.py)."""
 
+UNSEEN = 0.1
+"""A difference is not there where the interval of the ratio leaves room for none larger than this."""
+
 PULLED_IN = 4.0
 """Robust standard deviations from its group's median beyond which a launch is pulled in to there."""
 
@@ -108,6 +111,11 @@ class Ratio:
     def is_there(self) -> bool:
         """Whether the releases differ: clear of chance, and by more than the margin."""
         return (self.low > 1 or self.high < 1) and abs(math.log(self.ratio)) > math.log1p(MARGIN)
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the releases are known not to differ by more than UNSEEN."""
+        return not self.is_there and max(self.high, 1 / self.low) <= 1 + UNSEEN
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from .estimates import Group, Noise, Ratio, ratio, removed
 from .launching import Launch, LaunchFailed, Side, Subject
 from .levers import Lever
 
-LEAST_TURNS, MOST_TURNS = 4, 8
+LEAST_TURNS, MOST_TURNS, MOST_NOISY_TURNS = 4, 8, 16
 """Launches of each release that say whether the difference is there: more where the first ones cannot tell."""
 
 LOOKING_TURNS = 3
@@ -147,7 +147,7 @@ class Explanation:
     # --- is it there?
 
     def _confirm(self, found: Found) -> None:
-        for turn in range(MOST_TURNS):
+        for turn in range(MOST_NOISY_TURNS):
             began = time.monotonic()
             self._time_both()
             self._measure(found)
@@ -155,13 +155,24 @@ class Explanation:
                 each = max(found.base.levels)
                 minutes = math.ceil((time.monotonic() - began + TIMES_ONCE * each) / 60)
                 self._say(f"It takes {human_seconds(each)} each time, so this takes about {minutes} minutes in all.")
-            if turn + 1 >= LEAST_TURNS and (found.ratio.is_there or turn + 1 == MOST_TURNS):
+            if turn + 1 >= LEAST_TURNS and found.ratio.is_there:
+                break
+            if turn + 1 >= MOST_TURNS and (found.ratio.is_absent or 2 * self._left() < self._seconds):
                 break
         at = found.ratio
         said = f"new / old is {at.ratio:.3f} ({at.low:.3f} to {at.high:.3f}, {len(found.base.old)} turns)"
-        if not at.is_there:
-            found.words = f"the difference is not there: {said}"
-        self._say(f"Is it there? {said}: {'yes' if at.is_there else 'no, so nothing is looked for'}.")
+        if at.is_there:
+            answer = "yes"
+        elif at.is_absent:
+            answer, found.words = "no, so nothing is looked for", f"the difference is not there: {said}"
+        else:
+            answer, found.verdict = "the times scatter too much to tell, so nothing is looked for", "INCONCLUSIVE"
+            found.words = f"the times scatter too much to tell whether the difference is there: {said}"
+        self._say(f"Is it there? {said}: {answer}.")
+
+    def _left(self) -> float:
+        """Seconds that are left."""
+        return self._ends - time.monotonic()
 
     def _time_both(self) -> None:
         """One more turn without any lever."""

@@ -16,7 +16,7 @@ from ..analysis.compare import find
 from ..analysis.verdicts import Series, human
 from ..errors import UserError
 from ..store import sources
-from ..store.causes import Evidence
+from ..store.causes import NOT_LOOKED_INTO, Evidence
 from . import reproduction
 from .counting import COUNTED, Counting
 from .explanation import Explanation, Found, Say
@@ -126,7 +126,7 @@ def explain(
         else Explanation(asked, sides, load(), scratch, say, seconds).explain()
     )
     script, reproduced, notes = "", None, list(found.notes)
-    if found.verdict != "NOT THERE":
+    if found.verdict not in NOT_LOOKED_INTO:
         say("The script: is it there in plain PyTorch?")
         began = time.monotonic()
         script, reproduced, note = _reproduction(series, asked, sides, scratch, found)

@@ -31,7 +31,10 @@ Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
 Numbers = Annotated[tuple[Number, ...], Meta(max_length=100)]
 Positive = Annotated[tuple[Annotated[float, Meta(gt=0, le=1e15)], ...], Meta(max_length=100)]
 
-Kind = Literal["CAUSE", "PART", "CLEARED", "UNKNOWN", "NOT THERE"]
+Kind = Literal["CAUSE", "PART", "CLEARED", "UNKNOWN", "NOT THERE", "INCONCLUSIVE"]
+
+NOT_LOOKED_INTO: tuple[Kind, ...] = ("NOT THERE", "INCONCLUSIVE")
+"""Verdicts on a difference that was not seen again, so that nothing was looked for."""
 
 
 class Pulled(Struct, frozen=True):
