@@ -12,7 +12,7 @@ import functools
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -386,13 +386,16 @@ class Observation(NamedTuple):
     disturbed: bool
 
 
-def observations(releases: Mapping[str, _Pairs], *tags: str) -> list[Observation]:
-    """Those of `tags`."""
+def observations(
+    releases: Mapping[str, _Pairs], *tags: str, blocks: Collection[Block] | None = None
+) -> list[Observation]:
+    """Those of `tags`, in `blocks` alone where these are given."""
     return [
-        Observation(tag, (launch.session, launch.round), case.number, disturbed(launch))
+        Observation(tag, block, number, disturbed(launch))
         for tag in tags
         for launch, case in releases.get(tag, [])
-        if case.number
+        if (blocks is None or (launch.session, launch.round) in blocks) and (number := case.number)
+        for block in [(launch.session, launch.round)]
     ]
 
 
@@ -404,7 +407,7 @@ def comparable(releases: Mapping[str, _Pairs], old: str, new: str) -> list[Obser
     both = {one.block for one in seen if one.release == old} & {one.block for one in seen if one.release == new}
     if both:
         beside = releases if len(both) <= ROBUST_FROM else (old, new)
-        return [one for one in observations(releases, *beside) if one.block in both]
+        return observations(releases, *beside, blocks=both)
     seen = observations(releases, *releases)
     rounds: dict[Block, set[str]] = defaultdict(set)
     of_release: dict[str, list[Block]] = defaultdict(list)
@@ -671,7 +674,8 @@ def _mean_log(numbers: list[float]) -> float:
 
 
 def _variation(values: list[float]) -> float:
-    return statistics.stdev(values) / statistics.fmean(values)
+    mean = statistics.fmean(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)) / mean
 
 
 def judge(series: Series, before: _Pairs, after: _Pairs) -> Change:

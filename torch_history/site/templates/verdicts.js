@@ -748,7 +748,7 @@
                     margin: varies(series) ? marginOf(series) : null, confidence: one.confidence,
                     detectable: one.detectable, spread: one.spread, launches: one.launches, disturbed: one.disturbed,
                     reason: one.reason, why: one.why, build: varies(series) ? buildOf(series) : null,
-                    within_builds: isWithinBuilds(series, one), replicated: "not testable", sentence: one.sentence,
+                    within_builds: isWithinBuilds(series, one), replicated: "not testable", on_other_machines: "not testable", sentence: one.sentence,
                     failed: false, apart: one.apart, difference: null,
                 };
             }),
