@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from threadpoolctl import threadpool_limits
 
 from ..analysis import claims, compare, steps
@@ -26,7 +27,7 @@ from ..analysis.causes import Known, evidence
 from ..analysis.replication import DECIDED, Measured, OtherPlaces, held_against
 from ..analysis.verdicts import NOT_MEASURED, WORDS, Change, History, Series, compare_history, disturbed, history
 from ..releases.axis import Axis, Release
-from ..store.files import LONGEST_NAME, read_object, warn, write_atomically
+from ..store.files import LONGEST_NAME, read_bytes, warn, write_atomically
 from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file
 from ..store.machines import record_of
 from ..store.sources import that_count
@@ -42,8 +43,8 @@ WRONG_DATA = (ArithmeticError, LookupError, TypeError, ValueError)
 PUBLISHED = "published"
 """Folder in `env/` that remembers what was read of the results."""
 
-INDEX = "index.json"
-"""What is remembered of a machine's files, beside the parts that were made of them."""
+INDEX = "index"
+"""What is remembered of a machine's files, beside the parts that were made of them: a digest, and on the next line JSON."""
 
 PACKED, ANSWERS = SCRIPTS = (".packed", ".answers")
 """Endings of what a part's scripts hold, beside its JSON: all but the answers to claims as pack.py writes it, and these."""
@@ -394,26 +395,23 @@ def _on_axis(names: Iterable[str], axis: Axis, folder: Path) -> list[str]:
 def _remembered(path: Path) -> dict[str, Any]:
     """What the last publish wrote to `path`; empty where it was damaged, or written by other sources."""
     known: dict[str, Any] = {}
-    with contextlib.suppress(ValueError):
-        kept = read_object(path)
-        known = kept["known"] if kept.get("digest") == _digest(_as_json(kept.get("known"))) else {}
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        digest, _, kept = read_bytes(path).partition(b"\n")
+        known = msgspec.json.decode(kept) if digest == _digest(kept) else {}
     return known if known.get("made_by") == _made_by() else {}
 
 
 def _remember(folder: Path, known: dict[str, Any]) -> None:
     """Writes the index of `folder`, and removes the parts that it no longer names."""
-    write_atomically(folder / INDEX, _as_json({"digest": _digest(_as_json(known)), "known": known}))
+    kept = msgspec.json.encode(known)
+    write_atomically(folder / INDEX, _digest(kept) + b"\n" + kept)
     for path in folder.iterdir():
         if path.stem not in known["parts"] and path.name != INDEX:
             path.unlink()
 
 
-def _as_json(data: Any) -> str:
-    return json.dumps(data, separators=(",", ":"))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def _digest(kept: bytes) -> bytes:
+    return hashlib.sha256(kept).hexdigest().encode()
 
 
 def _dumped(data: Any) -> str:
