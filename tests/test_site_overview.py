@@ -26,7 +26,7 @@ from torch_history.analysis import answer
 from torch_history.analysis.causes import FOUND
 from torch_history.analysis.verdicts import SHOWN
 
-from .lab import LANE, VARIANTS
+from .lab import LANE, MACHINE, VARIANTS
 from .site_data import read_lane, serious, write_lane
 
 WIDE, NARROW = (1200, 900), (360, 740)
@@ -307,6 +307,40 @@ def test_a_cause_leads_to_its_evidence_and_a_card_to_a_variant_with_a_script(sit
     scripted = json.loads((site / "data" / "index.json").read_text())["scripted"]
     assert "code-selection-index_reused" in scripted
     assert "code-selection-cpp_index_reused" not in scripted
+
+
+def test_memory_of_a_gpu_that_was_counted_without_one_stands_on_the_sheet_of_a_cpu(
+    lab: Path, tmp_path: Path, page: Any, publish: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(lab / "results", results)
+    card = results / "recorded-a-card"
+    shutil.copytree(results / MACHINE, card, ignore=shutil.ignore_patterns("*3.9*"))
+    about = json.loads((card / "machine.json").read_text())
+    about |= {"machine": card.name, "device": "recorder", "cpu": "A card pretended by the recorder, no kernel ran"}
+    (card / "machine.json").write_text(json.dumps(about))
+    for path in card.glob("*.jsonl"):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        counted = [line for line in lines if line["benchmark"].endswith(".track_peak_memory")]
+        for case in (case for line in counted for case in line["cases"]):
+            if "value" in case and path.name.startswith("v2.15.0") and case["parameters"][0] == "'eager'":
+                case["value"] *= 3
+        path.write_text("".join(json.dumps(line) + "\n" for line in counted))
+    answer = publish(tmp_path / "html", "--results-dir", str(results))
+    assert answer.returncode == 0, answer.stderr
+    words = "A card, counted without a GPU, Python 3.11"
+    show(page, tmp_path / "html", "index", **{"from": "v2.14.1", "to": "v2.15.0"})
+    said = page.locator(".sentence-list li", has_text=words).inner_text()
+    assert said.startswith(
+        f"On a GPU: {words}: 1 finding is worse. The newest is of v2.15.0: intersection peak memory, eager"
+    )
+    show(page, tmp_path / "html", "index", **{"from": "v2.14.0", "to": "v2.14.1"})
+    said = page.locator(".sentence-list li", has_text=words).inner_text()
+    assert said == f"On a GPU: {words}: nothing is worse."
+    page.get_by_role("link", name=words).click()
+    page.wait_for_function("document.body.dataset.ready")
+    assert "no kernel ran" in page.inner_text("main")
+    assert serious(page) == []
 
 
 def test_evidence_by_hand_leads_to_the_item_that_says_how(site: Path, page: Any) -> None:

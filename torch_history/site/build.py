@@ -45,7 +45,7 @@ from ..store.launches import machines_in
 from . import intervals, pack
 from .asv_dashboard import POLICY, VENDOR, link_readable, publish_linked
 from .code import code_of, meanings
-from .data import PUBLISHED, SCHEMA, SCRIPTS, WRONG_DATA, Lane, file_name, lane_data, lanes, left_out, newest
+from .data import PUBLISHED, SCHEMA, SCRIPTS, WRONG_DATA, Lane, costs, file_name, lane_data, lanes, left_out, newest
 from .folder import require_replaceable, scratch_beside
 from .minified import copy_minified
 from .processes import at_once, beside
@@ -234,6 +234,7 @@ def _write_data(
                 "newest": lane.releases[-1],
                 "releases": len(lane.releases),
                 "metrics": sorted({key[0].rpartition("track_")[2] for key in of["series"]}),
+                "costs": costs(of) if lane.device == "recorder" else [],
             }
             for lane, of in zip(found, data, strict=True)
         ],

@@ -615,9 +615,15 @@ def lane_data(lane: Lane, axis: Axis, others: Iterable[Lane] = ()) -> dict[str, 
             for step, sentence in zip(happened, said, strict=True)
         ],
         "regressions": [
-            {"steps": each.places, "title": each.brief, "sentence": each.evidence}
+            {"steps": each.places, "title": each.brief, "sentence": each.evidence, "words": each.finding.words}
             for each in told
             if each.finding.verdict.kind == "worse"
         ],
         "claims": claims.as_data(words, lane.found, list(zip(happened, said, strict=True))),
     }
+
+
+def costs(data: Mapping[str, Any]) -> list[list[str]]:
+    """Of what `lane_data` gives: the release of each step that costs something and stayed, with its finding in words."""
+    first = [(data["steps"][found["steps"][0]], found["words"]) for found in data["regressions"]]
+    return [[step["new"], words] for step, words in first if step["kind"] == steps.Kind.STEP.value]

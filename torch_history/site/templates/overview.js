@@ -140,9 +140,18 @@
     /* Bytes of a CPU say nothing of a GPU: links to the lanes that counted those. */
     const onGpu = (lane, name, keys) => {
         const counted = TH.contents.lanes.filter(({device, environment}) => device === "recorder" && environment === lane.environment);
-        return name === "Memory" && TH.contents.lanes.find(({id}) => id === lane.id).device === "cpu" && counted.length > 0
-            && el("p", {}, "That is on a CPU. What a GPU needs stands apart: ", counted.map(({id, words}, i) => [i ? ", " : "",
-                el("a", {href: TH.link("index.html", {...keys, lane: id})}, words)]), ".");
+        if (name !== "Memory" || TH.contents.lanes.find(({id}) => id === lane.id).device !== "cpu" || !counted.length) {
+            return null;
+        }
+        const place = (tag) => lane.releases.findIndex((release) => release.tag === tag);
+        const [first, last] = [keys.from, keys.to].map(place);
+        return el("ul", {class: "sentence-list"}, counted.map(({id, words, costs}) => {
+            const within = costs.filter(([tag]) => place(tag) > first && place(tag) <= last);
+            const [worst] = within;
+            return el("li", {}, "On a GPU: ", el("a", {href: TH.link("index.html", {...keys, lane: id})}, words), ": ",
+                      worst ? [`${within.length} ${within.length === 1 ? "finding is" : "findings are"} worse. The newest is of ${worst[0]}: `, TH.prose(worst[1]), "."]
+                          : "nothing is worse.");
+        }));
     };
     const isScripted = (lane, {question, variant}) => (lane.machine.device || "cpu") === "cpu"
         && TH.contents.scripted.includes(`code-${question}-${variant}`);
