@@ -48,7 +48,7 @@ while block(calls) < 0.01:
 blocks = [block(calls) for _ in range(3)]
 while len(blocks) < 30 and sum(blocks) < 1:  # A slow call is timed a few times.
     blocks.append(block(calls))
-print(min(blocks) / calls)
+print("seconds a call:", min(blocks) / calls)
 """
 
 _FIRST_CALL = """
@@ -59,7 +59,7 @@ os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.environ["TMPDIR"] = tempfile.mkdtemp(
 {prepare}
 {before}begin = time.perf_counter()
 call()
-print(time.perf_counter() - begin)
+print("seconds:", time.perf_counter() - begin)
 """
 
 _COUNTING = """
@@ -94,7 +94,7 @@ def counted(call):
     }
 
 
-print(counted(call)["{metric}"])
+print("{metric} a call:", counted(call)["{metric}"])
 """
 
 

@@ -307,7 +307,7 @@
         };
         return named.length > 0 && el("section", {"aria-labelledby": "code"}, el("h2", {id: "code"}, "The code"),
             el("p", {}, "Each script is plain PyTorch in one file, made from what the suite measures now. "
-               + "Run it with either release on a CPU: it prints one number."), named.map(one));
+               + "Run it with either release on a CPU: it prints one number and its unit."), named.map(one));
     };
 
     const openScript = (variant) => {
