@@ -336,10 +336,11 @@ def constants() -> dict[str, Any]:
 
 
 def _constants(module: ModuleType) -> dict[str, Any]:
-    """What decides something or says it, so that no number and no word stands in a script too."""
+    """What decides something or says it, so that no number and no word stands in a script too. The table of all metrics,
+    which several modules import, is written once."""
     plain = (int, float, str, tuple, dict)
     found = {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, plain)}
-    return {name: value for name, value in found.items() if _is_json(value)}
+    return {name: value for name, value in found.items() if value is not METRICS and _is_json(value)}
 
 
 def _is_json(value: Any) -> bool:

@@ -149,7 +149,7 @@
             const within = costs.filter(([tag]) => place(tag) > first && place(tag) <= last);
             const [worst] = within;
             return el("li", {}, "On a GPU: ", el("a", {href: TH.link("index.html", {...keys, lane: id})}, words), ": ",
-                      worst ? [`${within.length} ${within.length === 1 ? "finding is" : "findings are"} worse. The newest is of ${worst[0]}: `, TH.prose(worst[1]), "."]
+                      worst ? [`${within.length} ${within.length === 1 ? "finding is" : "findings are"} worse. The newest is of ${worst[0]}: `, TH.prose(worst[1])]
                           : "nothing is worse.");
         }));
     };
