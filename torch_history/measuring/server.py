@@ -7,6 +7,8 @@ launches of a round are open together, so that one case is measured on all relea
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -23,7 +25,8 @@ from .recording import Channel, RecordedResults, note_end, told_through
 
 
 class Server:
-    """The interpreter of one launch; `results` keeps what its processes answer. Use it in a `with` statement."""
+    """The interpreter of one launch; `results` keeps what its processes answer. Use it in a `with` statement, and prepare it
+    before anything is asked."""
 
     def __init__(self, conf: Config, environment: Any, results: RecordedResults, request: Request) -> None:
         """Starts the interpreter that `environment` has selected, which is asked what `request` says."""
@@ -41,7 +44,6 @@ class Server:
         self._ready, self._said = self._spawner.preimport()
 
     def __enter__(self) -> Server:
-        self.prepare()
         return self
 
     def __exit__(
@@ -77,4 +79,18 @@ class Server:
         except util.UserError as error:
             if str(error) == "Interrupted.":
                 raise KeyboardInterrupt from error
+            raise
+
+
+def prepare_all(servers: Sequence[Server], beside: int) -> None:
+    """Prepares all of them, `beside` at a time. Raises what one of them raised, or an interruption, after all were stopped."""
+    with ThreadPoolExecutor(beside) as pool:
+        tasks = [pool.submit(server.prepare) for server in servers]
+        try:
+            for task in as_completed(tasks):
+                task.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for server in servers:
+                server.stop()
             raise

@@ -47,7 +47,7 @@ from .conditions import LASTING, Watch, on_one_processor
 from .counting import count_cases, most_beside
 from .plan import Plan
 from .recording import RecordedResults, first_words
-from .server import Server
+from .server import Server, prepare_all
 
 SESSIONS = "sessions"
 """Folder in `env/` with a file for each session: local to this machine, so that a fresh clone measures instead of trusting
@@ -297,6 +297,7 @@ class Session:
                 order = sorted(tags)
                 random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
                 servers = {tag: stack.enter_context(self._server(tag, turn, only)) for tag in order}
+                prepare_all(list(servers.values()), most_beside())
                 waiting = collections.deque((*part, 0) for part in parts)
                 while waiting:
                     question, asked, before = waiting.popleft()
