@@ -83,7 +83,7 @@ class Server:
 
 
 def prepare_all(servers: Sequence[Server], beside: int) -> None:
-    """Prepares all of them, `beside` at a time. Raises what one of them raised, or an interruption, after all were stopped."""
+    """Prepares all of them, `beside` at a time. Raises what one of them raised, or an interruption, after all are stopped."""
     with ThreadPoolExecutor(beside) as pool:
         tasks = [pool.submit(server.prepare) for server in servers]
         try:
