@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -61,6 +62,7 @@ class World:
         self.busy_before: set[int] = set()
         self.waits: list[tuple[int, float]] = []
         self.processors: set[int] = set()
+        self.imported_on: list[int] = []
         self.stop_after = math.inf
         self.noise = 0.04
         self.slow_asks: dict[tuple[str, str], list[int]] = {}
@@ -85,7 +87,7 @@ class World:
         if len(self.asked) >= self.stop_after:
             raise KeyboardInterrupt
         self.asked.append((spawner.release, variant))
-        self.processors.add(len(os.sched_getaffinity(0)))
+        self.processors.add(len(os.sched_getaffinity(spawner.server_proc.pid)))
         if variant == "absent":
             said: dict[str, Any] = {"unavailable": "it needs something else"}
             value, samples = math.nan, None
@@ -111,8 +113,18 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
     def spawner(environment: Any, *_: Any, **__: Any) -> Any:
         world.started.append((world.selected, environment.request.only, environment.request.planted))
+
+        def preimport() -> tuple[bool, str]:
+            world.imported_on.append(len(os.sched_getaffinity(process.pid)))
+            return True, ""
+
+        process = subprocess.Popen(["sleep", "60"])
         return SimpleNamespace(
-            release=world.selected, preimport=lambda: (True, ""), interrupt=lambda: None, close=lambda: None
+            release=world.selected,
+            preimport=preimport,
+            interrupt=lambda: None,
+            close=process.kill,
+            server_proc=process,
         )
 
     def lap(self: Any) -> dict[str, Any]:
@@ -431,6 +443,7 @@ def test_what_a_single_thread_measures_stays_on_one_processor(make: Make, world:
     before = os.sched_getaffinity(0)
     make().measure(said)
     assert world.processors == {1}
+    assert {*world.imported_on} == {len(before)}
     assert os.sched_getaffinity(0) == before
 
 

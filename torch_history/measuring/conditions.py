@@ -197,8 +197,13 @@ def on_one_processor() -> Iterator[None]:
         os.sched_setaffinity(0, allowed)
 
 
+def allowed_processors() -> set[int]:
+    """Those that this thread may be on."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {*range(os.cpu_count() or 1)}
+
+
 def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(allowed_processors())
 
 
 def processor_ticks() -> dict[str, int]:

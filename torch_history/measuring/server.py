@@ -6,8 +6,10 @@ launches of a round are open together, so that one case is measured on all relea
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from types import TracebackType
@@ -21,6 +23,7 @@ from contract.request import Request
 
 from ..children import all_die_with_this_process
 from ..signals import later
+from .conditions import allowed_processors
 from .recording import Channel, RecordedResults, note_end, told_through
 
 
@@ -42,6 +45,21 @@ class Server:
     def prepare(self) -> None:
         """Lets the interpreter import torch and the suite, which every process that it forks will have."""
         self._ready, self._said = self._spawner.preimport()
+
+    def prepare_on(self, processors: Collection[int]) -> None:
+        """`prepare` on any of `processors`, after which the interpreter is kept where this process is, where the system lets
+        it be moved."""
+        here = allowed_processors()
+        self._move(processors)
+        try:
+            self.prepare()
+        finally:
+            self._move(here)
+
+    def _move(self, processors: Collection[int]) -> None:
+        if hasattr(os, "sched_setaffinity"):
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(self._spawner.server_proc.pid, processors)
 
     def __enter__(self) -> Server:
         return self
@@ -82,10 +100,11 @@ class Server:
             raise
 
 
-def prepare_all(servers: Sequence[Server], beside: int) -> None:
-    """Prepares all of them, `beside` at a time. Raises what one of them raised, or an interruption, after all are stopped."""
-    with ThreadPoolExecutor(beside) as pool:
-        tasks = [pool.submit(server.prepare) for server in servers]
+def prepare_all(servers: Sequence[Server], processors: Collection[int]) -> None:
+    """Prepares them beside each other, one for each of `processors` at a time: most of a round goes to importing torch, and
+    nothing is timed meanwhile. Raises what one of them raised, or an interruption, after all are stopped."""
+    with ThreadPoolExecutor(len(processors)) as pool:
+        tasks = [pool.submit(server.prepare_on, processors) for server in servers]
         try:
             for task in as_completed(tasks):
                 task.result()

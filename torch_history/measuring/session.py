@@ -43,7 +43,7 @@ from ..releases.environments import InstallationError
 from ..store.files import is_text, read_object, write_atomically
 from ..store.launches import Launch, new_session, read_launches
 from .budget import MOST_ROUNDS, effort
-from .conditions import LASTING, Watch, on_one_processor
+from .conditions import LASTING, Watch, allowed_processors, on_one_processor
 from .counting import count_cases, most_beside
 from .plan import Plan
 from .recording import RecordedResults, first_words
@@ -201,6 +201,7 @@ class Session:
             TimeElapsedColumn(),
             TextColumn("{task.fields[note]}"),
         )
+        self._processors = allowed_processors()
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         told = time.monotonic()
 
@@ -297,7 +298,7 @@ class Session:
                 order = sorted(tags)
                 random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
                 servers = {tag: stack.enter_context(self._server(tag, turn, only)) for tag in order}
-                prepare_all(list(servers.values()), most_beside())
+                prepare_all(list(servers.values()), self._processors)
                 waiting = collections.deque((*part, 0) for part in parts)
                 while waiting:
                     question, asked, before = waiting.popleft()

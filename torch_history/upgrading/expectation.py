@@ -21,6 +21,10 @@ FUNCTION = 1.5
 """Seconds that a session takes to begin, the interpreter of a release to start in a round, and a function of milliseconds to
 be timed in it."""
 
+MIDDLE_ROUNDS = 3
+"""Rounds of a release between two others, for a change that is known to be there: three releases tell of noise sooner than
+two, and what is inconclusive gets more."""
+
 SIDES = 3
 """Releases of a session between the ends: one, and the two that it lies between."""
 
@@ -68,6 +72,11 @@ class Expectation:
         return lines
 
 
+def rounds_of(releases: int, rounds: int) -> int:
+    """Rounds that measure everything in a session of so many releases, where `rounds` were asked for."""
+    return rounds if releases < SIDES else min(rounds, MIDDLE_ROUNDS)
+
+
 def expected(releases: Sequence[Release], room: Room, rounds: int, functions: int, commands: int = 0) -> Expectation:
     """Of an upgrade over `releases`, the first and the last its ends, and a file with so many functions and commands."""
     ends = [releases[0], releases[-1]]
@@ -79,7 +88,7 @@ def expected(releases: Sequence[Release], room: Room, rounds: int, functions: in
     launch = STARTING + functions * FUNCTION + commands * COMMAND
     first = len(new) * INSTALLING + BEGINNING + rounds * len(ends) * launch
     installs = min(more, len(middle))
-    then = first + installs * INSTALLING + more * (BEGINNING + rounds * SIDES * launch)
+    then = first + installs * INSTALLING + more * (BEGINNING + rounds_of(SIDES, rounds) * SIDES * launch)
     return Expectation(
         len(releases) - len(ends),
         (len(new), len(new) + installs),

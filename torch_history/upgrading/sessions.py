@@ -22,13 +22,14 @@ from ..releases import environments
 from ..releases.axis import Axis
 from ..store.launches import Launch, read_environment
 from ..store.skipped import remember
+from .expectation import rounds_of
 from .room import Room
 from .upgrade import Case, NotInstalled
 
 
 @dataclass
 class Sessions:
-    """The `Laboratory` of real releases. `rounds` measure everything, then up to `budget` seconds go to what is
+    """The `Laboratory` of real releases. `rounds` measure everything at the ends, then up to `budget` seconds go to what is
     inconclusive; a session that has spent them is not gone on with unless `goes_on`. `again` measures what is stored
     once more."""
 
@@ -85,7 +86,7 @@ class Sessions:
             environment=self.environment,
             questions=self.own.question,
             sizes=SCALES,
-            launches=self.rounds,
+            launches=rounds_of(len(tags), self.rounds),
             budget=budget,
             workload=self.own.digest,
             cases=tuple(sorted(cases)),
