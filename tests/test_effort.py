@@ -54,6 +54,23 @@ def test_only_the_releases_of_an_undecided_pair_are_measured_again() -> None:
     assert everything.undecided == 4
 
 
+@pytest.mark.parametrize(("middle", "undecided"), [(1.0, 0), (1.25, 1)])
+def test_where_one_half_is_known_to_hold_the_change_the_other_needs_no_verdict(middle: float, undecided: int) -> None:
+    """Of a function that scatters by 8 % the change by half is told, and that the other half has none is not."""
+    levels = {"a": {"one": 1.0}, "b": {"one": middle}, "c": {"one": 1.5}}
+    seen = launches(levels, {"one": 0.08}, rounds=3)
+    pairs = [("a", "b"), ("b", "c")]
+    assert effort(seen, pairs).undecided > 0
+    assert effort(seen, pairs, divides=True).undecided == undecided
+
+
+def test_a_half_that_goes_back_needs_the_verdict_of_the_other() -> None:
+    levels = {"a": {"one": 1.0}, "b": {"one": 1.5}, "c": {"one": 1.0}}
+    seen = launches(levels, {"one": 0.01}, rounds=2)
+    pairs = [("a", "b"), ("b", "c")]
+    assert effort(seen, pairs, divides=True) == effort(seen, pairs)
+
+
 def test_what_scatters_too_much_is_given_up_and_counted() -> None:
     found = effort(
         launches({"a": {"wild": 1.0}, "b": {"wild": 1.0}}, {"wild": 1.0}, rounds=FORECAST_FROM), [("a", "b")]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..analysis.verdicts import Change, Verdict, compare
+from ..analysis.replication import TOLD
+from ..analysis.verdicts import Change, Series, Verdict, compare
 from ..store.launches import Launch
 
 MOST_ROUNDS = 40
@@ -70,9 +71,15 @@ class Effort:
         return len(more.releases) * more.rounds * self.cost.get(case[0], 0.0)
 
 
-def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]]) -> Effort:
-    """What is left to tell of `pairs` of releases, an old one and a new."""
-    launches = list(launches)
+MOST_OF_IT = 0.8
+"""The share of a change over several releases that is most of it, in logarithms."""
+
+
+def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]], divides: bool = False) -> Effort:
+    """What is left to tell of `pairs` of releases, an old one and a new. Where that `divides` what they are neighbours of, a
+    series of which one pair is known to hold most of the whole change has nothing left to tell."""
+    launches, pairs = list(launches), list(pairs)
+    told = _divided(launches, pairs) if divides else set()
     rounds: dict[Case, float] = defaultdict(float)
     of_case: Counter[Case] = Counter()
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
@@ -82,7 +89,7 @@ def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]]) -> Effo
             if not change.series.varies or change.old is None or change.new is None:
                 continue
             series += 1
-            if change.verdict is not Verdict.CANT_TELL:
+            if change.verdict is not Verdict.CANT_TELL or change.series in told:
                 continue
             taken = min(change.launches)
             needed = forecast(change)
@@ -96,6 +103,25 @@ def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]]) -> Effo
             rounds[case] = max(rounds[case], min(needed, MOST_ROUNDS) - taken, 1.0)
     cases = {case: More(tuple(releases), rounds[case], of_case[case]) for case, releases in wanted.items()}
     return Effort(cases, series, undecided, hopeless, cost(launches))
+
+
+def _divided(launches: Sequence[Launch], pairs: Sequence[tuple[str, str]]) -> set[Series]:
+    """The series of which one of `pairs` has a change that is most of what the first and the last release differ by."""
+    whole = {
+        change.series: _size(change)
+        for change in compare(launches, pairs[0][0], pairs[-1][1])
+        if change.verdict in TOLD
+    }
+    return {
+        change.series
+        for pair in pairs
+        for change in compare(launches, *pair)
+        if change.verdict in TOLD and change.series in whole and _size(change) >= MOST_OF_IT * whole[change.series]
+    }
+
+
+def _size(change: Change) -> float:
+    return abs(math.log(change.ratio)) if change.ratio else 0.0
 
 
 def forecast(change: Change) -> float:

@@ -32,7 +32,8 @@ class Plan:
     would end after it, and what of it is left after those rounds goes to what is undecided. `workload` is the digest of a
     user's own file, whose session is not this repository's. `only` is `times` or `counts` where the other is left out;
     counts alone are taken in every round. `arms` says what names in `releases` stand for that are no releases. `cases` are
-    the parameters of what is measured where that is not everything."""
+    the parameters of what is measured where that is not everything. A plan that `divides` looks for the pair
+    that holds what changed from the first release to the last: the others need no verdict then."""
 
     releases: tuple[str, ...]
     environment: str
@@ -44,6 +45,7 @@ class Plan:
     only: str = ""
     arms: Mapping[str, Arm] = field(default_factory=dict)
     cases: tuple[tuple[str, ...], ...] = ()
+    divides: bool = False
 
     def arm(self, name: str) -> Arm:
         return self.arms.get(name, Arm(name))
@@ -60,6 +62,8 @@ class Plan:
         identity = {**asdict(self), "budget": self.budget is not None}
         if not self.cases:
             del identity["cases"]  # a plan of all of them is the one that it was before there was a choice
+        if not self.divides:
+            del identity["divides"]
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 

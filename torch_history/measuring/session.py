@@ -261,7 +261,7 @@ class Session:
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
-        found = effort([*self._earlier, *before], self.plan.pairs)
+        found = effort([*self._earlier, *before], self.plan.pairs, self.plan.divides)
         given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
         told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are conclusive{given_up}"
         if not found.undecided:

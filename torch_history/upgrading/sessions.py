@@ -22,7 +22,7 @@ from ..releases import environments
 from ..releases.axis import Axis
 from ..store.launches import Launch, read_environment
 from ..store.skipped import remember
-from .expectation import rounds_of
+from .expectation import SIDES, rounds_of
 from .room import Room
 from .upgrade import Case, NotInstalled
 
@@ -90,12 +90,13 @@ class Sessions:
             budget=budget,
             workload=self.own.digest,
             cases=tuple(sorted(cases)),
+            divides=len(tags) == SIDES,
         )
         folder = self.own.folder / SESSIONS
         return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request)
 
     def _undecided(self, session: Session) -> bool:
-        return effort(session.launches(), session.plan.pairs).undecided > 0
+        return effort(session.launches(), session.plan.pairs, session.plan.divides).undecided > 0
 
     def _install(self, tags: tuple[str, ...]) -> None:
         """Installs what is not there, and makes room for it first. Raises NotInstalled."""
