@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from asv.environment import EnvironmentUnavailable
 
+from torch_history.explaining.launching import Launch, Side, Subject
+from torch_history.explaining.reproduction import script
 from torch_history.releases.environments import find_python, packages_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -361,6 +363,20 @@ def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(
         said = command("torch-history", *arguments, series).stdout
         assert ": CAUSE: because python holds " in said
         assert "(started: 1, before: 0)" in said
+
+
+@pytest.mark.parametrize("metric", ["first_call", "second_call"])
+def test_first_calls_of_a_question_are_timed_and_have_a_script(environments: Path, tmp_path: Path, metric: str) -> None:
+    python = environment(environments, "v2.15.0", "3.11") / "bin" / "python"
+    asked = Subject(ROOT, "warm_up", "scripted", "one shape", metric)
+    launch = Launch(Side("v2.15.0", python), asked)
+    timed = launch.ask({"do": "time"})
+    launch.close()
+    assert 0 < timed["cpu"] < 20
+    path = tmp_path / "script.py"
+    path.write_text(script(asked, ""), encoding="utf-8")
+    printed = subprocess.run([python, path], capture_output=True, text=True, check=True).stdout
+    assert 0 < float(printed.removeprefix("seconds: ")) < 20
 
 
 def own_launches(suite: Path) -> list[dict]:

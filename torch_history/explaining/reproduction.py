@@ -123,7 +123,7 @@ def script(subject: Subject, head: str, clock: str = "cpu") -> str:
     """A script that prints the seconds of a call, of the processor or by the wall's `clock`, or what it counts; `head` is
     its first comment. Raises CannotReproduce."""
     own = subject.workload.endswith(".py")
-    if subject.is_once and (not own or METRICS[subject.metric].measured != SEQUENCE):
+    if subject.is_once and METRICS[subject.metric].measured != SEQUENCE:
         raise CannotReproduce("What is measured is a new process, and no call that a script could make.")
     path = Path(subject.workload) if own else subject.root / OURS / f"{subject.workload}.py"
     copied = _Copy(subject.root / OURS)
@@ -180,6 +180,9 @@ def _prepared(source: _Source, table: str, subject: Subject, own: bool) -> str:
     if own and "before" in source.defines:
         lines += ["# Each call is prepared, and that is timed too.", "prepared = call"]
         lines.append("call = lambda: (before(*arguments), prepared())[1]")
+    if subject.is_once and not own:
+        lines += ["# Each call takes the next argument.", "each, called = iter(arguments), call"]
+        lines.append("call = lambda: called(next(each))")
     if subject.metric == "forward_time":
         lines.append("call = call.forward")
     return "\n".join(lines)
