@@ -64,6 +64,14 @@ def test_where_one_half_is_known_to_hold_the_change_the_other_needs_no_verdict(m
     assert effort(seen, pairs, divides=True).undecided == undecided
 
 
+def test_a_half_that_is_more_than_the_whole_leaves_the_other_to_be_told() -> None:
+    """Numbers of which the halves are 1.6 times slower, told, and 0.85, not told, and the whole is 1.35 times slower."""
+    levels = {"a": {"one": 1.0}, "b": {"one": 0.75}, "c": {"one": 1.35}}
+    seen = launches(levels, {"one": 0.16}, rounds=4)
+    pairs = [("a", "b"), ("b", "c")]
+    assert effort(seen, pairs).undecided == effort(seen, pairs, divides=True).undecided == 1
+
+
 def test_a_half_that_goes_back_needs_the_verdict_of_the_other() -> None:
     levels = {"a": {"one": 1.0}, "b": {"one": 1.5}, "c": {"one": 1.0}}
     seen = launches(levels, {"one": 0.01}, rounds=2)

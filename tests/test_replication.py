@@ -9,9 +9,19 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from torch_history.analysis import replication as replication_module
 from torch_history.analysis import verdicts
 from torch_history.analysis.compare import as_json, find, sentence, summary
-from torch_history.analysis.replication import NOWHERE, Elsewhere, Replication, Standing, replication
+from torch_history.analysis.replication import (
+    NOWHERE,
+    Elsewhere,
+    OtherPlaces,
+    Place,
+    Replication,
+    Standing,
+    replication,
+    words_of,
+)
 from torch_history.analysis.verdicts import ANY_BUILD, BUILDS, Change, Series, Verdict
 from torch_history.releases.axis import Axis
 from torch_history.reports.replication import both_ways, document, neighbours, within
@@ -42,8 +52,36 @@ def changed(verdict: Verdict, ratio: float = 1.1, series: Series = SERIES) -> Ch
 def test_a_change_is_replicated_where_another_lane_tells_it_and_none_tells_otherwise(
     here: Verdict, others: dict[str, Verdict | None], standing: Standing
 ) -> None:
-    of_lane = {lane: verdict and changed(verdict) for lane, verdict in others.items()}
+    of_lane = [(lane, verdict and changed(verdict)) for lane, verdict in others.items()]
     assert replication(changed(here), of_lane).standing is standing
+
+
+def test_machines_that_disagree_are_both_told_though_their_processors_have_one_name() -> None:
+    def place(verdict: Verdict) -> Place:
+        return Place("EPYC", True, (OLD, NEW), lambda old, new: [changed(verdict)])
+
+    for verdicts_of in ((Verdict.SAME, Verdict.SLOWER), (Verdict.SLOWER, Verdict.SAME)):
+        said = OtherPlaces([place(verdict) for verdict in verdicts_of]).words(changed(Verdict.SLOWER), OLD, NEW)
+        assert said == "seen on another machine, too (EPYC), but SAME on a third one (EPYC)"
+
+
+@pytest.mark.parametrize("cpu", ["two\nlines", "\x1b[31mred", ["a list"], "x" * 10_000, "", None])
+def test_a_processor_that_is_no_name_does_not_get_into_a_sentence(cpu: object) -> None:
+    assert words_of({"machine": "there", "cpu": cpu}) == "there"
+
+
+def test_another_machine_that_cannot_be_read_ends_nothing(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(results, "here", {"cpu": "Ours"}, {})
+    machine(results, "there", {"cpu": "Theirs"}, {"both": 1.6})
+    compared = replication_module.compare_history
+
+    def raising(*_: object) -> list[Change]:
+        raise TypeError("a number where a text belongs")
+
+    monkeypatch.setattr(replication_module, "compare_history", raising)
+    found = find(results, "here", HERE, OLD, NEW)
+    assert {of.machines.standing for of in found.elsewhere.values()} == {Standing.NOT_TESTABLE}
+    assert compared is verdicts.compare_history
 
 
 def launches(lane: str, ratios: dict[str, float], seed: int) -> list[Launch]:

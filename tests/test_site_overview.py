@@ -326,6 +326,8 @@ def test_memory_of_a_gpu_that_was_counted_without_one_stands_on_the_sheet_of_a_c
             if "value" in case and path.name.startswith("v2.15.0") and case["parameters"][0] == "'eager'":
                 case["value"] *= 3
         path.write_text("".join(json.dumps(line) + "\n" for line in counted))
+    for path in card.glob("v2.5.1-*"):
+        path.unlink()
     answer = publish(tmp_path / "html", "--results-dir", str(results))
     assert answer.returncode == 0, answer.stderr
     words = "A card, counted without a GPU, Python 3.11"
@@ -336,7 +338,10 @@ def test_memory_of_a_gpu_that_was_counted_without_one_stands_on_the_sheet_of_a_c
     )
     show(page, tmp_path / "html", "index", **{"from": "v2.14.0", "to": "v2.14.1"})
     said = page.locator(".sentence-list li", has_text=words).inner_text()
-    assert said == f"On a GPU: {words}: nothing is worse."
+    assert said == f"On a GPU: {words}: no finding costs memory."
+    show(page, tmp_path / "html", "index", **{"from": "v2.5.1", "to": "v2.15.0"})
+    said = page.locator(".sentence-list li", has_text=words).inner_text()
+    assert said == f"On a GPU: {words}: it was not counted for both releases."
     page.get_by_role("link", name=words).click()
     page.wait_for_function("document.body.dataset.ready")
     assert "no kernel ran" in page.inner_text("main")

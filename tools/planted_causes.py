@@ -29,6 +29,7 @@ from torch_history.explaining.launching import Launch, LaunchFailed, Side, Subje
 from torch_history.explaining.levers import Lever, load
 from torch_history.measuring.machine import asked as requested
 from torch_history.measuring.machine import describe
+from torch_history.store.causes import NOT_LOOKED_INTO
 from torch_history.store.launches import Launch as LaunchOfHistory
 from torch_history.store.launches import read_file
 
@@ -376,12 +377,12 @@ NOTHING = Plant("nothing", "nothing: the release with itself", {}, {"PLANTED_CAU
 def table(rows: Iterable[tuple[Plant, Whole, Tally]], tries: int) -> str:
     """Rates by cause."""
     lines = [
-        "| planted | new / old | the whole run says | right place | wrong CAUSE | NOT THERE or UNKNOWN |",
+        "| planted | new / old | the whole run says | right place | wrong CAUSE | not seen or UNKNOWN |",
         "|---|---:|---|---:|---:|---:|",
     ]
     totals = [0, 0, 0]
     for plant, whole, tally in rows:
-        silent = sum(kind in ("NOT THERE", "UNKNOWN") for kind in tally.verdicts)
+        silent = sum(kind in (*NOT_LOOKED_INTO, "UNKNOWN") for kind in tally.verdicts)
         said = whole.words.replace("|", "\\|")
         rates = f"{_rate(tally.right, tally.tries)} | {_rate(tally.wrong, tally.tries)} | {_rate(silent, tally.tries)}"
         lines.append(f"| {plant.words} | {whole.ratio:.2f} | {whole.verdict}: {said} | {rates} |")

@@ -13,10 +13,11 @@ import functools
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..store.files import is_name, warn
 from ..store.launches import machines_in, read_launches
 from ..store.machines import record_of
 from .verdicts import Change, History, Series, Verdict, compare_history, history, times
@@ -40,12 +41,14 @@ class Standing(enum.Enum):
 
 
 class Replication(NamedTuple):
-    """The standing of a change, the place that gives it and what that place says, all empty where none can."""
+    """The standing of a change, the place that gives it and what that place says, all empty where none can. `also` is one
+    that has the change where another one, which gives the standing, has not."""
 
     standing: Standing
     place: str = ""
     verdict: str = ""
     ratio: float | None = None
+    also: str = ""
 
 
 UNTESTED = Replication(Standing.NOT_TESTABLE)
@@ -69,6 +72,8 @@ class Elsewhere(NamedTuple):
             return ""
         if said.standing is Standing.REPLICATED:
             return f"replicated in {said.place}"
+        if said.also:
+            return f"replicated in {said.also}, but {said.verdict} in {said.place}"
         return f"this wheel only: {said.verdict} in {said.place}"
 
     @property
@@ -78,6 +83,8 @@ class Elsewhere(NamedTuple):
             return ""
         if said.standing is Standing.REPLICATED:
             return f"seen on another machine, too ({said.place}: {_factor(said)})"
+        if said.also:
+            return f"seen on another machine, too ({said.also}), but {said.verdict} on a third one ({said.place})"
         return f"this machine only: {said.verdict} on another one ({said.place})"
 
 
@@ -94,47 +101,56 @@ class Place(NamedTuple):
     changes: Callable[[str, str], Iterable[Change]]
 
 
+_Changes = dict[tuple[str, tuple[str, ...]], Change]
+"""A series without its lane -> what became of it."""
+
+
 @dataclass(frozen=True)
 class OtherPlaces:
     """What measured the same as one lane; read when it is asked for."""
 
     places: Sequence[Place]
+    _known: dict[tuple[int, str, str], _Changes] = field(default_factory=dict)
 
     def of(self, changes: Iterable[Change], old: str, new: str) -> dict[Series, Elsewhere]:
         """Each told change of a time from one release to another -> what the others say of it."""
-        found = {place: self._changes(place, old, new) for place in self.places if {old, new} <= {*place.tags}}
         told = [change for change in changes if change.verdict in TOLD]
-        lanes, machines = (
-            {place.name: of for place, of in found.items() if place.is_machine is is_machine}
-            for is_machine in (False, True)
-        )
-        return {change.series: Elsewhere(_said(change, lanes), _said(change, machines)) for change in told}
+        able = [i for i, place in enumerate(self.places) if {old, new} <= {*place.tags}] if told else []
+
+        def said(change: Change, on_machines: bool) -> Replication:
+            return replication(
+                change,
+                [
+                    (self.places[i].name, self._changes(i, old, new).get(_anywhere(change.series)))
+                    for i in able
+                    if self.places[i].is_machine is on_machines
+                ],
+            )
+
+        return {change.series: Elsewhere(said(change, False), said(change, True)) for change in told}
 
     def words(self, change: Change, old: str, new: str) -> str:
         """What they say of one change, for its sentence."""
         return self.of([change], old, new).get(change.series, NOWHERE).words
 
-    @functools.cache  # noqa: B019 - one is made for a command and goes with it
-    def _changes(self, place: Place, old: str, new: str) -> _Changes:
-        return {_anywhere(change.series): change for change in place.changes(old, new)}
+    def _changes(self, place: int, old: str, new: str) -> _Changes:
+        key = place, old, new
+        if key not in self._known:
+            found = self.places[place].changes(old, new)
+            self._known[key] = {_anywhere(change.series): change for change in found}
+        return self._known[key]
 
 
-_Changes = dict[tuple[str, tuple[str, ...]], Change]
-"""A series without its lane -> what became of it."""
-
-
-def _said(change: Change, of_place: Mapping[str, _Changes]) -> Replication:
-    return replication(change, {name: of.get(_anywhere(change.series)) for name, of in of_place.items()})
-
-
-def replication(change: Change, of_place: Mapping[str, Change | None]) -> Replication:
-    """What other places say of one change; `of_place` has None where a place lacks the series. One that decides otherwise
-    is enough for NOT_REPLICATED."""
-    decided = {name: other for name, other in of_place.items() if other and other.verdict in DECIDED}
-    for name, other in decided.items():
+def replication(change: Change, places: Iterable[tuple[str, Change | None]]) -> Replication:
+    """What other places say of one change, each by its name; None where a place lacks the series. One that decides
+    otherwise is enough for NOT_REPLICATED."""
+    decided = [(name, other) for name, other in places if other and other.verdict in DECIDED]
+    alike = [(name, other) for name, other in decided if other.verdict is change.verdict]
+    for name, other in decided:
         if other.verdict is not change.verdict:
-            return Replication(Standing.NOT_REPLICATED, name, other.verdict.words, other.ratio)
-    for name, other in decided.items():
+            also = alike[0][0] if alike else ""
+            return Replication(Standing.NOT_REPLICATED, name, other.verdict.words, other.ratio, also)
+    for name, other in alike:
         return Replication(Standing.REPLICATED, name, other.verdict.words, other.ratio)
     return UNTESTED
 
@@ -186,7 +202,14 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
         return history(one for one in stored if versions.get(one.benchmark) == one.version)
 
     def changes(name: str, lane: str, old: str, new: str) -> list[Change]:
-        return compare_history(read(name, lane), old, new)
+        try:
+            return compare_history(read(name, lane), old, new)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            # Results come from anywhere: whatever another machine's raise must not end a command about this one.
+            warn(
+                f"{results_dir / name}: {lane} cannot be read ({type(error).__name__}: {error}), so it says nothing here."
+            )
+            return []
 
     return held_against(
         record_of(results_dir / machine),
@@ -205,9 +228,9 @@ def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def words_of(machine: Mapping[str, Any]) -> str:
-    """The processor or GPU of a machine's record, without brackets; the machine's name where that is not known."""
-    on_gpu = machine.get("device", "cpu") != "cpu"
-    return re.sub(r"[()]", "", str(machine.get("gpu" if on_gpu else "cpu") or machine["machine"]))
+    """The processor or GPU of a machine's record, without brackets; the machine's name where that is no name."""
+    said = machine.get("cpu" if machine.get("device", "cpu") == "cpu" else "gpu")
+    return re.sub(r"[()`]", "", said) if said and is_name(said) else str(machine["machine"])
 
 
 def _lanes(folder: Path) -> dict[str, set[str]]:

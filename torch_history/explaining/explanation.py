@@ -154,7 +154,7 @@ class Explanation:
             if self._subject.is_once and not turn:
                 each = max(found.base.levels)
                 minutes = math.ceil((time.monotonic() - began + TIMES_ONCE * each) / 60)
-                self._say(f"It takes {human_seconds(each)} each time, so this takes about {minutes} minutes in all.")
+                self._say(f"It takes {human_seconds(each)} each time, so this takes {minutes} minutes or more in all.")
             if turn + 1 >= LEAST_TURNS and found.ratio.is_there:
                 break
             if turn + 1 >= MOST_TURNS and (found.ratio.is_absent or 2 * self._left() < self._seconds):

@@ -44,13 +44,15 @@ class More(NamedTuple):
 @dataclass(frozen=True)
 class Effort:
     """What is left to do after some rounds: `cases` and what each needs; of `series` times looked at, `undecided` are worth
-    it and `hopeless` are not. `cost` is seconds of one case on one release, by question."""
+    it, `hopeless` are not, and `needless` ones belong to a change that is known to be elsewhere. `cost` is seconds of one
+    case on one release, by question."""
 
     cases: Mapping[Case, More]
     series: int
     undecided: int
     hopeless: int
     cost: Mapping[str, float]
+    needless: int = 0
 
     @property
     def seconds(self) -> float:
@@ -71,8 +73,8 @@ class Effort:
         return len(more.releases) * more.rounds * self.cost.get(case[0], 0.0)
 
 
-MOST_OF_IT = 0.8
-"""The share of a change over several releases that is most of it, in logarithms."""
+REST = 0.2
+"""The share of a change over several releases that may be elsewhere than in the pair that holds it, in logarithms."""
 
 
 def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]], divides: bool = False) -> Effort:
@@ -83,13 +85,16 @@ def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]], divides
     rounds: dict[Case, float] = defaultdict(float)
     of_case: Counter[Case] = Counter()
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
-    series = undecided = hopeless = 0
+    series = undecided = hopeless = needless = 0
     for old, new in pairs:
         for change in compare(launches, old, new):
             if not change.series.varies or change.old is None or change.new is None:
                 continue
             series += 1
-            if change.verdict is not Verdict.CANT_TELL or change.series in told:
+            if change.verdict is not Verdict.CANT_TELL:
+                continue
+            if change.series in told:
+                needless += 1
                 continue
             taken = min(change.launches)
             needed = forecast(change)
@@ -102,26 +107,25 @@ def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]], divides
             wanted[case] |= {old: None, new: None}
             rounds[case] = max(rounds[case], min(needed, MOST_ROUNDS) - taken, 1.0)
     cases = {case: More(tuple(releases), rounds[case], of_case[case]) for case, releases in wanted.items()}
-    return Effort(cases, series, undecided, hopeless, cost(launches))
+    return Effort(cases, series, undecided, hopeless, cost(launches), needless)
 
 
 def _divided(launches: Sequence[Launch], pairs: Sequence[tuple[str, str]]) -> set[Series]:
     """The series of which one of `pairs` has a change that is most of what the first and the last release differ by."""
-    whole = {
-        change.series: _size(change)
-        for change in compare(launches, pairs[0][0], pairs[-1][1])
-        if change.verdict in TOLD
-    }
+    whole = {change.series: change for change in compare(launches, pairs[0][0], pairs[-1][1]) if change.verdict in TOLD}
     return {
         change.series
         for pair in pairs
         for change in compare(launches, *pair)
-        if change.verdict in TOLD and change.series in whole and _size(change) >= MOST_OF_IT * whole[change.series]
+        if change.series in whole and _holds(change, whole[change.series])
     }
 
 
-def _size(change: Change) -> float:
-    return abs(math.log(change.ratio)) if change.ratio else 0.0
+def _holds(change: Change, whole: Change) -> bool:
+    """Whether a change of one pair is most of the whole one, the same way, and not more than it."""
+    if change.verdict is not whole.verdict or not change.ratio or not whole.ratio:
+        return False
+    return abs(math.log(whole.ratio / change.ratio)) <= REST * abs(math.log(whole.ratio))
 
 
 def forecast(change: Change) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import queue
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
@@ -22,6 +23,7 @@ from asv.runner import get_spawner, run_benchmark
 from contract.request import Request
 
 from ..children import all_die_with_this_process
+from ..errors import SessionError
 from ..signals import later
 from .conditions import allowed_processors
 from .recording import Channel, RecordedResults, note_end, told_through
@@ -46,20 +48,21 @@ class Server:
         """Lets the interpreter import torch and the suite, which every process that it forks will have."""
         self._ready, self._said = self._spawner.preimport()
 
-    def prepare_on(self, processors: Collection[int]) -> None:
-        """`prepare` on any of `processors`, after which the interpreter is kept where this process is, where the system lets
-        it be moved."""
+    def prepare_on(self, processor: int) -> None:
+        """`prepare` on one processor, after which the interpreter goes to where this process is. It never sees more of them:
+        torch.compile and OpenMP ask at import how many there are. Raises SessionError where it cannot be moved back."""
         here = allowed_processors()
-        self._move(processors)
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(self._spawner.server_proc.pid, {processor})
         try:
             self.prepare()
         finally:
-            self._move(here)
-
-    def _move(self, processors: Collection[int]) -> None:
-        if hasattr(os, "sched_setaffinity"):
-            with contextlib.suppress(ProcessLookupError):
-                os.sched_setaffinity(self._spawner.server_proc.pid, processors)
+            try:
+                os.sched_setaffinity(self._spawner.server_proc.pid, here)
+            except ProcessLookupError:
+                pass  # it ended, which is said where it is asked
+            except OSError as error:
+                raise SessionError(f"An interpreter cannot be kept on one processor ({error.strerror}).") from error
 
     def __enter__(self) -> Server:
         return self
@@ -101,12 +104,27 @@ class Server:
 
 
 def prepare_all(servers: Sequence[Server], processors: Collection[int]) -> None:
-    """Prepares them beside each other, one for each of `processors` at a time: most of a round goes to importing torch, and
-    nothing is timed meanwhile. Raises what one of them raised, or an interruption, after all are stopped."""
-    with ThreadPoolExecutor(len(processors)) as pool:
-        tasks = [pool.submit(server.prepare_on, processors) for server in servers]
+    """Prepares them beside each other: most of a round goes to importing torch, and nothing is timed meanwhile. Where this
+    process is kept on one processor, each of `processors` has one interpreter at a time. Raises what one of them raised, or
+    an interruption, after all are stopped."""
+    free: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for processor in processors:
+        free.put(processor)
+    kept = len(allowed_processors()) == 1 < len(processors)
+
+    def prepare(server: Server) -> None:
+        if not kept:
+            server.prepare()
+            return
+        processor = free.get()
         try:
-            for task in as_completed(tasks):
+            server.prepare_on(processor)
+        finally:
+            free.put(processor)
+
+    with ThreadPoolExecutor(len(processors)) as pool:
+        try:
+            for task in as_completed([pool.submit(prepare, server) for server in servers]):
                 task.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -263,7 +263,10 @@ class Session:
         before = [launch for launch in self.launches() if launch.round < turn]
         found = effort([*self._earlier, *before], self.plan.pairs, self.plan.divides)
         given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
-        told = f"{found.series - found.undecided - found.hopeless} of {found.series} times are conclusive{given_up}"
+        if found.needless:
+            given_up += f", {found.needless} need no verdict, because another pair holds the change"
+        decided = found.series - found.undecided - found.hopeless - found.needless
+        told = f"{decided} of {found.series} times are conclusive{given_up}"
         if not found.undecided:
             return {}, f"After {turn - 1} rounds, {told}."
         chosen = found.within(left)

@@ -235,6 +235,7 @@ def _write_data(
                 "releases": len(lane.releases),
                 "metrics": sorted({key[0].rpartition("track_")[2] for key in of["series"]}),
                 "costs": costs(of) if lane.device == "recorder" else [],
+                "counted": lane.releases if lane.device == "recorder" else [],
             }
             for lane, of in zip(found, data, strict=True)
         ],

@@ -22,6 +22,8 @@ from typing import Any
 import msgspec
 from threadpoolctl import threadpool_limits
 
+from contract.metrics import metric_of
+
 from ..analysis import claims, compare, steps
 from ..analysis.causes import Known, evidence
 from ..analysis.replication import DECIDED, Measured, OtherPlaces, held_against
@@ -624,6 +626,10 @@ def lane_data(lane: Lane, axis: Axis, others: Iterable[Lane] = ()) -> dict[str, 
 
 
 def costs(data: Mapping[str, Any]) -> list[list[str]]:
-    """Of what `lane_data` gives: the release of each step that costs something and stayed, with its finding in words."""
+    """Of what `lane_data` gives: the releases of each step that costs memory and stayed, and its finding in words."""
     first = [(data["steps"][found["steps"][0]], found["words"]) for found in data["regressions"]]
-    return [[step["new"], words] for step, words in first if step["kind"] == steps.Kind.STEP.value]
+    return [
+        [step["old"], step["new"], words]
+        for step, words in first
+        if step["kind"] == steps.Kind.STEP.value and metric_of(data["series"][step["series"]][0]).shown_unit == "bytes"
+    ]

@@ -60,7 +60,10 @@
     TH.name = ({question, metric, parameters}) =>
         `${TH.words(question)} ${TH.words(metric)}, ${parameters.join(" ")}`.trimEnd();
     /** What a variant does, in Markdown; empty where no document says it. */
-    TH.meaning = ({question, variant}) => (TH.contents.meanings[question] || {})[variant] || "";
+    TH.meaning = ({question, variant}) => {
+        const {[question]: known = {}} = TH.contents.meanings;
+        return Object.hasOwn(known, variant) ? known[variant] : "";
+    };
     TH.prose = (text) => String(text).split("`").map((part, i) => i % 2 ? el("code", {}, part) : part);
 
     /* Words that prose uses and the glossary defines, each by itself; tests hold them to docs/glossary.md. */

@@ -143,14 +143,14 @@
         if (name !== "Memory" || TH.contents.lanes.find(({id}) => id === lane.id).device !== "cpu" || !counted.length) {
             return null;
         }
-        const place = (tag) => lane.releases.findIndex((release) => release.tag === tag);
-        const [first, last] = [keys.from, keys.to].map(place);
-        return el("ul", {class: "sentence-list"}, counted.map(({id, words, costs}) => {
-            const within = costs.filter(([tag]) => place(tag) > first && place(tag) <= last);
-            const [worst] = within;
-            return el("li", {}, "On a GPU: ", el("a", {href: TH.link("index.html", {...keys, lane: id})}, words), ": ",
-                      worst ? [`${within.length} ${within.length === 1 ? "finding is" : "findings are"} worse. The newest is of ${worst[0]}: `, TH.prose(worst[1])]
-                          : "nothing is worse.");
+        return el("ul", {class: "sentence-list"}, counted.map(({id, words, costs, counted: tags}) => {
+            const [first, last] = [keys.from, keys.to].map((tag) => tags.indexOf(tag));
+            const within = costs.filter(([old, now]) => tags.indexOf(old) >= first && tags.indexOf(now) <= last);
+            const [newest] = within;
+            const said = first < 0 || last < 0 ? "it was not counted for both releases."
+                : !newest ? "no finding costs memory."
+                    : [`${within.length} ${within.length === 1 ? "finding costs" : "findings cost"} memory. The newest is of ${newest[1]}: `, TH.prose(newest[2])];
+            return el("li", {}, "On a GPU: ", el("a", {href: TH.link("index.html", {...keys, lane: id})}, words), ": ", said);
         }));
     };
     const isScripted = (lane, {question, variant}) => (lane.machine.device || "cpu") === "cpu"
