@@ -206,6 +206,10 @@ def _row(words: str, told: Sequence[tuple[Pair, bool]]) -> str:
 
 
 def _builds(pairs: Sequence[Pair]) -> str:
+    """What two builds differ by; empty where no steady time was compared."""
+    steady = _steady(pairs)
+    if not steady:
+        return ""
     lines = [
         "\nWhat two builds of one source differ by: the ratio of two lanes' ratios that 95 % stay within, with the interval "
         "that holds it in 95 % when releases are drawn again. It holds the noise of the launches too, so it errs upwards. "
@@ -213,7 +217,7 @@ def _builds(pairs: Sequence[Pair]) -> str:
         "| question | steady times compared | 95 % within | interval | used |",
         "|---|---:|---:|---:|---:|",
     ]
-    for question, of in sorted(_steady(pairs).items()):
+    for question, of in sorted(steady.items()):
         low, high = uncertainty(of)
         used = BUILDS.get(question, ANY_BUILD)
         lines.append(f"| {question} | {len(of)} | {within(of):.3f} | {low:.3f} to {high:.3f} | {used:.2f} |")
