@@ -45,7 +45,20 @@ from ..store.launches import machines_in
 from . import intervals, pack
 from .asv_dashboard import POLICY, VENDOR, link_readable, publish_linked
 from .code import code_of, meanings
-from .data import PUBLISHED, SCHEMA, SCRIPTS, WRONG_DATA, Lane, costs, file_name, lane_data, lanes, left_out, newest
+from .data import (
+    PUBLISHED,
+    SCHEMA,
+    SCRIPTS,
+    WRONG_DATA,
+    Lane,
+    costs,
+    elsewhere_of,
+    file_name,
+    lane_data,
+    lanes,
+    left_out,
+    newest,
+)
 from .folder import require_replaceable, scratch_beside
 from .minified import copy_minified
 from .processes import at_once, beside
@@ -185,7 +198,8 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
 def _told(lane: Lane, axis: Axis, others: Sequence[Lane]) -> tuple[dict[str, Any], compare.Comparison | None] | str:
     """What the pages are given of a lane, or why it cannot be read: the others are published all the same."""
     try:
-        return lane_data(lane, axis, others), newest(lane, others)
+        elsewhere = elsewhere_of(lane, others)
+        return lane_data(lane, axis, elsewhere), newest(lane, elsewhere)
     except WRONG_DATA as error:
         return f"it cannot be read ({type(error).__name__}: {error})"
 

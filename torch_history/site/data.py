@@ -463,8 +463,12 @@ def _change(found: History, old: str, new: str) -> dict[str, Any] | None:
 # --- what the pages are given
 
 
-def newest(lane: Lane, others: Iterable[Lane] = ()) -> compare.Comparison | None:
-    """The newest release of a lane against the one before it, held against `others`; None where there is no other."""
+NOWHERE = OtherPlaces(())
+
+
+def newest(lane: Lane, elsewhere: OtherPlaces = NOWHERE) -> compare.Comparison | None:
+    """The newest release of a lane against the one before it, held against what was measured `elsewhere`; None where there
+    is no other."""
     if len(lane.releases) < 2:
         return None
     old, new = lane.releases[-2:]
@@ -479,10 +483,11 @@ def newest(lane: Lane, others: Iterable[Lane] = ()) -> compare.Comparison | None
         known=lane.evidence,
         threads=str(lane.machine.get("threads", "")),
     )
-    return replace(found, elsewhere=_elsewhere(lane, others).of(found.changes, old, new))
+    return replace(found, elsewhere=elsewhere.of(found.changes, old, new))
 
 
-def _elsewhere(lane: Lane, others: Iterable[Lane]) -> OtherPlaces:
+def elsewhere_of(lane: Lane, others: Iterable[Lane]) -> OtherPlaces:
+    """Those of `others` that measured the same as `lane`."""
     measured = [Measured(one.machine, one.environment, one.releases, one.decided) for one in others]
     return held_against(lane.machine, lane.environment, measured)
 
@@ -577,10 +582,9 @@ def _about(release: Release, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def lane_data(lane: Lane, axis: Axis, others: Iterable[Lane] = ()) -> dict[str, Any]:
-    """What of a lane is about all its releases: docs/site.md lists the keys. `others` are held against what changed."""
+def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[str, Any]:
+    """What of a lane is about all its releases, held against what was measured `elsewhere`: docs/site.md lists the keys."""
     happened = steps.of_history(lane.found, axis)
-    elsewhere = _elsewhere(lane, others)
     told = compare.told_findings(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence, elsewhere)
     sentences = {i: said for each in told for i, said in zip(each.places, each.sentences, strict=True)}
     said = [sentences[i] for i in range(len(happened))]
