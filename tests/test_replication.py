@@ -248,3 +248,11 @@ def test_committed_spreads_are_those_of_the_committed_results() -> None:
     for question, _, _, interval, used in rows:
         low, high = map(float, interval.split(" to "))
         assert low <= float(used) <= high, question
+
+
+def test_page_counts_what_another_machine_denies() -> None:
+    here = launches(HERE, {"both": 1.3, "here": 1.3, "neither": 1.0}, 1)
+    there = launches(HERE, {"both": 1.6, "here": 1.0, "neither": 1.0}, 2)
+    page = document({"a": here, "b": there}, AXIS)
+    assert "| a | b | release-py3.11 | 3 | 1 | 33.3 % |" in page
+    assert "Across machines" not in document({"a": here}, AXIS)

@@ -77,16 +77,41 @@ class Pair:
 def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
     """The page: for each machine with two lanes what replicates, what two builds differ by, and the patch releases."""
     parts = [HEADER]
-    for machine, launches in launches_of.items():
-        lanes: dict[str, list[Launch]] = defaultdict(list)
-        for launch in launches:
-            if launch.environment.startswith(LANES) and launch.release in axis:
-                lanes[launch.environment].append(launch)
-        found = {lane: neighbours(history(of), axis) for lane, of in sorted(lanes.items())}
+    every = {machine: _lanes(launches, axis) for machine, launches in launches_of.items()}
+    for machine, found in every.items():
         pairs = both_ways(found)
         if pairs:
             parts.append(f"\n## {machine}\n\n{_replicated(pairs)}\n{_builds(pairs)}\n{_patches(found, axis)}")
+    parts += _across_machines(every)
     return "".join(parts) if len(parts) > 1 else f"{HEADER}\nNo two lanes measured the same neighbours.\n"
+
+
+def _lanes(launches: Iterable[Launch], axis: Axis) -> dict[str, Neighbours]:
+    """Lane of a machine -> its neighbours."""
+    lanes: dict[str, list[Launch]] = defaultdict(list)
+    for launch in launches:
+        if launch.environment.startswith(LANES) and launch.release in axis:
+            lanes[launch.environment].append(launch)
+    return {lane: neighbours(history(of), axis) for lane, of in sorted(lanes.items())}
+
+
+def _across_machines(every: Mapping[str, Mapping[str, Neighbours]]) -> list[str]:
+    """What two machines say of the same wheels, in a table; nothing where no two measured the same."""
+    rows = []
+    for one, other in itertools.combinations(every, 2):
+        for lane in sorted(every[one].keys() & every[other].keys()):
+            told = [pair for pair in both_ways({one: every[one][lane], other: every[other][lane]}) if pair.told]
+            failing = sum(pair.fails for pair in told)
+            if told:
+                rows.append(f"| {one} | {other} | {lane} | {len(told)} | {failing} | {per_cent(failing / len(told))} |")
+    if not rows:
+        return []
+    head = ["| machine | other machine | lane | told | fail | share |", "|---|---|---|---:|---:|---:|"]
+    said = (
+        "Changes that one machine tells and another one decides, from the side of each. The wheels are the same, and the "
+        "processors are not. Each change says in its sentence what the other machine found."
+    )
+    return ["\n".join(["\n## Across machines\n", f"{said}\n", *head, *rows]) + "\n"]
 
 
 Neighbours = dict[tuple[str, str], list[Change]]
