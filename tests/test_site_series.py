@@ -544,7 +544,9 @@ def test_the_chosen_release_is_marked_and_said_against_the_one_before(lab: Path,
     from torch_history.analysis.compare import sentence
 
     advice = page.locator(".told .instead").inner_text()
-    assert re.match(rf"What to do instead of scripted: On {new} \w+ \(.+\) does the same [67]\.\d\d times faster \(", advice)
+    assert re.match(
+        rf"What to do instead of scripted: On {new} \w+ \(.+\) does the same [67]\.\d\d times faster \(", advice
+    )
     (change,) = (
         each for each in comparison.changes if each.series.benchmark == TIME and "'scripted'" in each.series.parameters
     )
