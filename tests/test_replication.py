@@ -20,12 +20,12 @@ from torch_history.analysis.replication import (
     Replication,
     Standing,
     replication,
-    words_of,
 )
 from torch_history.analysis.verdicts import ANY_BUILD, BUILDS, Change, Series, Verdict
 from torch_history.releases.axis import Axis
 from torch_history.reports.replication import both_ways, document, neighbours, within
 from torch_history.store.launches import Case, Launch, append_launches
+from torch_history.store.machines import processor_of
 
 OLD, NEW = "v2.0.1", "v2.1.2"
 HERE, OTHER = "release-py3.11", "release-py3.9"
@@ -67,7 +67,7 @@ def test_machines_that_disagree_are_both_told_though_their_processors_have_one_n
 
 @pytest.mark.parametrize("cpu", ["two\nlines", "\x1b[31mred", ["a list"], "x" * 10_000, "", None])
 def test_a_processor_that_is_no_name_does_not_get_into_a_sentence(cpu: object) -> None:
-    assert words_of({"machine": "there", "cpu": cpu}) == "there"
+    assert processor_of({"machine": "there", "cpu": cpu}) == ""
 
 
 def test_another_machine_that_cannot_be_read_ends_nothing(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,7 @@ from contract.metrics import METRICS
 
 from ..store import causes as stored
 from ..store import sources
-from ..store.files import is_name
-from ..store.machines import record_of
+from ..store.machines import processor_of, record_of
 from .verdicts import Change, Series, Verdict, human
 
 OWN = {
@@ -144,8 +143,7 @@ def _known(results: Path, machine: str, verdicts: Collection[str]) -> list[Known
 def _cpu_of(folder: Path) -> str:
     """The processor that a machine's results were measured on, without brackets; empty where it was none."""
     record = record_of(folder)
-    cpu = record.get("cpu", "") if record.get("device", "cpu") == "cpu" else ""
-    return re.sub(r"[()`]", "", cpu) if is_name(cpu) else ""
+    return processor_of(record) if record.get("device", "cpu") == "cpu" else ""
 
 
 SHARE = 0.5

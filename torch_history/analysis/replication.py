@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import enum
 import functools
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..store.files import is_name, warn
+from ..store.files import WRONG_DATA, warn
 from ..store.launches import machines_in, read_launches
-from ..store.machines import record_of
+from ..store.machines import processor_of, record_of
 from .verdicts import Change, History, Series, Verdict, compare_history, history, times
 
 TOLD = (Verdict.SLOWER, Verdict.FASTER)
@@ -63,29 +62,31 @@ class Elsewhere(NamedTuple):
     @property
     def words(self) -> str:
         """As the sentence of the change says it, empty where nothing is known."""
-        return ", ".join(filter(None, [self._of_wheels, self._of_machines]))
+        lane, machine = self.wheels, self.machines
+        told = [
+            _words(
+                lane,
+                f"replicated in {lane.place}",
+                f"replicated in {lane.also}, but {lane.verdict} in {lane.place}",
+                f"this wheel only: {lane.verdict} in {lane.place}",
+            ),
+            _words(
+                machine,
+                f"seen on another machine, too ({machine.place}: {_factor(machine)})",
+                f"seen on another machine, too ({machine.also}), but {machine.verdict} on a third one ({machine.place})",
+                f"this machine only: {machine.verdict} on another one ({machine.place})",
+            ),
+        ]
+        return ", ".join(filter(None, told))
 
-    @property
-    def _of_wheels(self) -> str:
-        said = self.wheels
-        if said.standing is Standing.NOT_TESTABLE:
-            return ""
-        if said.standing is Standing.REPLICATED:
-            return f"replicated in {said.place}"
-        if said.also:
-            return f"replicated in {said.also}, but {said.verdict} in {said.place}"
-        return f"this wheel only: {said.verdict} in {said.place}"
 
-    @property
-    def _of_machines(self) -> str:
-        said = self.machines
-        if said.standing is Standing.NOT_TESTABLE:
-            return ""
-        if said.standing is Standing.REPLICATED:
-            return f"seen on another machine, too ({said.place}: {_factor(said)})"
-        if said.also:
-            return f"seen on another machine, too ({said.also}), but {said.verdict} on a third one ({said.place})"
-        return f"this machine only: {said.verdict} on another one ({said.place})"
+def _words(said: Replication, seen: str, disputed: str, alone: str) -> str:
+    """Whichever applies: seen in another place, seen in one and not in another, or not seen in any other."""
+    if said.standing is Standing.NOT_TESTABLE:
+        return ""
+    if said.standing is Standing.REPLICATED:
+        return seen
+    return disputed if said.also else alone
 
 
 NOWHERE = Elsewhere()
@@ -181,7 +182,14 @@ def held_against(machine: Mapping[str, Any], environment: str, measured: Iterabl
     for other in measured:
         is_machine = other.machine["machine"] != machine["machine"]
         if is_machine and other.environment == environment and alike(machine, other.machine):
-            places.append(Place(words_of(other.machine), True, frozenset(other.tags), other.changes))
+            places.append(
+                Place(
+                    processor_of(other.machine) or str(other.machine["machine"]),
+                    True,
+                    frozenset(other.tags),
+                    other.changes,
+                )
+            )
         lanes = {environment, other.environment}
         if not is_machine and len(lanes) == 2 and all(lane.startswith(LANES) for lane in lanes):
             places.append(Place(other.environment, False, frozenset(other.tags), other.changes))
@@ -204,7 +212,7 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
     def changes(name: str, lane: str, old: str, new: str) -> list[Change]:
         try:
             return compare_history(read(name, lane), old, new)
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except WRONG_DATA as error:
             # Results come from anywhere: whatever another machine's raise must not end a command about this one.
             warn(
                 f"{results_dir / name}: {lane} cannot be read ({type(error).__name__}: {error}), so it says nothing here."
@@ -225,12 +233,6 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
 def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two machines measure the same: on the same kind of device, with as many threads."""
     return all(one.get(key, usual) == other.get(key, usual) for key, usual in (("device", "cpu"), ("threads", "1")))
-
-
-def words_of(machine: Mapping[str, Any]) -> str:
-    """The processor or GPU of a machine's record, without brackets; the machine's name where that is no name."""
-    said = machine.get("cpu" if machine.get("device", "cpu") == "cpu" else "gpu")
-    return re.sub(r"[()`]", "", said) if said and is_name(said) else str(machine["machine"])
 
 
 def _lanes(folder: Path) -> dict[str, set[str]]:

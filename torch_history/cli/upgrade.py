@@ -22,7 +22,7 @@ NOTHING_RAN = 4
 @click.option("--from", "old", required=True, help="The release in use, or `installed` for that of your environment.")
 @click.option("--to", "new", help="The release to move to [default: the newest].")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
-@click.option("--rounds", default=5, show_default=True, help="Rounds that measure everything.")
+@click.option("--rounds", default=5, show_default=True, help="Rounds that measure everything at both ends.")
 @click.option("--budget", help="Time for each comparison to spend beyond those on inconclusive times.  [default: 3m]")
 @click.option("--again", is_flag=True, help="Measure once more what is stored.")
 @click.option("--most", type=click.IntRange(2), help="Releases to measure at most [default: as halving needs].")

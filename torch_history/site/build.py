@@ -41,6 +41,7 @@ from ..releases import wheels
 from ..releases.axis import Axis, Release
 from ..reports import calibration
 from ..scratch import mark
+from ..store.files import WRONG_DATA
 from ..store.launches import machines_in
 from . import intervals, pack
 from .asv_dashboard import POLICY, VENDOR, link_readable, publish_linked
@@ -49,7 +50,6 @@ from .data import (
     PUBLISHED,
     SCHEMA,
     SCRIPTS,
-    WRONG_DATA,
     Lane,
     costs,
     elsewhere_of,

@@ -29,7 +29,7 @@ from ..analysis.causes import Known, evidence
 from ..analysis.replication import DECIDED, Measured, OtherPlaces, held_against
 from ..analysis.verdicts import NOT_MEASURED, WORDS, Change, History, Series, compare_history, disturbed, history
 from ..releases.axis import Axis, Release
-from ..store.files import LONGEST_NAME, read_bytes, warn, write_atomically
+from ..store.files import LONGEST_NAME, WRONG_DATA, read_bytes, warn, write_atomically
 from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file
 from ..store.machines import record_of
 from ..store.sources import that_count
@@ -38,9 +38,6 @@ from .processes import at_once
 
 SCHEMA = 2
 """Of the site's data; it grows by one when a key goes or changes its meaning, not when one is added."""
-
-WRONG_DATA = (ArithmeticError, LookupError, TypeError, ValueError)
-"""What numbers and names of strangers may raise that no check at reading foresaw. A full disk or a lost file is none."""
 
 PUBLISHED = "published"
 """Folder in `env/` that remembers what was read of the results."""

@@ -32,6 +32,10 @@ CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"}\s*$')
 """The last key of a line, over the bytes of the object without it."""
 
 
+WRONG_DATA = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What numbers and names of strangers may raise that no check at reading foresaw. A full disk or a lost file is none."""
+
+
 @functools.cache
 def warn(sentence: str) -> None:
     """Says `sentence` once in this process, however often the file is read."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .files import is_text, read_object, warn
+from .files import is_name, is_text, read_object, warn
 
 RECORD = "machine.json"
 
@@ -24,3 +26,10 @@ def record_of(folder: Path) -> dict[str, Any]:
     if record["machine"] != folder.name:
         warn(f"{path} is the record of another machine, {record['machine']}: the folder's name is what counts.")
     return {**record, "machine": folder.name}
+
+
+def processor_of(record: Mapping[str, Any]) -> str:
+    """The processor, or the GPU, that a machine's record names, as a sentence can hold it in brackets; empty where it names
+    none."""
+    said = record.get("cpu" if record.get("device", "cpu") == "cpu" else "gpu", "")
+    return re.sub(r"[()`]", "", said) if is_name(said) else ""
