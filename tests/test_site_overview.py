@@ -340,7 +340,7 @@ def test_memory_of_a_gpu_that_was_counted_without_one_stands_on_the_sheet_of_a_c
     said = page.locator(".sentence-list li", has_text=words).inner_text()
     assert said == f"On a GPU: {words}: no finding costs memory."
     page.get_by_role("link", name=words).click()
-    page.wait_for_function("document.body.dataset.ready")
+    ready(page)
     assert "no kernel ran" in page.inner_text("main")
     assert serious(page) == []
     show(page, tmp_path / "html", "index", **{"from": "v2.5.1", "to": "v2.15.0"})
