@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tools.explain_largest import Row, in_order, largest, table, with_evidence
+from tools.explain_largest import in_order, largest, table, with_evidence
 from tools.planted_causes import NOTHING, Redrawn, Tally, calibrated, explained, judge, planted, there, told, whole_run
 from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import Series
@@ -132,7 +132,7 @@ def test_largest_change_of_each_variant_is_listed_and_pairs_with_most_come_first
         step("c", 9.0, metric="stalls"),
     ]
     rows = largest(steps)
-    assert [(row.step.series.parameters[0], row.step.ratio) for row in rows] == [
+    assert [(row.series.parameters[0], row.ratio) for row in rows] == [
         ("'a'", 0.5),
         ("'b'", 1.5),
         ("'c'", 1.1),
@@ -142,7 +142,7 @@ def test_largest_change_of_each_variant_is_listed_and_pairs_with_most_come_first
 
 def test_evidence_of_any_machine_stands_beside_its_change(tmp_path: Path) -> None:
     causes.write(tmp_path, "there", EVIDENCE)
-    found = with_evidence([Row(step("mask", 2.0)), Row(step("other", 2.0))], tmp_path)
+    found = with_evidence(largest([step("mask", 2.0), step("other", 2.0)]), tmp_path)
     assert [row.evidence[0] if row.evidence else "" for row in found] == ["there", ""]
     assert "Of the 2 largest changes 1 were looked for." in table(found)
 

@@ -1,7 +1,8 @@
 """Which causes of the largest changes does `explain` find, and does it find again what was found by hand?
 
 `python -m tools.explain_largest` lists the largest changes of the committed history, one for each variant and metric, by
-pair of releases, and then the causes of torch_history/analysis/causes.toml, each with the largest change that it explains.
+pair of releases, and then the causes of torch_history/analysis/causes.toml, each with the largest change that it explains,
+in the history of Python 3.11 or else of 3.9.
 Beside each stands what stored evidence says, of whichever machine. `--run` explains those that have none, a pair at a time,
 for `--most` series or `--minutes`. `--write` puts both tables into docs/generated/causes.md.
 """
@@ -20,8 +21,8 @@ from pathlib import Path
 
 from torch_history.analysis.causes import FOUND, FOUND_ON, Cause
 from torch_history.analysis.compare import choose_machine
-from torch_history.analysis.steps import Kind, Step, regressions
-from torch_history.analysis.verdicts import Series
+from torch_history.analysis.steps import Step, of_history
+from torch_history.analysis.verdicts import Change, History, Series, compare_history, history
 from torch_history.explaining.finding import EXPLAINABLE
 from torch_history.measuring.session import load_suite
 from torch_history.releases.axis import Axis
@@ -35,6 +36,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "generated" / "causes.md"
 COMMAND = "python -m tools.explain_largest --write"
 LANE = "release-py3.11"
+OTHER_LANE = "release-py3.9"
+"""Where a cause found by hand is looked for if no change of the first lane has it."""
 LARGEST = 50
 
 SIGNALLED = 128
@@ -43,19 +46,21 @@ SIGNALLED = 128
 
 @dataclass(frozen=True)
 class Row:
-    """A change to be explained, the row of causes.toml that it is the largest change of, and its evidence by folder."""
+    """A change to be explained, from `old` to `new` by `ratio`, with its evidence and the machine's folder that has it."""
 
-    step: Step
-    by_hand: Cause | None = None
+    series: Series
+    old: str
+    new: str
+    ratio: float | None
     evidence: tuple[str, Evidence] | None = None
 
     @property
     def pair(self) -> tuple[str, str]:
-        return self.step.old, self.step.new
+        return self.old, self.new
 
     @property
     def words(self) -> str:
-        return self.step.series.words
+        return self.series.words
 
 
 def largest(steps: Iterable[Step]) -> list[Row]:
@@ -64,37 +69,43 @@ def largest(steps: Iterable[Step]) -> list[Row]:
     for step in sorted(steps, key=_size, reverse=True):
         series = step.series
         if _size(step) and series.metric in EXPLAINABLE:
-            found.setdefault((series.question, series.metric, *series.parameters[:1]), Row(step))
+            row = Row(series, step.old, step.new, step.ratio)
+            found.setdefault((series.question, series.metric, *series.parameters[:1]), row)
     return list(found.values())[:LARGEST]
 
 
-def found_by_hand(steps: Sequence[Step], axis: Axis) -> list[tuple[Cause, Row | None]]:
-    """Each cause that was found by hand, with the largest step of its release that it explains; None where there is none."""
-    found: list[tuple[Cause, Row | None]] = []
-    for cause in FOUND:
-        fitting = [step for step in steps if _explains(cause, step, axis) and step.series.metric in EXPLAINABLE]
-        most = max(fitting, key=_size, default=None)
-        found.append((cause, Row(most, cause) if most else None))
-    return found
+def found_by_hand(lanes: Iterable[History], axis: Axis) -> list[tuple[Cause, Row | None]]:
+    """Each cause that was found by hand, with the largest change to its release that it explains, in the first lane that has
+    one; None where no lane has."""
+    lanes = list(lanes)
+    return [(cause, next(filter(None, (_explained(cause, lane, axis) for lane in lanes)), None)) for cause in FOUND]
 
 
-def _explains(cause: Cause, step: Step, axis: Axis) -> bool:
-    series = step.series
+def _explained(cause: Cause, lane: History, axis: Axis) -> Row | None:
+    measured = sorted({tag for releases in lane.values() for tag in releases}, key=axis.position)
+    new = f"v{cause.release}"
+    if new not in measured[1:]:
+        return None
+    old = measured[measured.index(new) - 1]
+    fitting = [change for change in compare_history(lane, old, new) if _explains(cause, change) and _size(change)]
+    most = max(fitting, key=_size, default=None)
+    return Row(most.series, old, new, most.ratio) if most else None
+
+
+def _explains(cause: Cause, change: Change) -> bool:
+    series = change.series
     variant, size = (*(each.strip("'") for each in series.parameters), "", "")[:2]
-    released = f"v{cause.release}"
     return (
-        (cause.question, cause.verdict) == (series.question, step.verdict.words)
+        (cause.question, cause.verdict) == (series.question, change.verdict.words)
         and variant in cause.variants
         and series.metric in cause.metrics
         and cause.size in size
-        and step.kind is not Kind.DRIFT
-        and released in axis
-        and axis.position(step.old) < axis.position(released) <= axis.position(step.new)
+        and series.metric in EXPLAINABLE
     )
 
 
-def _size(step: Step) -> float:
-    return abs(math.log(step.ratio)) if step.ratio and step.ratio > 0 else 0.0
+def _size(change: Step | Change) -> float:
+    return abs(math.log(change.ratio)) if change.ratio and change.ratio > 0 else 0.0
 
 
 def with_evidence(rows: Iterable[Row], results: Path) -> list[Row]:
@@ -108,7 +119,7 @@ def with_evidence(rows: Iterable[Row], results: Path) -> list[Row]:
             key = Series(one.environment, one.benchmark, one.parameters), one.old, one.new
             if key not in stored or (one.verdict in FOUND_ON and stored[key][1].verdict not in FOUND_ON):
                 stored[key] = folder.name, one
-    return [replace(row, evidence=stored.get((row.step.series, *row.pair))) for row in rows]
+    return [replace(row, evidence=stored.get((row.series, *row.pair))) for row in rows]
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
@@ -128,7 +139,8 @@ def explain(rows: Sequence[Row], most: int, minutes: float) -> None:
             print(f"The time is over: {len(left) - number + 1} are left.", file=sys.stderr)
             break
         print(f"{number} of {len(left)}: {row.words}, {' to '.join(row.pair)}", file=sys.stderr)
-        command = [str(Path(sys.executable).with_name("torch-history")), "explain", *row.pair, row.words]
+        lane = ["--lane", row.series.environment.removeprefix("release-py")]
+        command = [str(Path(sys.executable).with_name("torch-history")), "explain", *row.pair, row.words, *lane]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         if code:
             print(f"It ended with exit code {code}.", file=sys.stderr, flush=True)
@@ -143,7 +155,7 @@ def table(rows: Sequence[Row]) -> str:
         at, one = row.evidence or ("", None)
         said = f"{one.verdict}: {one.words}" if one else "not looked for yet"
         took = f"{one.took:.0f}" if one else ""
-        lines.append(f"| {row.words} | {', '.join(row.pair)} | {row.step.ratio:.3g} | {at} | {_cell(said)} | {took} |")
+        lines.append(f"| {row.words} | {', '.join(row.pair)} | {row.ratio:.3g} | {at} | {_cell(said)} | {took} |")
     done = [row.evidence[1] for row in rows if row.evidence]
     there = [one for one in done if one.verdict != "NOT THERE"]
     found = [one for one in there if one.verdict in FOUND_ON]
@@ -172,7 +184,7 @@ def table_by_hand(found: Sequence[tuple[Cause, Row | None]]) -> str:
 
 def _again(row: Row | None, one: Evidence | None) -> tuple[str, str]:
     if row is None:
-        return "no series of this lane that can be explained has a step there", "cannot be looked for"
+        return "no time or count on a CPU changed there", "cannot be looked for"
     if one is None:
         return "", "not looked for yet"
     if one.verdict == "NOT THERE":
@@ -193,8 +205,9 @@ def main() -> None:
     asked = parser.parse_args()
     conf, axis = load_suite(ROOT)
     results = Path(conf.results_dir)
-    steps = regressions(read_on_axis(results, choose_machine(results, None, ""), axis), axis, LANE)
-    rows, by_hand = largest(steps), found_by_hand(steps, axis)
+    launches = list(read_on_axis(results, choose_machine(results, None, ""), axis))
+    lanes = [history(launch for launch in launches if launch.environment == name) for name in (LANE, OTHER_LANE)]
+    rows, by_hand = largest(of_history(lanes[0], axis)), found_by_hand(lanes, axis)
     if asked.run:
         wanted = with_evidence([*rows, *(row for _, row in by_hand if row)], results)
         explain(list({(row.words, row.pair): row for row in wanted}.values()), asked.most, asked.minutes)
