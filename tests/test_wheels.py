@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from torch_history.cli import main
-from torch_history.releases import wheels
+from torch_history.releases import wheel_files, wheels
 from torch_history.releases.axis import Axis, Release
 from torch_history.releases.wheels import CannotRead, Package, Wheel
 
@@ -55,7 +55,7 @@ def index(tmp_path: Path) -> Iterator[str]:
         {
             "torch/version.py": VERSION.encode(),
             "torch/share/cmake/Torch/TorchConfig.cmake": CMAKE.encode(),
-            wheels.INIT: b"",
+            wheel_files.INIT: b"",
             "torch/lib/libtorch_python.so": PYTHON,
             "torch/lib/libtorch_cuda-12345678.so": CUDA,
         },
@@ -91,7 +91,7 @@ AXIS = Axis([Release("9.0.0", datetime.date(2030, 1, 1), "index", ("3.11",), "12
 
 def test_facts_are_what_lies_in_the_wheels(index: str, tmp_path: Path) -> None:
     said: list[str] = []
-    found = wheels.update(tmp_path / wheels.FILE, AXIS, index, said.append)["v9.0.0"]
+    found = wheel_files.update(tmp_path / wheels.FILE, AXIS, index, said.append)["v9.0.0"]
     assert (found.cuda, found.commit, found.cxx11_abi, found.glibc) == ("12.6", "abc123", False, "2.28")
     assert found.architectures == ("sm_70", "sm_80", "sm_90a", "compute_90")
     assert found.libraries == {"libtorch_cuda.so": len(CUDA), "libtorch_python.so": len(PYTHON)}
@@ -105,15 +105,15 @@ def test_facts_are_what_lies_in_the_wheels(index: str, tmp_path: Path) -> None:
 
 def test_what_is_known_is_not_read_again(index: str, tmp_path: Path) -> None:
     path = tmp_path / wheels.FILE
-    first = wheels.update(path, AXIS, index, print)
-    assert wheels.update(path, AXIS, "http://127.0.0.1:9/", print) == first == wheels.load(path)
+    first = wheel_files.update(path, AXIS, index, print)
+    assert wheel_files.update(path, AXIS, "http://127.0.0.1:9/", print) == first == wheels.load(path)
 
 
 def test_wheel_that_is_not_the_locks_is_refused(index: str, tmp_path: Path) -> None:
     lock = tmp_path / "releases.lock"
     lock.write_text(re.sub(r'"[0-9a-f]{64}"', f'"{"0" * 64}"', lock.read_text()))
     with pytest.raises(CannotRead, match=r"no file of .* whose sha256 is in releases.lock"):
-        wheels.update(tmp_path / wheels.FILE, AXIS, index, print)
+        wheel_files.update(tmp_path / wheels.FILE, AXIS, index, print)
     assert not (tmp_path / wheels.FILE).exists()
 
 
@@ -123,7 +123,7 @@ def test_wheel_without_its_files_is_refused_in_a_sentence(index: str, tmp_path: 
     file.unlink()
     file.write_bytes(b"no archive")
     with pytest.raises(CannotRead, match=r"The wheels of v9.0.0 cannot be read \(BadZipFile\)"):
-        wheels.update(tmp_path / wheels.FILE, AXIS, index, print)
+        wheel_files.update(tmp_path / wheels.FILE, AXIS, index, print)
     assert known
 
 

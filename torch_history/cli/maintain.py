@@ -44,13 +44,15 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...], lane: str) -> None:
 def sync(write: bool, address: str | None, only_wheels: bool) -> None:
     """Add releases that the package index has and the axis lacks."""
     from ..releases import sync as index
-    from ..releases import wheels
+    from ..releases import wheel_files, wheels
 
     suite = suites.load()
     path = suite.list
     out = console()
     if only_wheels:
-        known = wheels.update(path.with_name(wheels.FILE), suite.axis, address or index.configured_index(), out.print)
+        known = wheel_files.update(
+            path.with_name(wheels.FILE), suite.axis, address or index.configured_index(), out.print
+        )
         out.print(f"{wheels.FILE} knows the wheels of {len(known)} releases.")
         return
     found = index.find(suite.axis, address or index.configured_index())
