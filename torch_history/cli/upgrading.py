@@ -75,7 +75,8 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     path = on_the_way(suite.axis, old, asked.new, asked.lane, lambda words: out.print(plain(words)))
     laboratory = _laboratory(asked, own, suite, out)
     told = adding(_packages(path, laboratory, own))
-    for line in [*expected(path, laboratory.room, asked.rounds, *functions_in(own.text)).sentences, *told]:
+    costs = expected(path, laboratory.room, asked.rounds, *functions_in(own.text), has_budget=laboratory.budget > 0)
+    for line in [*costs.sentences, *told]:
         out.print(line, highlight=False)
     tags = tuple(release.tag for release in path)
     upgrade = Upgrade(tags, laboratory, lambda words: out.print(plain(words), highlight=False), asked.most)

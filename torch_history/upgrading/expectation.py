@@ -72,12 +72,15 @@ class Expectation:
         return lines
 
 
-def rounds_of(releases: int, rounds: int) -> int:
-    """Rounds that measure everything in a session of so many releases, where `rounds` were asked for."""
-    return rounds if releases < SIDES else min(rounds, MIDDLE_ROUNDS)
+def rounds_of(releases: int, rounds: int, has_budget: bool) -> int:
+    """Rounds that measure everything in a session of so many releases, where `rounds` were asked for. Without a budget no
+    session gets more later, and each has them all."""
+    return min(rounds, MIDDLE_ROUNDS) if has_budget and releases >= SIDES else rounds
 
 
-def expected(releases: Sequence[Release], room: Room, rounds: int, functions: int, commands: int = 0) -> Expectation:
+def expected(
+    releases: Sequence[Release], room: Room, rounds: int, functions: int, commands: int = 0, has_budget: bool = True
+) -> Expectation:
     """Of an upgrade over `releases`, the first and the last its ends, and a file with so many functions and commands."""
     ends = [releases[0], releases[-1]]
     new = [release for release in ends if not room.is_there(release)]
@@ -88,7 +91,7 @@ def expected(releases: Sequence[Release], room: Room, rounds: int, functions: in
     launch = STARTING + functions * FUNCTION + commands * COMMAND
     first = len(new) * INSTALLING + BEGINNING + rounds * len(ends) * launch
     installs = min(more, len(middle))
-    then = first + installs * INSTALLING + more * (BEGINNING + rounds_of(SIDES, rounds) * SIDES * launch)
+    then = first + installs * INSTALLING + more * (BEGINNING + rounds_of(SIDES, rounds, has_budget) * SIDES * launch)
     return Expectation(
         len(releases) - len(ends),
         (len(new), len(new) + installs),

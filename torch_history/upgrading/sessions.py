@@ -86,7 +86,7 @@ class Sessions:
             environment=self.environment,
             questions=self.own.question,
             sizes=SCALES,
-            launches=rounds_of(len(tags), self.rounds) if self.budget else self.rounds,
+            launches=rounds_of(len(tags), self.rounds, self.budget > 0),
             budget=budget,
             workload=self.own.digest,
             cases=tuple(sorted(cases)),
