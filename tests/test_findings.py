@@ -46,7 +46,7 @@ def test_direction_metric_question_and_variant_part_findings(other: Change) -> N
 
 def test_a_common_cause_joins_variants_and_is_told_with_its_release() -> None:
     rows = [changed("mask", "a", 1.15), changed("index_reused", "b", 1.92), changed("index_reused", "rows", 1.1)]
-    cause = "an index is read by a function call per element instead of within the loop"
+    cause = "the loop over the elements calls a function to read each index, and read it itself before"
     why = {row.series: f"because {cause} (since 2.14.0)" for row in rows[:2]} | {rows[2].series: "unexplained"}
     joined, alone = of(*rows, why=why)
     assert joined.words == f"Indexing `x[index]`: 1.15 to 1.92 times slower in 2 cases since 2.14.0, because {cause}."
@@ -140,10 +140,32 @@ def test_sheet_says_that_memory_is_the_same_and_what_was_not_measured_in_80_colu
     assert "Peak memory: the same in all 1 series." in text
     assert "Nothing broke in 31 cases." in text
     assert "no GPU time, with one thread" in " ".join(text.split())
-    assert "This does not cover import and start-up of a process or resident memory." in " ".join(text.split())
+    assert "Not measured here: import and start-up of a process, resident memory." in " ".join(text.split())
     assert "3 series were measured on only one of the two releases." in " ".join(text.split())
     assert len(re.findall(r"^ ?\d+\. ", text, re.MULTILINE)) == answer.MOST_FINDINGS
     assert "10 of 30 findings, which are 30 changed series:" in text
+
+
+def test_factors_that_begin_at_none_are_told_by_the_largest() -> None:
+    (found,) = of(of_bytes("small", 160_008, 8_519_680), of_bytes("large", 12_000_000_008, 8_519_680))
+    assert found.words == (
+        "saved tensors peak memory, checkpoint: 8.5 MB more each (up to 54 times more) in 2 cases, unexplained."
+    )
+
+
+def test_cases_without_a_number_on_either_release_are_told_with_the_reasons_why() -> None:
+    def never(variant: str, reason: str, metric: str = "time") -> Change:
+        return Change(Series(LANE, f"batching.Q.track_{metric}", (variant, "'a'")), Verdict.NEVER_RAN, reason=reason)
+
+    rows = [never(f"'gpu {i}'", "it needs a GPU; here is none") for i in range(3)]
+    rows += [never("'a'", "no compiler."), never("'b'", "no disk"), never("'c'", "no time"), never("'d'", "no wish")]
+    rows += [changed("take", "a", 1.2), never("'mask'", "there is no backward", "forward_time")]
+    rows.append(Change(Series(LANE, "batching.Q.track_time", ("'mask'", "'a'")), Verdict.SAME, 1.0, 1.0, 1.0, 1.0, 1.0))
+    (broke,) = (card.verdict for card in answer.cards(rows, of(*rows)) if card.name == "Broke")
+    assert broke == (
+        "Nothing broke in 2 cases. 7 more cases ran on neither release: it needs a GPU (3), no compiler (1), no disk (1), "
+        "other reasons (2). Of the others 1 series has no number on either: there is no backward (1)."
+    )
 
 
 def test_what_was_measured_of_a_process_is_not_said_to_be_missing() -> None:

@@ -302,7 +302,9 @@ def test_expectation_counts_what_is_not_installed(tmp_path: Path, write_releases
     assert len(expected(axis.releases[:2], room, ROUNDS, 2).sentences) == 1
     without = expected(axis.releases, room, ROUNDS, 2, has_budget=False)
     assert without.minutes[0] == told.minutes[0]
-    assert without.minutes[1] > told.minutes[1], "without a budget a session between the ends has all its rounds at first"
+    assert without.minutes[1] > told.minutes[1], (
+        "without a budget a session between the ends has all its rounds at first"
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from contract.metrics import METRICS, SEQUENCE
 
-from .findings import MISSING, Finding
+from .findings import MISSING, Finding, short
 from .verdicts import Change, Series, Verdict
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ WIDTH = 80
 
 MOST_FINDINGS = 10
 """Findings that a page begins with; the worse have half of it where there are so many."""
+
+MOST_REASONS = 3
+"""Reasons why cases have no number that a card names."""
 
 UNMEASURED = {
     "import and start-up of a process": ("process_time", "start_time"),
@@ -122,21 +125,39 @@ def _by_metric(changes: Sequence[Change]) -> str:
 
 
 def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
-    """What broke, what runs now, and what ran on neither release: by cases, each of one variant and size."""
-    ran: dict[object, list[Verdict]] = defaultdict(list)
+    """What broke, what runs now, and what ran on neither release and why: by cases, each of one variant and size."""
+    of: dict[object, list[Change]] = defaultdict(list)
     for change in changes:
-        ran[change.series.question, change.series.parameters].append(change.verdict)
-    tally = Counter(verdict for verdict in MISSING for of in ran.values() if verdict in of)
-    never = [of for of in ran.values() if set(of) == {Verdict.NEVER_RAN}]
-    broke = tally[Verdict.BROKE]
-    said = [f"{broke} of {len(ran)} cases broke." if broke else f"Nothing broke in {len(ran)} cases."]
-    said += [f"{tally[Verdict.FIXED]} run now and did not before."] if tally[Verdict.FIXED] else []
-    of_never = sum(map(len, never))
-    of_others = sum(verdict is Verdict.NEVER_RAN for of in ran.values() for verdict in of) - of_never
-    said += [f"{len(never)} ran on neither release ({of_never:,} series)."] if never else []
-    said += [f"{of_others:,} more series have a number on neither."] if of_others else []
+        of[change.series.question, change.series.parameters].append(change)
+    ran, never = [], []
+    for each in of.values():
+        (never if all(change.verdict is Verdict.NEVER_RAN for change in each) else ran).append(each)
+    broke, runs = (sum(any(change.verdict is verdict for change in each) for each in ran) for verdict in MISSING)
+    others = [change for each in ran for change in each if change.verdict is Verdict.NEVER_RAN]
+    said = [f"{broke} of {len(ran)} cases broke." if broke else f"Nothing broke in {_many(len(ran), 'case', 'cases')}."]
+    said += [f"{runs} run now and did not before."] if runs else []
+    if never:
+        so_many = _many(len(never), "more case ran", "more cases ran")
+        said.append(f"{so_many} on neither release: {_reasons([first for first, *_ in never])}.")
+    if others:
+        so_many = _many(len(others), "series has", "series have")
+        said.append(f"Of the others {so_many} no number on either: {_reasons(others)}.")
     worst, best = (next((one for one in findings if one.verdict is verdict), None) for verdict in MISSING)
     return Card("Broke", " ".join(said), worst, best)
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"
+
+
+def _reasons(changes: Iterable[Change]) -> str:
+    """`a copy needs a GPU (9), no compiler (6)`: up to its first semicolon each, the most frequent first."""
+    tally = Counter(
+        short(" ".join(change.reason.split()).partition(";")[0]).rstrip(".") for change in changes
+    ).most_common()
+    rest = sum(count for _, count in tally[MOST_REASONS:])
+    said = [f"{reason} ({count})" for reason, count in tally[:MOST_REASONS]]
+    return ", ".join([*said, f"other reasons ({rest})"] if rest else said)
 
 
 def picked(findings: Sequence[Finding], most: int = MOST_FINDINGS) -> list[Finding]:
@@ -157,7 +178,7 @@ def not_measured(comparison: Comparison) -> str:
     said = f"Measured {where}{threads}, {len(questions)} question{'' if len(questions) == 1 else 's'}."
     metrics = {change.series.metric for change in comparison.changes}
     if absent := [words for words, of in UNMEASURED.items() if not metrics & {*of}]:
-        said += f" This does not cover {' or '.join(absent)}."
+        said += f" Not measured here: {', '.join(absent)}."
     if comparison.one_sided:
         said += f" {comparison.one_sided} series were measured on only one of the two releases."
     return said

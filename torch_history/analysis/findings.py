@@ -118,7 +118,7 @@ class Finding:
         said = self.brief + (f" since {since}" if since and not self.best.release else "")
         if self.verdict in MISSING:
             reason = " ".join(self.best.reason.split())
-            return f"{said}: {_short(reason).rstrip('.')}."
+            return f"{said}: {short(reason).rstrip('.')}."
         return f"{said}{self._why(because)}."
 
     def _why(self, because: str) -> str:
@@ -241,7 +241,7 @@ def _how(finding: Finding) -> str:
     word = many[0] if rose else many[1]
     if not ratios:
         return f"{word}, from {numbers}" if alone else f"{word}, such as from {numbers}"
-    said = f"{_range([max(ratio, 1 / ratio) for ratio in ratios])} times {word}"
+    said = f"{_up_to(_range([max(ratio, 1 / ratio) for ratio in ratios]))} times {word}"
     if said.startswith("1.00 times ") and unit == "bytes":
         said = f"{_amounts(finding.rows)} {word}"
     if alone:
@@ -276,6 +276,11 @@ def _range(factors: Iterable[float]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
+def _up_to(factors: str) -> str:
+    """`1.00 to 54` -> `up to 54`: 1.00 times more reads as no change at all."""
+    return factors.replace("1.00 to ", "up to ") if factors.startswith("1.00 to ") else factors
+
+
 def _amounts(rows: Sequence[Row]) -> str:
     """`64 B`, `64 B to 512 B`: by how many bytes each changed, where factors say nothing."""
     known = [abs(row.new - row.old) for row in rows if row.old is not None and row.new is not None]
@@ -293,5 +298,6 @@ def _since(because: str) -> tuple[str, str]:
     return (match[2], match[1]) if match and " (since " not in match[1] else ("", because)
 
 
-def _short(reason: str) -> str:
+def short(reason: str) -> str:
+    """A reason of LONGEST_REASON characters at most, cut between words."""
     return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON].rpartition(' ')[0]} …"

@@ -230,7 +230,9 @@ def _write_data(
     code = code_of({tuple(key) for of in data for key in of["series"]}, ROOT)
     for name, of_variant in code.items():
         _write_json(folder / name, of_variant)
-    told = {tag: {"told": wheels.told(wheel), "architectures": wheel.architectures} for tag, wheel in brought.items()}
+    known = [(release.tag, brought[release.tag]) for release in axis.releases if release.tag in brought]
+    told = {tag: {"told": wheels.told(wheel), "architectures": wheel.architectures} for tag, wheel in known}
+    alike = itertools.groupby(told, key=lambda tag: told[tag]["architectures"])
     index = {
         "schema": SCHEMA,
         "newest": {
@@ -258,6 +260,7 @@ def _write_data(
         "code": list(code),
         "scripted": [name for name, of in code.items() if any(script["text"] for script in of["scripts"])],
         "wheels": list(told),
+        "architectures": [[next(tags), architectures] for architectures, tags in alike],
     }
     text = _dumped(index)
     (folder / "index.json").write_text(text, encoding="ascii")

@@ -120,7 +120,7 @@
             return `${word}, ${alone ? "" : "such as "}from ${numbers}`;
         }
         const factors = range(ratios.map((ratio) => Math.max(ratio, 1 / ratio)));
-        const said = factors === "1.00" && unit === "bytes" ? `${bytesOf(rows)} ${word}` : `${factors} times ${word}`;
+        const said = factors === "1.00" && unit === "bytes" ? `${bytesOf(rows)} ${word}` : `${upTo(factors)} times ${word}`;
         if (alone) {
             return `${said}, from ${numbers}`;
         }
@@ -151,6 +151,8 @@
         const [least, most] = numbers;
         return least === most ? least : `${least} to ${most}`;
     };
+    /* `1.00 to 54` -> `up to 54`: 1.00 times more reads as no change at all. */
+    const upTo = (factors) => factors.replace(/^1\.00 to /u, "up to ");
     const range = (factors) => ends([Math.min(...factors), Math.max(...factors)].map(times));
 
     /* What is missing first and counts last; the second finding of a question and metric weighs half, the third a third. */
@@ -253,24 +255,33 @@
         return [verdict, parts.filter(([, count]) => count)];
     }).filter(([, parts]) => parts.length > 1);
     const running = (lane, changes, found) => {
-        const ran = new Map();
-        changes.forEach(({series, verdict}) => {
-            const {question, parameters} = lane.series[series];
+        const of = new Map();
+        changes.forEach((change) => {
+            const {question, parameters} = lane.series[change.series];
             const key = JSON.stringify([question, parameters]);
-            ran.set(key, [...(ran.get(key) || []), verdict]);
+            of.set(key, [...(of.get(key) || []), change]);
         });
-        const cases = [...ran.values()];
-        const [broke, runs] = ["BROKE", "FIXED"].map((verdict) => cases.filter((of) => of.includes(verdict)).length);
-        const never = cases.filter((of) => of.every((verdict) => verdict === "NEVER RAN"));
-        const [ofNever, ofOthers] = [never, cases.filter((of) => !never.includes(of))]
-            .map((group) => group.flat().filter((verdict) => verdict === "NEVER RAN").length);
+        const isNever = ({verdict}) => verdict === "NEVER RAN";
+        const [never, ran] = [[...of.values()].filter((each) => each.every(isNever)), [...of.values()].filter((each) => !each.every(isNever))];
+        const [broke, runs] = ["BROKE", "FIXED"].map((word) => ran.filter((each) => each.some(({verdict}) => verdict === word)).length);
+        const others = ran.flat().filter(isNever);
+        const many = (count, one, more) => `${thousands(String(count))} ${count === 1 ? one : more}`;
         const verdict = [
-            broke ? `${broke} of ${cases.length} cases broke.` : `Nothing broke in ${cases.length} cases.`,
-            runs && `${runs} run now and did not before.`, never.length && `${never.length} ran on neither release (${thousands(String(ofNever))} series).`,
-            ofOthers && `${thousands(String(ofOthers))} more series have a number on neither.`,
+            broke ? `${broke} of ${ran.length} cases broke.` : `Nothing broke in ${many(ran.length, "case", "cases")}.`,
+            runs && `${runs} run now and did not before.`,
+            never.length && `${many(never.length, "more case ran", "more cases ran")} on neither release: ${reasons(never.map(([one]) => one))}.`,
+            others.length && `Of the others ${many(others.length, "series has", "series have")} no number on either: ${reasons(others)}.`,
         ].filter(Boolean).join(" ");
         const [worst, best] = ["BROKE", "FIXED"].map((word) => found.find((one) => one.verdict === word) || null);
         return {name: "Broke", verdict, worst, best};
+    };
+    /* `a copy needs a GPU (9), no compiler (6)`: up to its first semicolon each, the most frequent first. */
+    const reasons = (changes) => {
+        const tally = [...counted(changes.map(({reason}) => short(inOneLine(reason).split(";")[0]).replace(/\.+$/u, "")))]
+            .sort(([, one], [, two]) => two - one);
+        const most = constants().answer.MOST_REASONS;
+        const rest = tally.slice(most).reduce((total, [, count]) => total + count, 0);
+        return [...tally.slice(0, most).map(([reason, count]) => `${reason} (${count})`), ...(rest ? [`other reasons (${rest})`] : [])].join(", ");
     };
     const cardsAsData = (lane, changes, found) => cards(lane, changes, found).map(({name: card, verdict, worst, best}) =>
         ({name: card, verdict, worst: worst && `${brief(worst)}.`, best: best && `${brief(best)}.`}));

@@ -66,30 +66,50 @@
     };
 
     const all = (/** @type {string[]} */ each) => each.map(named).join(", ");
+    /** The GPUs that the wheel of an older release runs on and a newer one's does not.
+        @param {string[]} old @param {string[]} now */
+    const gone = (old, now) => {
+        const cards = Object.keys(CARDS).filter((card) => !now.includes(card) && codeFor(card, old));
+        return [...new Set([...old.filter((each) => !now.includes(each)), ...cards])]
+            .filter((each) => !codeFor(each, now)).sort((one, other) => Number(one.slice(3)) - Number(other.slice(3)));
+    };
     /** The GPUs that a wheel no longer runs on, in a sentence; "" where there are none.
         @param {string[]} old @param {string[]} now @param {string} from @param {string} to */
     const lost = (old, now, from, to) => {
-        const cards = Object.keys(CARDS).filter((card) => !now.includes(card) && codeFor(card, old));
-        const gone = [...new Set([...old.filter((each) => !now.includes(each)), ...cards])]
-            .filter((each) => !codeFor(each, now)).sort((one, other) => Number(one.slice(3)) - Number(other.slice(3)));
-        return gone.length ? `${to} no longer runs on ${all(gone)}, on which ${from} runs.` : "";
+        const cards = gone(old, now);
+        return cards.length ? `${to} no longer runs on ${all(cards)}, on which ${from} runs.` : "";
+    };
+    /** The last releases that run on what a wheel no longer runs on, in a sentence; "" where it runs on all.
+        @param {string[]} old @param {string[]} now @param {string[]} tags of all wheels, oldest first
+        @param {[string, string[]][]} changed the architectures of a release and of those after it, up to the next one */
+    const lastWith = (old, now, tags, changed) => {
+        const since = changed.map(([tag]) => tags.indexOf(tag));
+        const of = (/** @type {number} */ at) => changed[since.findLastIndex((first) => first <= at)][1];
+        /** @type {Map<string, string[]>} */
+        const found = new Map();
+        gone(old, now).forEach((card) => {
+            const last = tags.findLast((_, at) => codeFor(card, of(at))) || "";
+            found.set(last, [...(found.get(last) || []), card]);
+        });
+        const said = [...found].filter(([last]) => last).map(([last, cards]) => `${last} on ${all(cards)}`);
+        return said.length ? `The last to run: ${said.join("; ")}.` : "";
     };
 
     /** What GPUs a wheel has code for, and which its forerunner had or lacked, in sentences.
         @param {string[]} old @param {string[]} now @param {string} from @param {string} to */
     const gpus = (old, now, from, to) => {
         const cards = Object.keys(CARDS).filter((card) => !now.includes(card));
-        const gone = lost(old, now, from, to);
+        const missing = lost(old, now, from, to);
         const added = now.filter((each) => !old.includes(each) && !codeFor(each, old));
         const others = cards.filter((card) => codeFor(card, now))
             .map((card) => `${named(card)} with the code for ${codeFor(card, now)}`);
         return [
-            gone && `${gone} `,
+            missing && `${missing} `,
             `${to} runs on these GPUs: ${[all(now) || "none", ...others].join("; ")}.`,
             added.length && ` New since ${from}: ${all(added)}.`,
-            !gone && !added.length && ` They are those of ${from}.`,
+            !missing && !added.length && ` They are those of ${from}.`,
         ].filter(Boolean).join("");
     };
 
-    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, times, bound, gpus, lost};
+    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, times, bound, gpus, lastWith, lost};
 })();

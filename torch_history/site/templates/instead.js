@@ -64,15 +64,18 @@
         const of = better.filter(({other}) => other.variant === variant);
         const rest = series.length - better.length;
         const another = better.length - of.length;
-        const others = (another ? `; in ${another} another variant ${less}` : "") + (rest ? `; in ${rest} no variant ${less}` : "");
-        const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases${others}` : "";
+        const others = [another && `in ${another} more another variant ${less}`, rest && `in ${rest} none does better`].filter(Boolean).join(", ");
+        const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases` : "";
+        const end = others && series.length > 1 ? `${where}. ${others[0].toUpperCase()}${others.slice(1)}.` : `${where}.`;
         const means = TH.meaning(of[0].other);
         const start = `On ${tag} \`${variant}\` ${means && "(" + means + ") "}does the same`;
+        const factors = ends(of.map(({ratio}) => 1 / ratio));
         if (unit === "bytes") {
-            return {series: of[0].other, sentence: `${start} with ${ends(of.map(({ratio}) => 1 / ratio))} times less memory${where}.`};
+            return {series: of[0].other, sentence: `${start} with ${factors} times less memory${end}`};
         }
-        const interval = ends(of.flatMap(({low, high}) => [1 / low, 1 / high]));
-        return {series: of[0].other, sentence: `${start} ${ends(of.map(({ratio}) => 1 / ratio))} times faster (${interval})${where}.`};
+        const [{low, high}] = of;
+        const interval = series.length > 1 ? "" : ` (${ends([1 / low, 1 / high])})`;
+        return {series: of[0].other, sentence: `${start} ${factors} times faster${interval}${end}`};
     };
 
     // --- where the evidence of a cause is

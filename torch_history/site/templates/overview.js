@@ -15,6 +15,7 @@
     const MISSING = 3;  // how strong it is that a case broke or runs now, as a logarithm
     const ROWS_BEYOND = 8;
     const COLUMNS_BEYOND = 4;
+    const MOST_STEPS = 3;
     const FIRST_METRICS = ["time", "peak_memory"];
     const CHANGED = ["worse", "better", "changed"];
 
@@ -89,13 +90,14 @@
 
     // --- the answer sheet
 
+    const visibly = (detectable) => `Half of ${detectable.length} series would show a change by a factor of ${TH.common.times(far(median(detectable)))}.`;
     const doubts = (lane, before, newest, changes) => {
         const times = changes.filter((change) => isTime(lane.series[change.series])
             && change.old !== null && change.new !== null);
         const single = times.filter((change) => change.confidence === null && !change.reason);
         const unclear = times.filter((change) => change.kind === "can't tell" && !single.includes(change));
         const visible = times.map((change) => change.detectable).filter((ratio) => ratio !== null);
-        const said = [];
+        const said = times.length ? [] : ["Counts and bytes do not vary, so these verdicts are exact. "];
         if (single.length && single.length === times.length) {
             said.push(`All times are inconclusive, because ${before} or ${newest} has a single launch, which is no `
                 + "evidence of a time. Bytes and counts do not vary, so their verdicts are exact. ");
@@ -108,8 +110,7 @@
                 + "their noise. ");
         }
         if (visible.length) {
-            const seen = size(median(visible));
-            said.push(`In half of ${visible.length} times a change of ${seen} would be seen. `);
+            said.push(`${visibly(visible)} `);
         }
         if (single.length || unclear.length > MANY * times.length) {
             const options = single.length ? ["--rounds", "5"] : ["--budget", "20m"];
@@ -155,37 +156,97 @@
     };
     const isScripted = (lane, {question, variant}) => (lane.machine.device || "cpu") === "cpu"
         && TH.contents.scripted.includes(`code-${question}-${variant}`);
-    /* GPUs that the wheel of a release no longer runs on: whoever has one cannot upgrade at all. */
-    const lostGpus = ({from, to}, wheels) => {
-        const [old, now] = [wheels[from], wheels[to]];
-        const said = old && now && TH.common.lost(old.architectures, now.architectures, from, to);
-        return said && el("p", {}, el("strong", {class: "worse"}, said));
-    };
-    const card = (lane, {from, to}, {name, verdict, worst, best}, wheels) => {
+    const card = (lane, {from, to}, {name, verdict, worst, best}, first) => {
         const line = (label, found, rest) => found && el("p", {}, `${label}: `,
             el("a", {href: seriesLink(shownOf(found), to, from)}, TH.prose(TH.answer.brief(found))), rest);
+        const isNew = worst && worst !== first;
         const whole = worst && TH.answer.sentence(worst).slice(TH.answer.brief(worst).length);
-        const script = worst && isScripted(lane, shownOf(worst))
-            && [" ", el("a", {href: seriesLink(shownOf(worst), to, from, {reproduce: "1"})}, "A script that shows it"), "."];
-        return el("li", {}, el("h3", {}, name), el("p", {}, verdict), name === "Broke" && lostGpus({from, to}, wheels), onGpu(lane, name, {from, to}),
-                  line("Worst", worst, [TH.prose(whole), script, worst && [" ", howKnown(lane, {from, to}, worst)]]), worst && instead(lane, {from, to}, worst), line("Best", best, "."));
+        return el("li", {}, el("h3", {}, name), el("p", {}, verdict), onGpu(lane, name, {from, to}),
+                  line("Worst", worst, isNew ? [TH.prose(whole), " ", script(lane, {from, to}, worst), " ", howKnown(lane, {from, to}, worst)] : "."),
+                  isNew && instead(lane, {from, to}, worst), line("Best", best, "."));
     };
-    /* How sure the times are, in short, and what the wheel of a release brings besides. */
-    const besides = (lane, {from, to}, changes, wheels) => {
-        const {FALSE_RATE} = TH.contents.constants.verdicts;
+    const script = (lane, {from, to}, found) => isScripted(lane, shownOf(found))
+        && [el("a", {href: seriesLink(shownOf(found), to, from, {reproduce: "1"})}, "A script that shows it"), "."];
+
+    // --- what a reader asks first, in a line each
+
+    /* The releases on the way that changed the series of a finding, each by how much. */
+    const stepsOf = (lane, {from, to}, {rows}) => {
+        const tags = lane.releases.map(({tag}) => tag);
+        const within = tags.slice(tags.indexOf(from) + 1, tags.indexOf(to) + 1);
+        const ofRows = new Set(rows.map(({series}) => series));
+        return within.flatMap((tag) => {
+            const old = V.adjacent(lane, tag);
+            const moved = changedBetween(lane, old, tag).filter((index) => ofRows.has(index));
+            const told = moved.length ? compared(lane, old, tag).changes.filter(({series, ratio}) => ratio && moved.includes(series)) : [];
+            return ["worse", "better", "changed"].map((kind) => ({tag, told: told.filter((change) => change.kind === kind)}));
+        }).filter(({told}) => told.length);
+    };
+    const LIKE = {SLOWER: "slower", FASTER: "faster", HUNGRIER: "more", LEANER: "less", MORE: "more", FEWER: "fewer"};
+    const stepWords = (many) => ({tag, told}) => {
+        const [least, most] = [Math.min, Math.max].map((end) => TH.common.times(end(...told.map(({ratio}) => far(ratio)))));
+        const [{verdict}] = told;
+        const factors = least === most ? least : `${least} to ${most}`;
+        const where = many > 1 ? ` in ${told.length} of ${many} series` : "";
+        return `${tag}: ${factors} times ${LIKE[verdict]}${where}`;
+    };
+    const wayThere = (lane, pair, found) => {
+        const steps = stepsOf(lane, pair, found);
+        const weight = ({told}) => told.reduce((sum, {ratio}) => sum + Math.abs(Math.log(ratio)), 0);
+        const most = [...steps].sort((one, other) => weight(other) - weight(one)).slice(0, MOST_STEPS);
+        const rest = steps.length - most.length;
+        const listed = steps.filter((step) => most.includes(step)).map(stepWords(found.rows.length)).join("; ");
+        const others = rest ? `; less at ${rest} more` : "";
+        return steps.length ? `${listed}${others}.` : "No release alone changed it surely; all of them together did.";
+    };
+    const cause = ({rows, explained, because}) => {
+        if (!because) {
+            return "Unexplained.";
+        }
+        const some = explained < rows.length ? `${explained} of ${rows.length} series: ` : "";
+        return `${some}${because}.`.replace(/^b/u, "B");
+    };
+    const gpus = ({from, to}, old, now) => {
+        const lost = TH.common.lost(old.architectures, now.architectures, from, to);
+        const {wheels, architectures} = TH.contents;
+        return [
+            lost && [el("strong", {class: "worse"}, lost), " ", TH.common.lastWith(old.architectures, now.architectures, wheels, architectures)],
+            el("span", {}, TH.common.gpus(old.architectures, now.architectures, from, to).slice(lost.length)),
+        ];
+    };
+    const toInstall = (old, now) => {
+        const told = (name, words) => (old.told[name] === now.told[name] ? `${words} ${now.told[name]}, as before`
+            : `${words} ${old.told[name]} → ${now.told[name]}`);
+        const said = [told("download, with all packages", "Download with all packages"), ...["CUDA", "least glibc", "C++11 ABI"].map((name) => told(name, name))];
+        return `${said.join("; ")}.`;
+    };
+    const howSure = (lane, changes) => {
         const times = changes.filter((change) => isTime(lane.series[change.series]) && change.old !== null && change.new !== null);
         const unclear = times.filter(({kind}) => kind === "can't tell").length;
         const told = times.map(({detectable}) => detectable).filter((ratio) => ratio !== null);
+        const link = [" ", el("a", {href: "method.html#verdicts"}, "How a verdict is made"), "."];
+        const visible = told.length > 0 && visibly(told);
+        return times.length ? [`At most ${100 * TH.contents.constants.verdicts.FALSE_RATE} % of the changes of time are expected to be false. Of ${times.length} `
+            + `series of time ${unclear} are INCONCLUSIVE. `, visible, link] : ["Counts and bytes do not vary, so these verdicts are exact.", link];
+    };
+    const running = (lane, {from, to}, {verdict, worst, best}) => [verdict, [worst, best].filter(Boolean).map((found) =>
+        [" ", el("a", {href: seriesLink(shownOf(found), to, from)}, TH.prose(TH.answer.brief(found))), "."])];
+    const inShort = (lane, {from, to}, {first, changes, wheels, cards}) => {
         const [old, now] = [wheels[from], wheels[to]];
-        const [download] = now ? Object.keys(now.told) : [];
-        const one = (name, ...children) => el("li", {}, el("h3", {}, name), children);
-        return [
-            times.length > 0 && one("How sure", el("p", {}, `At most ${100 * FALSE_RATE} % of the changes of time are expected to be false. `,
-                `${unclear} of ${times.length} times, first calls among them, are inconclusive. `, told.length > 0 && `In half of these times a change of ${size(median(told))} would be seen. `,
-                el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ".")),
-            old && now && one("Download and GPUs", el("p", {}, `Download, with all packages: ${old.told[download]} → ${now.told[download]}. `
-                + `CUDA: ${old.told.CUDA} → ${now.told.CUDA}. `), el("p", {}, TH.common.gpus(old.architectures, now.architectures, from, to))),
+        const rows = [
+            ["Worst", first ? [el("a", {href: seriesLink(shownOf(first), to, from)}, TH.prose(TH.answer.brief(first))), ". ", script(lane, {from, to}, first)]
+                : "Nothing that was measured got worse."],
+            first && first.verdict !== "BROKE" && ["Since", wayThere(lane, {from, to}, first)],
+            first && first.verdict !== "BROKE" && ["Why", [TH.prose(cause(first)), " ", howKnown(lane, {from, to}, first)]],
+            first && ["What to do", toDo(lane, {from, to}, first) || "Nothing is known to do the same."],
+            ["Broke", running(lane, {from, to}, cards.at(-1))],
+            old && now && ["GPUs", gpus({from, to}, old, now)],
+            old && now && ["To install", toInstall(old, now)],
+            ["How sure", howSure(lane, changes)],
+            ["Not known", el("span", {id: "not-measured"}, notMeasured(lane, changes), elsewhere(lane, changes, {from, to}))],
         ];
+        return el("dl", {id: "in-short", "aria-label": "The answer in short"},
+                  rows.filter(Boolean).map(([term, said]) => el("div", {}, el("dt", {}, term), el("dd", {}, said))));
     };
     const changeItem = ({from, to}, change) => {
         const series = change.of;
@@ -194,11 +255,14 @@
         return el("li", {}, el("a", {href: seriesLink(series, to, from)}, TH.name(series)), ": ", TH.mark(change.verdict), rest);
     };
     /* What to do about a finding that costs something. */
-    const instead = (lane, {from, to}, {kind, verdict, rows}) => {
+    const toDo = (lane, {from, to}, {kind, verdict, rows}) => {
         const said = kind === "worse" && verdict !== "BROKE" && TH.instead.advice(lane, rows.map(({of: series}) => series), to);
-        return said && el("p", {class: "instead"}, el("strong", {}, "What to do: "), TH.prose(said.sentence),
-                          said.series && [" ", el("a", {href: seriesLink(said.series, to, from,
-                              isScripted(lane, said.series) ? {reproduce: "1"} : {})}, "Its code and its history"), "."]);
+        return said && [TH.prose(said.sentence), said.series && [" ", el("a", {href: seriesLink(said.series, to, from,
+            isScripted(lane, said.series) ? {reproduce: "1"} : {})}, "Its code and its history"), "."]];
+    };
+    const instead = (lane, pair, found) => {
+        const said = toDo(lane, pair, found);
+        return said && el("p", {class: "instead"}, el("strong", {}, "What to do: "), said);
     };
     /* The release since which exact bytes are as they are now, where that is not all that was chosen. */
     const sinceWhen = (lane, {from, to}, {of: series, new: now}) => {
@@ -255,7 +319,7 @@
         const said = !threads ? "" : String(threads) === "1" ? ", with one thread" : `, with ${threads} threads`;
         const absent = unmeasured(lane, changes);
         return `Measured ${where[device] || "on " + device}${said}, ${questions} question${questions === 1 ? "" : "s"}.`
-            + (absent.length ? ` This does not cover ${absent.map(([words]) => words).join(" or ")}.` : "");
+            + (absent.length ? ` Not measured here: ${absent.map(([words]) => words).join(", ")}.` : "");
     };
 
     /** Links to lanes of the same environment that measured what this one did not, such as start-up. */
@@ -263,7 +327,7 @@
         const absent = unmeasured(lane, changes).flatMap(([, told]) => told);
         const able = TH.contents.lanes.filter(({id, environment, metrics: theirs}) => id !== lane.id
             && environment === lane.environment && theirs.some((metric) => absent.includes(metric)));
-        return able.length > 0 && [" Another machine measured that: ", able.map(({id, words}, i) => [i ? ", " : "",
+        return able.length > 0 && [" Another machine measured these: ", able.map(({id, words}, i) => [i ? ", " : "",
             el("a", {href: TH.link("index.html", {...keys, lane: id})}, words)]), "."];
     };
 
@@ -346,18 +410,17 @@
         const sure = V.summary(lane, from, to, changes).slice(1).filter((line) => !/^The environments differ|single launch/u.test(line));
         const shared = TH.answer.apart(lane, changes);
         const series = found.reduce((total, one) => total + one.rows.length, 0);
+        const cards = TH.answer.cards(lane, changes, found);
+        const first = found.find(({kind}) => kind === "worse");
         return [
             headline(`${against}: ${counted}.`),
-            lostGpus({from, to}, wheels),
-            el("p", {id: "not-measured"}, notMeasured(lane, changes), elsewhere(lane, changes, {from, to}), " ",
-               el("a", {href: "method.html#glossary"}, "What INCONCLUSIVE, lane, round and margin mean"), "."),
+            inShort(lane, {from, to}, {first, changes, wheels, cards}),
             el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
                 el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict), TH.kind(verdict) === "changed" && " counts")))),
-            shared.length > 0 && el("p", {id: "apart", class: "quiet"}, shared.map(([verdict, parts]) =>
-                [TH.shown(verdict), ": ", parts.map(([name, count]) => `${count} in ${name}`).join(", "), ". "])),
-            el("ul", {class: "cards", "aria-label": "The answer"},
-               TH.answer.cards(lane, changes, found).map((each) => card(lane, {from, to}, each, wheels))),
-            el("ul", {class: "cards others", "aria-label": "How sure, and what else"}, besides(lane, {from, to}, changes, wheels)),
+            el("p", {id: "apart", class: "quiet"}, shared.map(([verdict, parts]) =>
+                [TH.shown(verdict), ": ", parts.map(([name, count]) => `${count} in ${name}`).join(", "), ". "]),
+               el("a", {href: "method.html#glossary"}, "What INCONCLUSIVE, lane, round and margin mean"), "."),
+            el("ul", {class: "cards", "aria-label": "By what was measured"}, cards.slice(0, -1).map((each) => card(lane, {from, to}, each, first))),
             muted(all, address),
             shown.length > 0 && [
                 el("h3", {id: "findings-title"}, shown.length === found.length ? `${series} changed series are these findings`
