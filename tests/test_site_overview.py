@@ -247,7 +247,7 @@ def test_what_was_not_measured_stands_first_and_bytes_say_since_when(site: Path,
     lost = "v2.9.0 no longer runs on sm_37 (K80), sm_50, sm_60 (P100), on which v2.0.1 runs."
     gpus = in_short(page)["GPUs"]
     assert gpus.startswith(f"{lost} The last to run: v2."), gpus
-    assert re.fullmatch(r"v2\.1\.0: [67]\.\d\d times slower\.", in_short(page)["Since"])
+    assert re.fullmatch(r"v2\.1\.0: [67]\.\d\d times slower\.", in_short(page)["When"])
     assert in_short(page)["Why"].startswith("Because it is no longer fused.")
     assert page.locator("#apart a").last.get_attribute("href") == "method.html#glossary"
     item = page.locator("#findings > li", has_text="peak memory").first
@@ -343,11 +343,11 @@ def test_memory_of_a_gpu_that_was_counted_without_one_stands_on_the_sheet_of_a_c
     show(page, tmp_path / "html", "index", **{"from": "v2.14.1", "to": "v2.15.0"})
     said = page.locator(".sentence-list li", has_text=words).inner_text()
     assert said.startswith(
-        f"On a GPU: {words}: 1 finding costs memory. The newest is of v2.15.0: intersection peak memory, eager"
+        f"On a GPU: {words}: one change costs memory at v2.15.0: intersection peak memory, eager"
     )
     show(page, tmp_path / "html", "index", **{"from": "v2.14.0", "to": "v2.14.1"})
     said = page.locator(".sentence-list li", has_text=words).inner_text()
-    assert said == f"On a GPU: {words}: no finding costs memory."
+    assert said == f"On a GPU: {words}: no release between them costs memory."
     page.get_by_role("link", name=words).click()
     ready(page)
     assert "no kernel ran" in page.inner_text("main")

@@ -352,7 +352,7 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
 
 
 def _of_builds(change: Change) -> str:
-    return f"which two builds of one source may differ by (up to {times(change.series.build or 1)} times)"
+    return f"no more than two builds of one source differ by (up to {times(change.series.build or 1)} times)"
 
 
 def by_case(changes: Iterable[Change]) -> list[list[Change]]:
@@ -548,8 +548,9 @@ def _where(step: Step) -> str:
 
 
 def _net(step: Step) -> str:
-    """`2.40 times slower since v1.13.1 (12ms to 29ms), of which 1.30 slower at v2.0.0 and 1.85 slower at v2.1.0.` Where
-    nothing is left of it, `In the end as at v1.13.1 (12ms to 12ms), after 1.30 slower at v2.0.0 and 1.30 faster at v2.1.`"""
+    """`2.40 times slower since v1.13.1 (12ms to 29ms), of which 1.30 times slower at v2.0.0 and 1.85 times slower at v2.1.0.`
+    Where nothing is left of it, `In the end as at v1.13.1 (12ms to 12ms), after 1.30 times slower at v2.0.0 and 1.30 times
+    faster at v2.1.0.`"""
     net, unit = step.net, step.series.unit
     if net is None:
         return ""
@@ -584,7 +585,9 @@ def _shares(net: Net, more: str, less: str) -> str:
     nothing_left = abs(math.log(rest)) <= math.log1p(MARGIN)
     if len(parts) == 1 and nothing_left and not net.slowly:
         return f", all of it at {parts[0][0]}"
-    told = [f"{_way(ratio, more, less)} at {tag}" for tag, ratio in parts if (tag, ratio) in named]
+    told = [
+        f"{_way(ratio, f'times {more}', f'times {less}')} at {tag}" for tag, ratio in parts if (tag, ratio) in named
+    ]
     said = f", of which {' and '.join(told)}" if told else ""
     if len(parts) > len(named):
         return f"{said}, the largest of {len(parts)} steps"

@@ -149,8 +149,8 @@
             const within = costs.filter(([old, now]) => tags.indexOf(old) >= first && tags.indexOf(now) <= last);
             const [newest] = within;
             const said = first < 0 || last < 0 ? "it was not counted for both releases."
-                : !newest ? "no finding costs memory."
-                    : [`${within.length} ${within.length === 1 ? "finding costs" : "findings cost"} memory. The newest is of ${newest[1]}: `, TH.prose(newest[2])];
+                : !newest ? "no release between them costs memory."
+                    : [within.length === 1 ? "one change costs memory" : `${within.length} changes cost memory, the newest`, ` at ${newest[1]}: `, TH.prose(newest[2])];
             return el("li", {}, "On a GPU: ", el("a", {href: TH.link("index.html", {...keys, lane: id})}, words), ": ", said);
         }));
     };
@@ -236,7 +236,7 @@
         const rows = [
             ["Worst", first ? [el("a", {href: seriesLink(shownOf(first), to, from)}, TH.prose(TH.answer.brief(first))), ". ", script(lane, {from, to}, first)]
                 : "Nothing that was measured got worse."],
-            first && first.verdict !== "BROKE" && ["Since", wayThere(lane, {from, to}, first)],
+            first && first.verdict !== "BROKE" && ["When", wayThere(lane, {from, to}, first)],
             first && first.verdict !== "BROKE" && ["Why", [TH.prose(cause(first)), " ", howKnown(lane, {from, to}, first)]],
             first && ["What to do", toDo(lane, {from, to}, first) || "Nothing is known to do the same."],
             ["Broke", running(lane, {from, to}, cards.at(-1))],

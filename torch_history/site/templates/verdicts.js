@@ -642,7 +642,7 @@
         } else if (varies(series)) {
             text += ` ${by(ratio)} (${intervalWords(one)})`;
             if (isWithinBuilds(series, one)) {
-                text += `, which two builds of one source may differ by (up to ${fold(buildOf(series))} times)`;
+                text += `, no more than two builds of one source differ by (up to ${fold(buildOf(series))} times)`;
             }
         } else {
             text += series.unit === "bytes" && ratio > 0 ? ` ${ofBytes(one)}, ${numbers}` : `, ${numbers}`;
