@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from torch_history.explaining import launching, levers, places, verdict
 from torch_history.explaining.estimates import Group, Noise, Share, ratio, removed
@@ -446,6 +447,31 @@ def test_place_that_waits_for_another_process_is_no_cause(name: str, waits: bool
     kind, words = verdict.of_all([], {}, rows)
     assert kind == ("UNKNOWN" if waits else "CAUSE")
     assert ("waits for something that is not profiled" in words) == waits
+
+
+@pytest.mark.parametrize(("old", "new"), [(0.0, 4e-5), (4e-5, 0.0)])
+def test_code_in_c_that_one_release_alone_runs_is_told_beside_the_function_that_was_called(
+    old: float, new: float
+) -> None:
+    low, high = sorted((1.05 * (new - old), 0.95 * (new - old)))
+    called = Place(
+        "function", "<built-in method torch.tensor>", *(1e-4 + each for each in (old, new)), low, high, "CAUSE"
+    )
+    symbols = [
+        Place("symbol", "Python: object_isinstance", old, new, low, high),
+        Place("symbol", "Python: _PyEval_EvalFrameDefault", old, new, low, high),
+        Place("symbol", "libc: malloc", 3e-5, 3e-5, -1e-7, 1e-7),
+    ]
+    kind, words = verdict.of_all([], {}, [called, *symbols])
+    when = "took next to nothing before" if new > old else "takes next to nothing now"
+    assert (kind, words.partition("; ")[2]) == (
+        "CAUSE", f"of code in C, what {when} holds 50 %: Python: object_isinstance"
+    )  # fmt: skip
+    python = replace(called, name="torch/nn/functional.py checks")
+    assert "of code in C" not in verdict.of_all([], {}, [python, *symbols])[1]
+    assert "of code in C" not in verdict.of_all([], {}, [called, *symbols[1:]])[1]
+    unsure = replace(symbols[0], low=-1e-4, high=1e-4)
+    assert "of code in C" not in verdict.of_all([], {}, [called, unsure])[1]
 
 
 def test_symbol_of_the_interpreter_is_no_cause() -> None:

@@ -342,9 +342,7 @@ def test_memory_of_a_gpu_that_was_counted_without_one_stands_on_the_sheet_of_a_c
     words = "A card, counted without a GPU, Python 3.11"
     show(page, tmp_path / "html", "index", **{"from": "v2.14.1", "to": "v2.15.0"})
     said = page.locator(".sentence-list li", has_text=words).inner_text()
-    assert said.startswith(
-        f"On a GPU: {words}: one change costs memory at v2.15.0: intersection peak memory, eager"
-    )
+    assert said.startswith(f"On a GPU: {words}: one change costs memory at v2.15.0: intersection peak memory, eager")
     show(page, tmp_path / "html", "index", **{"from": "v2.14.0", "to": "v2.14.1"})
     said = page.locator(".sentence-list li", has_text=words).inner_text()
     assert said == f"On a GPU: {words}: no release between them costs memory."

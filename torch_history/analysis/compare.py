@@ -548,7 +548,7 @@ def _where(step: Step) -> str:
 
 
 def _net(step: Step) -> str:
-    """`2.40 times slower since v1.13.1 (12ms to 29ms), of which 1.30 times slower at v2.0.0 and 1.85 times slower at v2.1.0.`
+    """`2.40 times slower since v1.13.1 (12ms to 29ms), of which 1.30 times slower at v2.0.0 and 1.85 times slower at v2.1.`
     Where nothing is left of it, `In the end as at v1.13.1 (12ms to 12ms), after 1.30 times slower at v2.0.0 and 1.30 times
     faster at v2.1.0.`"""
     net, unit = step.net, step.series.unit

@@ -62,7 +62,7 @@ def of_all(
         ]
         if clauses:
             words = f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
-            return kind, words + _within(held[0], named, places) if held else words
+            return kind, words + (_within(held[0], named, places) + _new_code(held[0], places) if held else "")
     return "UNKNOWN", f"cause unknown; {_went(places, went)}"
 
 
@@ -86,6 +86,51 @@ def _within(place: Place, named: Sequence[Place], places: Sequence[Place]) -> st
         return ""
     most = max(inner, key=lambda each: abs(each.new - each.old))
     return f"; of Python functions {_of_place(most, places)}"
+
+
+IN_C = re.compile(r"<(built-in|method)|Tensor\.")
+"""Functions of Python that have no source in Python."""
+
+NO_CODE = re.compile(rf"{WAITING.pattern}|_PyEval_EvalFrameDefault$")
+"""Symbols that say nothing of what is done: those that wait, and the loop of the interpreter."""
+
+
+def _new_code(place: Place, places: Sequence[Place]) -> str:
+    """Which symbols are there on one release only, where they surely hold a fifth of the difference: an operator or a
+    function in C that the user calls anyway says where, and these say what it does now, or no longer."""
+    symbols = [each for each in places if each.kind == "symbol"]
+    total = sum(each.new - each.old for each in symbols)
+    if not (place.kind == "operator" or IN_C.match(place.name)) or not total:
+        return ""
+    is_more = total > 0
+    apart = [
+        each for each in symbols if (_is_new(each) if is_more else _is_gone(each)) and not NO_CODE.search(each.name)
+    ]
+    surely = sum(each.low if is_more else each.high for each in apart) / total
+    if surely < LEAVES:
+        return ""
+    apart.sort(key=lambda each: -abs(each.new - each.old))
+    when = "took next to nothing before" if is_more else "takes next to nothing now"
+    share = sum(each.new - each.old for each in apart) / total
+    return f"; of code in C, what {when} holds {_per_cent(share)}: {_listed(apart)}"
+
+
+def _is_new(place: Place) -> bool:
+    return abs(place.old) < NEXT_TO_NOTHING * abs(place.new)
+
+
+def _is_gone(place: Place) -> bool:
+    return abs(place.new) < NEXT_TO_NOTHING * abs(place.old)
+
+
+NAMED, LONGEST = 3, 60
+"""Symbols that a sentence names, and their characters: names of templates fill a page."""
+
+
+def _listed(symbols: Sequence[Place]) -> str:
+    names = [each.name if len(each.name) <= LONGEST else f"{each.name[:LONGEST]}…" for each in symbols[:NAMED]]
+    rest = len(symbols) - NAMED
+    return ", ".join(names) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _is_the_same(place: Place, own: str) -> bool:
@@ -119,9 +164,9 @@ def _of_place(place: Place, places: Sequence[Place]) -> str:
     often = ""
     if place.kind in COUNTED_AS and place.calls:
         often = f" ({COUNTED_AS[place.kind].format(*(f'{calls:.3g}' for calls in place.calls))})"
-    elif abs(place.old) < NEXT_TO_NOTHING * abs(place.new):
+    elif _is_new(place):
         often = ", and took next to nothing before"
-    elif abs(place.new) < NEXT_TO_NOTHING * abs(place.old):
+    elif _is_gone(place):
         often = ", and takes next to nothing now"
     elif place.calls and abs(place.calls[1] - place.calls[0]) >= 0.5:
         often = f", which is called {place.calls[1]:.3g} times and not {place.calls[0]:.3g}"
