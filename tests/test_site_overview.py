@@ -248,7 +248,10 @@ def test_what_was_not_measured_stands_first_and_bytes_say_since_when(site: Path,
     gpus = in_short(page)["GPUs"]
     assert gpus.startswith(f"{lost} The last to run: v2."), gpus
     assert re.fullmatch(r"v2\.1\.0: [67]\.\d\d times slower\.", in_short(page)["When"])
-    assert in_short(page)["Why"].startswith("Because it is no longer fused.")
+    said = in_short(page)
+    assert [*said] == ["Worst", "When", "Why", "What to do", "Broke", "GPUs", "To install", "How sure", "Not known"]
+    assert said["Why"].startswith("Because it is no longer fused.")
+    assert said["To install"].endswith("least glibc 2.5 → 2.28; C++11 ABI no → yes.")
     assert page.locator("#apart a").last.get_attribute("href") == "method.html#glossary"
     item = page.locator("#findings > li", has_text="peak memory").first
     assert "scripted small needs 240,000,000 B since v2.1.0." in item.inner_text()
@@ -474,6 +477,10 @@ def test_what_broke_is_said_with_its_reason(copied: Callable, page: Any) -> None
             series["missing"] = [[7, int(i == 11), 1]]
             series["pattern"] = len(lane["patterns"]) - 1
     show(page, copied(lane), "index")
+    said = in_short(page)
+    assert "no longer runs" in said["Worst"]
+    assert "the wheel has no compiler." in said["Worst"] or "it ran out of memory." in said["Worst"]
+    assert not {"When", "Why"} & {*said}
     texts = [plain(text) for text in page.locator("#findings > li").all_inner_texts()]
     broke = [text for text in texts if text.startswith("BROKE")]
     assert any(

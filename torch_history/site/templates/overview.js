@@ -233,11 +233,13 @@
         [" ", el("a", {href: seriesLink(shownOf(found), to, from)}, TH.prose(TH.answer.brief(found))), "."])];
     const inShort = (lane, {from, to}, {first, changes, wheels, cards}) => {
         const [old, now] = [wheels[from], wheels[to]];
+        const broke = first && first.verdict === "BROKE";
+        const end = broke ? TH.answer.sentence(first).slice(TH.answer.brief(first).length) : ".";
         const rows = [
-            ["Worst", first ? [el("a", {href: seriesLink(shownOf(first), to, from)}, TH.prose(TH.answer.brief(first))), ". ", script(lane, {from, to}, first)]
+            ["Worst", first ? [el("a", {href: seriesLink(shownOf(first), to, from)}, TH.prose(TH.answer.brief(first))), TH.prose(end), " ", script(lane, {from, to}, first)]
                 : "Nothing that was measured got worse."],
-            first && first.verdict !== "BROKE" && ["When", wayThere(lane, {from, to}, first)],
-            first && first.verdict !== "BROKE" && ["Why", [TH.prose(cause(first)), " ", howKnown(lane, {from, to}, first)]],
+            first && !broke && ["When", wayThere(lane, {from, to}, first)],
+            first && !broke && ["Why", [TH.prose(cause(first)), " ", howKnown(lane, {from, to}, first)]],
             first && ["What to do", toDo(lane, {from, to}, first) || "Nothing is known to do the same."],
             ["Broke", running(lane, {from, to}, cards.at(-1))],
             old && now && ["GPUs", gpus({from, to}, old, now)],
