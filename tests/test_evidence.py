@@ -88,7 +88,7 @@ def test_evidence_of_the_same_series_and_releases_takes_the_place_of_the_older(t
         {"verdict": "PERHAPS"},
         {"ratio": -1},
         {"ratio": "2"},
-        {"words": "x" * 1001},
+        {"words": "x" * (causes.LONGEST_WORDS + 1)},
         {"words": "\u202e"},
         {"numbers": [[0], [1]]},
         {"old": "v2.12.0"},

@@ -450,28 +450,37 @@ def test_place_that_waits_for_another_process_is_no_cause(name: str, waits: bool
 
 
 @pytest.mark.parametrize(("old", "new"), [(0.0, 4e-5), (4e-5, 0.0)])
-def test_code_in_c_that_one_release_alone_runs_is_told_beside_the_function_that_was_called(
+def test_code_in_c_that_one_release_alone_runs_is_told_with_the_function_that_was_called(
     old: float, new: float
 ) -> None:
     low, high = sorted((1.05 * (new - old), 0.95 * (new - old)))
-    called = Place(
-        "function", "<built-in method torch.tensor>", *(1e-4 + each for each in (old, new)), low, high, "CAUSE"
-    )
+    called = Place("function", "<built-in method torch.tensor>", 1e-4 + old, 1e-4 + new, low, high, "CAUSE")
     symbols = [
         Place("symbol", "Python: object_isinstance", old, new, low, high),
         Place("symbol", "Python: _PyEval_EvalFrameDefault", old, new, low, high),
+        Place("symbol", places.LEFT, old, new, low, high),
         Place("symbol", "libc: malloc", 3e-5, 3e-5, -1e-7, 1e-7),
     ]
     kind, words = verdict.of_all([], {}, [called, *symbols])
     when = "took next to nothing before" if new > old else "takes next to nothing now"
-    assert (kind, words.partition("; ")[2]) == (
-        "CAUSE", f"of code in C, what {when} holds 50 %: Python: object_isinstance"
-    )  # fmt: skip
+    assert (kind, words.partition("; ")[2]) == ("CAUSE", f"of code in C, what {when} is Python: object_isinstance")
     python = replace(called, name="torch/nn/functional.py checks")
     assert "of code in C" not in verdict.of_all([], {}, [python, *symbols])[1]
     assert "of code in C" not in verdict.of_all([], {}, [called, *symbols[1:]])[1]
     unsure = replace(symbols[0], low=-1e-4, high=1e-4)
     assert "of code in C" not in verdict.of_all([], {}, [called, unsure])[1]
+
+
+def test_code_in_c_that_took_the_place_of_other_code_is_told_with_what_it_replaced() -> None:
+    called = Place("operator", "aten::index", 1e-4, 1.5e-4, 4.9e-5, 5.1e-5, "CAUSE")
+    symbols = [
+        Place("symbol", "libtorch_cpu: kernel_1", 1e-4, 0.0, -1.1e-4, -0.9e-4),
+        *(Place("symbol", f"libtorch_cpu: kernel_{i}", 0.0, 3e-5, 2.9e-5, 3.1e-5) for i in range(2, 7)),
+    ]
+    assert verdict.of_all([], {}, [called, *symbols])[1].partition("; ")[2] == (
+        "of code in C, what took next to nothing before is libtorch_cpu: kernel_2, libtorch_cpu: kernel_3, "
+        "libtorch_cpu: kernel_4 and 2 more, and what takes next to nothing now is libtorch_cpu: kernel_1"
+    )
 
 
 def test_symbol_of_the_interpreter_is_no_cause() -> None:

@@ -163,9 +163,11 @@ def test_cases_without_a_number_on_either_release_are_told_with_the_reasons_why(
     rows.append(Change(Series(LANE, "batching.Q.track_time", ("'mask'", "'a'")), Verdict.SAME, 1.0, 1.0, 1.0, 1.0, 1.0))
     (broke,) = (card.verdict for card in answer.cards(rows, of(*rows)) if card.name == "Broke")
     assert broke == (
-        "Nothing broke in 2 cases. 7 more cases ran on neither release: it needs a GPU (3), no compiler (1), no disk (1), "
-        "other reasons (2). Of the others 1 series has no number on either: there is no backward (1)."
+        "Nothing broke in 2 cases. 7 cases ran on neither release: it needs a GPU (3); no compiler (1); no disk (1); "
+        "other reasons (2). In cases that ran 1 series has no number on either release: there is no backward (1)."
     )
+    (alone,) = (card.verdict for card in answer.cards([never("'a'", "")], []) if card.name == "Broke")
+    assert alone == "1 case ran on neither release: no reason is stored (1)."
 
 
 def test_what_was_measured_of_a_process_is_not_said_to_be_missing() -> None:

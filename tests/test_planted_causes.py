@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tools import explain_largest
 from tools.explain_largest import in_order, largest, table, with_evidence
 from tools.planted_causes import NOTHING, Redrawn, Tally, calibrated, explained, judge, planted, there, told, whole_run
+from torch_history.analysis.causes import Cause
 from torch_history.analysis.steps import Kind, Step
-from torch_history.analysis.verdicts import Series
+from torch_history.analysis.verdicts import Series, history
 from torch_history.explaining.explanation import Found
 from torch_history.explaining.launching import Side
 from torch_history.explaining.levers import Lever
+from torch_history.releases.axis import Axis
 from torch_history.store import causes
 from torch_history.store.causes import NOT_LOOKED_INTO, Place, Pulled
 from torch_history.store.launches import Case, Launch
@@ -145,6 +150,47 @@ def test_evidence_of_any_machine_stands_beside_its_change(tmp_path: Path) -> Non
     found = with_evidence(largest([step("mask", 2.0), step("other", 2.0)]), tmp_path)
     assert [row.evidence[0] if row.evidence else "" for row in found] == ["there", ""]
     assert "Of the 2 largest changes 1 were looked for." in table(found)
+
+
+LANES = ("release-py3.11", "release-py3.9")
+
+
+def of_lane(environment: str, ratios: dict[str, float]) -> Iterator[Launch]:
+    """Three releases of which the last takes so many times as long as the others."""
+    for tag, round in itertools.product(("v2.12.0", "v2.13.0", "v2.14.0"), range(6)):
+        cases = [
+            Case(
+                (f"'{variant}'", "'vector'"), samples=(1e-3 * (ratio if tag == "v2.14.0" else 1) * (1 + round / 1000),)
+            )
+            for variant, ratio in ratios.items()
+        ]
+        benchmark = "selection.Selection.track_time"
+        yield Launch("a session", round, f"{tag}{round}", tag, environment, benchmark, "", "", 1.0, {}, tuple(cases))
+
+
+BY_HAND = Cause(
+    "2.14.0", "selection", ("index_reused",), ("time",), "SLOWER", "a call per element", "docs/questions/selection.md"
+)
+
+
+@pytest.mark.parametrize(
+    ("lanes", "found"),
+    [
+        ([{}, {"index_reused": 1.5}], ("release-py3.9", 1.5)),
+        ([{"index_reused": 1.3}, {"index_reused": 1.5}], ("release-py3.11", 1.3)),
+        ([{"index_reused": 0.5, "mask": 1.5}, {"mask": 1.5}], None),
+    ],
+)
+def test_cause_found_by_hand_is_looked_for_in_the_first_lane_that_has_its_change(
+    monkeypatch: pytest.MonkeyPatch, lanes: list[dict[str, float]], found: tuple[str, float] | None
+) -> None:
+    monkeypatch.setattr(explain_largest, "FOUND", [BY_HAND])
+    axis = Axis.load(ROOT / "releases.toml")
+    histories = [history(of_lane(environment, ratios)) for environment, ratios in zip(LANES, lanes, strict=True)]
+    ((_, row),) = explain_largest.found_by_hand(histories, axis)
+    assert (row and (row.series.environment, pytest.approx(row.ratio, rel=0.01))) == found
+    if row:
+        assert row.pair == ("v2.13.0", "v2.14.0")
 
 
 # --- a real release

@@ -272,7 +272,7 @@ def test_a_lane_that_measured_start_up_is_named_where_this_one_did_not(site: Pat
     show(page, folder, "index", **keys, lane=here["id"])
     said = page.locator("#not-measured")
     assert "Not measured here: import and start-up of a process" in said.inner_text()
-    assert "Another machine measured these: a machine that starts." in said.inner_text()
+    assert "Another machine measured import and start-up of a process: a machine that starts." in said.inner_text()
     (href,) = [str(link.get_attribute("href")) for link in said.locator("a").all() if "starts" in link.inner_text()]
     assert dict(parse_qs(href.partition("#")[2])) == {key: [value] for key, value in {**keys, "lane": "starts"}.items()}
 

@@ -176,7 +176,8 @@ def table_by_hand(found: Sequence[tuple[Cause, Row | None]]) -> str:
         verdict, is_again = _again(row, one)
         looked += bool(one)
         again += is_again == "yes"
-        where = f"{row.words}, {' to '.join(row.pair)}" if row else ""
+        other = f", {row.series.environment}" if row and row.series.environment != LANE else ""
+        where = f"{row.words}, {' to '.join(row.pair)}{other}" if row else ""
         lines.append(f"| {cause.words} | v{cause.release} | {where} | {_cell(verdict)} | {is_again} |")
     lines += ["", f"Of {len(found)} causes {looked} were looked for and {again} were found again."]
     return "\n".join(lines)
@@ -210,7 +211,7 @@ def main() -> None:
     rows, by_hand = largest(of_history(lanes[0], axis)), found_by_hand(lanes, axis)
     if asked.run:
         wanted = with_evidence([*rows, *(row for _, row in by_hand if row)], results)
-        explain(list({(row.words, row.pair): row for row in wanted}.values()), asked.most, asked.minutes)
+        explain(list({(row.series, row.pair): row for row in wanted}.values()), asked.most, asked.minutes)
     hand = [(cause, with_evidence([row], results)[0] if row else None) for cause, row in by_hand]
     text = "\n\n".join(
         ["## The largest changes", table(with_evidence(rows, results)), "## Causes found by hand", table_by_hand(hand)]

@@ -134,14 +134,15 @@ def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
         (never if all(change.verdict is Verdict.NEVER_RAN for change in each) else ran).append(each)
     broke, runs = (sum(any(change.verdict is verdict for change in each) for each in ran) for verdict in MISSING)
     others = [change for each in ran for change in each if change.verdict is Verdict.NEVER_RAN]
-    said = [f"{broke} of {len(ran)} cases broke." if broke else f"Nothing broke in {_many(len(ran), 'case', 'cases')}."]
+    said = [f"{broke} of {len(ran)} cases broke."] if broke else []
+    said += [f"Nothing broke in {_many(len(ran), 'case', 'cases')}."] if ran and not broke else []
     said += [f"{runs} run now and did not before."] if runs else []
     if never:
-        so_many = _many(len(never), "more case ran", "more cases ran")
-        said.append(f"{so_many} on neither release: {_reasons([first for first, *_ in never])}.")
+        so_many = _many(len(never), "case", "cases")
+        said.append(f"{so_many} ran on neither release: {_reasons([first for first, *_ in never])}.")
     if others:
         so_many = _many(len(others), "series has", "series have")
-        said.append(f"Of the others {so_many} no number on either: {_reasons(others)}.")
+        said.append(f"In cases that ran {so_many} no number on either release: {_reasons(others)}.")
     worst, best = (next((one for one in findings if one.verdict is verdict), None) for verdict in MISSING)
     return Card("Broke", " ".join(said), worst, best)
 
@@ -151,13 +152,14 @@ def _many(count: int, one: str, more: str) -> str:
 
 
 def _reasons(changes: Iterable[Change]) -> str:
-    """`a copy needs a GPU (9), no compiler (6)`: up to its first semicolon each, the most frequent first."""
+    """`a copy needs a GPU (9); no compiler (6)`: up to its first semicolon each, the most frequent first."""
     tally = Counter(
-        short(" ".join(change.reason.split()).partition(";")[0]).rstrip(".") for change in changes
+        short(" ".join(change.reason.split()).partition(";")[0]).rstrip(".") or "no reason is stored"
+        for change in changes
     ).most_common()
     rest = sum(count for _, count in tally[MOST_REASONS:])
     said = [f"{reason} ({count})" for reason, count in tally[:MOST_REASONS]]
-    return ", ".join([*said, f"other reasons ({rest})"] if rest else said)
+    return "; ".join([*said, f"other reasons ({rest})"] if rest else said)
 
 
 def picked(findings: Sequence[Finding], most: int = MOST_FINDINGS) -> list[Finding]:

@@ -16,7 +16,7 @@ from ..analysis.compare import find
 from ..analysis.verdicts import Series, human
 from ..errors import UserError
 from ..store import sources
-from ..store.causes import NOT_LOOKED_INTO, Evidence
+from ..store.causes import LONGEST_WORDS, NOT_LOOKED_INTO, Evidence
 from . import reproduction
 from .counting import COUNTED, Counting
 from .explanation import Explanation, Found, Say
@@ -149,7 +149,7 @@ def explain(
         low=found.ratio.low,
         high=found.ratio.high,
         verdict=found.verdict,
-        words=found.words[:500],
+        words=found.words[:LONGEST_WORDS],
         levers=tuple(found.levers),
         places=tuple(found.places),
         code=tuple(found.code),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..store.causes import Code, Kind, Place, Pulled
 from .estimates import Share
-from .places import INTERPRETER
+from .places import INTERPRETER, NO_PLACES
 
 REMOVES, MOST = 0.8, 1.25
 """A lever is a cause where it removes 80 to 125 % of the difference. One that removes far more makes one of its own."""
@@ -91,28 +91,29 @@ def _within(place: Place, named: Sequence[Place], places: Sequence[Place]) -> st
 IN_C = re.compile(r"<(built-in|method)|Tensor\.")
 """Functions of Python that have no source in Python."""
 
-NO_CODE = re.compile(rf"{WAITING.pattern}|_PyEval_EvalFrameDefault$")
-"""Symbols that say nothing of what is done: those that wait, and the loop of the interpreter."""
+
+def says_nothing(symbol: str) -> bool:
+    """Whether a symbol does not say what is done: a rest, one that waits, and the loop of the interpreter."""
+    return symbol in NO_PLACES or waits(symbol) or symbol.endswith("_PyEval_EvalFrameDefault")
 
 
 def _new_code(place: Place, places: Sequence[Place]) -> str:
-    """Which symbols are there on one release only, where they surely hold a fifth of the difference: an operator or a
-    function in C that the user calls anyway says where, and these say what it does now, or no longer."""
+    """Which symbols only one release runs, where they surely hold a fifth of the difference: an operator or a function in
+    C that the user calls anyway says where, and these say what it does now, and no longer."""
     symbols = [each for each in places if each.kind == "symbol"]
     total = sum(each.new - each.old for each in symbols)
     if not (place.kind == "operator" or IN_C.match(place.name)) or not total:
         return ""
-    is_more = total > 0
-    apart = [
-        each for each in symbols if (_is_new(each) if is_more else _is_gone(each)) and not NO_CODE.search(each.name)
-    ]
-    surely = sum(each.low if is_more else each.high for each in apart) / total
-    if surely < LEAVES:
+    named = sorted(
+        (each for each in symbols if not says_nothing(each.name)), key=lambda each: -abs(each.new - each.old)
+    )
+    new = [each for each in named if _is_new(each) and each.low > 0]
+    gone = [each for each in named if _is_gone(each) and each.high < 0]
+    if (sum(each.low for each in new) if total > 0 else sum(each.high for each in gone)) / total < LEAVES:
         return ""
-    apart.sort(key=lambda each: -abs(each.new - each.old))
-    when = "took next to nothing before" if is_more else "takes next to nothing now"
-    share = sum(each.new - each.old for each in apart) / total
-    return f"; of code in C, what {when} holds {_per_cent(share)}: {_listed(apart)}"
+    told = [f"what took next to nothing before is {_listed(new)}"] if new else []
+    told += [f"what takes next to nothing now is {_listed(gone)}"] if gone else []
+    return f"; of code in C, {', and '.join(told)}"
 
 
 def _is_new(place: Place) -> bool:

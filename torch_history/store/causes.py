@@ -24,7 +24,8 @@ SCHEMA = 1
 LARGEST = 2**18
 """Bytes of one file: profiles are reduced to tables before they are stored."""
 
-Words = Annotated[str, Meta(max_length=1000)]
+LONGEST_WORDS = 1000
+Words = Annotated[str, Meta(max_length=LONGEST_WORDS)]
 Name = Annotated[str, Meta(max_length=150)]
 Count = Annotated[int, Meta(ge=0, le=2**31)]
 Number = Annotated[float, Meta(ge=-1e15, le=1e15)]

@@ -267,21 +267,21 @@
         const others = ran.flat().filter(isNever);
         const many = (count, one, more) => `${thousands(String(count))} ${count === 1 ? one : more}`;
         const verdict = [
-            broke ? `${broke} of ${ran.length} cases broke.` : `Nothing broke in ${many(ran.length, "case", "cases")}.`,
+            broke ? `${broke} of ${ran.length} cases broke.` : ran.length && `Nothing broke in ${many(ran.length, "case", "cases")}.`,
             runs && `${runs} run now and did not before.`,
-            never.length && `${many(never.length, "more case ran", "more cases ran")} on neither release: ${reasons(never.map(([one]) => one))}.`,
-            others.length && `Of the others ${many(others.length, "series has", "series have")} no number on either: ${reasons(others)}.`,
+            never.length && `${many(never.length, "case", "cases")} ran on neither release: ${reasons(never.map(([one]) => one))}.`,
+            others.length && `In cases that ran ${many(others.length, "series has", "series have")} no number on either release: ${reasons(others)}.`,
         ].filter(Boolean).join(" ");
         const [worst, best] = ["BROKE", "FIXED"].map((word) => found.find((one) => one.verdict === word) || null);
         return {name: "Broke", verdict, worst, best};
     };
-    /* `a copy needs a GPU (9), no compiler (6)`: up to its first semicolon each, the most frequent first. */
+    /* `a copy needs a GPU (9); no compiler (6)`: up to its first semicolon each, the most frequent first. */
     const reasons = (changes) => {
-        const tally = [...counted(changes.map(({reason}) => short(inOneLine(reason).split(";")[0]).replace(/\.+$/u, "")))]
+        const tally = [...counted(changes.map(({reason}) => short(inOneLine(reason).split(";")[0]).replace(/\.+$/u, "") || "no reason is stored"))]
             .sort(([, one], [, two]) => two - one);
         const most = constants().answer.MOST_REASONS;
         const rest = tally.slice(most).reduce((total, [, count]) => total + count, 0);
-        return [...tally.slice(0, most).map(([reason, count]) => `${reason} (${count})`), ...(rest ? [`other reasons (${rest})`] : [])].join(", ");
+        return [...tally.slice(0, most).map(([reason, count]) => `${reason} (${count})`), ...(rest ? [`other reasons (${rest})`] : [])].join("; ");
     };
     const cardsAsData = (lane, changes, found) => cards(lane, changes, found).map(({name: card, verdict, worst, best}) =>
         ({name: card, verdict, worst: worst && `${brief(worst)}.`, best: best && `${brief(best)}.`}));

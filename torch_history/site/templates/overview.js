@@ -90,14 +90,17 @@
 
     // --- the answer sheet
 
-    const visibly = (detectable) => `Half of ${detectable.length} series would show a change by a factor of ${TH.common.times(far(median(detectable)))}.`;
+    const visibly = (detectable) => {
+        const factor = TH.common.times(far(median(detectable)));
+        return factor === "any" ? `Half of ${detectable.length} series would not show even a tenfold change.`
+            : `Half of ${detectable.length} series would show a change by a factor of ${factor}.`;
+    };
     const doubts = (lane, before, newest, changes) => {
         const times = changes.filter((change) => isTime(lane.series[change.series])
             && change.old !== null && change.new !== null);
         const single = times.filter((change) => change.confidence === null && !change.reason);
         const unclear = times.filter((change) => change.kind === "can't tell" && !single.includes(change));
-        const visible = times.map((change) => change.detectable).filter((ratio) => ratio !== null);
-        const said = times.length ? [] : ["Counts and bytes do not vary, so these verdicts are exact. "];
+        const said = [];
         if (single.length && single.length === times.length) {
             said.push(`All times are inconclusive, because ${before} or ${newest} has a single launch, which is no `
                 + "evidence of a time. Bytes and counts do not vary, so their verdicts are exact. ");
@@ -108,9 +111,6 @@
         if (unclear.length > MANY * times.length) {
             said.push(`${unclear.length} of ${times.length} times are inconclusive, because they have too few launches for `
                 + "their noise. ");
-        }
-        if (visible.length) {
-            said.push(`${visibly(visible)} `);
         }
         if (single.length || unclear.length > MANY * times.length) {
             const options = single.length ? ["--rounds", "5"] : ["--budget", "20m"];
@@ -170,47 +170,61 @@
 
     // --- what a reader asks first, in a line each
 
-    /* The releases on the way that changed the series of a finding, each by how much. */
+    const LIKE = {
+        SLOWER: "slower", FASTER: "faster", HUNGRIER: "more", LEANER: "less", MORE: "more", FEWER: "fewer", BROKE: "broken", FIXED: "running again",
+    };
+    /* The releases on the way that changed most of a finding's series: [release, the changes of one verdict]. */
     const stepsOf = (lane, {from, to}, {rows}) => {
         const tags = lane.releases.map(({tag}) => tag);
-        const within = tags.slice(tags.indexOf(from) + 1, tags.indexOf(to) + 1);
         const ofRows = new Set(rows.map(({series}) => series));
-        return within.flatMap((tag) => {
-            const old = V.adjacent(lane, tag);
-            const moved = changedBetween(lane, old, tag).filter((index) => ofRows.has(index));
-            const told = moved.length ? compared(lane, old, tag).changes.filter(({series, ratio}) => ratio && moved.includes(series)) : [];
-            return ["worse", "better", "changed"].map((kind) => ({tag, told: told.filter((change) => change.kind === kind)}));
-        }).filter(({told}) => told.length);
+        const moved = tags.slice(tags.indexOf(from) + 1, tags.indexOf(to) + 1)
+            .map((tag) => [tag, changedBetween(lane, V.adjacent(lane, tag), tag).filter((index) => ofRows.has(index))])
+            .filter(([, series]) => series.length);
+        const most = [...moved].sort(([, one], [, other]) => other.length - one.length).slice(0, 2 * MOST_STEPS).map(([tag]) => tag);
+        const steps = tags.filter((tag) => most.includes(tag)).flatMap((tag) => {
+            const told = compared(lane, V.adjacent(lane, tag), tag).changes.filter(({series, verdict}) => ofRows.has(series) && LIKE[verdict]);
+            return [...new Set(told.map(({verdict}) => verdict))].map((verdict) => [tag, told.filter((change) => change.verdict === verdict)]);
+        });
+        return {steps, releases: moved.map(([tag]) => tag)};
     };
-    const LIKE = {SLOWER: "slower", FASTER: "faster", HUNGRIER: "more", LEANER: "less", MORE: "more", FEWER: "fewer"};
-    const stepWords = (many) => ({tag, told}) => {
-        const [least, most] = [Math.min, Math.max].map((end) => TH.common.times(end(...told.map(({ratio}) => far(ratio)))));
-        const [{verdict}] = told;
+    const stepWords = (lane, many) => ([tag, told]) => {
+        const ratios = told.map(({ratio}) => ratio && far(ratio)).filter(Boolean);
+        const [least, most] = [Math.min, Math.max].map((end) => TH.common.times(end(...ratios)));
         const factors = least === most ? least : `${least} to ${most}`;
+        const {verdict, series} = told[0];
+        const word = isTime(lane.series[series]) && ratios.length === told.length ? `${factors} times ${LIKE[verdict]}` : LIKE[verdict];
         const where = many > 1 ? ` in ${told.length} of ${many} series` : "";
-        return `${tag}: ${factors} times ${LIKE[verdict]}${where}`;
+        return `${tag}: ${word}${where}`;
     };
-    const wayThere = (lane, pair, found) => {
-        const steps = stepsOf(lane, pair, found);
-        const weight = ({told}) => told.reduce((sum, {ratio}) => sum + Math.abs(Math.log(ratio)), 0);
+    /* When a finding came about, by the verdicts on neighbouring releases; null for a way back. */
+    const when = (lane, pair, found) => {
+        const tags = lane.releases.map(({tag}) => tag);
+        if (tags.indexOf(pair.from) > tags.indexOf(pair.to)) {
+            return null;
+        }
+        const {steps, releases} = stepsOf(lane, pair, found);
+        const weight = ([, told]) => told.reduce((sum, {ratio}) => sum + Math.abs(Math.log(ratio || Math.E)), 0);
         const most = [...steps].sort((one, other) => weight(other) - weight(one)).slice(0, MOST_STEPS);
-        const rest = steps.length - most.length;
-        const listed = steps.filter((step) => most.includes(step)).map(stepWords(found.rows.length)).join("; ");
-        const others = rest ? `; less at ${rest} more` : "";
-        return steps.length ? `${listed}${others}.` : "No release alone changed it surely; all of them together did.";
+        const shown = new Set(most.map(([tag]) => tag));
+        const rest = releases.filter((tag) => !shown.has(tag)).length;
+        const listed = steps.filter((step) => most.includes(step)).map(stepWords(lane, found.rows.length)).join("; ");
+        const others = rest ? `; ${rest} more ${rest === 1 ? "release" : "releases"} changed some of them` : "";
+        return steps.length ? `${listed}${others}.` : "No two neighbouring releases show it surely.";
     };
+    const capital = (text) => text[0].toUpperCase() + text.slice(1);
     const cause = ({rows, explained, because}) => {
         if (!because) {
             return "Unexplained.";
         }
         const some = explained < rows.length ? `${explained} of ${rows.length} series: ` : "";
-        return `${some}${because}.`.replace(/^b/u, "B");
+        return capital(`${some}${because}.`);
     };
     const gpus = ({from, to}, old, now) => {
         const lost = TH.common.lost(old.architectures, now.architectures, from, to);
         const {wheels, architectures} = TH.contents;
+        const isUpgrade = wheels.indexOf(from) < wheels.indexOf(to);
         return [
-            lost && [el("strong", {class: "worse"}, lost), " ", TH.common.lastWith(old.architectures, now.architectures, wheels, architectures)],
+            lost && [el("strong", {class: "worse"}, lost), " ", isUpgrade && TH.common.lastWith(old.architectures, now.architectures, wheels, architectures)],
             el("span", {}, TH.common.gpus(old.architectures, now.architectures, from, to).slice(lost.length)),
         ];
     };
@@ -225,22 +239,31 @@
         const unclear = times.filter(({kind}) => kind === "can't tell").length;
         const told = times.map(({detectable}) => detectable).filter((ratio) => ratio !== null);
         const link = [" ", el("a", {href: "method.html#verdicts"}, "How a verdict is made"), "."];
-        const visible = told.length > 0 && visibly(told);
+        const visible = told.length > 0 && ` ${visibly(told)}`;
+        const unsure = changes.filter(({kind}) => kind === "can't tell").length;
+        const exact = unsure ? `${unsure} series are INCONCLUSIVE.` : "Counts and bytes do not vary, so these verdicts are exact.";
         return times.length ? [`At most ${100 * TH.contents.constants.verdicts.FALSE_RATE} % of the changes of time are expected to be false. Of ${times.length} `
-            + `series of time ${unclear} are INCONCLUSIVE. `, visible, link] : ["Counts and bytes do not vary, so these verdicts are exact.", link];
+            + `series of time ${unclear} are INCONCLUSIVE.`, visible, link] : [exact, link];
+    };
+    /* What is said where no finding costs anything. */
+    const nothingWorse = (changes, all) => {
+        const unsure = changes.filter(({kind}) => kind === "can't tell").length;
+        return all.some(({kind}) => kind === "worse") ? "Only luck of placement, which is hidden."
+            : unsure ? `Nothing is known to be worse, and ${unsure} of ${changes.length} series are INCONCLUSIVE.`
+                : `Nothing got worse in ${changes.length} series.`;
     };
     const running = (lane, {from, to}, {verdict, worst, best}) => [verdict, [worst, best].filter(Boolean).map((found) =>
         [" ", el("a", {href: seriesLink(shownOf(found), to, from)}, TH.prose(TH.answer.brief(found))), "."])];
-    const inShort = (lane, {from, to}, {first, changes, wheels, cards}) => {
+    const inShort = (lane, {from, to}, {first, all, changes, wheels, cards}) => {
         const [old, now] = [wheels[from], wheels[to]];
         const broke = first && first.verdict === "BROKE";
         const end = broke ? TH.answer.sentence(first).slice(TH.answer.brief(first).length) : ".";
         const rows = [
             ["Worst", first ? [el("a", {href: seriesLink(shownOf(first), to, from)}, TH.prose(TH.answer.brief(first))), TH.prose(end), " ", script(lane, {from, to}, first)]
-                : "Nothing that was measured got worse."],
-            first && !broke && ["When", wayThere(lane, {from, to}, first)],
+                : nothingWorse(changes, all)],
+            first && !broke && ["When", when(lane, {from, to}, first)],
             first && !broke && ["Why", [TH.prose(cause(first)), " ", howKnown(lane, {from, to}, first)]],
-            first && ["What to do", toDo(lane, {from, to}, first) || "Nothing is known to do the same."],
+            first && ["What to do", toDo(lane, {from, to}, first)],
             ["Broke", running(lane, {from, to}, cards.at(-1))],
             old && now && ["GPUs", gpus({from, to}, old, now)],
             old && now && ["To install", toInstall(old, now)],
@@ -248,7 +271,7 @@
             ["Not known", el("span", {id: "not-measured"}, notMeasured(lane, changes), elsewhere(lane, changes, {from, to}))],
         ];
         return el("dl", {id: "in-short", "aria-label": "The answer in short"},
-                  rows.filter(Boolean).map(([term, said]) => el("div", {}, el("dt", {}, term), el("dd", {}, said))));
+                  rows.filter((row) => row && row[1]).map(([term, said]) => el("div", {}, el("dt", {}, term), el("dd", {}, said))));
     };
     const changeItem = ({from, to}, change) => {
         const series = change.of;
@@ -326,11 +349,12 @@
 
     /** Links to lanes of the same environment that measured what this one did not, such as start-up. */
     const elsewhere = (lane, changes, keys) => {
-        const absent = unmeasured(lane, changes).flatMap(([, told]) => told);
-        const able = TH.contents.lanes.filter(({id, environment, metrics: theirs}) => id !== lane.id
-            && environment === lane.environment && theirs.some((metric) => absent.includes(metric)));
-        return able.length > 0 && [" Another machine measured these: ", able.map(({id, words}, i) => [i ? ", " : "",
-            el("a", {href: TH.link("index.html", {...keys, lane: id})}, words)]), "."];
+        const absent = unmeasured(lane, changes);
+        const able = TH.contents.lanes.filter(({id, environment}) => id !== lane.id && environment === lane.environment)
+            .map(({id, words, metrics: theirs}) => ({id, words, what: absent.filter(([, told]) => theirs.some((metric) => told.includes(metric)))}))
+            .filter(({what}) => what.length);
+        return able.map(({id, words, what}) => [` Another machine measured ${what.map(([said]) => said).join(" and ")}: `,
+            el("a", {href: TH.link("index.html", {...keys, lane: id})}, words), "."]);
     };
 
     /** What the wheels of two releases say, where they differ. */
@@ -416,7 +440,7 @@
         const first = found.find(({kind}) => kind === "worse");
         return [
             headline(`${against}: ${counted}.`),
-            inShort(lane, {from, to}, {first, changes, wheels, cards}),
+            inShort(lane, {from, to}, {first, all, changes, wheels, cards}),
             el("ul", {class: "tally", "aria-label": "Series by verdict"}, tally.map(([verdict, count]) =>
                 el("li", {}, link({verdict}, el("strong", {}, `${count} `), TH.mark(verdict), TH.kind(verdict) === "changed" && " counts")))),
             el("p", {id: "apart", class: "quiet"}, shared.map(([verdict, parts]) =>
