@@ -31,6 +31,9 @@ OURS = "this program"
 TITLE = "# How often steps, excursions and drifts are right"
 LEAD = f"`python -m tools.bench_detector --others PYTHON --write` writes this page, with the seed {SEED}."
 
+REPEATS = 4
+"""Copies of each series: with one copy a share of a hundred is uncertain by a whole percentage point."""
+
 SIZES = (0.1, 0.2, 0.5, 1.0)
 """Of planted steps. The two larger ones are for single calls, whose margin is 25 %."""
 
@@ -64,8 +67,8 @@ Steady series are times that a process can repeat, with a margin of 4 %. Single 
 CHOSEN = f"""## How strict it is
 
 `HISTORY_ERROR` is {HISTORY_ERROR}. It was lowered from 0.05 after both lanes had been seen, so neither lane is an independent
-check of it. The aim is that at most 3 % of the quiet series alarm. With one copy of each series a share is uncertain by
-about one percentage point.
+check of it. The aim is that at most 3 % of the quiet series alarm. Each series is drawn {REPEATS} times, and a share
+of alarms is uncertain by about half a percentage point.
 """  # noqa: E501  a line of the page
 
 OTHERS = """## Other methods on the same series
@@ -324,7 +327,7 @@ def page(repeats: int, python: str | None) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=1, help="resampled copies of each series per setting")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="resampled copies of each series per setting")
     parser.add_argument("--others", metavar="PYTHON", help="a Python that has NumPy, apache-otava and ruptures")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     asked = parser.parse_args()
