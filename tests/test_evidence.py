@@ -272,6 +272,8 @@ def test_series_is_found_by_its_sentence_or_by_some_of_its_words() -> None:
     assert finding.matching("selection time, index_reused vector 50 % x 10", SERIES) == [SERIES[1]]
     assert finding.matching("index_reused", SERIES) == SERIES[:2]
     assert finding.matching("Index Select Reused x 10", SERIES) == [SERIES[3]]
+    starts = Series("release-py3.11", "saved_tensors.SavedTensors.track_time", ("'subprocess_start'", "'loop'"))
+    assert finding.matching(starts.words, [*SERIES, starts]) == [starts], "no series here is called start_time"
 
 
 def test_series_that_is_not_there_is_refused_with_some_that_are() -> None:

@@ -93,7 +93,8 @@ def matching(words: str, every: Sequence[Series]) -> list[Series]:
     calls are meant, and where there are none, times of what a process does once. Raises UserError for none."""
     wanted = _words(words)
     named = [each for each in every if wanted <= _words(each.words)]
-    metrics = [metric for metric in (*ONCE, *COUNTED) if _words(metric) <= wanted]
+    of_named = {each.metric for each in named}
+    metrics = [metric for metric in (*ONCE, *COUNTED) if metric in of_named and _words(metric) <= wanted]
     longest = max((len(_words(metric)) for metric in metrics), default=0)
     metrics = [metric for metric in metrics if len(_words(metric)) == longest]
     found = [each for each in named if each.metric in (metrics or TIMES)]
