@@ -14,7 +14,7 @@ import math
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +39,8 @@ LANE = "release-py3.11"
 OTHER_LANE = "release-py3.9"
 """Where a cause found by hand is looked for if no change of the first lane has it."""
 LARGEST = 50
+
+NOT_THERE = "not there on that machine"
 
 SIGNALLED = 128
 """Exit codes above this one mean that somebody stopped the command."""
@@ -170,16 +172,18 @@ def table_by_hand(found: Sequence[tuple[Cause, Row | None]]) -> str:
         "| found by hand | in | looked for in | the command's verdict | found again |",
         "|---|---|---|---|---|",
     ]
-    again = looked = 0
+    counted: Counter[str] = Counter()
     for cause, row in found:
         one = row.evidence[1] if row and row.evidence else None
         verdict, is_again = _again(row, one)
-        looked += bool(one)
-        again += is_again == "yes"
+        counted[is_again] += 1
         other = f", {row.series.environment}" if row and row.series.environment != LANE else ""
         where = f"{row.words}, {' to '.join(row.pair)}{other}" if row else ""
         lines.append(f"| {cause.words} | v{cause.release} | {where} | {_cell(verdict)} | {is_again} |")
-    lines += ["", f"Of {len(found)} causes {looked} were looked for and {again} were found again."]
+    there = counted["yes"] + counted["no"]
+    looked = there + counted[NOT_THERE]
+    said = f"Of {len(found)} causes {looked} were looked for. {there} of these were there on the machine that looked,"
+    lines += ["", f"{said} and {counted['yes']} of them were found again."]
     return "\n".join(lines)
 
 
@@ -189,7 +193,7 @@ def _again(row: Row | None, one: Evidence | None) -> tuple[str, str]:
     if one is None:
         return "", "not looked for yet"
     if one.verdict == "NOT THERE":
-        return one.words, "not there on that machine"
+        return one.words, NOT_THERE
     return f"{one.verdict}: {one.words}", "yes" if one.verdict in FOUND_ON else "no"
 
 
