@@ -57,8 +57,10 @@ PUBLISH = """
 import resource, sys
 from pathlib import Path
 from tests.synthetic import write_tree
+from torch_history.cli import look_for_garbage_seldom
 from torch_history.releases.axis import Axis
 from torch_history.site.build import publish_site
+look_for_garbage_seldom()
 folder = Path(sys.argv[1])
 conf = write_tree(folder, int(sys.argv[2]), first=int(sys.argv[2]))
 publish_site(conf, Axis.load(conf.repo), folder / "html")

@@ -42,7 +42,11 @@ def main() -> None:
     """Which PyTorch release made your code slower, or made it use more memory?"""
     # A session in the background is asked to end by a signal, which must let it end the interpreters that it started.
     stop_on_signals()
-    # What is read from results lives to the end: looking for garbage among it is a tenth of a command's time.
+    look_for_garbage_seldom()
+
+
+def look_for_garbage_seldom() -> None:
+    """What is read from results lives to the end: looking for garbage among it is a fifth of a command's time."""
     gc.set_threshold(100_000, 20, 100)
 
 
