@@ -188,9 +188,10 @@ def test_cause_found_by_hand_is_looked_for_in_the_first_lane_that_has_its_change
     axis = Axis.load(ROOT / "releases.toml")
     histories = [history(of_lane(environment, ratios)) for environment, ratios in zip(LANES, lanes, strict=True)]
     ((_, row),) = explain_largest.found_by_hand(histories, axis)
-    assert (row and (row.series.environment, pytest.approx(row.ratio, rel=0.01))) == found
-    if row:
-        assert row.pair == ("v2.13.0", "v2.14.0")
+    assert bool(row) == bool(found)
+    if row and found:
+        assert (row.series.environment, row.old, row.new) == (found[0], "v2.13.0", "v2.14.0")
+        assert row.ratio == pytest.approx(found[1], rel=0.01)
 
 
 # --- a real release

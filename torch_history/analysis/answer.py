@@ -129,7 +129,8 @@ def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
     of: dict[object, list[Change]] = defaultdict(list)
     for change in changes:
         of[change.series.question, change.series.parameters].append(change)
-    ran, never = [], []
+    ran: list[list[Change]] = []
+    never: list[list[Change]] = []
     for each in of.values():
         (never if all(change.verdict is Verdict.NEVER_RAN for change in each) else ran).append(each)
     broke, runs = (sum(any(change.verdict is verdict for change in each) for each in ran) for verdict in MISSING)
