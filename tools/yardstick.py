@@ -476,8 +476,8 @@ NOT_ASKED = (
 
 BEST = """## Others at their best strictness: batches called {batches}
 
-F1 of each detector at the setting of a grid that scores best on these very labels, which favours the others: this program
-has its one setting. *hud* is the rule of neighbours with any of the thresholds {thresholds}."""
+F1 of each detector at the setting of a grid that scores best on these very labels. That favours the others, because this
+program has one setting. *hud* is the rule of neighbours with any of the thresholds {thresholds}."""
 
 
 def page(records: Sequence[Record], said: Mapping[str, Places], strict: Grid | None = None) -> str:

@@ -75,7 +75,7 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     path = on_the_way(suite.axis, old, asked.new, asked.lane, lambda words: out.print(plain(words)))
     laboratory = _laboratory(asked, own, suite, out)
     told = adding(_packages(path, laboratory, own))
-    costs = expected(path, laboratory.room, asked.rounds, *functions_in(own.text), has_budget=laboratory.budget > 0)
+    costs = expected(path, laboratory.room, asked.rounds, *functions_in(own.text), has_budget=_budget(asked) > 0)
     for line in [*costs.sentences, *told]:
         out.print(line, highlight=False)
     tags = tuple(release.tag for release in path)
@@ -88,6 +88,11 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
             if found:
                 show(found)
     return found
+
+
+def _budget(asked: Asked) -> float:
+    """Seconds for what is still undecided when all rounds are measured."""
+    return seconds_of(asked.budget or BUDGET)
 
 
 def _packages(path: Sequence[Release], laboratory: Sessions, own: OwnWorkload) -> dict[str, list[Sized]]:
@@ -109,7 +114,7 @@ def _packages(path: Sequence[Release], laboratory: Sessions, own: OwnWorkload) -
 
 def _laboratory(asked: Asked, own: OwnWorkload, suite: suites.Suite, out: Console) -> Sessions:
     """What measures; its results are in the folder of the file. Raises UserError where it cannot measure as asked."""
-    budget, limit = seconds_of(asked.budget or BUDGET), gigabytes_of(asked.disk) if asked.disk else None
+    budget, limit = _budget(asked), gigabytes_of(asked.disk) if asked.disk else None
     conf = suite.config()
     conf.results_dir = str(own.folder / "results")
     request = surroundings()
