@@ -463,12 +463,12 @@ def test_code_in_c_that_one_release_alone_runs_is_told_with_the_function_that_wa
     ]
     kind, words = verdict.of_all([], {}, [called, *symbols])
     when = "took next to nothing before" if new > old else "takes next to nothing now"
-    assert (kind, words.partition("; ")[2]) == ("CAUSE", f"of code in C, what {when} is Python: object_isinstance")
+    assert (kind, words.partition("; ")[2]) == ("CAUSE", f"of compiled code, what {when} is Python: object_isinstance")
     python = replace(called, name="torch/nn/functional.py checks")
-    assert "of code in C" not in verdict.of_all([], {}, [python, *symbols])[1]
-    assert "of code in C" not in verdict.of_all([], {}, [called, *symbols[1:]])[1]
+    assert "of compiled code" not in verdict.of_all([], {}, [python, *symbols])[1]
+    assert "of compiled code" not in verdict.of_all([], {}, [called, *symbols[1:]])[1]
     unsure = replace(symbols[0], low=-1e-4, high=1e-4)
-    assert "of code in C" not in verdict.of_all([], {}, [called, unsure])[1]
+    assert "of compiled code" not in verdict.of_all([], {}, [called, unsure])[1]
 
 
 def test_code_in_c_that_took_the_place_of_other_code_is_told_with_what_it_replaced() -> None:
@@ -478,7 +478,7 @@ def test_code_in_c_that_took_the_place_of_other_code_is_told_with_what_it_replac
         *(Place("symbol", f"libtorch_cpu: kernel_{i}", 0.0, 3e-5, 2.9e-5, 3.1e-5) for i in range(2, 7)),
     ]
     assert verdict.of_all([], {}, [called, *symbols])[1].partition("; ")[2] == (
-        "of code in C, what took next to nothing before is libtorch_cpu: kernel_2, libtorch_cpu: kernel_3, "
+        "of compiled code, what took next to nothing before is libtorch_cpu: kernel_2, libtorch_cpu: kernel_3, "
         "libtorch_cpu: kernel_4 and 2 more, and what takes next to nothing now is libtorch_cpu: kernel_1"
     )
 

@@ -20,6 +20,9 @@ from .levers import Lever
 COUNTED = ("peak_memory", "retained", "allocations", "operators")
 """Metrics that are counted by operator, as `by_allocation` of measure/explain.py names them."""
 
+WENT = "the difference is in"
+"""What is said of where a count is higher, where nothing is its cause."""
+
 LAUNCHES = 2
 """Of each release, to see that a launch counts what another one counts."""
 
@@ -55,8 +58,7 @@ class Counting:
             found.places = table(metric, answers[0]["rows"], answers[1]["rows"])
             found.levers = [self._pulled(lever, answers, new - old) for lever in self._levers]
             because = {lever.name: lever.because for lever in self._levers}
-            went = "the difference is in"
-            found.verdict, found.words = verdict.of_all(found.levers, because, found.places, went=went)
+            found.verdict, found.words = verdict.of_all(found.levers, because, found.places, went=WENT)
         found.took = round(time.monotonic() - began, 1)
         return found
 

@@ -113,7 +113,7 @@ def _new_code(place: Place, places: Sequence[Place]) -> str:
         return ""
     told = [f"what took next to nothing before is {_listed(new)}"] if new else []
     told += [f"what takes next to nothing now is {_listed(gone)}"] if gone else []
-    return f"; of code in C, {', and '.join(told)}"
+    return f"; of compiled code, {', and '.join(told)}"
 
 
 def _is_new(place: Place) -> bool:
