@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from torch_history.analysis.causes import FOUND, Cause, Known, in_words, moved, why
+from torch_history.analysis.causes import FOUND, Cause, Known, in_words, moved, of_ends, why
 from torch_history.analysis.compare import find
 from torch_history.analysis.verdicts import Change, Series, Verdict
 from torch_history.releases.axis import Axis
@@ -149,6 +149,12 @@ def test_evidence_of_the_same_series_and_releases_is_told() -> None:
 
 def test_evidence_of_a_part_of_the_way_says_which() -> None:
     assert said(SLOWER, new=NEW, known=[known("v2.1.0", "v2.1.1")]).endswith(" (from v2.1.0 to v2.1.1)")
+
+
+def test_slow_change_is_explained_by_evidence_of_both_its_ends_and_not_by_that_of_a_part_of_the_way() -> None:
+    whole, part = known("v2.0.1", "v2.2.0"), known("v2.1.0", "v2.1.1")
+    assert of_ends(SLOWER, "v2.0.1", "v2.2.0", [part, whole]) == "because aten::index holds 95 % of the difference"
+    assert of_ends(SLOWER, "v2.0.1", "v2.2.0", [part, whole._replace(verdict="UNKNOWN")]) == ""
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,13 @@ def _of_evidence(
     )
 
 
+def of_ends(change: Change, old: str, new: str, known: Iterable[Known]) -> str:
+    """The cause that evidence of exactly these two releases says, such as of a slow change; empty where there is none."""
+    facts = [{"torch": tag.removeprefix("v")} for tag in (old, new)]
+    of_both = [one for one in known if (one.old, one.new) == (old, new) and one.verdict in FOUND_ON]
+    return _explained(change, facts[0], facts[1], of_both)
+
+
 def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]) -> str:
     """What evidence says of a change: of the same series, between the two releases, the same way and of at least SHARE of
     the size. Empty where there is none; the largest where there are several."""

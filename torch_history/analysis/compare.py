@@ -23,7 +23,7 @@ from ..errors import UserError
 from ..store.launches import Launch, machines_in, read_environment, read_launches
 from ..store.machines import record_of
 from . import answer, verdicts
-from .causes import Known, evidence, in_words, moved, why
+from .causes import Known, evidence, in_words, moved, of_ends, why
 from .findings import Finding, Row, group, of_changes
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .steps import Kind, Net, Step
@@ -516,7 +516,8 @@ def _happened(
     known: Sequence[Known],
     others: OtherPlaces | None,
 ) -> list[_Happened]:
-    """Every step with its cause: what changed at one release made a step there; a slow change has no such cause."""
+    """Every step with its cause: what changed at one release made a step there. A slow change has no such cause: evidence of
+    both its ends explains it."""
     exact: dict[object, list[Series]] = defaultdict(list)
     for series in found:
         if not series.varies:
@@ -525,8 +526,9 @@ def _happened(
     for step in steps:
         series = step.series
         change = Change(series, step.verdict, step.before, step.after, step.ratio, step.low, step.high)
-        because = ""
-        if step.kind is not Kind.DRIFT:
+        if step.kind is Kind.DRIFT:
+            because = of_ends(change, step.old, step.new, known)
+        else:
             beside = {
                 other: verdicts.judge(other, found[other].get(step.old, []), found[other].get(step.new, []))
                 for other in exact[series.environment, series.question, series.parameters]
