@@ -338,6 +338,10 @@ def _write_script(path: Path, script: str, text: str) -> None:
     path.write_text(f"{script.replace('{json}', text)}\n", encoding="ascii")
 
 
+OF_METRICS = ("kind", "varies", "measured", "margin", "more_and_less")
+"""What scripts read of a metric."""
+
+
 def constants() -> dict[str, Any]:
     """What the pages' scripts decide by: the constants of the modules that decide the same in Python, and the metrics."""
     modules = {
@@ -349,7 +353,7 @@ def constants() -> dict[str, Any]:
         "claims": claims,
         "intervals": intervals,
     }
-    metrics = {name: metric.as_data() for name, metric in METRICS.items()}
+    metrics = {name: {key: metric.as_data()[key] for key in OF_METRICS} for name, metric in METRICS.items()}
     return {**{name: _constants(module) for name, module in modules.items()}, "metrics": metrics}
 
 

@@ -599,7 +599,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
         "words": lane.words,
         "parts": [f"{lane.id}.{number}" for number in range(len(lane.parts))],
         "series": list(series),
-        "evidence": [one._asdict() for one in lane.evidence],
+        "evidence": [_evidence(one) for one in lane.evidence],
         "changes": [
             change and {**_brief(change), "changed": [series[tuple(key)] for key in change["changed"]]}
             for change in lane.changes
@@ -626,11 +626,30 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
     }
 
 
+def _evidence(one: Known) -> dict[str, Any]:
+    """Of a cause as pages read it, its numbers as they are shown."""
+    return {
+        **one._asdict(),
+        "ratio": _shown(one.ratio),
+        "reproduced": one.reproduced and [*map(_shown, one.reproduced)],
+    }
+
+
+def _shown(number: float) -> float:
+    """With five digits."""
+    return float(f"{number:.5g}")
+
+
 def costs(data: Mapping[str, Any]) -> list[list[str]]:
-    """Of what `lane_data` gives: the releases of each step that costs memory and stayed, and its finding in words."""
+    """Of what `lane_data` gives: the releases of each step that costs memory and stayed, the newest first, and the words of
+    the first finding of each release."""
     first = [(data["steps"][found["steps"][0]], found["words"]) for found in data["regressions"]]
-    return [
+    found = [
         [step["old"], step["new"], words]
         for step, words in first
         if step["kind"] == steps.Kind.STEP.value and metric_of(data["series"][step["series"]][0]).shown_unit == "bytes"
+    ]
+    return [
+        [old, new, words if number == 0 or found[number - 1][1] != new else ""]
+        for number, (old, new, words) in enumerate(found)
     ]
