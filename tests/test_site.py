@@ -221,6 +221,25 @@ def test_numbers_are_packed_without_loss(site: Path, page: Any, values: list[flo
     assert back["releases"][0]["facts"] == facts
 
 
+@pytest.mark.browser
+def test_evidence_is_packed_without_loss(site: Path, page: Any) -> None:
+    one = {
+        "environment": "release-py3.11", "benchmark": "q.Q.track_time", "parameters": ["'a'", "'b'"], "old": "v2.0.0",
+        "new": "v2.1.0", "ratio": 1.5, "verdict": "CAUSE", "words": "because of it", "seen_on": "",
+        "reproduced": [1e-3, 2e-3],
+    }  # fmt: skip
+    found = [
+        one,
+        {**one, "parameters": [], "seen_on": "a CPU", "reproduced": None},
+        {**one, "old": "v2.1.0", "new": "v2.2.0"},
+    ]
+    packed = json.loads(json.dumps(pack.evidence(found)))
+    ready(page, (site / "index.html").as_uri())
+    about = {"environment": "release-py3.11", "series": [], "evidence": packed}
+    back = page.evaluate("(about) => torchHistory.joined(about, []).evidence", about)
+    assert back == found
+
+
 @pytest.mark.parametrize("part", [3, 64])
 def test_what_each_release_changed_is_what_compare_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int

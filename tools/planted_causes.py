@@ -80,9 +80,12 @@ def planted(folder: Path, is_kept: bool = False) -> list[Plant]:
             "twelve copies more",
             ("aten::copy_", "aten::clone", "Tensor.clone", "release.py entered", "copy", "memcpy", "memmove"),
         ),
-        ("collector", "a garbage collector that runs more often", ("collector off", "gc_collect", "collect")),
     ]
     found = [Plant(name, words, {}, {"PLANTED_CAUSE": name}, right) for name, words, right in named]
+    objects = {"PLANTED_OBJECTS": "20"}
+    of_collector = ("collector off", "gc_collect", "collect")
+    often = {**objects, "PLANTED_CAUSE": "collector"}
+    found.append(Plant("collector", "a garbage collector that runs more often", objects, often, of_collector))
     vectors = {"ATEN_CPU_CAPABILITY": "default"}
     of_vectors = (
         "ATen without vectors",
@@ -380,19 +383,24 @@ def table(rows: Iterable[tuple[Plant, Whole, Tally]], tries: int) -> str:
         "| planted | new / old | the whole run says | right place | wrong CAUSE | not seen or UNKNOWN |",
         "|---|---:|---|---:|---:|---:|",
     ]
-    totals = [0, 0, 0]
+    totals, unseen = [0, 0, 0], 0
     for plant, whole, tally in rows:
         silent = sum(kind in (*NOT_LOOKED_INTO, "UNKNOWN") for kind in tally.verdicts)
         said = whole.words.replace("|", "\\|")
         rates = f"{_rate(tally.right, tally.tries)} | {_rate(tally.wrong, tally.tries)} | {_rate(silent, tally.tries)}"
         lines.append(f"| {plant.words} | {whole.ratio:.2f} | {whole.verdict}: {said} | {rates} |")
-        if plant.right:
+        if plant.right and whole.verdict not in NOT_LOOKED_INTO:
             totals = [totals[0] + tally.right, totals[1] + tally.wrong, totals[2] + tally.tries]
+        unseen += bool(plant.right) and whole.verdict in NOT_LOOKED_INTO
     right, wrong, every = totals
     lines += ["", f"Each row has {tries} verdicts on turns that were drawn of the launches of one whole run."]
     if every:
         lines[-1] += (
             f" The planted cause was named in {100 * right / every:.1f} %, and another CAUSE in {100 * wrong / every:.1f} %."
+        )
+    if unseen:
+        lines[-1] += (
+            f" Not counted are {unseen} causes that made no difference here, or one too small to be looked for."
         )
     return "\n".join(lines)
 

@@ -19,6 +19,12 @@ LIBRARY = "PLANTED_LIBRARY"
 TIMES = "PLANTED_TIMES"
 """The variable that says how many times as much of a cause is planted, for machines that others disturb."""
 
+OBJECTS = 1500 * int(os.environ.get("PLANTED_OBJECTS", "1"))
+"""How many objects a call makes in Python. A collector that runs more often costs little where there are few."""
+
+LOOPS = 40
+"""How often a call runs the loop that is moved: once would be a hundredth of its time."""
+
 PLANTED = os.environ.get(CAUSE, "")
 OFTEN = int(os.environ.get(TIMES, "1"))
 
@@ -55,7 +61,12 @@ def _from_library(path: str) -> Callable[[], object]:
     """The loop over some thousand numbers that lies at another address in the new release."""
     numbers = (ctypes.c_int * 20_000)(*range(20_000))
     function = ctypes.CDLL(path).planted_loop
-    return lambda: function(numbers, len(numbers))
+
+    def run() -> None:
+        for _ in range(LOOPS):
+            function(numbers, len(numbers))
+
+    return run
 
 
 loop = _from_library(os.environ[LIBRARY]) if LIBRARY in os.environ else _no_loop
@@ -64,4 +75,4 @@ if PLANTED == "operator":
     overrides = torch.library.Library("aten", "IMPL")
     overrides.impl("relu", slow_relu, "CPU")
 if PLANTED == "collector":
-    gc.set_threshold(10, 2, 1000)
+    gc.set_threshold(1, 1, 1000)

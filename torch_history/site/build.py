@@ -302,7 +302,8 @@ def _write_lane(folder: Path, lane: Lane, data: Mapping[str, Any]) -> None:
     (folder / f"{lane.id}.json").write_text(_dumped(data), encoding="ascii")
     benchmarks = sorted({str(key[0]) for key in data["series"]})
     shown = {key: value for key, value in data.items() if key not in ("steps", "regressions", "claims")}
-    about = {**shown, "series": pack.keys(data["series"]), "benchmarks": benchmarks}
+    packed = {"series": pack.keys(data["series"]), "evidence": pack.evidence(data["evidence"])}
+    about = {**shown, **packed, "benchmarks": benchmarks}
     _write_script(folder / f"{lane.id}.js", _received(lane.id), _dumped(about))
     steps: dict[str, list[Any]] = {benchmark: [] for benchmark in benchmarks}
     for place, step in enumerate(data["steps"]):
@@ -314,8 +315,8 @@ def _write_lane(folder: Path, lane: Lane, data: Mapping[str, Any]) -> None:
     _write_script(folder / f"{name}.js", _received(name), _dumped(data["claims"]))
     for name, part in zip(data["parts"], lane.parts, strict=True):
         shutil.copy(part.file, folder / f"{name}.json")
-        packed, answers = (part.file.with_suffix(ending).read_text(encoding="ascii") for ending in SCRIPTS)
-        _write_script(folder / f"{name}.js", _received(name, "torchHistory.unpacked({json})"), packed)
+        numbers, answers = (part.file.with_suffix(ending).read_text(encoding="ascii") for ending in SCRIPTS)
+        _write_script(folder / f"{name}.js", _received(name, "torchHistory.unpacked({json})"), numbers)
         _write_script(folder / f"{name}-answers.js", _received(f"{name}-answers"), answers)
 
 

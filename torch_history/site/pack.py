@@ -141,3 +141,22 @@ def keys(series: Iterable[Sequence[str]]) -> dict[str, Any]:
     table = _Table()
     rows = "".join(unsigned(len(key)) + "".join(unsigned(table.place(name)) for name in key) for key in series)
     return {"names": list(table), "rows": rows}
+
+
+def evidence(found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What was found of causes, all in the lane's environment: `texts`, and `rows` of the ratio, what a script gave, and the
+    places of the texts of OF_EVIDENCE and of the parameters."""
+    table = _Table()
+    rows = [
+        [
+            one["ratio"],
+            one["reproduced"],
+            *(table.place(text) for text in (*(one[key] for key in OF_EVIDENCE), *one["parameters"])),
+        ]
+        for one in found
+    ]
+    return {"texts": list(table), "rows": rows}
+
+
+OF_EVIDENCE = ("benchmark", "old", "new", "verdict", "words", "seen_on")
+"""Texts of evidence, in the order in which app.js reads them."""

@@ -211,9 +211,15 @@
         return {...part, series, releases: part.releases.map(whole), patterns: part.patterns.map(patternOf)};
     };
 
+    const evidenceOf = ({texts, rows}, environment) => rows.map(([ratio, reproduced, ...places]) => {
+        const [benchmark, old, now, verdict, words, seen, ...parameters] = places.map((at) => texts[at]);
+        return {environment, benchmark, parameters, old, new: now, ratio, verdict, words, seen_on: seen, reproduced};
+    });
+
     /* A lane in one piece: what its parts count from their own first release, round and reason counts from the lane's. */
     TH.joined = (about, parts) => {
-        const lane = {...about, releases: [], rounds: [], reasons: [], patterns: [], limits: []};
+        const evidence = about.evidence && about.evidence.texts ? evidenceOf(about.evidence, about.environment) : about.evidence;
+        const lane = {...about, evidence, releases: [], rounds: [], reasons: [], patterns: [], limits: []};
         const rounds = new Map();
         const keys = Array.isArray(about.series) ? about.series : keysOf(about.series);
         const rows = new Map(keys.map((key) => [JSON.stringify(key), null]));
