@@ -46,7 +46,7 @@ def test_direction_metric_question_and_variant_part_findings(other: Change) -> N
 
 def test_a_common_cause_joins_variants_and_is_told_with_its_release() -> None:
     rows = [changed("mask", "a", 1.15), changed("index_reused", "b", 1.92), changed("index_reused", "rows", 1.1)]
-    cause = "the loop over the elements calls a function to read each index, and read it itself before"
+    cause = "the loop over the elements now calls a function for each index, where it used to read the index itself"
     why = {row.series: f"because {cause} (since 2.14.0)" for row in rows[:2]} | {rows[2].series: "unexplained"}
     joined, alone = of(*rows, why=why)
     assert joined.words == f"Indexing `x[index]`: 1.15 to 1.92 times slower in 2 cases since 2.14.0, because {cause}."
@@ -163,11 +163,11 @@ def test_cases_without_a_number_on_either_release_are_told_with_the_reasons_why(
     rows.append(Change(Series(LANE, "batching.Q.track_time", ("'mask'", "'a'")), Verdict.SAME, 1.0, 1.0, 1.0, 1.0, 1.0))
     (broke,) = (card.verdict for card in answer.cards(rows, of(*rows)) if card.name == "Broke")
     assert broke == (
-        "Nothing broke in 2 cases. 7 cases ran on neither release: it needs a GPU (3); no compiler (1); no disk (1); "
-        "other reasons (2). In cases that ran 1 series has no number on either release: there is no backward (1)."
+        "Nothing broke in 2 cases. 7 more cases ran on neither release: it needs a GPU (3); no compiler (1); no disk (1); "
+        "other reasons (2). In cases that ran, 1 series has no number on either release: there is no backward (1)."
     )
     (alone,) = (card.verdict for card in answer.cards([never("'a'", "")], []) if card.name == "Broke")
-    assert alone == "1 case ran on neither release: no reason is stored (1)."
+    assert alone == "1 more case ran on neither release: no reason is stored (1)."
 
 
 def test_what_was_measured_of_a_process_is_not_said_to_be_missing() -> None:

@@ -184,6 +184,12 @@ def in_short(page: Any) -> dict[str, str]:
     return {line.locator("dt").inner_text(): plain(line.locator("dd").inner_text()) for line in lines}
 
 
+def of_verdict(card: dict[str, str]) -> list[str]:
+    """What a card says: of the one on what broke, which series have no number stands at the end of the page."""
+    first, of_series, rest = card["verdict"].partition(" In cases that ran, ")
+    return [first, of_series.strip() + " " + rest] if rest else [first]
+
+
 def plain(text: str) -> str:
     """Text of a page without the signs of verdicts."""
     return re.sub(r"\s+", " ", re.sub(r"[▲▼✕✓◆] ", "", text)).strip()
@@ -194,9 +200,9 @@ def test_cards_and_findings_are_those_of_python_and_lead_to_their_series(site: P
     show(page, site, "index")
     comparison = newest(site)
     cards = [plain(text) for text in page.get_by_label("By what was measured").locator("> li").all_inner_texts()]
-    cards.append(f"Broke {in_short(page)['Broke']}")
+    cards.append(f"Broke {in_short(page)['Broke']} {plain(page.locator('#sure').inner_text())}")
     for card, text in zip(comparison["answer"]["cards"], cards, strict=True):
-        parts = [card["name"], card["verdict"], *(card[key].rstrip(".") for key in ("worst", "best") if card[key])]
+        parts = [card["name"], *of_verdict(card), *(card[key].rstrip(".") for key in ("worst", "best") if card[key])]
         assert all(part.replace("`", "") in text for part in parts)
     items = page.locator("#findings > li")
     assert 0 < items.count() <= 10
@@ -249,7 +255,7 @@ def test_what_was_not_measured_stands_first_and_bytes_say_since_when(site: Path,
     assert gpus.startswith(f"{lost} The last to run: v2."), gpus
     assert re.fullmatch(r"v2\.1\.0: [67]\.\d\d times slower\.", in_short(page)["When"])
     said = in_short(page)
-    assert [*said] == ["Worst", "When", "Why", "What to do", "Broke", "GPUs", "To install", "How sure", "Not known"]
+    assert [*said] == ["Worst", "When", "Why", "What to do", "GPUs", "Broke", "To install", "How sure", "Not known"]
     assert said["Why"].startswith("Because it is no longer fused.")
     assert said["To install"].endswith("least glibc 2.5 → 2.28; C++11 ABI no → yes.")
     assert page.locator("#apart a").last.get_attribute("href") == "method.html#glossary"
@@ -263,7 +269,14 @@ def test_a_lane_that_measured_start_up_is_named_where_this_one_did_not(site: Pat
     index = json.loads((site / "data" / "index.json").read_text(encoding="utf-8"))
     here = index["lanes"][0]
     index["lanes"] += [
-        {**here, "id": "starts", "words": "a machine that starts", "metrics": ["start_time"]},
+        {
+            **here,
+            "id": "starts",
+            "words": "a machine that starts",
+            "metrics": ["start_time"],
+            "counted": ["v2.0.1", "v2.5.1", "v2.9.0"],
+            "costs": [["v2.5.1", "v2.9.0", "import: twice as slow."], ["v2.0.1", "v2.5.1", "import: slower."]],
+        },
         {**here, "id": "other", "words": "a machine that does not", "metrics": ["time"]},
         {**here, "id": "python", "words": "another Python", "metrics": ["start_time"], "environment": "release-py3.9"},
     ]
@@ -272,7 +285,8 @@ def test_a_lane_that_measured_start_up_is_named_where_this_one_did_not(site: Pat
     show(page, folder, "index", **keys, lane=here["id"])
     said = page.locator("#not-measured")
     assert "Not measured here: import and start-up of a process" in said.inner_text()
-    assert "Another machine measured import and start-up of a process: a machine that starts." in said.inner_text()
+    what = "Another machine measured import and start-up of a process: a machine that starts"
+    assert f"{what}: 2 changes cost time or memory, the newest at v2.9.0: import: twice as slow." in said.inner_text()
     (href,) = [str(link.get_attribute("href")) for link in said.locator("a").all() if "starts" in link.inner_text()]
     assert dict(parse_qs(href.partition("#")[2])) == {key: [value] for key, value in {**keys, "lane": "starts"}.items()}
 
@@ -505,7 +519,8 @@ def test_nothing_changed_says_what_could_have_been_seen(copied: Callable, page: 
     show(page, copied(lane_of(8, variants=4, rounds=8)), "index")
     assert "no change detected" in page.locator("#newest-title").inner_text()
     assert re.search(
-        r"Half of 20 series would show a change by a factor of [\d.]+\.", page.locator(".newest").inner_text()
+        r"In half of the series of time a change of less than [\d.]+ times may be hidden\.",
+        page.locator(".newest").inner_text(),
     )
 
 
@@ -1144,7 +1159,9 @@ def test_one_choice_answers_an_upgrade_from_the_committed_results(page: Any, tmp
     said = json.loads(subprocess.run([*command, *asked], cwd=root, check=True, capture_output=True, text=True).stdout)
     text = plain(page.locator(".newest").inner_text())
     for card in said["answer"]["cards"]:
-        assert f"{card['name']} {card['verdict']}" in text
+        first, *others = of_verdict(card)
+        assert f"{card['name']} {first}" in text
+        assert all(other in text for other in others)
     for finding in said["findings"][:3]:
         assert plain(finding["words"]).replace("`", "") in text
     assert "of the changes reported in them are expected to be false" in text

@@ -139,11 +139,11 @@ def _running(changes: Sequence[Change], findings: Sequence[Finding]) -> Card:
     said += [f"Nothing broke in {_many(len(ran), 'case', 'cases')}."] if ran and not broke else []
     said += [f"{runs} run now and did not before."] if runs else []
     if never:
-        so_many = _many(len(never), "case", "cases")
+        so_many = _many(len(never), "more case", "more cases")
         said.append(f"{so_many} ran on neither release: {_reasons([first for first, *_ in never])}.")
     if others:
         so_many = _many(len(others), "series has", "series have")
-        said.append(f"In cases that ran {so_many} no number on either release: {_reasons(others)}.")
+        said.append(f"In cases that ran, {so_many} no number on either release: {_reasons(others)}.")
     worst, best = (next((one for one in findings if one.verdict is verdict), None) for verdict in MISSING)
     return Card("Broke", " ".join(said), worst, best)
 

@@ -241,18 +241,7 @@ def _write_data(
             "estimated": axis.newest.date_source == "estimated",
         },
         "lanes": [
-            {
-                "id": lane.id,
-                "machine": lane.name,
-                "environment": lane.environment,
-                "device": lane.device,
-                "words": lane.words if said[lane.words] == 1 else f"{lane.words} ({lane.name})",
-                "newest": lane.releases[-1],
-                "releases": len(lane.releases),
-                "metrics": sorted({key[0].rpartition("track_")[2] for key in of["series"]}),
-                "costs": costs(of) if lane.device == "recorder" else [],
-                "counted": lane.releases if lane.device == "recorder" else [],
-            }
+            {**_in_index(lane, of), "words": lane.words if said[lane.words] == 1 else f"{lane.words} ({lane.name})"}
             for lane, of in zip(found, data, strict=True)
         ],
         "constants": constants(),
@@ -273,6 +262,22 @@ def _write_data(
         _write_lane(folder, lane, of_lane)
         if upgrade:
             (folder / f"{lane.id}-newest.json").write_text(compare.as_json(upgrade), encoding="utf-8")
+
+
+def _in_index(lane: Lane, data: Mapping[str, Any]) -> dict[str, Any]:
+    """What the pages of other lanes know of one."""
+    told = costs(data, lane.device)
+    return {
+        "id": lane.id,
+        "machine": lane.name,
+        "environment": lane.environment,
+        "device": lane.device,
+        "newest": lane.releases[-1],
+        "releases": len(lane.releases),
+        "metrics": sorted({key[0].rpartition("track_")[2] for key in data["series"]}),
+        "costs": told,
+        "counted": lane.releases if lane.device == "recorder" or told else [],
+    }
 
 
 def _wheel(wheel: wheels.Wheel, release: Release) -> dict[str, Any]:
@@ -493,8 +498,8 @@ def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
     counted = {tag for lane in found if lane.device == "recorder" for tag in lane.releases}
     if not measured and counted:
         return (
-            f"Nothing here was measured on a GPU yet. What {len(counted)} releases ask of one was recorded; no kernel ran "
-            "for those numbers."
+            f"Nothing here was measured on a GPU yet. What {len(counted)} releases ask of a GPU was recorded; no kernel "
+            "ran for those numbers."
         )
     if not measured:
         return "Nothing here was measured on a GPU."

@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from contract.metrics import metric_of
 
 from ..analysis import claims, compare, steps
+from ..analysis.answer import UNMEASURED
 from ..analysis.causes import Known, evidence
 from ..analysis.replication import DECIDED, Measured, OtherPlaces, held_against
 from ..analysis.verdicts import NOT_MEASURED, WORDS, Change, History, Series, compare_history, disturbed, history
@@ -640,15 +641,17 @@ def _shown(number: float) -> float:
     return float(f"{number:.5g}")
 
 
-def costs(data: Mapping[str, Any]) -> list[list[str]]:
-    """Of what `lane_data` gives: the releases of each step that costs memory and stayed, the newest first, and the words of
-    the first finding of each release."""
+def costs(data: Mapping[str, Any], device: str) -> list[list[str]]:
+    """Of what `lane_data` gives: the releases of each step that stayed and costs memory of a GPU that was counted without
+    one, or on a CPU what a process takes once. The newest first, with the words of the first finding of each release."""
+    of_process = {name for told in UNMEASURED.values() for name in told}
     first = [(data["steps"][found["steps"][0]], found["words"]) for found in data["regressions"]]
-    found = [
-        [step["old"], step["new"], words]
-        for step, words in first
-        if step["kind"] == steps.Kind.STEP.value and metric_of(data["series"][step["series"]][0]).shown_unit == "bytes"
-    ]
+    found = []
+    for step, words in first:
+        name = data["series"][step["series"]][0]
+        told = metric_of(name).shown_unit == "bytes" if device == "recorder" else metric_of(name).name in of_process
+        if told and step["kind"] == steps.Kind.STEP.value:
+            found.append([step["old"], step["new"], words])
     return [
         [old, new, words if number == 0 or found[number - 1][1] != new else ""]
         for number, (old, new, words) in enumerate(found)

@@ -266,14 +266,16 @@
         const [broke, runs] = ["BROKE", "FIXED"].map((word) => ran.filter((each) => each.some(({verdict}) => verdict === word)).length);
         const others = ran.flat().filter(isNever);
         const many = (count, one, more) => `${thousands(String(count))} ${count === 1 ? one : more}`;
-        const verdict = [
+        const ofCases = [
             broke ? `${broke} of ${ran.length} cases broke.` : ran.length && `Nothing broke in ${many(ran.length, "case", "cases")}.`,
             runs && `${runs} run now and did not before.`,
-            never.length && `${many(never.length, "case", "cases")} ran on neither release: ${reasons(never.map(([one]) => one))}.`,
-            others.length && `In cases that ran ${many(others.length, "series has", "series have")} no number on either release: ${reasons(others)}.`,
+            never.length && `${many(never.length, "more case", "more cases")} ran on neither release: ${reasons(never.map(([one]) => one))}.`,
         ].filter(Boolean).join(" ");
+        const ofSeries = others.length
+            && `In cases that ran, ${many(others.length, "series has", "series have")} no number on either release: ${reasons(others)}.`;
+        const verdict = [ofCases, ofSeries].filter(Boolean).join(" ");
         const [worst, best] = ["BROKE", "FIXED"].map((word) => found.find((one) => one.verdict === word) || null);
-        return {name: "Broke", verdict, worst, best};
+        return {name: "Broke", verdict, cases: ofCases, series: ofSeries, worst, best};
     };
     /* `a copy needs a GPU (9); no compiler (6)`: up to its first semicolon each, the most frequent first. */
     const reasons = (changes) => {

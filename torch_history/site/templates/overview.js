@@ -15,7 +15,8 @@
     const MISSING = 3;  // how strong it is that a case broke or runs now, as a logarithm
     const ROWS_BEYOND = 8;
     const COLUMNS_BEYOND = 4;
-    const MOST_STEPS = 3;
+    const MOST_STEPS = 2;
+    const MOST_GAINS = 1;
     const FIRST_METRICS = ["time", "peak_memory"];
     const CHANGED = ["worse", "better", "changed"];
 
@@ -92,9 +93,10 @@
 
     const visibly = (detectable) => {
         const factor = TH.common.times(far(median(detectable)));
-        return factor === "any" ? `Half of ${detectable.length} series would not show even a tenfold change.`
-            : `Half of ${detectable.length} series would show a change by a factor of ${factor}.`;
+        const what = factor === "any" ? "even a tenfold change" : `a change of less than ${factor} times`;
+        return `In half of the series of time ${what} may be hidden.`;
     };
+
     const doubts = (lane, before, newest, changes) => {
         const times = changes.filter((change) => isTime(lane.series[change.series])
             && change.old !== null && change.new !== null);
@@ -144,14 +146,11 @@
         if (name !== "Memory" || TH.contents.lanes.find(({id}) => id === lane.id).device !== "cpu" || !counted.length) {
             return null;
         }
-        return el("ul", {class: "sentence-list"}, counted.map(({id, words, costs, counted: tags}) => {
-            const [first, last] = [keys.from, keys.to].map((tag) => tags.indexOf(tag));
-            const within = costs.filter(([old, now]) => tags.indexOf(old) >= first && tags.indexOf(now) <= last);
-            const [newest] = within;
-            const said = first < 0 || last < 0 ? "it was not counted for both releases."
-                : !newest ? "no release between them costs memory."
-                    : [within.length === 1 ? "one change costs memory" : `${within.length} changes cost memory, the newest`, ` at ${newest[1]}: `, TH.prose(newest[2])];
-            return el("li", {}, "On a GPU: ", el("a", {href: TH.link("index.html", {...keys, lane: id})}, words), ": ", said);
+        return el("ul", {class: "sentence-list"}, counted.map((other) => {
+            const within = costsOf(other, keys);
+            const said = within === null ? "it was not counted for both releases."
+                : within.length ? costWords(within, "memory") : "no release between them costs memory.";
+            return el("li", {}, "On a GPU: ", el("a", {href: TH.link("index.html", {...keys, lane: other.id})}, other.words), ": ", said);
         }));
     };
     const isScripted = (lane, {question, variant}) => (lane.machine.device || "cpu") === "cpu"
@@ -180,7 +179,7 @@
         const moved = tags.slice(tags.indexOf(from) + 1, tags.indexOf(to) + 1)
             .map((tag) => [tag, changedBetween(lane, V.adjacent(lane, tag), tag).filter((index) => ofRows.has(index))])
             .filter(([, series]) => series.length);
-        const most = [...moved].sort(([, one], [, other]) => other.length - one.length).slice(0, 2 * MOST_STEPS).map(([tag]) => tag);
+        const most = [...moved].sort(([, one], [, other]) => other.length - one.length).slice(0, 3 * MOST_STEPS).map(([tag]) => tag);
         const steps = tags.filter((tag) => most.includes(tag)).flatMap((tag) => {
             const told = compared(lane, V.adjacent(lane, tag), tag).changes.filter(({series, verdict}) => ofRows.has(series) && LIKE[verdict]);
             return [...new Set(told.map(({verdict}) => verdict))].map((verdict) => [tag, told.filter((change) => change.verdict === verdict)]);
@@ -204,12 +203,15 @@
         }
         const {steps, releases} = stepsOf(lane, pair, found);
         const weight = ([, told]) => told.reduce((sum, {ratio}) => sum + Math.abs(Math.log(ratio || Math.E)), 0);
-        const most = [...steps].sort((one, other) => weight(other) - weight(one)).slice(0, MOST_STEPS);
-        const shown = new Set(most.map(([tag]) => tag));
+        const listed = (kinds, most) => steps.filter(([, told]) => kinds.includes(told[0].kind))
+            .sort((one, other) => weight(other) - weight(one)).slice(0, most);
+        const [costs, gains] = [listed([found.kind], MOST_STEPS), listed(CHANGED.filter((kind) => kind !== found.kind), MOST_GAINS)];
+        const shown = new Set([...costs, ...gains].map(([tag]) => tag));
         const rest = releases.filter((tag) => !shown.has(tag)).length;
-        const listed = steps.filter((step) => most.includes(step)).map(stepWords(lane, found.rows.length)).join("; ");
-        const others = rest ? `; ${rest} more ${rest === 1 ? "release" : "releases"} changed some of them` : "";
-        return steps.length ? `${listed}${others}.` : "No two neighbouring releases show it surely.";
+        const words = (some) => some.map(stepWords(lane, found.rows.length)).join("; ");
+        const said = [costs.length && `${words(costs)}.`, gains.length && `The other way: ${words(gains)}.`,
+                      rest && `${rest} more ${rest === 1 ? "release" : "releases"} changed some of them by less.`].filter(Boolean);
+        return said.length ? said.join(" ") : "No two neighbouring releases show it surely.";
     };
     const capital = (text) => text[0].toUpperCase() + text.slice(1);
     const cause = ({rows, explained, because}) => {
@@ -234,16 +236,18 @@
         const said = [told("download, with all packages", "Download with all packages"), ...["CUDA", "least glibc", "C++11 ABI"].map((name) => told(name, name))];
         return `${said.join("; ")}.`;
     };
-    const howSure = (lane, changes) => {
+    const howSure = (lane, changes, first) => {
         const times = changes.filter((change) => isTime(lane.series[change.series]) && change.old !== null && change.new !== null);
-        const unclear = times.filter(({kind}) => kind === "can't tell").length;
         const told = times.map(({detectable}) => detectable).filter((ratio) => ratio !== null);
-        const link = [" ", el("a", {href: "method.html#verdicts"}, "How a verdict is made"), "."];
-        const visible = told.length > 0 && ` ${visibly(told)}`;
         const unsure = changes.filter(({kind}) => kind === "can't tell").length;
-        const exact = unsure ? `${unsure} series are INCONCLUSIVE.` : "Counts and bytes do not vary, so these verdicts are exact.";
-        return times.length ? [`At most ${100 * TH.contents.constants.verdicts.FALSE_RATE} % of the changes of time are expected to be false. Of ${times.length} `
-            + `series of time ${unclear} are INCONCLUSIVE.`, visible, link] : [exact, link];
+        const {ratio, low, high, of: series} = first ? first.best : {};
+        const {times: factor} = TH.common;
+        return [
+            ratio && low < high && `The surest case, ${TH.name(series)}: ${factor(ratio)} times (${factor(low)} to ${factor(high)}). `,
+            times.length > 0 && `At most ${100 * TH.contents.constants.verdicts.FALSE_RATE} % of the changes of time are expected to be false. `,
+            unsure ? `${unsure} series are INCONCLUSIVE. ` : !times.length && "Counts and bytes do not vary, so these verdicts are exact. ",
+            told.length > 0 && `${visibly(told)} `, el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ".",
+        ];
     };
     /* What is said where no finding costs anything. */
     const nothingWorse = (changes, all) => {
@@ -252,7 +256,7 @@
             : unsure ? `Nothing is known to be worse, and ${unsure} of ${changes.length} series are INCONCLUSIVE.`
                 : `Nothing got worse in ${changes.length} series.`;
     };
-    const running = (lane, {from, to}, {verdict, worst, best}) => [verdict, [worst, best].filter(Boolean).map((found) =>
+    const running = (lane, {from, to}, {cases, worst, best}) => [cases, [worst, best].filter(Boolean).map((found) =>
         [" ", el("a", {href: seriesLink(shownOf(found), to, from)}, TH.prose(TH.answer.brief(found))), "."])];
     const inShort = (lane, {from, to}, {first, all, changes, wheels, cards}) => {
         const [old, now] = [wheels[from], wheels[to]];
@@ -264,10 +268,10 @@
             first && !broke && ["When", when(lane, {from, to}, first)],
             first && !broke && ["Why", [TH.prose(cause(first)), " ", howKnown(lane, {from, to}, first)]],
             first && ["What to do", toDo(lane, {from, to}, first)],
-            ["Broke", running(lane, {from, to}, cards.at(-1))],
             old && now && ["GPUs", gpus({from, to}, old, now)],
+            ["Broke", running(lane, {from, to}, cards.at(-1))],
             old && now && ["To install", toInstall(old, now)],
-            ["How sure", howSure(lane, changes)],
+            ["How sure", howSure(lane, changes, first)],
             ["Not known", el("span", {id: "not-measured"}, notMeasured(lane, changes), elsewhere(lane, changes, {from, to}))],
         ];
         return el("dl", {id: "in-short", "aria-label": "The answer in short"},
@@ -347,14 +351,27 @@
             + (absent.length ? ` Not measured here: ${absent.map(([words]) => words).join(", ")}.` : "");
     };
 
-    /** Links to lanes of the same environment that measured what this one did not, such as start-up. */
+    /* What became worse on the way, of what a lane's index tells of. */
+    const costsOf = ({costs, counted: tags}, {from, to}) => {
+        const [first, last] = [from, to].map((tag) => tags.indexOf(tag));
+        const within = costs.filter(([old, now]) => tags.indexOf(old) >= first && tags.indexOf(now) <= last);
+        return first < 0 || last < 0 ? null : within;
+    };
+    const costWords = (within, what) => [within.length === 1 ? `one change costs ${what}` : `${within.length} changes cost ${what}, the newest`,
+                                         ` at ${within[0][1]}: `, TH.prose(within[0][2])];
+
+    /** Links to lanes of the same environment that measured what this one did not, such as start-up, and what became worse. */
     const elsewhere = (lane, changes, keys) => {
         const absent = unmeasured(lane, changes);
         const able = TH.contents.lanes.filter(({id, environment}) => id !== lane.id && environment === lane.environment)
-            .map(({id, words, metrics: theirs}) => ({id, words, what: absent.filter(([, told]) => theirs.some((metric) => told.includes(metric)))}))
+            .map((other) => ({other, what: absent.filter(([, told]) => other.metrics.some((metric) => told.includes(metric)))}))
             .filter(({what}) => what.length);
-        return able.map(({id, words, what}) => [` Another machine measured ${what.map(([said]) => said).join(" and ")}: `,
-            el("a", {href: TH.link("index.html", {...keys, lane: id})}, words), "."]);
+        return able.map(({other, what}) => {
+            const within = costsOf(other, keys);
+            const link = el("a", {href: TH.link("index.html", {...keys, lane: other.id})}, other.words);
+            return [` Another machine measured ${what.map(([said]) => said).join(" and ")}: `, link,
+                    ...(within && within.length ? [": ", costWords(within, "time or memory")] : ["."])];
+        });
     };
 
     /** What the wheels of two releases say, where they differ. */
@@ -457,6 +474,7 @@
             el("h3", {}, "How sure, in detail"),
             el("p", {id: "sure"},
                doubts(lane, from, to, changes).map((said) => typeof said === "string" ? TH.explained(said) : said),
+               " ", cards.at(-1).series,
                " ", TH.explained(sure.join(" ")), " ",
                el("a", {href: "method.html#verdicts"}, "How a verdict is made"), "."),
             brought(from, to, wheels),
