@@ -227,7 +227,8 @@
         const isUpgrade = wheels.indexOf(from) < wheels.indexOf(to);
         return [
             lost && [el("strong", {class: "worse"}, lost), " ", isUpgrade && TH.common.lastWith(old.architectures, now.architectures, wheels, architectures)],
-            el("span", {}, TH.common.gpus(old.architectures, now.architectures, from, to).slice(lost.length)),
+            el("details", {}, el("summary", {}, `GPUs that ${to} runs on`),
+               TH.common.gpus(old.architectures, now.architectures, from, to).slice(lost.length)),
         ];
     };
     const toInstall = (old, now) => {
@@ -368,8 +369,8 @@
             .filter(({what}) => what.length);
         return able.map(({other, what}) => {
             const within = costsOf(other, keys);
-            const link = el("a", {href: TH.link("index.html", {...keys, lane: other.id})}, other.words);
-            return [` Another machine measured ${what.map(([said]) => said).join(" and ")}: `, link,
+            const link = el("a", {href: TH.link("index.html", {...keys, lane: other.id}), title: other.words}, "Another machine");
+            return [" ", link, ` measured ${what.map(([said]) => said).join(" and ")}`,
                     ...(within && within.length ? [": ", costWords(within, "time or memory")] : ["."])];
         });
     };
