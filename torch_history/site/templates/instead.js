@@ -64,7 +64,7 @@
         const of = better.filter(({other}) => other.variant === variant);
         const rest = series.length - better.length;
         const another = better.length - of.length;
-        const others = [another && `in ${another} more another variant ${less}`, rest && `in ${rest} none does`].filter(Boolean).join("; ");
+        const others = [another && `in ${another} more another variant ${less}`, rest && `in ${rest} nothing ${less}`].filter(Boolean).join("; ");
         const where = series.length > 1 ? ` in ${of.length} of ${series.length} cases` : "";
         const end = others && series.length > 1 ? `${where}. ${others[0].toUpperCase()}${others.slice(1)}.` : `${where}.`;
         const means = TH.meaning(of[0].other);

@@ -94,7 +94,7 @@
     const visibly = (detectable) => {
         const factor = TH.common.times(far(median(detectable)));
         const what = factor === "any" ? "even a tenfold change" : `a change of less than ${factor} times`;
-        return `In half of the series of time ${what} may be hidden.`;
+        return `In half of the series of time ${what} can go unnoticed.`;
     };
 
     const doubts = (lane, before, newest, changes) => {
@@ -180,11 +180,10 @@
             .map((tag) => [tag, changedBetween(lane, V.adjacent(lane, tag), tag).filter((index) => ofRows.has(index))])
             .filter(([, series]) => series.length);
         const most = [...moved].sort(([, one], [, other]) => other.length - one.length).slice(0, 3 * MOST_STEPS).map(([tag]) => tag);
-        const steps = tags.filter((tag) => most.includes(tag)).flatMap((tag) => {
+        return tags.filter((tag) => most.includes(tag)).flatMap((tag) => {
             const told = compared(lane, V.adjacent(lane, tag), tag).changes.filter(({series, verdict}) => ofRows.has(series) && LIKE[verdict]);
             return [...new Set(told.map(({verdict}) => verdict))].map((verdict) => [tag, told.filter((change) => change.verdict === verdict)]);
         });
-        return {steps, releases: moved.map(([tag]) => tag)};
     };
     const stepWords = (lane, many) => ([tag, told]) => {
         const ratios = told.map(({ratio}) => ratio && far(ratio)).filter(Boolean);
@@ -201,16 +200,13 @@
         if (tags.indexOf(pair.from) > tags.indexOf(pair.to)) {
             return null;
         }
-        const {steps, releases} = stepsOf(lane, pair, found);
+        const steps = stepsOf(lane, pair, found);
         const weight = ([, told]) => told.reduce((sum, {ratio}) => sum + Math.abs(Math.log(ratio || Math.E)), 0);
         const listed = (kinds, most) => steps.filter(([, told]) => kinds.includes(told[0].kind))
             .sort((one, other) => weight(other) - weight(one)).slice(0, most);
         const [costs, gains] = [listed([found.kind], MOST_STEPS), listed(CHANGED.filter((kind) => kind !== found.kind), MOST_GAINS)];
-        const shown = new Set([...costs, ...gains].map(([tag]) => tag));
-        const rest = releases.filter((tag) => !shown.has(tag)).length;
         const words = (some) => some.map(stepWords(lane, found.rows.length)).join("; ");
-        const said = [costs.length && `${words(costs)}.`, gains.length && `The other way: ${words(gains)}.`,
-                      rest && `${rest} more ${rest === 1 ? "release" : "releases"} changed some of them by less.`].filter(Boolean);
+        const said = [costs.length && `${words(costs)}.`, gains.length && `The other way: ${words(gains)}.`].filter(Boolean);
         return said.length ? said.join(" ") : "No two neighbouring releases show it surely.";
     };
     const capital = (text) => text[0].toUpperCase() + text.slice(1);
@@ -234,17 +230,18 @@
     const toInstall = (old, now) => {
         const told = (name, words) => (old.told[name] === now.told[name] ? `${words} ${now.told[name]}, as before`
             : `${words} ${old.told[name]} → ${now.told[name]}`);
-        const said = [told("download, with all packages", "Download with all packages"), ...["CUDA", "least glibc", "C++11 ABI"].map((name) => told(name, name))];
+        const said = [told("download, with all packages", "Download with all packages"), told("CUDA", "CUDA"), told("least glibc", "glibc at least"), told("C++11 ABI", "C++11 ABI")];
         return `${said.join("; ")}.`;
     };
     const howSure = (lane, changes, first) => {
         const times = changes.filter((change) => isTime(lane.series[change.series]) && change.old !== null && change.new !== null);
         const told = times.map(({detectable}) => detectable).filter((ratio) => ratio !== null);
         const unsure = changes.filter(({kind}) => kind === "can't tell").length;
-        const {ratio, low, high, of: series} = first ? first.best : {};
+        const {ratio, low, high, of: series} = first ? first.rows.find((row) => row.of === shownOf(first)) : {};
         const {times: factor} = TH.common;
+        const which = first && isScripted(lane, series) ? "The script's case" : "The surest case";
         return [
-            ratio && low < high && `The surest case, ${TH.name(series)}: ${factor(ratio)} times (${factor(low)} to ${factor(high)}). `,
+            ratio && low < high && `${which}, ${TH.name(series)}: ${factor(ratio)} times (${factor(low)} to ${factor(high)}). `,
             times.length > 0 && `At most ${100 * TH.contents.constants.verdicts.FALSE_RATE} % of the changes of time are expected to be false. `,
             unsure ? `${unsure} series are INCONCLUSIVE. ` : !times.length && "Counts and bytes do not vary, so these verdicts are exact. ",
             told.length > 0 && `${visibly(told)} `, el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ".",
@@ -371,7 +368,7 @@
             const within = costsOf(other, keys);
             const link = el("a", {href: TH.link("index.html", {...keys, lane: other.id}), title: other.words}, "Another machine");
             return [" ", link, ` measured ${what.map(([said]) => said).join(" and ")}`,
-                    ...(within && within.length ? [": ", costWords(within, "time or memory")] : ["."])];
+                    ...(within && within.length ? [": between these releases ", costWords(within, "time or memory")] : ["."])];
         });
     };
 
