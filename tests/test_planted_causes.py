@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tools import explain_largest
-from tools.explain_largest import in_order, largest, table, with_evidence
+from tools.explain_largest import in_order, kind_of, largest, table, with_evidence
 from tools.planted_causes import NOTHING, Redrawn, Tally, calibrated, explained, judge, planted, there, told, whole_run
-from torch_history.analysis.causes import Cause
+from torch_history.analysis.causes import FOUND, Cause
 from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import Series, history
 from torch_history.explaining.explanation import Found
@@ -192,6 +192,23 @@ def test_cause_found_by_hand_is_looked_for_in_the_first_lane_that_has_its_change
     if row and found:
         assert (row.series.environment, row.old, row.new) == (found[0], "v2.13.0", "v2.14.0")
         assert row.ratio == pytest.approx(found[1], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("because", "known"),
+    [
+        ("because aten::index holds 95 % of the difference", "CAUSE"),
+        ("in part because aten::index holds 45 % of the difference; seen on another machine (a CPU)", "PART"),
+        ("cause unknown; the time went to aten::mm (40 %)", "UNKNOWN"),
+        (f"because {FOUND[0].words} (since 1.12.0)", "found by hand"),
+        ("because it is no longer fused", "fused groups"),
+        ("because the number of operators went from 17 to 15", "a number"),
+        ("unexplained", "unexplained"),
+        ("", "unexplained"),
+    ],
+)
+def test_share_of_a_cause_is_counted_by_how_it_is_known(because: str, known: str) -> None:
+    assert kind_of(because).startswith(known)
 
 
 # --- a real release

@@ -18,10 +18,11 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from torch_history.analysis.causes import FOUND, FOUND_ON, Cause
-from torch_history.analysis.compare import choose_machine
+from torch_history.analysis.causes import FOUND, FOUND_ON, FUSIONS, Cause, evidence
+from torch_history.analysis.compare import choose_machine, told_findings
 from torch_history.analysis.steps import Step, of_history
 from torch_history.analysis.verdicts import Change, History, Series, compare_history, history
 from torch_history.explaining.finding import EXPLAINABLE, retold
@@ -29,7 +30,7 @@ from torch_history.measuring.session import load_suite
 from torch_history.releases.axis import Axis
 from torch_history.store import causes
 from torch_history.store.causes import Evidence
-from torch_history.store.launches import read_on_axis
+from torch_history.store.launches import read_environment, read_on_axis
 
 from .page import write_into
 
@@ -198,6 +199,32 @@ def table_by_hand(found: Sequence[tuple[Cause, Row | None]]) -> str:
     return "\n".join(lines)
 
 
+def kind_of(because: str) -> str:
+    """How the cause of a change is known, by its words."""
+    if because.startswith("cause unknown"):
+        return "UNKNOWN: looked into, and not found"
+    if " of the difference" in because:
+        return (
+            "PART, by `torch-history explain`" if because.startswith("in part") else "CAUSE, by `torch-history explain`"
+        )
+    if any(fusion in because for fusion in FUSIONS):
+        return "fused groups were counted"
+    if any(cause.words in because for cause in FOUND):
+        return "found by hand"
+    return "a number that moved with it" if " went from " in because else "unexplained: nobody looked into it"
+
+
+def shares(lanes: Iterable[tuple[Sequence[Step], History]], results: Path, machine: str) -> str:
+    """Of all changes of times that are told of the history, how the cause is known."""
+    tally: Counter[str] = Counter()
+    for steps, found in lanes:
+        told = told_findings(steps, found, partial(read_environment, results, machine), evidence(results, machine))
+        tally.update(kind_of(row.because) for each in told for row in each.finding.rows if row.series.varies)
+    lines = ["| how the cause is known | changes | share |", "|---|---:|---:|"]
+    lines += [f"| {kind} | {count:,} | {count / tally.total():.0%} |" for kind, count in tally.most_common()]
+    return "\n".join(lines)
+
+
 def _again(row: Row | None, one: Evidence | None) -> tuple[str, str]:
     if row is None:
         return "no time or count on a CPU changed there", "cannot be looked for"
@@ -222,9 +249,11 @@ def main() -> None:
     asked = parser.parse_args()
     conf, axis = load_suite(ROOT)
     results = Path(conf.results_dir)
-    launches = list(read_on_axis(results, choose_machine(results, None, ""), axis))
+    machine = choose_machine(results, None, "")
+    launches = list(read_on_axis(results, machine, axis))
     lanes = [history(launch for launch in launches if launch.environment == name) for name in (LANE, OTHER_LANE)]
-    rows, by_hand = largest(of_history(lanes[0], axis)), found_by_hand(lanes, axis)
+    steps = [of_history(lane, axis) for lane in lanes]
+    rows, by_hand = largest(steps[0]), found_by_hand(lanes, axis)
     if asked.run:
         wanted = with_evidence([*rows, *(row for _, row in by_hand if row)], results)
         explain(list({(row.series, row.pair): row for row in wanted}.values()), asked.most, asked.minutes)
@@ -232,7 +261,14 @@ def main() -> None:
         retell(results)
     hand = [(cause, with_evidence([row], results)[0] if row else None) for cause, row in by_hand]
     text = "\n\n".join(
-        ["## The largest changes", table(with_evidence(rows, results)), "## Causes found by hand", table_by_hand(hand)]
+        [
+            "## The largest changes",
+            table(with_evidence(rows, results)),
+            "## Causes found by hand",
+            table_by_hand(hand),
+            "## All changes of times",
+            shares(zip(steps, lanes, strict=True), results, machine),
+        ]
     )
     print(text)
     if asked.write:
