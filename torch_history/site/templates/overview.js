@@ -180,10 +180,11 @@
             .map((tag) => [tag, changedBetween(lane, V.adjacent(lane, tag), tag).filter((index) => ofRows.has(index))])
             .filter(([, series]) => series.length);
         const most = [...moved].sort(([, one], [, other]) => other.length - one.length).slice(0, 3 * MOST_STEPS).map(([tag]) => tag);
-        return tags.filter((tag) => most.includes(tag)).flatMap((tag) => {
+        const steps = tags.filter((tag) => most.includes(tag)).flatMap((tag) => {
             const told = compared(lane, V.adjacent(lane, tag), tag).changes.filter(({series, verdict}) => ofRows.has(series) && LIKE[verdict]);
             return [...new Set(told.map(({verdict}) => verdict))].map((verdict) => [tag, told.filter((change) => change.verdict === verdict)]);
         });
+        return {steps, releases: moved.map(([tag]) => tag)};
     };
     const stepWords = (lane, many) => ([tag, told]) => {
         const ratios = told.map(({ratio}) => ratio && far(ratio)).filter(Boolean);
@@ -200,13 +201,16 @@
         if (tags.indexOf(pair.from) > tags.indexOf(pair.to)) {
             return null;
         }
-        const steps = stepsOf(lane, pair, found);
+        const {steps, releases} = stepsOf(lane, pair, found);
         const weight = ([, told]) => told.reduce((sum, {ratio}) => sum + Math.abs(Math.log(ratio || Math.E)), 0);
         const listed = (kinds, most) => steps.filter(([, told]) => kinds.includes(told[0].kind))
             .sort((one, other) => weight(other) - weight(one)).slice(0, most);
         const [costs, gains] = [listed([found.kind], MOST_STEPS), listed(CHANGED.filter((kind) => kind !== found.kind), MOST_GAINS)];
         const words = (some) => some.map(stepWords(lane, found.rows.length)).join("; ");
-        const said = [costs.length && `${words(costs)}.`, gains.length && `The other way: ${words(gains)}.`].filter(Boolean);
+        const shown = new Set([...costs, ...gains].map(([tag]) => tag));
+        const rest = releases.filter((tag) => !shown.has(tag)).length;
+        const said = [costs.length && `${words(costs)}.`, gains.length && `The other way: ${words(gains)}.`,
+                      rest && `Other steps at ${rest} more ${rest === 1 ? "release" : "releases"}.`].filter(Boolean);
         return said.length ? said.join(" ") : "No two neighbouring releases show it surely.";
     };
     const capital = (text) => text[0].toUpperCase() + text.slice(1);
