@@ -24,7 +24,7 @@ from torch_history.releases.axis import Axis
 from torch_history.scratch import MARK, mark
 from torch_history.site import pack
 from torch_history.site.build import PAGES, publish_site
-from torch_history.site.data import Lane, lane_data, lanes
+from torch_history.site.data import Lane, costs, lane_data, lanes
 from torch_history.site.minified import copy_minified
 from torch_history.store.launches import read_launches
 
@@ -219,6 +219,17 @@ def test_numbers_are_packed_without_loss(site: Path, page: Any, values: list[flo
     assert (back["series"][0]["variant"], back["series"][0]["size"], back["series"][0]["key"]) == ("a", "b", key)
     assert back["patterns"] == patterns
     assert back["releases"][0]["facts"] == facts
+
+
+def test_every_pair_of_releases_that_costs_has_the_words_of_its_first_finding() -> None:
+    """A series that skips a release has another pair to the same one."""
+    pairs = [("v1", "v3"), ("v2", "v3"), ("v2", "v3"), ("v1", "v2")]
+    steps = [{"series": 0, "kind": "step", "old": old, "new": new} for old, new in pairs]
+    found = [{"steps": [i], "words": f"finding {i}"} for i in range(4)]
+    data = {"series": [["q.Q.track_peak_memory", "'a'"]], "steps": steps, "regressions": found}
+    words = ["finding 0", "finding 1", "", "finding 3"]
+    assert costs(data, "recorder") == [[*pair, said] for pair, said in zip(pairs, words, strict=True)]
+    assert costs(data, "cpu") == []
 
 
 @pytest.mark.browser

@@ -643,16 +643,15 @@ def _shown(number: float) -> float:
 
 def costs(data: Mapping[str, Any], device: str) -> list[list[str]]:
     """Of what `lane_data` gives: the releases of each step that stayed and costs memory of a GPU that was counted without
-    one, or on a CPU what a process takes once. The newest first, with the words of the first finding of each release."""
+    one, or on a CPU what a process takes once. The newest first, with the words of the first finding of each pair."""
     of_process = {name for told in UNMEASURED.values() for name in told}
     first = [(data["steps"][found["steps"][0]], found["words"]) for found in data["regressions"]]
-    found = []
+    found: list[list[str]] = []
+    told: set[tuple[str, str]] = set()
     for step, words in first:
-        name = data["series"][step["series"]][0]
-        told = metric_of(name).shown_unit == "bytes" if device == "recorder" else metric_of(name).name in of_process
-        if told and step["kind"] == steps.Kind.STEP.value:
-            found.append([step["old"], step["new"], words])
-    return [
-        [old, new, words if number == 0 or found[number - 1][1] != new else ""]
-        for number, (old, new, words) in enumerate(found)
-    ]
+        name, pair = data["series"][step["series"]][0], (step["old"], step["new"])
+        is_cost = metric_of(name).shown_unit == "bytes" if device == "recorder" else metric_of(name).name in of_process
+        if is_cost and step["kind"] == steps.Kind.STEP.value:
+            found.append([*pair, "" if pair in told else words])
+            told.add(pair)
+    return found
