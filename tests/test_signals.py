@@ -98,3 +98,60 @@ def test_signal_while_the_program_forks_is_not_lost() -> None:
         process.send_signal(signal.SIGTERM)
         said = process.communicate(timeout=30)[1]
         assert (process.returncode, "Traceback" in said) == (128 + signal.SIGTERM, False), said
+
+
+AT_EACH_LINE = """
+import contextlib, os, signal, sys, time
+from pathlib import Path
+from torch_history import scratch, signals, start
+from torch_history.site import processes
+
+def writes(folder):
+    for number in range(1000):
+        (folder / str(number)).mkdir()
+        time.sleep(0.001)
+
+def task():
+    with scratch.scratch(Path(sys.argv[2]), "kept-") as folder, processes.beside(lambda: writes(folder)):
+        time.sleep(0.02)
+        raise SystemExit(0)
+
+files = {module.__file__ for module in (contextlib, scratch, signals, processes)}
+wanted, seen, parent = int(sys.argv[1]), 0, os.getpid()
+
+def trace(frame, event, argument):
+    global seen
+    if frame.f_code.co_filename not in files:
+        return None
+    if event == "line":
+        seen += 1
+        if seen == wanted and os.getpid() == parent:
+            sys.settrace(None)
+            (os.killpg if sys.argv[3] == "group" else os.kill)(parent, signal.SIGINT)
+    return trace
+
+signals.stop_on_signals()
+try:
+    sys.settrace(trace)
+    task()
+except KeyboardInterrupt:
+    sys.exit(130)
+finally:
+    sys.settrace(None)
+"""
+
+
+@pytest.mark.parametrize(("sent_to", "first"), [("process", 1), ("group", 2)])
+def test_signal_at_any_line_leaves_no_folder_and_no_traceback(sent_to: str, first: int, tmp_path: Path) -> None:
+    """Every second line of what makes and removes the folder, until the task ends before the line comes."""
+    stopped = 0
+    for line in range(first, 300, 2):
+        command = [sys.executable, "-c", AT_EACH_LINE, str(line), str(tmp_path), sent_to]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, start_new_session=True)
+        assert done.returncode in (0, 130), (line, done.stderr)
+        assert "Traceback" not in done.stderr, (line, done.stderr)
+        assert not list(tmp_path.iterdir()), (line, list(tmp_path.iterdir()))
+        if done.returncode == 0:
+            break
+        stopped += 1
+    assert stopped > 20

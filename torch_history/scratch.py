@@ -1,17 +1,23 @@
 """Where does the program keep what it needs for a while only? In folders that say whose they are, so that leftovers can go.
 
-A folder carries a mark, which its process holds locked. Where a killed process left one, the next start removes it.
+A folder carries a mark, which its process holds locked. Where a killed process left one, the next start removes it. Where a
+signal comes between any two steps, the folder goes when the process ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import os
+import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+
+from .signals import later
 
 MARK = ".torch-history-site"
 """The file that says who made a folder."""
@@ -39,15 +45,41 @@ def scratch(parent: Path, prefix: str) -> Iterator[Path]:
     there go first."""
     parent.mkdir(parents=True, exist_ok=True)
     _sweep(parent, prefix)
-    with (
-        tempfile.TemporaryDirectory(dir=parent, prefix=prefix) as name,
-        Path(name, MARK).open("w", encoding="utf-8") as stream,
-    ):
-        # Locked before it has its text, without which nobody takes the folder for a leftover.
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        stream.write(MARK_TEXT)
-        stream.flush()
-        yield Path(name)
+    folder = parent / f"{prefix}{secrets.token_hex(8)}"
+    _made[folder] = os.getpid()  # before it is there: a signal can come between any two steps
+    try:
+        folder.mkdir(mode=0o700)
+        with (folder / MARK).open("w", encoding="utf-8") as stream:
+            # Locked before it has its text, without which nobody takes the folder for a leftover.
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            stream.write(MARK_TEXT)
+            stream.flush()
+            yield folder
+    finally:
+        with later():
+            _remove(folder)
+
+
+_made: dict[Path, int] = {}
+"""The folders that are not yet removed, and the process that made each: a forked one is no owner of them."""
+
+
+def _remove(folder: Path) -> None:
+    """Removes `folder`. Where a process that is about to end still writes into it, it goes when this one ends."""
+    for _ in range(10):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            del _made[folder]
+            break
+        time.sleep(0.05)
+
+
+@atexit.register
+def _remove_what_is_left() -> None:
+    left = [folder for folder, process in _made.items() if process == os.getpid()]
+    with later() if left else contextlib.nullcontext():
+        for folder in left:
+            _remove(folder)
 
 
 @contextlib.contextmanager

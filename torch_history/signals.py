@@ -17,7 +17,7 @@ PUT_OFF_SECONDS = 0.01
 
 _received = 0
 _waits = False
-_forks = False
+_forks = 0
 
 
 def stop_on_signals() -> None:
@@ -29,15 +29,22 @@ def stop_on_signals() -> None:
 
 def _before_a_fork() -> None:
     global _forks
-    _forks = True
+    _forks = os.getpid()
 
 
 def _after_a_fork() -> None:
     global _forks
-    _forks = False
+    _forks = 0
 
 
-os.register_at_fork(before=_before_a_fork, after_in_parent=_after_a_fork, after_in_child=_after_a_fork)
+def _in_a_child() -> None:
+    """What waits for the end of a block waits in the parent only: that end never comes here."""
+    global _waits
+    _waits = False
+    _after_a_fork()
+
+
+os.register_at_fork(before=_before_a_fork, after_in_parent=_after_a_fork, after_in_child=_in_a_child)
 
 
 def received() -> int:
@@ -71,7 +78,8 @@ def later() -> Iterator[None]:
 def _stop(number: int, frame: FrameType | None) -> None:
     global _received
     if _forks or (frame and frame.f_code in (_before_a_fork.__code__, _after_a_fork.__code__)):
-        threading.Timer(PUT_OFF_SECONDS, os.kill, (os.getpid(), number)).start()
+        if _forks in (0, os.getpid()):  # what was just forked has no thread yet, and its parent ends it
+            threading.Timer(PUT_OFF_SECONDS, os.kill, (os.getpid(), number)).start()
         return
     _received = number
     if not _waits:

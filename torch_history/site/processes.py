@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import signal
 import traceback
@@ -10,9 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from ..children import dies_with_parent
+from ..signals import STOPPING, later
 
 _FORK = get_context("fork")
 
@@ -31,7 +35,7 @@ _inherited: list[Callable[[], Any]] = []
 def _inherit(tasks: Sequence[Callable[[], Any]], die_with_parent: Callable[[], None]) -> None:
     """In a forked process: what it may be asked for is there already and need not be sent."""
     die_with_parent()
-    _may_be_terminated()
+    _may_be_stopped()
     _inherited[:] = tasks
 
 
@@ -45,12 +49,15 @@ def beside(task: Callable[[], object]) -> Iterator[None]:
     RuntimeError where it was killed."""
     receiver, sender = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_answer, args=(task, sender, dies_with_parent()))
-    process.start()
-    sender.close()
+    stop = functools.partial(_stop, process)
+    atexit.register(stop)  # a signal can come between any two steps, these included
     try:
+        with later():
+            process.start()
+        sender.close()
         yield
     except BaseException:
-        process.terminate()
+        _stop(process)
         raise
     else:
         try:
@@ -60,18 +67,28 @@ def beside(task: Callable[[], object]) -> Iterator[None]:
         if error:
             raise error
     finally:
-        process.join()
+        if process.pid:
+            process.join()
+        atexit.unregister(stop)
         receiver.close()
 
 
-def _may_be_terminated() -> None:
-    """In a forked process: to end it is its parent's business, so it takes over no handler that would delay that."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def _stop(process: BaseProcess) -> None:
+    if process.pid:
+        process.terminate()
+        process.join()
+
+
+def _may_be_stopped() -> None:
+    """In a forked process: it ends at once and in silence. To say so, and to tidy up, is its parent's business."""
+    for number in STOPPING:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _answer(task: Callable[[], object], sender: Connection, die_with_parent: Callable[[], None]) -> None:
     die_with_parent()
-    _may_be_terminated()
+    _may_be_stopped()
     try:
         task()
     except Exception as error:
