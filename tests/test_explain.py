@@ -21,7 +21,7 @@ from torch_history.explaining.explanation import MOST_NOISY_TURNS, Explanation, 
 from torch_history.explaining.launching import LaunchFailed, Side, Subject
 from torch_history.explaining.levers import Lever
 from torch_history.releases import added
-from torch_history.store.causes import Place
+from torch_history.store.causes import Code, Place
 
 SUBJECT = Subject(Path(), "question", "variant", "small", "time")
 SIDES = Side("v1.0.0", Path("old/bin/python")), Side("v2.0.0", Path("new/bin/python"))
@@ -481,6 +481,27 @@ def test_code_in_c_that_took_the_place_of_other_code_is_told_with_what_it_replac
         "of compiled code, what took next to nothing before is libtorch_cpu: kernel_2, libtorch_cpu: kernel_3, "
         "libtorch_cpu: kernel_4 and 2 more, and what takes next to nothing now is libtorch_cpu: kernel_1"
     )
+
+
+@pytest.mark.parametrize(
+    ("loops", "told"),
+    [
+        (((0,), (0,)), "with the same instructions"),
+        (((0,), (32,)), "with the same instructions at another address"),
+        (None, "with other instructions than before"),
+    ],
+)
+def test_code_in_c_that_both_releases_run_is_told_with_what_became_of_its_instructions(
+    loops: tuple[tuple[int, ...], tuple[int, ...]] | None, told: str
+) -> None:
+    called = Place("operator", "aten::index", 1e-4, 1.5e-4, 4.9e-5, 5.1e-5, "CAUSE")
+    kernel = Place("symbol", "libtorch_cpu: cpu_index_kernel", 8e-5, 1.2e-4, 3e-5, 5e-5, "PART")
+    rest = Place("symbol", places.LEFT, 2e-5, 3e-5, -1e-6, 2e-5)
+    code = Code(kernel.name, loops is not None, (70, 72 if loops is None else 70), *(loops or ((0,), (32,))))
+    words = verdict.of_all([], {}, [called, kernel, rest], code=[code])[1]
+    assert words.endswith(f"; of compiled code libtorch_cpu: cpu_index_kernel holds 80 % of the difference, {told}")
+    unsure = replace(kernel, verdict="UNKNOWN")
+    assert "of compiled code" not in verdict.of_all([], {}, [called, unsure, rest], code=[code])[1]
 
 
 def test_symbol_of_the_interpreter_is_no_cause() -> None:

@@ -62,7 +62,7 @@ def of_all(
         ]
         if clauses:
             words = f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
-            return kind, words + (_within(held[0], named, places) + _new_code(held[0], places) if held else "")
+            return kind, words + (_within(held[0], named, places) + _compiled(held[0], places, code) if held else "")
     return "UNKNOWN", f"cause unknown; {_went(places, went)}"
 
 
@@ -97,9 +97,9 @@ def says_nothing(symbol: str) -> bool:
     return symbol in NO_PLACES or waits(symbol) or symbol.endswith("_PyEval_EvalFrameDefault")
 
 
-def _new_code(place: Place, places: Sequence[Place]) -> str:
-    """Which symbols only one release runs, where they surely hold a fifth of the difference: an operator or a function in
-    C that the user calls anyway says where, and these say what it does now, and no longer."""
+def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> str:
+    """What is behind an operator or a function in C: it is where the user's call goes in any case, and the compiled code in
+    it says what it does now. First what only one release runs, else the symbol that holds most, and its instructions."""
     symbols = [each for each in places if each.kind == "symbol"]
     total = sum(each.new - each.old for each in symbols)
     if not (place.kind == "operator" or IN_C.match(place.name)) or not total:
@@ -107,6 +107,16 @@ def _new_code(place: Place, places: Sequence[Place]) -> str:
     named = sorted(
         (each for each in symbols if not says_nothing(each.name)), key=lambda each: -abs(each.new - each.old)
     )
+    return _new_code(named, total) or _changed_code(named, places, code)
+
+
+def _changed_code(named: Sequence[Place], places: Sequence[Place], code: Sequence[Code]) -> str:
+    most = next((each for each in named if each.verdict in ("CAUSE", "PART")), None)
+    return f"; of compiled code {_of_place(most, places)}{_of_code(most, code)}" if most else ""
+
+
+def _new_code(named: Sequence[Place], total: float) -> str:
+    """Which symbols only one release runs, where they surely hold a fifth of the difference."""
     new = [each for each in named if _is_new(each) and each.low > 0]
     gone = [each for each in named if _is_gone(each) and each.high < 0]
     if (sum(each.low for each in new) if total > 0 else sum(each.high for each in gone)) / total < LEAVES:
