@@ -183,14 +183,18 @@ _ONCE = {SEQUENCE: _first_calls, PROCESS: _command, START: _start}
 
 
 def _profiles(call: Any, step: dict) -> dict:
-    """All profiles of one call. The one that leaves nothing behind is made first, PyTorch's last."""
+    """All profiles of one call, or those that the step names. The one that leaves nothing behind is made first, PyTorch's
+    last."""
     made = {
         "symbols": lambda: explain.by_symbol(call, step["perf"], step["file"]),
+        "stacks": lambda: explain.by_stack(call, step["sampled"], step["stacks"]),
         "functions": lambda: explain.by_function(call, step["seconds"], step["sampled"]),
         "operators": lambda: explain.by_operator(call, step["seconds"]),
     }
     found: dict = {}
     for name, make in made.items():
+        if name not in step.get("only", made):
+            continue
         try:
             found[name] = make()
         except Exception as error:

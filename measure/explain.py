@@ -38,6 +38,11 @@ SAMPLING_SECONDS = 0.0007
 PERF_HERTZ = 2_999
 """Samples a second: no divisor of the scheduler's own rate, so that the two do not keep step."""
 
+STACKS_HERTZ = 1_499
+STACK = "dwarf,8192"
+"""Of samples with the functions that called: so many bytes of the stack are copied, and perf follows them afterwards by what
+compilers write for exceptions, since PyTorch's libraries keep no frame pointers."""
+
 
 OF_THE_CLOCK = ("<built-in method time.perf_counter>", "<built-in method time.process_time>")
 
@@ -175,7 +180,16 @@ def by_symbol(call: Callable[[], object], length: float, file: str) -> dict:
 
     Raises CannotProfile where perf is missing or not allowed to look.
     """
-    command = ["perf", "record", "-e", "cpu-clock", "-F", str(PERF_HERTZ), "-N", "-o", file, "-p", str(os.getpid())]
+    return _recorded(call, length, file, ["-F", str(PERF_HERTZ)])
+
+
+def by_stack(call: Callable[[], object], length: float, file: str) -> dict:
+    """As `by_symbol`, with the functions that called the one in which the processor was."""
+    return _recorded(call, length, file, ["-F", str(STACKS_HERTZ), "--call-graph", STACK])
+
+
+def _recorded(call: Callable[[], object], length: float, file: str, how: list) -> dict:
+    command = ["perf", "record", "-e", "cpu-clock", *how, "-N", "-o", file, "-p", str(os.getpid())]
     try:
         perf = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_without_preload())
     except FileNotFoundError as error:

@@ -23,6 +23,7 @@ from torch_history.cli import explaining, main
 from torch_history.cli import suite as suites
 from torch_history.cli.run import Asked, explainable, rose
 from torch_history.errors import UserError
+from torch_history.cli.explaining import report
 from torch_history.explaining import finding, issue
 from torch_history.explaining.explanation import CannotExplain
 from torch_history.explaining.launching import Side, Subject
@@ -184,6 +185,18 @@ def test_cause_that_was_found_on_a_processor_explains_nothing_that_was_counted_w
 
 
 # --- what is made of it
+
+
+@pytest.mark.parametrize(
+    ("reproduced", "shows"),
+    [((1e-3, 2e-3), True), ((1e-3, 1.5e-3), True), ((1e-3, 1.3e-3), False), ((2e-3, 1e-3), False), (None, False)],
+)
+def test_script_that_does_not_show_the_difference_is_said(reproduced: tuple[float, float] | None, shows: bool) -> None:
+    evidence = structs.replace(EVIDENCE, reproduced=reproduced)
+    assert evidence.is_reproduced == shows
+    is_said = bool(reproduced) and not shows
+    assert ("which does not show the difference" in report(evidence)) == is_said
+    assert ("does not show the difference" in issue.text(evidence, {})) == is_said
 
 
 def test_issue_says_all_that_a_maintainer_needs() -> None:

@@ -69,7 +69,7 @@ class DrawnLaunch:
             found = {name: [seconds * self.of.chance.gauss(1, self.of.noise), 1.0] for name, seconds in rows.items()}
             by = {"seconds": sum(own for own, _ in found.values()), "cpu": total, "plain": total, "rows": found}
             none = {"failed": "there is no such profiler here"}
-            return {"symbols": none, "functions": none, "operators": by}
+            return {"symbols": none, "stacks": none, "functions": none, "operators": by}
         raise AssertionError(step)
 
     def close(self) -> None:
@@ -502,6 +502,92 @@ def test_code_in_c_that_both_releases_run_is_told_with_what_became_of_its_instru
     assert words.endswith(f"; of compiled code libtorch_cpu: cpu_index_kernel holds 80 % of the difference, {told}")
     unsure = replace(kernel, verdict="UNKNOWN")
     assert "of compiled code" not in verdict.of_all([], {}, [called, unsure, rest], code=[code])[1]
+
+
+STACKS = """
+      fa8e0 unicodekeys_lookup_unicode (/opt/python/lib/libpython3.11.so.1.0)
+      cf14f1 torch::check_has_torch_function(_object*, bool) (/env/lib/python3.11/site-packages/torch/lib/libtorch_python.so)
+      7dd5c1 torch::autograd::count(_object*) (/env/lib/python3.11/site-packages/torch/lib/libtorch_python.so)
+      ff51f _PyEval_EvalFrameDefault (/opt/python/lib/libpython3.11.so.1.0)
+
+
+      9a1 malloc (/usr/lib/x86_64-linux-gnu/libc.so.6)
+      9a2 array_item (/env/lib/python3.11/site-packages/numpy/core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)
+      cf14f1 torch::check_has_torch_function(_object*, bool) (/env/lib/python3.11/site-packages/torch/lib/libtorch_python.so)
+
+
+    ffffffff8a00 clear_page ([kernel.kallsyms])
+      9a3 GOMP_parallel (/env/lib/python3.11/site-packages/torch/lib/libgomp-a34b3233.so.1)
+      a11 at::native::fill(at::Tensor&) (/env/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so)
+
+
+      ff51f _PyEval_EvalFrameDefault (/opt/python/lib/libpython3.11.so.1.0)
+      1080 _start (/opt/python/bin/python3.11)
+"""
+
+
+def test_sample_counts_for_the_innermost_function_of_pytorchs_libraries() -> None:
+    assert places.of_stacks(STACKS) == {
+        "libtorch_python: torch::check_has_torch_function": (0.5, 0.0),
+        "libtorch_cpu: at::native::fill": (0.25, 0.0),
+        places.NO_LIBRARY: (0.25, 0.0),
+    }
+    assert places.of_stacks("") == {places.NO_LIBRARY: (1.0, 0.0)}
+
+
+@pytest.mark.parametrize(
+    ("library", "own"),
+    [
+        ("/env/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", True),
+        ("/env/lib/python3.11/site-packages/torchvision/_C.so", False),
+        ("/home/me/project/build/mine.so", True),
+        ("/tmp/torchinductor_me/ab/cabcdefghijklmnopqrstuvwxyzabcdefgh.so", True),
+        ("/env/lib/python3.11/site-packages/torch/lib/libgomp-a34b3233.so.1", False),
+        ("/opt/python3.11/lib/libpython3.11.so.1.0", False),
+        ("/usr/lib/x86_64-linux-gnu/libc.so.6", False),
+        ("[kernel.kallsyms]", False),
+        ("[vdso]", False),
+        ("//anon", False),
+    ],
+)
+def test_libraries_of_the_interpreter_and_the_system_are_not_pytorchs(library: str, own: bool) -> None:
+    assert places.is_own(library) == own
+
+
+def test_caller_is_the_cause_where_the_difference_is_spread_over_the_interpreter() -> None:
+    """An index by an array of NumPy's, of which each number is looked at in 2.9.0: the time is that of many small functions
+    of the interpreter, all called by one of PyTorch's."""
+    rows = [
+        Place("operator", places.OUTSIDE, 0.0, 9e-5, 8.8e-5, 9.2e-5),
+        Place("function", "mine.py indexed", 0.0, 9e-5, 8.8e-5, 9.2e-5, "CAUSE"),
+        *(Place("symbol", f"Python: lookup_{i}", 0.0, 1e-5, 9e-6, 1.1e-5) for i in range(9)),
+    ]
+    caller = Place("caller", "libtorch_python: check", 0.0, 8.5e-5, 8e-5, 9e-5, "CAUSE")
+    rest = Place("caller", places.LEFT, 0.0, 5e-6, 0.0, 1e-5)
+    assert not verdict.is_narrow(rows, "mine.py")
+    assert verdict.of_all([], {}, [*rows, caller, rest], own="mine.py") == (
+        "CAUSE",
+        "because libtorch_python: check, with what it calls, holds 94 % of the difference, and took next to nothing before",
+    )
+    python = Place("function", "torch/nn/modules/module.py __call__", 0.0, 9e-5, 8.8e-5, 9.2e-5, "CAUSE")
+    assert verdict.is_narrow([*rows, python], "mine.py")
+    called = replace(python, name="<built-in method torch.tensor>")
+    assert not verdict.is_narrow([*rows, called], "mine.py")
+    assert verdict.of_all([], {}, [called, caller, rest])[1].endswith(
+        "; of compiled code libtorch_python: check, with what it calls, holds 94 % of the difference, and took next to "
+        "nothing before"
+    )
+
+
+def test_place_that_says_nothing_is_not_where_the_time_went() -> None:
+    rows = [
+        Place("operator", places.OUTSIDE, 0.0, 9e-5, 8.8e-5, 9.2e-5),
+        Place("operator", places.LEFT, 0.0, 0.0, 0.0, 0.0),
+        Place("symbol", "libtorch_cpu: first", 0.0, 3e-5, 2.8e-5, 3.2e-5),
+        Place("symbol", places.LEFT, 0.0, 6e-5, 5e-5, 7e-5),
+    ]
+    assert verdict.of_all([], {}, rows) == ("UNKNOWN", "cause unknown; the time went to libtorch_cpu: first (33 %)")
+    assert verdict.of_all([], {}, rows[:2])[1] == "cause unknown; the time went to outside operators (100 %)"
 
 
 def test_symbol_of_the_interpreter_is_no_cause() -> None:

@@ -46,7 +46,7 @@ def kept(old: float, new: float, chance: random.Random) -> dict[str, list[Any]]:
             '{"do": "traces"}': [{"traces": []}],
             '{"do": "time", "seconds": 0.3}': [{"wall": each, "cpu": each} for each in times],
             '{"do": "profiles", "perf": 0.7, "sampled": 0.5, "seconds": 0.15}': [
-                {"symbols": none, "functions": none, "operators": profile}
+                {"symbols": none, "stacks": none, "functions": none, "operators": profile}
             ],
         }
 

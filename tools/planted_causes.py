@@ -174,6 +174,7 @@ class _Kept:
         answer = self.launch.ask(step)
         if "symbols" in answer and "failed" not in answer["symbols"]:
             answer["perf"] = places.read_perf(Path(step["file"]))[:2]
+            answer["called"] = places.read_stacks(Path(step["stacks"]))
         self.answers[_step(step)].append(answer)
         return answer
 
@@ -191,6 +192,7 @@ class Redrawn:
     chance: random.Random
     itself: bool = False
     perf: Any = None
+    called: dict[str, Any] = field(default_factory=dict)
     left: dict[str, list[Any]] = field(default_factory=dict)
 
     def open(self, side: Side, subject: Subject, variables: Any = None, command: Sequence[str] = ()) -> Any:
@@ -213,6 +215,10 @@ class Redrawn:
         """What perf recorded when the last launch was profiled."""
         return *self.perf, {}
 
+    def read_stacks(self, file: Path) -> Any:
+        """What perf recorded with stacks, of the launch that was to write `file`."""
+        return self.called[str(file)]
+
 
 @dataclass
 class _Redrawn:
@@ -227,6 +233,8 @@ class _Redrawn:
             return {"failed": "it was not asked when launches were kept"}
         answer: dict[str, Any] = self.of.chance.choice(known)
         self.of.perf = answer.get("perf", self.of.perf)
+        if "called" in answer:
+            self.of.called[step["stacks"]] = answer["called"]
         return answer
 
     def _of_others(self, step: Mapping[str, Any]) -> list[Any]:
@@ -243,7 +251,7 @@ def _lever(variables: Any, command: Sequence[str]) -> str:
 
 
 def _step(step: Mapping[str, Any]) -> str:
-    return json.dumps({key: value for key, value in step.items() if key != "file"}, sort_keys=True)
+    return json.dumps({key: value for key, value in step.items() if key not in ("file", "stacks")}, sort_keys=True)
 
 
 # --- a release with itself, in real launches of `torch-history calibrate`
@@ -304,12 +312,21 @@ def itself(tries: int) -> str:
 Open = Callable[..., Any]
 
 
-def explained(sides: tuple[Side, Side], opened: Open, levers: Sequence[Lever], read: Any, seconds: float) -> Found:
+def explained(
+    sides: tuple[Side, Side],
+    opened: Open,
+    levers: Sequence[Lever],
+    read: Any,
+    seconds: float,
+    read_stacks: Any = places.read_stacks,
+) -> Found:
     """The program's own explanation of the planted call."""
     subject = Subject(ROOT, str(WORKLOAD), "mixed", "one", "time")
     with tempfile.TemporaryDirectory() as folder:
         said: Callable[[str], None] = lambda words: None  # noqa: E731
-        return Explanation(subject, sides, levers, Path(folder), said, seconds, opened=opened, read=read).explain()
+        return Explanation(
+            subject, sides, levers, Path(folder), said, seconds, opened=opened, read=read, read_stacks=read_stacks
+        ).explain()
 
 
 @dataclass
@@ -338,7 +355,8 @@ def told(found: Found) -> list[str]:
     pulled = [
         lever.name for lever in found.levers if lever.verdict == found.verdict and f"with {lever.words} " in found.words
     ]
-    held = [place.name for place in found.places if f"{place.name} holds " in found.words.partition("; of Python")[0]]
+    words = found.words.partition("; of ")[0].replace(", with what it calls,", "")
+    held = [place.name for place in found.places if f"{place.name} holds " in words]
     return list(dict.fromkeys([*pulled[:1], *held]))
 
 
@@ -370,7 +388,8 @@ def judge(plant: Plant, python: Path, kept: Kept, tries: int) -> Tally:
     sides, levers, tally = _sides(plant, python), load() if plant.right else [], Tally()
     for seed in range(tries):
         redrawn = Redrawn(sides, kept, random.Random(seed), itself=not plant.right)
-        tally.add(explained(sides, redrawn.open, levers, redrawn.read, 210.0), plant.right)
+        found = explained(sides, redrawn.open, levers, redrawn.read, 210.0, redrawn.read_stacks)
+        tally.add(found, plant.right)
     return tally
 
 

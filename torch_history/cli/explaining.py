@@ -248,7 +248,8 @@ def report(evidence: Evidence) -> str:
     lines += [f"  There is {note}." for note in evidence.notes]
     if evidence.reproduced:
         numbers = " and ".join(human(number, series.unit) for number in evidence.reproduced)
-        lines.append(f"  The script in plain PyTorch gives {numbers}.")
+        shows = "" if evidence.is_reproduced else ", which does not show the difference"
+        lines.append(f"  The script in plain PyTorch gives {numbers}{shows}.")
     if evidence.steps:
         steps = ", ".join(f"{name} {seconds:.0f}" for name, seconds in evidence.steps.items())
         lines.append(f"  Seconds by step, {evidence.took:.0f} in all: {steps}.")

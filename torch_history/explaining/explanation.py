@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -41,6 +42,9 @@ FRESH_TURNS = 3
 one may seem to by chance, and the launches that made it seem so cannot show that it was not."""
 
 TIMING_SECONDS, PROFILING_SECONDS, SAMPLED_SECONDS, PERF_SECONDS = 0.3, 0.15, 0.5, 0.7
+
+PROFILES = ("symbols", "stacks", "functions", "operators")
+"""As benchmarks/explained.py names them."""
 
 SAME_CLOCK = 0.05
 """Where a call's wall time and processor time are this close in some turn, the processor's is taken in all: what others do
@@ -95,11 +99,13 @@ class Explanation:
         seconds: float = 210.0,
         opened: Open = Launch,
         read: Callable[[Path], tuple[places.Shares, places.Shares, places.Raw]] = places.read_perf,
+        read_stacks: Callable[[Path], places.Shares] = places.read_stacks,
     ) -> None:
-        """`opened` gives a launch, and `read` what perf recorded: tests give some that draw numbers. `scratch` is an empty
-        folder. After `seconds` no lever is pulled any more, and a note says so."""
+        """`opened` gives a launch, `read` and `read_stacks` what perf recorded: tests give some that draw numbers.
+        `scratch` is an empty folder. After `seconds` no lever is pulled any more, and a note says so."""
         self._subject, self._sides, self._levers = subject, sides, levers
-        self._scratch, self._say, self._opened, self._read = scratch, say, opened, read
+        self._scratch, self._say, self._opened = scratch, say, opened
+        self._read, self._read_stacks = read, read_stacks
         self._seconds, self._ends = seconds, time.monotonic() + seconds
         self._turn = 0
         self._traces: set[str] = set()
@@ -107,6 +113,7 @@ class Explanation:
         self._times: dict[str, tuple[list[dict[str, float]], list[dict[str, float]]]] = defaultdict(lambda: ([], []))
         self._profiles: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
         self._raw: tuple[places.Raw, places.Raw] = ({}, {})
+        self._stacks: tuple[list[Path], list[Path]] = ([], [])
         self._failed: dict[str, str] = {}
         self._packages: dict[str, Path] = {}
         self._steps: dict[str, float] = defaultdict(float)
@@ -128,12 +135,17 @@ class Explanation:
                 found.levers,
                 {lever.name: lever.because for lever in self._levers},
                 found.places,
-                own=Path(self._subject.workload).name.removesuffix(".py") + ".py",
+                own=self._own,
                 code=found.code,
             )
         found.took = round(time.monotonic() - began, 1)
         found.steps = {name: round(seconds, 1) for name, seconds in self._steps.items()}
         return found
+
+    @property
+    def _own(self) -> str:
+        """The name of the workload's file."""
+        return Path(self._subject.workload).name.removesuffix(".py") + ".py"
 
     @contextlib.contextmanager
     def _step(self, name: str) -> Iterator[None]:
@@ -256,10 +268,22 @@ class Explanation:
         """Profiles of one launch, all made in one process: the one that disturbs least comes first."""
         recorded = self._scratch / "perf.data"
         recorded.unlink(missing_ok=True)
-        step = {"seconds": PROFILING_SECONDS, "sampled": SAMPLED_SECONDS, "perf": PERF_SECONDS, "file": str(recorded)}
-        answer = launch.ask({"do": "profiles", **step})
+        stacks = self._scratch / f"stacks-{number}-{len(self._stacks[number])}.data"
+        step = {
+            "do": "profiles",
+            "seconds": PROFILING_SECONDS,
+            "sampled": SAMPLED_SECONDS,
+            "perf": PERF_SECONDS,
+            "file": str(recorded),
+            "stacks": str(stacks),
+        }
+        answer = launch.ask(step)
         if "failed" in answer:
-            answer = dict.fromkeys(("symbols", "functions", "operators"), answer)
+            # A release may end under one profiler, and not under the others.
+            each = {name: launch.ask({**step, "only": [name]}) for name in PROFILES}
+            answer = {name: one.get(name, one) for name, one in each.items()}
+        if "failed" not in answer["stacks"]:
+            self._stacks[number].append(stacks)
         self._keep_perf(number, answer["symbols"], recorded)
         self._keep_profile("function", number, answer["functions"])
         self._keep_profile("operator", number, answer["operators"])
@@ -309,7 +333,22 @@ class Explanation:
         for kind in ("symbol", "library"):
             old, new = self._profiles[kind]
             found.places += places.table(kind, old, new, found.base)
+        self._tabulate_callers(found)
         self._compare_code(found)
+
+    def _tabulate_callers(self, found: Found) -> None:
+        """Which of PyTorch's compiled functions had called what took the time, where no table says it yet: reading stacks
+        takes seconds."""
+        if not all(self._stacks) or verdict.is_narrow(found.places, self._own):
+            return
+        self._say("Who called it? The stacks of all samples are read.")
+        try:
+            with ThreadPoolExecutor() as pool:
+                old, new = (list(pool.map(self._read_stacks, side)) for side in self._stacks)
+        except (OSError, subprocess.CalledProcessError) as error:
+            found.notes.append(f"no table of callers: perf script failed: {error}")
+            return
+        found.places += places.table("caller", old, new, found.base)
 
     def _compare_code(self, found: Found) -> None:
         """Whether the symbols that hold the difference are the same code in both wheels."""

@@ -62,6 +62,7 @@ def _script(evidence: Evidence, series: Series) -> str:
         old, new = (human(value, series.unit) for value in evidence.reproduced)
         what = "what a call counts" if evidence.clock == "none" else "the seconds of a call"
         said = f"It prints {what}: {old} with {evidence.old}, {new} with {evidence.new}."
+        said += "" if evidence.is_reproduced else " So it does not show the difference by itself."
     return f"## To reproduce\n\n{said}\n\n```python\n{evidence.script.rstrip()}\n```"
 
 

@@ -45,7 +45,9 @@ ITSELF = "the process itself"
 ELSEWHERE = "processes that it waits for"
 """As measure/once.py names it: the time in which a process that was started runs is in the table of processes."""
 
-NO_PLACES = (LEFT, OUTSIDE, ITSELF, ELSEWHERE)
+NO_LIBRARY = "outside PyTorch's libraries"
+
+NO_PLACES = (LEFT, OUTSIDE, ITSELF, ELSEWHERE, NO_LIBRARY)
 """Rows that say where the time is not."""
 
 INTERPRETER = "Python"
@@ -123,6 +125,39 @@ def of_perf(report: str, mangled: str = "") -> tuple[Shares, Shares, Raw]:
     total = sum(libraries.values()) or 1
     shares = [{name: (count / total, 0.0) for name, count in of.items()} for of in (symbols, libraries)]
     return shares[0], shares[1], raw
+
+
+def read_stacks(file: Path) -> Shares:
+    """The profile by caller of what perf recorded with stacks. Raises OSError and CalledProcessError where perf fails."""
+    listed = _said(["perf", "script", "-i", str(file), "-F", "ip,sym,dso", "--no-inline", "--no-demangle"])
+    return of_stacks(listed if shutil.which("c++filt") is None else _said(["c++filt", "-i"], listed))
+
+
+def of_stacks(listed: str) -> Shares:
+    """As `read_stacks`, of what `perf script` printed: for each sample a paragraph, the innermost function first. A sample
+    counts for the innermost function of PyTorch's libraries, whatever that called: an allocator, the interpreter, NumPy."""
+    counts: dict[str, int] = {}
+    for sample in listed.strip().split("\n\n"):
+        frames = (FRAME.match(line) for line in sample.splitlines())
+        own = (f"{library_name(frame[2])}: {symbol_name(frame[1])}" for frame in frames if frame and is_own(frame[2]))
+        name = next(own, NO_LIBRARY)
+        counts[name] = counts.get(name, 0) + 1
+    return {name: (count / sum(counts.values()), 0.0) for name, count in counts.items()}
+
+
+FRAME = re.compile(r"\s*[0-9a-f]+ (.*) \((.*)\)$")
+"""Of a line of a stack: the symbol and its library."""
+
+RUNTIMES = re.compile(r"lib(gomp|iomp5|stdc\+\+|gcc_s|numa)\b")
+
+
+def is_own(shared_object: str) -> bool:
+    """Whether a library is PyTorch's, or was built against it: not the interpreter's, the system's, NumPy's, or a runtime
+    that PyTorch's wheel brings along."""
+    if "/torch/" in shared_object or library_name(shared_object) == MADE_AT_RUN_TIME:
+        return not RUNTIMES.match(shared_object.rpartition("/")[2]) and not shared_object.startswith(("[", "//"))
+    others = ("/usr/", "/lib/", "/lib64/", "[")
+    return not (shared_object.startswith(others) or re.search(r"/(lib)?python\d[^/]*(/|$|\.so)|/numpy", shared_object))
 
 
 def _rows(report: str) -> list[tuple[int, str, str]]:

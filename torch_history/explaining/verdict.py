@@ -66,6 +66,17 @@ def of_all(
     return "UNKNOWN", f"cause unknown; {_went(places, went)}"
 
 
+def is_narrow(places: Sequence[Place], own: str) -> bool:
+    """Whether a table says already where the difference is, narrower than an operator or a function in C does: a symbol is a
+    cause, or a function in Python."""
+    causes = [each for each in places if each.verdict == "CAUSE" and not _is_the_same(each, own)]
+    return any(
+        (each.kind == "symbol" and not says_nothing(each.name))
+        or (each.kind == "function" and not IN_C.match(each.name) and not waits(each.name))
+        for each in causes
+    )
+
+
 WAITING = re.compile(
     r"^<(?!.*torch)(built-in )?method '?([\w.]+\.)?(poll|select|epoll|acquire|wait|waitpid|wait4|waitid|sleep|recv\w*"
     r"|accept)\b"
@@ -102,16 +113,17 @@ def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> st
     it says what it does now. First what only one release runs, else the symbol that holds most, and its instructions."""
     symbols = [each for each in places if each.kind == "symbol"]
     total = sum(each.new - each.old for each in symbols)
-    if not (place.kind == "operator" or IN_C.match(place.name)) or not total:
+    if not (place.kind == "operator" or IN_C.match(place.name)):
         return ""
     named = sorted(
         (each for each in symbols if not says_nothing(each.name)), key=lambda each: -abs(each.new - each.old)
     )
-    return _new_code(named, total) or _changed_code(named, places, code)
+    return (_new_code(named, total) if total else "") or _changed_code(named, places, code)
 
 
 def _changed_code(named: Sequence[Place], places: Sequence[Place], code: Sequence[Code]) -> str:
-    most = next((each for each in named if each.verdict in ("CAUSE", "PART")), None)
+    callers = sorted((each for each in places if each.kind == "caller"), key=_order)
+    most = next((each for each in (*named, *callers) if each.verdict in ("CAUSE", "PART")), None)
     return f"; of compiled code {_of_place(most, places)}{_of_code(most, code)}" if most else ""
 
 
@@ -152,7 +164,7 @@ def _is_the_same(place: Place, own: str) -> bool:
     return place.kind == "function" and bool(own) and place.name.startswith(f"{own} ")
 
 
-KINDS = ("operator", "process", "symbol", "package", "function", "library")
+KINDS = ("operator", "process", "symbol", "package", "function", "caller", "library")
 """Of places, those first that say most: operators have names that a user knows; of the rest symbols are the narrowest."""
 
 
@@ -181,7 +193,8 @@ def _of_place(place: Place, places: Sequence[Place]) -> str:
         often = ", and takes next to nothing now"
     elif place.calls and abs(place.calls[1] - place.calls[0]) >= 0.5:
         often = f", which is called {place.calls[1]:.3g} times and not {place.calls[0]:.3g}"
-    return f"{place.name} holds {_per_cent(share)} of the difference{often}"
+    what = f"{place.name}, with what it calls," if place.kind == "caller" else place.name
+    return f"{what} holds {_per_cent(share)} of the difference{often}"
 
 
 def _of_code(place: Place, code: Sequence[Code]) -> str:
@@ -196,14 +209,18 @@ def _of_code(place: Place, code: Sequence[Code]) -> str:
 
 def _went(places: Sequence[Place], went: str) -> str:
     """Where the difference is although no place is its cause."""
-    for kind in KINDS:
-        rows = [place for place in places if place.kind == kind]
-        total = sum(row.new - row.old for row in rows)
-        rows = [row for row in rows[:-1] if total and (row.new - row.old) / total >= 0.1][:3]
-        if rows:
-            said = f"{went} " + ", ".join(f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows)
-            return f"{said}, which waits for something that is not profiled" if waits(rows[0].name) else said
-    return "no place holds a tenth of the difference"
+    tables = [_largest([place for place in places if place.kind == kind]) for kind in KINDS]
+    if not any(rows for rows, _ in tables):
+        return "no place holds a tenth of the difference"
+    rows, total = min(((rows, total) for rows, total in tables if rows), key=lambda of: of[0][0].name in NO_PLACES)
+    said = f"{went} " + ", ".join(f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows)
+    return f"{said}, which waits for something that is not profiled" if waits(rows[0].name) else said
+
+
+def _largest(rows: Sequence[Place]) -> tuple[list[Place], float]:
+    """The three largest rows of a table that hold a tenth of the difference each, and the difference."""
+    total = sum(row.new - row.old for row in rows)
+    return [row for row in rows[:-1] if total and (row.new - row.old) / total >= 0.1][:3], total
 
 
 def _per_cent(share: float) -> str:

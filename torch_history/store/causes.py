@@ -6,6 +6,7 @@ docs/explain.md says what each key means and what it proves.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,11 +67,11 @@ class Pulled(Struct, frozen=True):
 
 class Place(Struct, frozen=True):
     """Where a series' number went: seconds, bytes or counts a call in an operator, a Python function, a symbol of a library,
-    or a library; of what a process does once, in processes that it starts, in a package, or in a function. The interval is
-    of the difference new - old. `calls` are calls a call where they are counted, processes, or modules of the package that
-    are imported."""
+    a library, or a compiled function of PyTorch's with all that it calls (`caller`); of what a process does once, in
+    processes that it starts, in a package, or in a function. The interval is of the difference new - old. `calls` are calls
+    a call where they are counted, processes, or modules of the package that are imported."""
 
-    kind: Literal["operator", "function", "symbol", "library", "process", "package"]
+    kind: Literal["operator", "function", "symbol", "caller", "library", "process", "package"]
     name: Name
     old: Number
     new: Number
@@ -133,6 +134,15 @@ class Evidence(Struct, frozen=True):
     reproduced: tuple[Number, Number] | None = None
     steps: Annotated[dict[Name, Number], Meta(max_length=20)] = {}
     schema: Annotated[int, Meta(ge=1, le=SCHEMA)] = SCHEMA
+
+    @property
+    def is_reproduced(self) -> bool:
+        """Whether the script's two numbers moved the same way, by at least half of the ratio on a logarithmic scale."""
+        old, new = self.reproduced or (0.0, 0.0)
+        if old <= 0 or new <= 0:
+            return False
+        moved, expected = math.log(new / old), math.log(self.ratio)
+        return moved * expected > 0 and abs(moved) >= abs(expected) / 2
 
     @property
     def cleared(self) -> list[str]:
