@@ -77,7 +77,7 @@ ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "children": set(),
     "program": set(),
-    "scratch": set(),
+    "scratch": {"signals"},
     "signals": set(),
     "store": {"errors", "program"},
     "releases": {"children", "errors", "store"},
@@ -88,7 +88,7 @@ ROOMS: dict[str, set[str]] = {
     "fitting": {"children", "program", "errors", "releases"},
     "upgrading": {"errors", "store", "releases", "analysis", "measuring", "explaining"},
     "reports": {"errors", "store", "releases", "analysis"},
-    "site": {"children", "scratch", "errors", "store", "releases", "analysis", "explaining", "reports"},
+    "site": {"children", "scratch", "signals", "errors", "store", "releases", "analysis", "explaining", "reports"},
     "cli": {
         "children",
         "program",

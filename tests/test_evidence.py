@@ -21,9 +21,9 @@ from torch_history.analysis.compare import Comparison
 from torch_history.analysis.verdicts import Change, Series, Verdict
 from torch_history.cli import explaining, main
 from torch_history.cli import suite as suites
+from torch_history.cli.explaining import report
 from torch_history.cli.run import Asked, explainable, rose
 from torch_history.errors import UserError
-from torch_history.cli.explaining import report
 from torch_history.explaining import finding, issue
 from torch_history.explaining.explanation import CannotExplain
 from torch_history.explaining.launching import Side, Subject

@@ -540,7 +540,7 @@ def test_sample_counts_for_the_innermost_function_of_pytorchs_libraries() -> Non
     [
         ("/env/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", True),
         ("/env/lib/python3.11/site-packages/torchvision/_C.so", False),
-        ("/home/me/project/build/mine.so", True),
+        ("/projects/mine/build/mine.so", True),
         ("/tmp/torchinductor_me/ab/cabcdefghijklmnopqrstuvwxyzabcdefgh.so", True),
         ("/env/lib/python3.11/site-packages/torch/lib/libgomp-a34b3233.so.1", False),
         ("/opt/python3.11/lib/libpython3.11.so.1.0", False),
