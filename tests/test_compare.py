@@ -97,7 +97,7 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
     )
     assert re.fullmatch(
         r"selection time, mask small: SLOWER 1\.09 times \(1\.08 to 1\.(09|10)\), "
-        r"because the number of operators went from 1 to 9\.",
+        r"while the number of operators went from 1 to 9\.",
         rest[1],
     )
     assert rest[2] == "selection peak memory, mask small: HUNGRIER 1.01 times, from 100,000 B to 100,600 B."
@@ -130,7 +130,7 @@ def test_all_lists_the_rest_too_and_says_what_could_have_been_seen(results: Path
 def test_change_said_the_other_way_round_is_faster(results: Path) -> None:
     upgrade(results)
     said = command("2.1.2", "2.0.1", "--all").output
-    assert re.search(r"mask small: FASTER 1\.09 times \(1\.08 to 1\.(09|10)\), because .* from 9 to 1\.", said)
+    assert re.search(r"mask small: FASTER 1\.09 times \(1\.08 to 1\.(09|10)\), while .* from 9 to 1\.", said)
     assert re.search(r"nonzero small: FASTER (1\.9\d|2\.0\d) times \((1\.9\d|2\.0\d) to 2\.\d\d\)", said)
     assert "selection time, broken small: FIXED at 1.00s; before, RuntimeError" in said
 
@@ -148,7 +148,7 @@ def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results:
     upgrade(results)
     store(results, launch(OLD, "batching.Batching.track_time", Case(("'a'",), value=1.0)))
     said = command("2.0.1", "2.1.2", "--question", "selection", "--metric", "time", "--all").output
-    assert "because the number of operators went from 1 to 9" in said
+    assert "while the number of operators went from 1 to 9" in said
     assert "MORE" not in said
     assert "HUNGRIER" not in said
     assert "in one of the two only" not in said
@@ -324,7 +324,7 @@ def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
     assert slower["low"] < 1.09 < slower["high"]
     assert slower["confidence"] == pytest.approx(1 - FALSE_RATE * 2 / 4)
     assert slower["disturbed"] == 0
-    assert slower["why"] == "because the number of operators went from 1 to 9"
+    assert slower["why"] == "while the number of operators went from 1 to 9"
 
 
 def test_markdown_lists_the_findings_by_kind_and_counts_the_rest(results: Path) -> None:
@@ -340,7 +340,7 @@ def test_markdown_lists_the_findings_by_kind_and_counts_the_rest(results: Path) 
     headings = {"worse": "Worse", "better": "Better", "changed": "Changed counts"}
     lists = {kind: shown.index(f"{headings[kind]} ({kinds.count(kind)} finding") for kind in set(kinds)}
     assert lists["worse"] == min(lists.values())
-    assert "because the number of operators went from 1 to 9" in shown
+    assert "while the number of operators went from 1 to 9" in shown
     assert "Not listed: " in shown
     assert "--all" in shown
 

@@ -95,7 +95,7 @@ def test_bytes_that_rise_by_the_same_amount_in_every_size_are_told_as_an_amount(
 
 def test_cause_of_some_rows_is_not_told_of_all() -> None:
     rows = [changed("take", str(size), 1.2) for size in range(3)]
-    number = "because the number of operators went from 1 to 2"
+    number = "while the number of operators went from 1 to 2"
     (found,) = of(*rows, why={rows[0].series: number, rows[1].series: "unexplained"})
     assert found.words.endswith(f"in 3 cases; 1 of them {number}.")
 

@@ -202,7 +202,7 @@ def test_cause_found_by_hand_is_looked_for_in_the_first_lane_that_has_its_change
         ("cause unknown; the time went to aten::mm (40 %)", "UNKNOWN"),
         (f"because {FOUND[0].words} (since 1.12.0)", "found by hand"),
         ("because it is no longer fused", "fused groups"),
-        ("because the number of operators went from 17 to 15", "a number"),
+        ("while the number of operators went from 17 to 15", "a number"),
         ("unexplained", "unexplained"),
         ("", "unexplained"),
     ],

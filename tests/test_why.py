@@ -50,18 +50,18 @@ def said(time: Change, *beside: Change, new: dict[str, Any] | None = None, known
 @pytest.mark.parametrize(
     ("time", "beside", "clause"),
     [
-        (SLOWER, [("kernels", 1, 9)], "because the number of kernels went from 1 to 9"),
-        (SLOWER, [("operators", 1, 9)], "because the number of operators went from 1 to 9"),
-        (FASTER, [("allocations", 9, 1)], "because the number of allocations went from 9 to 1"),
-        (SLOWER, [("peak_memory", 100, 200)], "because its peak memory went from 100 B to 200 B"),
-        (SLOWER, [("retained", 0, 200)], "because its retained memory went from 0 B to 200 B"),
+        (SLOWER, [("kernels", 1, 9)], "while the number of kernels went from 1 to 9"),
+        (SLOWER, [("operators", 1, 9)], "while the number of operators went from 1 to 9"),
+        (FASTER, [("allocations", 9, 1)], "while the number of allocations went from 9 to 1"),
+        (SLOWER, [("peak_memory", 100, 200)], "while its peak memory went from 100 B to 200 B"),
+        (SLOWER, [("retained", 0, 200)], "while its retained memory went from 0 B to 200 B"),
         (SLOWER, [("fusion_groups", 1, 0)], "because it is no longer fused"),
         (FASTER, [("fusion_groups", 0, 2)], "because it is fused now"),
-        (SLOWER, [("fusion_groups", 1, 3)], "because the number of fused groups went from 1 to 3"),
+        (SLOWER, [("fusion_groups", 1, 3)], "while the number of fused groups went from 1 to 3"),
         (
             SLOWER,
             [("allocations", 2, 4), ("kernels", 1, 9), ("operators", 3, 5)],
-            "because the number of kernels went from 1 to 9, the number of operators from 3 to 5 "
+            "while the number of kernels went from 1 to 9, the number of operators from 3 to 5 "
             "and the number of allocations from 2 to 4",
         ),
         (
@@ -73,7 +73,7 @@ def said(time: Change, *beside: Change, new: dict[str, Any] | None = None, known
         (
             SLOWER,
             [("kernels", 0, 9), ("operators", 3, 5)],
-            "because the number of kernels went from 0 to 9 and the number of operators from 3 to 5",
+            "while the number of kernels went from 0 to 9 and the number of operators from 3 to 5",
         ),
         # What moved the other way cannot have cost time.
         (SLOWER, [("operators", 9, 1)], "although the number of operators went from 9 to 1: unexplained"),
@@ -81,7 +81,7 @@ def said(time: Change, *beside: Change, new: dict[str, Any] | None = None, known
         (
             SLOWER,
             [("operators", 9, 1), ("allocations", 1, 2)],
-            "because the number of allocations went from 1 to 2",
+            "while the number of allocations went from 1 to 2",
         ),
         # One operator more among thousands is no cause of 9 %.
         (SLOWER, [("operators", 27_000, 27_001)], "unexplained"),

@@ -301,9 +301,11 @@ def _of_time(change: Change, beside: Mapping[str, Change]) -> str:
     own = [number for number in own if _weighs(number, change)]
     slower = change.verdict is Verdict.SLOWER
     causes = [number for number in own if _costs(number) == slower]
-    causes = [number for number in causes if _fused(number)] or causes
+    fused = [number for number in causes if _fused(number)]
+    if fused:
+        return f"because {_listed([_went(number) for number in fused])}"
     if causes:
-        return f"because {_listed([_went(number) for number in causes])}"
+        return f"while {_listed([_went(number) for number in causes])}"
     although = f"although {_listed([_went(number) for number in own])}: " if own else ""
     return f"{although}unexplained"
 

@@ -321,7 +321,7 @@ def _place(change: Change) -> tuple[int, bool, float]:
 
 
 def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
-    """`selection time, mask rows: SLOWER 1.09 times (1.07 to 1.11), because the number of operators went from 1 to 9.` What
+    """`selection time, mask rows: SLOWER 1.09 times (1.07 to 1.11), while the number of operators went from 1 to 9.` What
     is known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much."""
     series, unit = change.series, change.series.unit
     said = f"{series.words}: {change.verdict.shown}"

@@ -219,6 +219,9 @@
             return "Unexplained.";
         }
         const some = explained < rows.length ? `${explained} of ${rows.length} series: ` : "";
+        if (because.startsWith("while ")) {
+            return `Unexplained. ${capital(some + because.replace(/^while /, ""))} too.`;
+        }
         return capital(`${some}${because}.`);
     };
     const gpus = ({from, to}, old, now) => {
