@@ -10,6 +10,7 @@ import json
 import math
 import random
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from torch_history.analysis.causes import Known
 from torch_history.analysis.verdicts import Verdict
 from torch_history.cli import main, upgrading
 from torch_history.errors import UserError
@@ -57,6 +59,7 @@ class Laboratory:
         self.sessions = 0
         self.stop = math.inf
         self.rounds = ROUNDS
+        self.known: list[Known] = []
 
     def measure(self, tags: tuple[str, ...], cases: Collection[Any]) -> None:
         key = tags, tuple(cases)
@@ -78,7 +81,20 @@ class Laboratory:
         return self.stored.get((tags, tuple(cases)), [])
 
     def facts(self, tag: str) -> Mapping[str, Any]:
-        return {}
+        return {"torch": tag[1:]}
+
+    def evidence(self) -> Sequence[Known]:
+        return self.known
+
+    def explain(self, name: str, at: int, ratio: float = 1.1, verdict: str = "CAUSE") -> None:
+        """As `torch-history explain` stores what it found."""
+        words = (
+            "because aten::add holds 95 % of the difference"
+            if verdict == "CAUSE"
+            else "cause unknown; no place holds it"
+        )
+        series = (self.environment, "mine.Own.track_time", (repr(name), "''"))
+        self.known.append(Known(*series, TAGS[at - 1], TAGS[at], ratio, verdict, words))
 
     def _launches(self, key: Any, tag: str, number: int) -> list[Launch]:
         names = [name for name in self.slower if not key[1] or (repr(name), "''") in key[1]]
@@ -390,6 +406,27 @@ def test_room_removes_what_was_used_longest_ago_and_no_other_lane_nor_what_a_lin
         Room(root, "3.11", 3.0).make([axis.find("2.4.0")], [])
 
 
+@pytest.mark.parametrize(
+    ("verdict", "words"), [("CAUSE", "because aten::add holds 95 %"), ("UNKNOWN", "cause unknown; no place")]
+)
+def test_cause_that_was_found_is_told_at_its_release_and_is_not_to_be_looked_for_again(
+    verdict: str, words: str
+) -> None:
+    laboratory = Laboratory({"f": {9: 1.1}, "g": {12: 1.2}})
+    upgrade, before = asked(laboratory)
+    assert text(before).count("torch-history explain") == 2
+    assert [place.new for place in before.unexplained] == [TAGS[12], TAGS[9]]
+    measured = laboratory.sessions
+    laboratory.explain("f", 9, verdict=verdict)
+    upgrade.tell_again()
+    after = said(upgrade)
+    assert laboratory.sessions == measured
+    (told,) = (line for line in text(after).splitlines() if f"at {TAGS[9]} (after {TAGS[8]})" in line)
+    assert words in told
+    assert text(after).count("torch-history explain") == 1
+    assert [place.new for place in after.unexplained] == [TAGS[12]]
+
+
 # --- the command
 
 
@@ -427,6 +464,61 @@ def test_command_says_beforehand_what_it_takes_and_then_what_it_found(played: La
     assert "Release 3 of at most 7: " in found.stderr
     assert f"  at {TAGS[9]} (after {TAGS[8]}): SLOWER 1." in found.stdout
     assert "Release 3" not in found.stdout
+
+
+def explaining(monkeypatch: pytest.MonkeyPatch, laboratory: Any) -> list[tuple[str, str]]:
+    """Has the command's explanations played, each in two minutes; the pairs that were explained."""
+    pairs: list[tuple[str, str]] = []
+    now = [1000.0]
+
+    def explain(told: Sequence[tuple[str, str, Any]], *_: Any) -> int:
+        ((old, new, series),) = told
+        pairs.append((old, new))
+        now[0] += 120
+        laboratory.explain(series.parameters[0].strip("'"), TAGS.index(new))
+        return 0
+
+    laboratory.out.print = lambda *words, **_: print(*words, file=sys.stderr)
+    laboratory.install = lambda tags: laboratory.installed.update(tags)
+    monkeypatch.setattr(upgrading, "explain_told", explain)
+    monkeypatch.setattr(upgrading, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return pairs
+
+
+def test_explain_tells_the_cause_in_the_one_answer(
+    played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = explaining(monkeypatch, played)
+    found = command(tmp_path, "--explain")
+    assert found.exit_code == 0, found.output
+    assert pairs == [(TAGS[8], TAGS[9])]
+    assert "To explain: 1 time that rose, which takes about 4 minutes." in found.stderr
+    assert found.stdout.count("mine time, f: SLOWER") == 1
+    (told,) = (line for line in found.stdout.splitlines() if f"at {TAGS[9]} (after {TAGS[8]})" in line)
+    assert "because aten::add holds 95 % of the difference" in told
+    assert "To find the cause" not in found.stdout
+    assert "No time is left to be explained." in command(tmp_path, "--explain").stderr
+
+
+def test_explain_begins_nothing_that_would_not_end_in_time(
+    played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played.slower = {"f": {9: 1.1}, "still": {12: 1.2}}
+    pairs = explaining(monkeypatch, played)
+    found = command(tmp_path, "--explain", "5m")
+    assert pairs == [(TAGS[11], TAGS[12])]
+    assert "Not explained yet: 1 of 2 times. The same command continues." in found.stderr
+    assert found.stdout.count("To find the cause") == 1
+
+
+@pytest.mark.parametrize(("budget", "said"), [("1m", "is too short"), ("mine.py", "Write WORKLOAD before --explain")])
+def test_explain_refuses_what_is_no_time_before_it_measures(
+    played: Laboratory, tmp_path: Path, budget: str, said: str
+) -> None:
+    found = command(tmp_path, "--explain", budget)
+    assert found.exit_code == 1
+    assert said in str(found.output) + str(found.exception)
+    assert played.sessions == 0
 
 
 @pytest.mark.parametrize(("limit", "code"), [("slower:5%", 3), ("slower:50%", 0), ("broke", 0)])

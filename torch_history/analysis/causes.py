@@ -235,8 +235,16 @@ LOST, GAINED = "it is no longer fused", "it is fused now"
 FUSIONS = (f"because {LOST}", f"because {GAINED}")
 """Causes that the case's own graph shows."""
 
-OF_ONE_CASE = (" went from ", " of the difference", "cause unknown")
+OF_EVIDENCE = (" of the difference", "cause unknown")
+"""What the words of evidence say, whatever it found."""
+
+OF_ONE_CASE = (" went from ", *OF_EVIDENCE)
 """What a cause says that was found in a single case: numbers, and evidence of one series."""
+
+
+def is_evidence(because: str) -> bool:
+    """Whether `torch-history explain` has looked into this change."""
+    return any(said in because for said in OF_EVIDENCE)
 
 
 def is_common(because: str) -> bool:

@@ -7,16 +7,32 @@ from pathlib import Path
 
 import click
 
+from ..errors import UserError
 from . import excluded
 from . import suite as suites
+from .options import seconds_of
 from .output import console, plain
 from .suite import DEFAULT_LANE
 
 MINUTES = 4
 """What one series takes on two cores that nothing else uses, both releases installed."""
 
+EXPLAIN_BUDGET = "30m"
+"""For `run --explain` and `upgrade --explain` without a time: three explanations at least."""
+
 LEVER_SECONDS = 210
 """After which no lever is pulled any more, unless --budget says otherwise; the script comes after that."""
+
+
+def seconds_to_explain(budget: str, argument: str) -> float:
+    """The seconds of an --explain. Raises UserError for what is no time, as where it took the `argument` for one."""
+    try:
+        seconds = seconds_of(budget)
+    except UserError as error:
+        raise UserError(f"--explain: {error} Write {argument} before --explain.") from error
+    if seconds < 60 * MINUTES:
+        raise UserError(f"--explain {budget} is too short. One time takes about {MINUTES} minutes.")
+    return seconds
 
 
 @click.command()

@@ -13,7 +13,7 @@ import click
 
 from ..errors import SessionError, UserError
 from . import suite as suites
-from .explain import MINUTES
+from .explain import EXPLAIN_BUDGET, MINUTES, seconds_to_explain
 from .options import METRICS, Renamed, python_option, seconds_of
 from .output import console, plain
 from .suite import DEFAULT_LANE
@@ -35,9 +35,6 @@ MOST_OFFERED = 3
 """Times that the offer to explain names; one takes minutes, and the line is to be read."""
 
 DEFAULT_LAUNCHES = 3
-
-EXPLAIN_BUDGET = "30m"
-"""For `run --explain` without a time: three explanations at least."""
 
 ROUNDS = click.option(
     "--rounds",
@@ -241,13 +238,7 @@ def _seconds_to_explain(asked: Asked, request: Request) -> float:
             "--explain looks for the cause of times on a CPU, in releases that stay installed. Leave out --explain, or "
             "--installed, --prune, --only counts and every --device but cpu."
         )
-    try:
-        seconds = seconds_of(asked.explains)
-    except SessionError as error:
-        raise SessionError(f"--explain: {error} Write RELEASES before --explain.") from error
-    if seconds < 60 * MINUTES:
-        raise SessionError(f"--explain {asked.explains} is too short. One time takes about {MINUTES} minutes.")
-    return seconds
+    return seconds_to_explain(asked.explains, "RELEASES")
 
 
 def _explain(asked: Asked, suite: Suite, told: Sequence[Comparison], seconds: float, out: Console) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from .explain import EXPLAIN_BUDGET
 from .options import METRICS
 from .suite import DEFAULT_LANE
 
@@ -24,6 +25,14 @@ NOTHING_RAN = 4
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
 @click.option("--rounds", default=5, show_default=True, help="Rounds that measure everything at both ends.")
 @click.option("--budget", help="Time for each comparison to spend beyond those on inconclusive times.  [default: 3m]")
+@click.option(
+    "--explain",
+    "explains",
+    is_flag=False,
+    flag_value=EXPLAIN_BUDGET,
+    metavar="[BUDGET]",
+    help=f"Then explain what became slower, for so long. Write it after WORKLOAD. [default BUDGET: {EXPLAIN_BUDGET}]",
+)
 @click.option("--again", is_flag=True, help="Measure once more what is stored.")
 @click.option("--most", type=click.IntRange(2), help="Releases to measure at most [default: as halving needs].")
 @click.option("--disk", help="Keep environments below this, such as 20GB, by removing those that are not needed.")
@@ -40,6 +49,7 @@ def upgrade(
     lane: str,
     rounds: int,
     budget: str | None,
+    explains: str | None,
     again: bool,
     most: int | None,
     disk: str | None,
@@ -50,14 +60,15 @@ def upgrade(
     """Say what an upgrade changes in WORKLOAD, and since when.
 
     WORKLOAD is a file of your own. Both ends are measured first. Where something changed, the releases between are halved
-    until the one is found that changed it, each function by itself. See docs/own-workload.md.
+    until the one is found that changed it, each function by itself. --explain then looks for the causes of what became
+    slower. See docs/own-workload.md.
 
     Press Ctrl+C to interrupt, which prints what is known. The same command continues where it stopped.
     """
     from . import upgrading
 
     limits = _limits(fail_on)
-    asked = upgrading.Asked(workload, old, new, lane, rounds, budget, again, most, disk)
+    asked = upgrading.Asked(workload, old, new, lane, rounds, budget, explains, again, most, disk)
     page = html and html.resolve()
     found = upgrading.upgraded(asked, lambda answer: upgrading.show(answer, limits, form, page))
     if not upgrading.ran(found):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +38,8 @@ from ..upgrading.room import Room
 from ..upgrading.sessions import Sessions
 from ..upgrading.upgrade import Upgrade
 from . import suite as suites
+from .explain import MINUTES, seconds_to_explain
+from .explaining import explain_told
 from .options import seconds_of
 from .output import plain
 
@@ -59,6 +62,7 @@ class Asked:
     lane: str
     rounds: int
     budget: str | None
+    explains: str | None
     again: bool
     most: int | None
     disk: str | None
@@ -69,6 +73,7 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     which is then raised. Returns the answer, None where nothing is known."""
     own = OwnWorkload.of(asked.workload)
     old = installed_version(os.environ) if asked.old == INSTALLED else asked.old
+    seconds = seconds_to_explain(asked.explains, "WORKLOAD") if asked.explains is not None else 0.0
     if asked.rounds < LEAST_ROUNDS:
         raise UserError(f"--rounds {asked.rounds} cannot tell times apart: a single round is no evidence. Ask for 5.")
     suite, out = suites.load(), Console(soft_wrap=True, stderr=True)
@@ -85,9 +90,38 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
             upgrade.run()
         finally:
             found = _answer(asked, upgrade, laboratory, own)
-            if found:
+            is_to_be_explained = bool(seconds and found and upgrade.is_complete)
+            if found and not is_to_be_explained:
                 show(found)
+    if found and is_to_be_explained:
+        try:
+            _explain(asked, found, laboratory, suite, seconds)
+        finally:
+            upgrade.tell_again()
+            found = _answer(asked, upgrade, laboratory, own) or found
+            show(found)
     return found
+
+
+def _explain(asked: Asked, found: Answer, laboratory: Sessions, suite: suites.Suite, seconds: float) -> None:
+    """Explains what became slower, the largest change first, for at most so many seconds. After the first, none is begun
+    that would not end in time."""
+    places, out, ends = found.unexplained, laboratory.out, time.monotonic() + seconds
+    if not places:
+        out.print("No time is left to be explained.", highlight=False)
+        return
+    what = "1 time" if len(places) == 1 else f"{len(places)} times"
+    minutes = min(len(places) * MINUTES, seconds / 60)
+    out.print(f"To explain: {what} that rose, which takes about {minutes:.0f} minutes.", highlight=False)
+    for number, place in enumerate(places):
+        rest = ends - time.monotonic()
+        if number and rest < 60 * MINUTES:
+            out.print(f"Not explained yet: {len(places) - number} of {what}. The same command continues.")
+            return
+        with alone(suite.env):
+            laboratory.install(place.seen)
+        told = [(*place.seen, place.change.series)]
+        explain_told(told, suite, asked.lane, asked.workload, rest, False, out, lambda words: out.print(plain(words)))
 
 
 def _budget(asked: Asked) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from contract.metrics import METRICS
 
+from ..analysis.causes import is_evidence
 from ..analysis.compare import Comparison, by, by_case, of_case, summary
 from ..analysis.verdicts import Change, Verdict
 from ..explaining.finding import ONCE, TIMES
@@ -76,11 +77,18 @@ class Answer:
     def unchanged(self) -> list[Change]:
         return [change for change in self.comparison.changes if change.verdict.kind not in DRIVING]
 
+    @property
+    def unexplained(self) -> list[Place]:
+        """Where a call became slower and nobody has looked for the cause, the largest change first."""
+        places = [place for row in self.rows for place in row.places if self.cause(place)]
+        found = {(place.change.series, place.seen): place for place in places if place.change.series.metric in TIMES}
+        return sorted(found.values(), key=lambda place: -(place.change.ratio or 1.0))
+
     def cause(self, place: Place) -> str:
-        """The command that looks for the cause of a change; empty where none can."""
+        """The command that looks for the cause of a change; empty where none can, or where one has looked."""
         series = place.change.series
         is_slower = place.change.verdict is Verdict.SLOWER
-        if not is_slower or series.metric not in (*TIMES, *ONCE) or self.device != "cpu":
+        if not is_slower or series.metric not in (*TIMES, *ONCE) or self.device != "cpu" or is_evidence(place.sentence):
             return ""
         metric = "" if series.metric in TIMES else METRICS[series.metric].words
         name = " ".join([*(part.strip("'") for part in series.parameters), metric]).strip()

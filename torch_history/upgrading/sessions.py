@@ -14,6 +14,7 @@ from rich.console import Console
 
 from contract.request import Request
 
+from ..analysis.causes import Known, evidence
 from ..measuring.budget import effort
 from ..measuring.plan import Plan
 from ..measuring.session import SCALES, SESSIONS, Session
@@ -67,10 +68,10 @@ class Sessions:
         if not first and not self._undecided(session):
             return
         if first:
-            self._install(tags)
+            self.install(tags)
             session.measure(self.out)
         if self.budget and self._undecided(session) and (first or self.goes_on or not session.spent):
-            self._install(tags)
+            self.install(tags)
             self._session(tags, cases, self.budget).measure(self.out)
 
     def launches(self, tags: tuple[str, ...], cases: Collection[Case]) -> Sequence[Launch]:
@@ -78,6 +79,9 @@ class Sessions:
 
     def facts(self, tag: str) -> Mapping[str, Any]:
         return read_environment(Path(self.conf.results_dir), self.machine, tag, self.environment)
+
+    def evidence(self) -> Sequence[Known]:
+        return evidence(Path(self.conf.results_dir), self.machine)
 
     def _session(self, tags: tuple[str, ...], cases: Collection[Case], budget: float, again: bool = False) -> Session:
         """The session of this comparison, which is the same with every budget."""
@@ -98,8 +102,8 @@ class Sessions:
     def _undecided(self, session: Session) -> bool:
         return effort(session.launches(), session.plan.pairs, session.plan.divides).undecided > 0
 
-    def _install(self, tags: tuple[str, ...]) -> None:
-        """Installs what is not there, and makes room for it first. Raises NotInstalled."""
+    def install(self, tags: tuple[str, ...]) -> None:
+        """Installs what is not there, and makes room for it first. Raises NotInstalled, and NoRoom."""
         self.room.make([self.axis.find(tag) for tag in tags], self.installed)
         for tag in tags:
             if tag in self.installed:

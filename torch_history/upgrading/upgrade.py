@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..analysis.causes import Known
 from ..analysis.compare import Comparison, compared
 from ..analysis.verdicts import Change, Series, Verdict, history
 from ..errors import UserError
@@ -59,6 +60,9 @@ class Laboratory(Protocol):
     def facts(self, tag: str) -> Mapping[str, Any]:
         """What is known of a release's environment."""
 
+    def evidence(self) -> Sequence[Known]:
+        """What `torch-history explain` has found of the file's changes."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -93,6 +97,7 @@ class Upgrade:
     def __post_init__(self) -> None:
         self.search = Search(len(self.tags), self._measure, self._look)
         self._between: dict[tuple[int, int], list[Comparison]] = defaultdict(list)
+        self._asked: list[tuple[tuple[int, int], tuple[str, ...], list[Case]]] = []
         self._refused = 0
 
     def run(self) -> None:
@@ -178,10 +183,21 @@ class Upgrade:
                 self._pass_over(error)
                 return False
             for pair in ((old, middle), (middle, new)):
-                found = self._compared((self.tags[pair[0]], self.tags[pair[1]]), tags, cases)
-                self._between[pair].append(found)
+                self._asked.append((pair, tags, cases))
+                self._compare(pair, tags, cases)
         self._refused = 0
         return True
+
+    def tell_again(self) -> None:
+        """Compares all that was measured once more, with the evidence that has come since."""
+        ends = self.tags[0], self.tags[-1]
+        self.ends = self._compared(ends, ends, ())
+        self._between.clear()
+        for pair, tags, cases in self._asked:
+            self._compare(pair, tags, cases)
+
+    def _compare(self, pair: tuple[int, int], tags: tuple[str, ...], cases: Collection[Case]) -> None:
+        self._between[pair].append(self._compared((self.tags[pair[0]], self.tags[pair[1]]), tags, cases))
 
     def _step(self, tags: tuple[str, ...], cases: Sequence[Case]) -> str:
         names = ", ".join(" ".join(part.strip("'") for part in case).strip() for case in cases)
@@ -200,7 +216,8 @@ class Upgrade:
         laboratory = self.laboratory
         found = history(laboratory.launches(tags, cases))
         facts = {tag: laboratory.facts(tag) for tag in pair}
-        return compared(laboratory.machine, laboratory.environment, *pair, found, facts, laboratory.device)
+        known = laboratory.evidence()
+        return compared(laboratory.machine, laboratory.environment, *pair, found, facts, laboratory.device, known=known)
 
 
 def look(change: Change) -> Look:
