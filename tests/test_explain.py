@@ -579,6 +579,25 @@ def test_caller_is_the_cause_where_the_difference_is_spread_over_the_interpreter
     )
 
 
+def test_time_that_is_only_told_of_another_package_is_no_cause() -> None:
+    """1.13.1 imports NumPy while its library in C is loaded, and 2.0.0 before that; sympy is new."""
+    rows = [
+        Place("package", "numpy", 0.1, 0.511, 0.388, 0.435, "PART", (105, 105)),
+        Place("package", "torch._C", 0.5, 0.108, -0.401, -0.383),
+        Place("package", "sympy", 0.0, 0.29, 0.269, 0.311, "PART", (0, 300)),
+        Place("package", "dataclasses", 0.01, 0.047, 0.014, 0.06, "UNKNOWN", (1, 1)),
+        Place("package", places.LEFT, 0.2, 0.362, 0.1, 0.2),
+    ]
+    assert [place.name for place in verdict.only_elsewhere(rows)] == ["torch._C", "numpy"]
+    kind, words = verdict.of_all([], {}, rows)
+    assert (kind, words) == (
+        "PART",
+        "in part because sympy holds 57 % of the difference (modules imported: 300, before: 0)",
+    )
+    unalike = [replace(rows[1], new=0.3, low=-0.21, high=-0.19), *rows[2:], rows[0]]
+    assert verdict.only_elsewhere([*unalike, rows[-1]]) == []
+
+
 def test_place_that_says_nothing_is_not_where_the_time_went() -> None:
     rows = [
         Place("operator", places.OUTSIDE, 0.0, 9e-5, 8.8e-5, 9.2e-5),

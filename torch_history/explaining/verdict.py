@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ..store.causes import Code, Kind, Place, Pulled
 from .estimates import Share
-from .places import INTERPRETER, NO_PLACES
+from .places import INTERPRETER, LEFT, NO_PLACES
 
 REMOVES, MOST = 0.8, 1.25
 """A lever is a cause where it removes 80 to 125 % of the difference. One that removes far more makes one of its own."""
@@ -49,8 +49,11 @@ def of_all(
 
     `because` gives a lever's words by its name, `own` is the name of the workload's file. Levers are in the order of their
     list, where the narrower one comes first. Libraries are too wide a place for a cause."""
+    elsewhere = only_elsewhere(places)
     named = [
-        place for place in places if place.kind != "library" and not _is_the_same(place, own) and not waits(place.name)
+        place
+        for place in places
+        if place.kind != "library" and not _is_the_same(place, own) and not waits(place.name) and place not in elsewhere
     ]
     kinds: tuple[Kind, Kind] = ("CAUSE", "PART")
     for kind in kinds:
@@ -75,6 +78,31 @@ def is_narrow(places: Sequence[Place], own: str) -> bool:
         or (each.kind == "function" and not IN_C.match(each.name) and not waits(each.name))
         for each in causes
     )
+
+
+def only_elsewhere(places: Sequence[Place]) -> list[Place]:
+    """Rows whose time is only told of another row now: of one table, one row grew by about as much as another shrank, as
+    where a package is imported by another one than before. What they hold is no difference."""
+    found = []
+    for kind in KINDS:
+        rows = [place for place in places if place.kind == kind and place.name != LEFT]
+        grown = [row for row in rows if row.low > 0]
+        shrunk = sorted((row for row in rows if row.high < 0), key=_change)
+        for row in shrunk:
+            alike = [other for other in grown if 1 / ALIKE <= _change(other) / -_change(row) <= ALIKE]
+            if alike:
+                nearest = min(alike, key=lambda other: abs(_change(other) + _change(row)))
+                grown.remove(nearest)
+                found += [row, nearest]
+    return found
+
+
+ALIKE = 1.25
+"""What two rows of one table gained and lost is alike up to this factor."""
+
+
+def _change(place: Place) -> float:
+    return place.new - place.old
 
 
 WAITING = re.compile(
@@ -123,7 +151,9 @@ def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> st
 
 def _changed_code(named: Sequence[Place], places: Sequence[Place], code: Sequence[Code]) -> str:
     callers = sorted((each for each in places if each.kind == "caller"), key=_order)
-    most = next((each for each in (*named, *callers) if each.verdict in ("CAUSE", "PART")), None)
+    elsewhere = only_elsewhere(places)
+    held = (each for each in (*named, *callers) if each.verdict in ("CAUSE", "PART") and each not in elsewhere)
+    most = next(held, None)
     return f"; of compiled code {_of_place(most, places)}{_of_code(most, code)}" if most else ""
 
 
