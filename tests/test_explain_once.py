@@ -173,6 +173,18 @@ def _of(metric: str, *parameters: str) -> Series:
     return Series("release-py3.11", f"mine.Own.track_{metric}", tuple(map(repr, parameters)))
 
 
+def test_series_of_an_own_file_are_named_as_its_launches_are() -> None:
+    """What is found is told of the series of this name."""
+    listed = finding.Cases([("f", "")], True, [("first_call", "f", ""), ("process_time", "command", "")])
+    every = finding.own_series("mine", listed, "release-py3.11")
+    assert [one.benchmark for one in every] == [
+        "mine.Own.track_time",
+        "mine.FirstCalls.track_first_call",
+        "mine.Command.track_process_time",
+        *(f"mine.Own.track_{metric}" for metric in finding.COUNTED),
+    ]
+
+
 EVERY = [_of("time", "f", ""), _of("first_call", "f", ""), _of("process_time", "command", "")] + [
     _of(metric, "command", "") for metric in ("process_cpu_time",)
 ]

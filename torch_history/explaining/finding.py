@@ -14,6 +14,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from contract.metrics import METRICS
+from contract.own_file import CLASSES
+
 from ..analysis.compare import find
 from ..analysis.verdicts import Series, human
 from ..errors import UserError
@@ -80,12 +83,16 @@ def series(benchmark: str, listed: Sequence[tuple[str, str]], environment: str) 
 def own_series(question: str, listed: Cases, environment: str) -> list[Series]:
     """Every series of an own file that can be explained: the times of its calls, unless it asks for other times only; then
     of what a process does once; then what is counted."""
-    benchmark = f"{question}.Own.track_"
-    once = [series(f"{benchmark}{name}", [case], environment) for name, *case in listed.once if name in ONCE]  # type: ignore[list-item]
+
+    def named(metric: str) -> str:
+        """As the launches have it: what is measured in another way is in a class of its own."""
+        return f"{question}.{CLASSES[METRICS[metric].measured]}.track_{metric}"
+
+    once = [series(named(name), [case], environment) for name, *case in listed.once if name in ONCE]  # type: ignore[list-item]
     every = [
-        series(f"{benchmark}time", listed.steady if listed.timed or not once else [], environment),
+        series(named("time"), listed.steady if listed.timed or not once else [], environment),
         *once,
-        *(series(f"{benchmark}{name}", listed.steady, environment) for name in COUNTED),
+        *(series(named(name), listed.steady, environment) for name in COUNTED),
     ]
     return [one for of_metric in every for one in of_metric]
 

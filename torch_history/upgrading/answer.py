@@ -91,7 +91,7 @@ class Answer:
         if not is_slower or series.metric not in (*TIMES, *ONCE) or self.device != "cpu" or is_evidence(place.sentence):
             return ""
         metric = "" if series.metric in TIMES else METRICS[series.metric].words
-        name = " ".join([*(part.strip("'") for part in series.parameters), metric]).strip()
+        name = " ".join(part for part in (*(part.strip("'") for part in series.parameters), metric) if part)
         words = ["torch-history", "explain", place.seen[0], place.seen[1], name, "--workload", self.file]
         return shlex.join([*words, "--lane", self.lane])
 
