@@ -17,6 +17,7 @@ from msgspec import structs
 from torch_history.cli import main, report
 from torch_history.errors import UserError
 from torch_history.measuring import plan
+from torch_history.releases import environments
 from torch_history.releases.axis import Axis
 from torch_history.reports.coverage import coverage
 from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
@@ -61,6 +62,20 @@ def test_own_workload_that_is_no_python_is_refused_in_a_sentence(
 def stored_environment(results: Path, release: str, **facts: object) -> None:
     path = results / "a-machine" / f"{release}-release-py3.11.environments"
     append_environment(path, {"torch": release, "cuda": "11.7", "packages": [], **facts})
+
+
+def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """asv's exception for it is none that `except Exception` catches."""
+
+    def refuse(*_: object) -> str:
+        raise subprocess.CalledProcessError(1, ["uv"])
+
+    monkeypatch.setattr(environments, "run_uv", refuse)
+    (tmp_path / "mine.py").write_text("functions = {'f': abs}\ndef inputs(): return 1\n")
+    answer = command("upgrade", str(tmp_path / "mine.py"), "--from", "1.8.1", "--to", "1.9.1", "--lane", "3.9")
+    assert answer.exit_code == 1
+    assert "Lane 3.9 needs Python 3.9, which is neither on this machine nor could it be downloaded." in answer.stderr
+    assert "Traceback" not in answer.output
 
 
 def test_environments_of_two_releases_are_compared(results: Path) -> None:

@@ -297,7 +297,7 @@ def test_lever_that_is_not_tried_for_want_of_time_says_so() -> None:
     drawn = Drawn((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1))
     found = Explanation(SUBJECT, SIDES, [alone], Path(), lambda words: None, seconds=0.0, opened=drawn.open).explain()
     assert found.levers[0].refused == "the time was over before it was tried"
-    assert found.notes[-1] == "no more time for something"
+    assert found.notes[-1] == "no time for another turn with something"
 
 
 # --- estimates

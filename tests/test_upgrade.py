@@ -306,6 +306,15 @@ def test_what_noise_hides_is_said_with_what_would_decide_it(noise: float, said_o
 # --- what it costs
 
 
+def test_cache_that_others_may_use_is_said_not_to_be_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UV_CACHE_DIR", raising=False)
+    assert Room(tmp_path / "env", "3.11", 20.0).uncounted == ""
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "shared"))
+    said = Room(tmp_path / "env", "3.11", 20.0).uncounted
+    assert f"--disk does not count {tmp_path / 'shared'}, which UV_CACHE_DIR names" in said
+    assert Room(tmp_path / "env", "3.11", None).uncounted == ""
+
+
 def test_expectation_counts_what_is_not_installed(tmp_path: Path, write_releases: Any) -> None:
     axis = Axis.load(write_releases(*(tag[1:] for tag in TAGS)))
     room = Room(tmp_path, "3.11", None)

@@ -30,7 +30,7 @@ class _Sentences(click.Group):
             refuse(f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}.")
         except KeyboardInterrupt:
             sys.exit(say_stopped())
-        except Exception as error:
+        except BaseException as error:  # asv's EnvironmentUnavailable is no Exception
             if type(error).__module__.partition(".")[0] == "asv" and type(error).__name__ in SENTENCES_OF_ASV:
                 refuse(str(error))
             raise

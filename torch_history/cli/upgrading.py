@@ -81,7 +81,7 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     laboratory = _laboratory(asked, own, suite, out)
     told = adding(_packages(path, laboratory, own))
     costs = expected(path, laboratory.room, asked.rounds, *functions_in(own.text), has_budget=_budget(asked) > 0)
-    for line in [*costs.sentences, *told]:
+    for line in [*costs.sentences, *told, *filter(None, [laboratory.room.uncounted])]:
         out.print(line, highlight=False)
     tags = tuple(release.tag for release in path)
     upgrade = Upgrade(tags, laboratory, lambda words: out.print(plain(words), highlight=False), asked.most)

@@ -380,7 +380,7 @@ class Explanation:
                     self._pull_one(lever)
             alone = [lever for lever in alone if self._is_open(lever, found)]
         if alone and time.monotonic() >= self._ends:
-            found.notes.append(f"no more time for {', '.join(lever.words for lever in alone)}")
+            found.notes.append(f"no time for another turn with {', with '.join(lever.words for lever in alone)}")
         tried = [lever for lever in self._levers if not refused[lever.name] and not by_profile.get(lever.name)]
         self._pull_again([lever for lever in tried if self._judged(lever, found).verdict in ("CAUSE", "PART")])
         found.levers = [

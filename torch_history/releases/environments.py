@@ -309,7 +309,7 @@ def find_python(python: str) -> str:
     except subprocess.CalledProcessError as error:
         raise environment.EnvironmentUnavailable(
             f"Lane {python} needs Python {python}, which is neither on this machine nor could it be downloaded. "
-            f"Install it so that `python{python}` runs, or choose another lane with --python."
+            f"Install it so that `python{python}` runs, or choose another lane with --lane (asv: --python)."
         ) from error
 
 

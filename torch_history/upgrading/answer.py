@@ -17,6 +17,9 @@ from ..measuring.budget import Effort
 from ..store.launches import moved_words
 from .upgrade import DRIVING, Place, Upgrade
 
+BYTES = ("peak_memory", "retained")
+"""What takes bytes and is counted by operator."""
+
 UNCHANGED = "Nothing became slower or faster, or took more or less memory, as far as this can be seen."
 UNSURE = "No change is certain."
 UNTOLD = "Nothing can be told yet: it was interrupted before there was enough evidence of a change."
@@ -79,16 +82,21 @@ class Answer:
 
     @property
     def unexplained(self) -> list[Place]:
-        """Where a call became slower and nobody has looked for the cause, the largest change first."""
+        """Where a call became slower, or takes more memory, and nobody has looked for the cause: times first, and of each kind
+        the largest change. What a process does only once takes too long to be explained beside others."""
         places = [place for row in self.rows for place in row.places if self.cause(place)]
-        found = {(place.change.series, place.seen): place for place in places if place.change.series.metric in TIMES}
-        return sorted(found.values(), key=lambda place: -(place.change.ratio or 1.0))
+        found = {(place.change.series, place.seen): place for place in places if place.change.series.metric not in ONCE}
+        return sorted(
+            found.values(),
+            key=lambda place: (place.change.series.metric not in TIMES, -(place.change.ratio or 1.0)),
+        )
 
     def cause(self, place: Place) -> str:
         """The command that looks for the cause of a change; empty where none can, or where one has looked."""
         series = place.change.series
-        is_slower = place.change.verdict is Verdict.SLOWER
-        if not is_slower or series.metric not in (*TIMES, *ONCE) or self.device != "cpu" or is_evidence(place.sentence):
+        rose = place.change.verdict in (Verdict.SLOWER, Verdict.HUNGRIER) and place.change.ratio
+        can_be = series.metric in (*TIMES, *ONCE, *BYTES) and self.device == "cpu"
+        if not rose or not can_be or is_evidence(place.sentence):
             return ""
         metric = "" if series.metric in TIMES else METRICS[series.metric].words
         name = " ".join(part for part in (*(part.strip("'") for part in series.parameters), metric) if part)

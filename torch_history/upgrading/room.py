@@ -41,6 +41,17 @@ class Room:
     added: float = 0.0
     """Gigabytes that a user's own file adds to each release, about."""
 
+    @property
+    def uncounted(self) -> str:
+        """What to know of a limit that leaves out the cache of downloads; empty where it counts all."""
+        place = environments.cache(self.root)
+        if self.limit is None or place.is_relative_to(self.root.resolve()):
+            return ""
+        return (
+            f"--disk does not count {place}, which UV_CACHE_DIR names: each release stays in it, and takes some GB. Nothing is "
+            "removed there, because others may use it. Unset UV_CACHE_DIR to have downloads counted and removed, too."
+        )
+
     def is_there(self, release: Release) -> bool:
         folder = self.root / f"{release.tag}-py{self.lane}"
         return environments.is_ready(folder, environments.asked_of(release))
