@@ -506,7 +506,7 @@ def test_explain_tells_the_cause_in_the_one_answer(
     (told,) = (line for line in found.stdout.splitlines() if f"at {TAGS[9]} (after {TAGS[8]})" in line)
     assert "because aten::add holds 95 % of the difference" in told
     assert "To find the cause" not in found.stdout
-    assert "No time is left to be explained." in command(tmp_path, "--explain").stderr
+    assert "Nothing is left to be explained." in command(tmp_path, "--explain").stderr
 
 
 def test_explain_begins_nothing_that_would_not_end_in_time(

@@ -108,7 +108,7 @@ def _explain(asked: Asked, found: Answer, laboratory: Sessions, suite: suites.Su
     that would not end in time."""
     places, out, ends = found.unexplained, laboratory.out, time.monotonic() + seconds
     if not places:
-        out.print("No time is left to be explained.", highlight=False)
+        out.print("Nothing is left to be explained.", highlight=False)
         return
     what = "1 time" if len(places) == 1 else f"{len(places)} times"
     minutes = min(len(places) * MINUTES, seconds / 60)

@@ -82,8 +82,8 @@ class Answer:
 
     @property
     def unexplained(self) -> list[Place]:
-        """Where a call became slower, or takes more memory, and nobody has looked for the cause: times first, and of each kind
-        the largest change. What a process does only once takes too long to be explained beside others."""
+        """Where a call became slower, or takes more memory, and nobody has looked for the cause: times first, and of each
+        kind the largest change. What a process does only once takes too long to be explained beside others."""
         places = [place for row in self.rows for place in row.places if self.cause(place)]
         found = {(place.change.series, place.seen): place for place in places if place.change.series.metric not in ONCE}
         return sorted(

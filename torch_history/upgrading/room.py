@@ -48,8 +48,8 @@ class Room:
         if self.limit is None or place.is_relative_to(self.root.resolve()):
             return ""
         return (
-            f"--disk does not count {place}, which UV_CACHE_DIR names: each release stays in it, and takes some GB. Nothing is "
-            "removed there, because others may use it. Unset UV_CACHE_DIR to have downloads counted and removed, too."
+            f"--disk does not count {place}, which UV_CACHE_DIR names: each release stays in it, and takes some GB. Nothing "
+            "is removed there, because others may use it. Unset UV_CACHE_DIR to have downloads counted and removed, too."
         )
 
     def is_there(self, release: Release) -> bool:
