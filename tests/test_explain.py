@@ -579,6 +579,21 @@ def test_caller_is_the_cause_where_the_difference_is_spread_over_the_interpreter
     )
 
 
+def test_part_names_the_other_parts_of_its_table() -> None:
+    rows = [
+        Place("symbol", "libtorch_cpu: cpu_max_pool", 0.0, 6.5e-5, 6e-5, 7e-5, "PART"),
+        Place("symbol", "libtorch_cpu: fill_kernel", 0.0, 3e-5, 2.8e-5, 3.2e-5, "PART"),
+        Place("function", "<built-in method torch.max_pool2d>", 0.0, 7e-5, 6.8e-5, 7.2e-5, "PART"),
+        Place("function", places.LEFT, 0.0, 2.5e-5, 2e-5, 3e-5),
+        Place("symbol", places.LEFT, 0.0, 5e-6, 0.0, 1e-5),
+    ]
+    assert verdict.of_all([], {}, rows) == (
+        "PART",
+        "in part because libtorch_cpu: cpu_max_pool holds 65 % of the difference, and took next to nothing before, "
+        "and libtorch_cpu: fill_kernel 30 %",
+    )
+
+
 def test_time_that_is_only_told_of_another_package_is_no_cause() -> None:
     """1.13.1 imports NumPy while its library in C is loaded, and 2.0.0 before that; sympy is new."""
     rows = [

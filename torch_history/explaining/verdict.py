@@ -65,7 +65,9 @@ def of_all(
         ]
         if clauses:
             words = f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
-            return kind, words + (_within(held[0], named, places) + _compiled(held[0], places, code) if held else "")
+            also = _also(held[1:], held[0], places) if kind == "PART" and held else ""
+            more = _within(held[0], named, places) + _compiled(held[0], places, code) if held else ""
+            return kind, words + also + more
     return "UNKNOWN", f"cause unknown; {_went(places, went)}"
 
 
@@ -118,6 +120,17 @@ def waits(name: str) -> bool:
     return bool(WAITING.search(name))
 
 
+def _also(others: Sequence[Place], place: Place, places: Sequence[Place]) -> str:
+    """The next largest parts in the table of a place, which do not overlap with it."""
+    total = sum(each.new - each.old for each in places if each.kind == place.kind)
+    named = [each for each in others if each.kind == place.kind][:MOST_ALSO]
+    told = [f"{each.name} {_per_cent((each.new - each.old) / total)}" for each in named]
+    return f", and {', '.join(told)}" if told else ""
+
+
+MOST_ALSO = 2
+
+
 def _within(place: Place, named: Sequence[Place], places: Sequence[Place]) -> str:
     """Which Python function holds most of an operator's share: some operators, such as an optimizer's step, are Python."""
     inner = [each for each in named if each.kind == "function" and each.verdict in ("CAUSE", "PART")]
@@ -146,7 +159,8 @@ def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> st
     named = sorted(
         (each for each in symbols if not says_nothing(each.name)), key=lambda each: -abs(each.new - each.old)
     )
-    return (_new_code(named, total) if total else "") or _changed_code(named, places, code)
+    own = [each for each in named if not each.name.startswith(f"{INTERPRETER}: ")]
+    return _new_code(own, total) or _changed_code(own, places, code) or _new_code(named, total)
 
 
 def _changed_code(named: Sequence[Place], places: Sequence[Place], code: Sequence[Code]) -> str:
@@ -159,6 +173,8 @@ def _changed_code(named: Sequence[Place], places: Sequence[Place], code: Sequenc
 
 def _new_code(named: Sequence[Place], total: float) -> str:
     """Which symbols only one release runs, where they surely hold a fifth of the difference."""
+    if not total:
+        return ""
     new = [each for each in named if _is_new(each) and each.low > 0]
     gone = [each for each in named if _is_gone(each) and each.high < 0]
     if (sum(each.low for each in new) if total > 0 else sum(each.high for each in gone)) / total < LEAVES:
