@@ -12,6 +12,7 @@ import random
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,18 +21,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 from torch_history.analysis.causes import Known
-from torch_history.analysis.verdicts import Verdict
+from torch_history.analysis.verdicts import Change, Series, Verdict
 from torch_history.cli import main, upgrading
 from torch_history.errors import UserError
 from torch_history.measuring.budget import effort
 from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
-from torch_history.upgrading.answer import Answer, answer, text
+from torch_history.upgrading.answer import Answer, Row, answer, text
 from torch_history.upgrading.expectation import adding, expected, functions_in
 from torch_history.upgrading.installed import installed_version
 from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
-from torch_history.upgrading.upgrade import NotInstalled, Upgrade
+from torch_history.upgrading.upgrade import NotInstalled, Place, Upgrade
 
 ROOT = Path(__file__).resolve().parents[1]
 TAGS = tuple(f"v2.{i}.0" for i in range(30))
@@ -434,6 +435,26 @@ def test_cause_that_was_found_is_told_at_its_release_and_is_not_to_be_looked_for
     assert words in told
     assert text(after).count("torch-history explain") == 1
     assert [place.new for place in after.unexplained] == [TAGS[12]]
+
+
+@pytest.mark.parametrize(
+    ("metric", "verdict", "new", "can_be"),
+    [
+        ("time", Verdict.SLOWER, 60.0, True),
+        ("time", Verdict.FASTER, 60.0, False),
+        ("peak_memory", Verdict.HUNGRIER, 4e9, True),
+        ("resident_memory", Verdict.HUNGRIER, 4e9, False),
+        ("first_call", Verdict.SLOWER, 7.0, True),
+        ("first_call", Verdict.SLOWER, 8.0, False),
+    ],
+)
+def test_explain_takes_what_takes_minutes(metric: str, verdict: Verdict, new: float, can_be: bool) -> None:
+    series = Series("release-py3.11", f"mine.Own.track_{metric}", ("'f'", "''"))
+    change = Change(series, verdict, old=new / 2, new=new, ratio=2.0)
+    place = Place(TAGS[8], TAGS[9], True, (TAGS[8], TAGS[9]), change, "slower, unexplained")
+    _, found = asked(Laboratory({"f": {}}))
+    found = replace(found, rows=(Row(change, "slower, unexplained", (place,)),))
+    assert bool(found.unexplained) == can_be
 
 
 # --- the command

@@ -12,10 +12,14 @@ from contract.metrics import METRICS
 from ..analysis.causes import is_evidence
 from ..analysis.compare import Comparison, by, by_case, of_case, summary
 from ..analysis.verdicts import Change, Verdict
+from ..explaining.explanation import TIMES_ONCE
 from ..explaining.finding import ONCE, TIMES
 from ..measuring.budget import Effort
 from ..store.launches import moved_words
 from .upgrade import DRIVING, Place, Upgrade
+
+LONGEST_ONCE = 300.0
+"""Seconds that explaining what a process does only once may take beside others."""
 
 BYTES = ("peak_memory", "retained")
 """What takes bytes and is counted by operator."""
@@ -83,9 +87,15 @@ class Answer:
     @property
     def unexplained(self) -> list[Place]:
         """Where a call became slower, or takes more memory, and nobody has looked for the cause: times first, and of each
-        kind the largest change. What a process does only once takes too long to be explained beside others."""
+        kind the largest change. What a process does only once is left out where it takes seconds: it is done again for each
+        number."""
         places = [place for row in self.rows for place in row.places if self.cause(place)]
-        found = {(place.change.series, place.seen): place for place in places if place.change.series.metric not in ONCE}
+        quick = [
+            place
+            for place in places
+            if place.change.series.metric not in ONCE or TIMES_ONCE * (place.change.new or 0.0) <= LONGEST_ONCE
+        ]
+        found = {(place.change.series, place.seen): place for place in quick}
         return sorted(
             found.values(),
             key=lambda place: (place.change.series.metric not in TIMES, -(place.change.ratio or 1.0)),
