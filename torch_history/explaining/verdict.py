@@ -232,15 +232,30 @@ def _of_place(place: Place, places: Sequence[Place]) -> str:
     share = (place.new - place.old) / total if total else 0.0
     often = ""
     if place.kind in COUNTED_AS and place.calls:
-        often = f" ({COUNTED_AS[place.kind].format(*(f'{calls:.3g}' for calls in place.calls))})"
+        often = f" ({COUNTED_AS[place.kind].format(*map(_times, place.calls))})"
+    elif place.calls and abs(place.calls[1] - place.calls[0]) >= ONCE / 2:
+        often = _called(*place.calls)
     elif _is_new(place):
         often = ", and took next to nothing before"
     elif _is_gone(place):
         often = ", and takes next to nothing now"
-    elif place.calls and abs(place.calls[1] - place.calls[0]) >= 0.5:
-        often = f", which is called {place.calls[1]:.3g} times and not {place.calls[0]:.3g}"
     what = f"{place.name}, with what it calls," if place.kind == "caller" else place.name
     return f"{what} holds {_per_cent(share)} of the difference{often}"
+
+
+def _called(old: float, new: float) -> str:
+    often = "once" if round(new, 2) == 1 else f"{_times(new)} times"
+    if new < ONCE / 2:
+        return ", which is no longer called"
+    return f", which is called {often} and " + ("was not called before" if old < ONCE / 2 else f"not {_times(old)}")
+
+
+ONCE = 1.0
+"""Calls a call. What is called at less than half of the calls is called now and then by something else."""
+
+
+def _times(calls: float) -> str:
+    return f"{calls:,.0f}" if calls >= 10 else f"{calls:.3g}"
 
 
 def _of_code(place: Place, code: Sequence[Code]) -> str:
