@@ -38,6 +38,9 @@ SAMPLING_SECONDS = 0.0007
 PERF_HERTZ = 2_999
 """Samples a second: no divisor of the scheduler's own rate, so that the two do not keep step."""
 
+MOST_RECORDED = "64M"
+"""At which perf stops, since each thread is recorded."""
+
 STACKS_HERTZ = 1_499
 STACK = "dwarf,8192"
 """Of samples with the functions that called: so many bytes of the stack are copied, and perf follows them afterwards by what
@@ -185,7 +188,7 @@ def by_symbol(call: Callable[[], object], length: float, file: str) -> dict:
 
 def by_stack(call: Callable[[], object], length: float, file: str) -> dict:
     """As `by_symbol`, with the functions that called the one in which the processor was."""
-    return _recorded(call, length, file, ["-F", str(STACKS_HERTZ), "--call-graph", STACK])
+    return _recorded(call, length, file, ["-F", str(STACKS_HERTZ), "--call-graph", STACK, "--max-size", MOST_RECORDED])
 
 
 def _recorded(call: Callable[[], object], length: float, file: str, how: list) -> dict:

@@ -189,7 +189,15 @@ def test_cause_that_was_found_on_a_processor_explains_nothing_that_was_counted_w
 
 @pytest.mark.parametrize(
     ("reproduced", "shows"),
-    [((1e-3, 2e-3), True), ((1e-3, 1.5e-3), True), ((1e-3, 1.3e-3), False), ((2e-3, 1e-3), False), (None, False)],
+    [
+        ((1e-3, 2e-3), True),
+        ((1e-3, 1.5e-3), True),
+        ((1e-3, 2.8e-3), True),
+        ((1e-3, 2.9e-3), False),
+        ((1e-3, 1.3e-3), False),
+        ((2e-3, 1e-3), False),
+        (None, False),
+    ],
 )
 def test_script_that_does_not_show_the_difference_is_said(reproduced: tuple[float, float] | None, shows: bool) -> None:
     evidence = structs.replace(EVIDENCE, reproduced=reproduced)

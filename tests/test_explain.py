@@ -7,6 +7,7 @@ known, so that the verdict can be judged. Real releases are asked in the tests a
 from __future__ import annotations
 
 import random
+import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -532,7 +533,9 @@ def test_sample_counts_for_the_innermost_function_of_pytorchs_libraries() -> Non
         "libtorch_cpu: at::native::fill": (0.25, 0.0),
         places.NO_LIBRARY: (0.25, 0.0),
     }
-    assert places.of_stacks("") == {places.NO_LIBRARY: (1.0, 0.0)}
+    assert places.of_stacks("") == {}
+    assert places.of_stacks("\n \n\n\n") == {}
+    assert places.of_stacks("  1 f (/memfd:x (deleted))\n  zz\n (\n") == {places.NO_LIBRARY: (1.0, 0.0)}
 
 
 @pytest.mark.parametrize(
@@ -540,7 +543,13 @@ def test_sample_counts_for_the_innermost_function_of_pytorchs_libraries() -> Non
     [
         ("/env/lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", True),
         ("/env/lib/python3.11/site-packages/torchvision/_C.so", False),
-        ("/projects/mine/build/mine.so", True),
+        ("/projects/mine/build/mine.so", False),
+        ("/cache/torch_extensions/py311_cpu/mine/mine.so", True),
+        ("/projects/torch/env/lib/python3.11/site-packages/numpy/core/_multiarray_umath.so", False),
+        ("/projects/torch/env/bin/python3.11", False),
+        ("/env/added/1234/scipy.libs/libopenblas-3f.so", False),
+        ("/opt/conda/lib/libstdc++.so.6", False),
+        ("/nix/store/glibc/lib/libc.so.6", False),
         ("/tmp/torchinductor_me/ab/cabcdefghijklmnopqrstuvwxyzabcdefgh.so", True),
         ("/env/lib/python3.11/site-packages/torch/lib/libgomp-a34b3233.so.1", False),
         ("/opt/python3.11/lib/libpython3.11.so.1.0", False),
@@ -552,6 +561,70 @@ def test_sample_counts_for_the_innermost_function_of_pytorchs_libraries() -> Non
 )
 def test_libraries_of_the_interpreter_and_the_system_are_not_pytorchs(library: str, own: bool) -> None:
     assert places.is_own(library) == own
+
+
+@dataclass
+class Stacks(Drawn):
+    """Releases whose stacks are recorded, and whose symbols are spread over the interpreter unless one is `narrow`."""
+
+    narrow: bool = False
+    fails: bool = False
+    reads: int = 0
+    number: int = 0
+
+    def open(self, side: Side, subject: Subject, variables: object = None, command: object = ()) -> Any:
+        launch = super().open(side, subject)
+        return WithStacks(launch.of, launch.number, launch.slower)
+
+    def symbols(self, file: Path) -> Any:
+        rows = {"libtorch_cpu: kernel": 0.9} if self.narrow else {f"Python: f{i}": 0.09 for i in range(10)}
+        shares = {name: (share * (self.number or 1e-3), 0.0) for name, share in rows.items()}
+        return (
+            {**shares, "libc: rest": (1 - sum(share for share, _ in shares.values()), 0.0)},
+            {"Python": (1.0, 0.0)},
+            {},
+        )
+
+    def stacks(self, file: Path) -> Any:
+        self.reads += 1
+        if self.fails:
+            raise subprocess.TimeoutExpired(["perf"], 60.0)
+        is_new = file.name.startswith("stacks-1")
+        return {"libtorch_python: check": (0.9 if is_new else 0.001, 0.0), places.NO_LIBRARY: (0.1, 0.0)}
+
+
+class WithStacks(DrawnLaunch):
+    def ask(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        answer = super().ask(step)
+        if step["do"] == "profiles":
+            assert isinstance(self.of, Stacks)
+            self.of.number = self.number
+            answer |= {"symbols": {"calls": 1}, "stacks": {"calls": 1}, "operators": {"failed": "none here"}}
+        return answer
+
+
+def with_stacks(narrow: bool = False, fails: bool = False) -> tuple[Found, int]:
+    drawn = Stacks(({"f": 1e-5}, {"f": 1e-3}), chance=random.Random(1), noise=0.005, narrow=narrow, fails=fails)
+    read: Any = {"read": drawn.symbols, "read_stacks": drawn.stacks}
+    found = Explanation(SUBJECT, SIDES, [], Path(), lambda words: None, opened=drawn.open, **read).explain()
+    return found, drawn.reads
+
+
+def test_stacks_are_read_where_no_symbol_is_the_cause() -> None:
+    found, reads = with_stacks()
+    assert (found.verdict, reads) == ("CAUSE", 6)
+    assert found.words.startswith("because libtorch_python: check, with what it calls, holds ")
+
+
+def test_stacks_are_not_read_where_a_symbol_is_the_cause() -> None:
+    found, reads = with_stacks(narrow=True)
+    assert (found.verdict, reads) == ("CAUSE", 0)
+
+
+def test_stacks_that_cannot_be_read_are_said() -> None:
+    found, _ = with_stacks(fails=True)
+    assert found.verdict == "UNKNOWN"
+    assert any(note.startswith("no table of callers: perf script failed: ") for note in found.notes)
 
 
 def test_caller_is_the_cause_where_the_difference_is_spread_over_the_interpreter() -> None:
@@ -589,8 +662,8 @@ def test_part_names_the_other_parts_of_its_table() -> None:
     ]
     assert verdict.of_all([], {}, rows) == (
         "PART",
-        "in part because libtorch_cpu: cpu_max_pool holds 65 % of the difference, and took next to nothing before, "
-        "and libtorch_cpu: fill_kernel 30 %",
+        "in part because libtorch_cpu: cpu_max_pool holds 65 % of the difference, and took next to nothing before; "
+        "besides, libtorch_cpu: fill_kernel (30 %)",
     )
 
 

@@ -100,6 +100,14 @@ def test_cause_of_some_rows_is_not_told_of_all() -> None:
     assert found.words.endswith(f"in 3 cases; 1 of them {number}.")
 
 
+def test_cause_that_was_found_is_told_before_numbers_that_moved_beside_more_rows() -> None:
+    rows = [changed("take", str(size), 1.2) for size in range(3)]
+    number, cause = "while the number of operators went from 1 to 2", "because aten::take holds 95 % of the difference"
+    why = {rows[0].series: number, rows[1].series: number, rows[2].series: cause}
+    (found,) = of(*rows, why=why)
+    assert found.words.endswith(f"in 3 cases; 1 of them {cause}.")
+
+
 def test_rank_is_the_bound_nearest_to_no_change_and_one_question_does_not_fill_the_page() -> None:
     unsure = changed("call", "", 3.0, question="warm_up", sure=1.9)
     many = [changed(f"variant {i}", "", 1.5, question="selection") for i in range(5)]

@@ -61,6 +61,7 @@ class Laboratory:
         self.stop = math.inf
         self.rounds = ROUNDS
         self.known: list[Known] = []
+        self.missed: dict[Any, str] = {}
 
     def measure(self, tags: tuple[str, ...], cases: Collection[Any]) -> None:
         key = tags, tuple(cases)
@@ -86,6 +87,9 @@ class Laboratory:
 
     def evidence(self) -> Sequence[Known]:
         return self.known
+
+    def not_there(self) -> Mapping[Any, str]:
+        return self.missed
 
     def explain(self, name: str, at: int, ratio: float = 1.1, verdict: str = "CAUSE") -> None:
         """As `torch-history explain` stores what it found."""
@@ -437,6 +441,17 @@ def test_cause_that_was_found_is_told_at_its_release_and_is_not_to_be_looked_for
     assert [place.new for place in after.unexplained] == [TAGS[12]]
 
 
+def test_change_that_was_not_found_again_is_said_and_not_looked_for_again() -> None:
+    laboratory = Laboratory({"f": {9: 1.1}})
+    upgrade, before = asked(laboratory)
+    (place,) = before.unexplained
+    laboratory.missed[place.change.series, place.seen] = "the difference is not there: new / old is 1.001"
+    after = said(upgrade)
+    assert "  Looked for again: the difference is not there: new / old is 1.001." in text(after).splitlines()
+    assert "torch-history explain" not in text(after)
+    assert after.unexplained == []
+
+
 @pytest.mark.parametrize(
     ("metric", "verdict", "new", "can_be"),
     [
@@ -496,22 +511,20 @@ def test_command_says_beforehand_what_it_takes_and_then_what_it_found(played: La
     assert "Release 3" not in found.stdout
 
 
-def explaining(monkeypatch: pytest.MonkeyPatch, laboratory: Any) -> list[tuple[str, str]]:
-    """Has the command's explanations played, each in two minutes; the pairs that were explained."""
+def explaining(monkeypatch: pytest.MonkeyPatch, laboratory: Any, most: int = 9) -> list[tuple[str, str]]:
+    """Has the command's explanations played, `most` at a time; the pairs that were explained."""
     pairs: list[tuple[str, str]] = []
-    now = [1000.0]
 
-    def explain(told: Sequence[tuple[str, str, Any]], *_: Any) -> int:
-        ((old, new, series),) = told
-        pairs.append((old, new))
-        now[0] += 120
-        laboratory.explain(series.parameters[0].strip("'"), TAGS.index(new))
-        return 0
+    def explain(told: Sequence[tuple[str, str, Any]], *asked: Any) -> int:
+        for old, new, series in told[:most]:
+            asked[-1]((old, new))
+            pairs.append((old, new))
+            laboratory.explain(series.parameters[0].strip("'"), TAGS.index(new))
+        return len(told[most:])
 
     laboratory.out.print = lambda *words, **_: print(*words, file=sys.stderr)
     laboratory.install = lambda tags: laboratory.installed.update(tags)
     monkeypatch.setattr(upgrading, "explain_told", explain)
-    monkeypatch.setattr(upgrading, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return pairs
 
 
@@ -522,23 +535,31 @@ def test_explain_tells_the_cause_in_the_one_answer(
     found = command(tmp_path, "--explain")
     assert found.exit_code == 0, found.output
     assert pairs == [(TAGS[8], TAGS[9])]
-    assert "To explain: 1 time that rose, which takes about 4 minutes." in found.stderr
+    assert "To explain: 1 change, which takes about 4 minutes." in found.stderr
     assert found.stdout.count("mine time, f: SLOWER") == 1
     (told,) = (line for line in found.stdout.splitlines() if f"at {TAGS[9]} (after {TAGS[8]})" in line)
     assert "because aten::add holds 95 % of the difference" in told
     assert "To find the cause" not in found.stdout
-    assert "Nothing is left to be explained." in command(tmp_path, "--explain").stderr
+    assert "Nothing that can be explained is left." in command(tmp_path, "--explain").stderr
 
 
-def test_explain_begins_nothing_that_would_not_end_in_time(
+def test_explain_says_what_is_left_for_another_time(
     played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played.slower = {"f": {9: 1.1}, "still": {12: 1.2}}
-    pairs = explaining(monkeypatch, played)
+    pairs = explaining(monkeypatch, played, most=1)
     found = command(tmp_path, "--explain", "5m")
     assert pairs == [(TAGS[11], TAGS[12])]
-    assert "Not explained yet: 1 of 2 times. The same command continues." in found.stderr
+    assert "Not explained yet: 1 of 2 changes. The same command continues." in found.stderr
     assert found.stdout.count("To find the cause") == 1
+
+
+def test_explain_is_refused_on_a_gpu_before_it_measures(played: Any, tmp_path: Path) -> None:
+    played.device = "cuda"
+    found = command(tmp_path, "--explain")
+    assert found.exit_code == 1
+    assert "--explain works on a CPU only." in found.stderr
+    assert played.sessions == 0
 
 
 @pytest.mark.parametrize(("budget", "said"), [("1m", "is too short"), ("mine.py", "Write WORKLOAD before --explain")])

@@ -77,7 +77,7 @@ def _remove(folder: Path) -> None:
 @atexit.register
 def _remove_what_is_left() -> None:
     left = [folder for folder, process in _made.items() if process == os.getpid()]
-    with later() if left else contextlib.nullcontext():
+    with contextlib.suppress(KeyboardInterrupt), later():
         for folder in left:
             _remove(folder)
 

@@ -103,11 +103,11 @@ FOUND_ON = ("CAUSE", "PART")
 """Verdicts that say a cause."""
 
 
-def evidence(results: Path, machine: str) -> list[Known]:
-    """All evidence of a machine that is of the benchmarks' present versions, and for one that measures on a processor the
-    causes that were found on others, which their words name. A difference that was not there on the other one says nothing
-    of this one."""
-    own = _known(results, machine, TOLD)
+def evidence(results: Path, machine: str, version: str = "") -> list[Known]:
+    """All evidence of a machine, of an own file in this `version` where that is given, that is of the benchmarks' present
+    versions; and for one that measures on a processor the causes that were found on others, which their words name. A
+    difference that was not there on the other one says nothing of this one."""
+    own = _known(results, machine, TOLD, version)
     cpu = _cpu_of(results / machine)
     if not cpu:
         return own
@@ -121,7 +121,15 @@ def evidence(results: Path, machine: str) -> list[Known]:
     return own
 
 
-def _known(results: Path, machine: str, verdicts: Collection[str]) -> list[Known]:
+def not_there(results: Path, machine: str, version: str) -> dict[tuple[Series, tuple[str, str]], str]:
+    """Of an own file in this `version`, what was looked for and not found again, and what was found."""
+    return {
+        (Series(one.environment, one.benchmark, one.parameters), (one.old, one.new)): one.words
+        for one in _known(results, machine, ("NOT THERE",), version)
+    }
+
+
+def _known(results: Path, machine: str, verdicts: Collection[str], version: str = "") -> list[Known]:
     here = sources.here()
     return [
         Known(
@@ -136,7 +144,7 @@ def _known(results: Path, machine: str, verdicts: Collection[str]) -> list[Known
             reproduced=one.reproduced,
         )
         for one in stored.read(results, machine)
-        if one.verdict in verdicts and here.get(one.benchmark, one.version) == one.version
+        if one.verdict in verdicts and here.get(one.benchmark, version or one.version) == one.version
     ]
 
 
@@ -235,6 +243,9 @@ LOST, GAINED = "it is no longer fused", "it is fused now"
 FUSIONS = (f"because {LOST}", f"because {GAINED}")
 """Causes that the case's own graph shows."""
 
+BESIDE = "while "
+"""How it is said that another number moved beside a time, which is no cause."""
+
 OF_EVIDENCE = (" of the difference", "cause unknown")
 """What the words of evidence say, whatever it found."""
 
@@ -313,7 +324,7 @@ def _of_time(change: Change, beside: Mapping[str, Change]) -> str:
     if fused:
         return f"because {_listed([_went(number) for number in fused])}"
     if causes:
-        return f"while {_listed([_went(number) for number in causes])}"
+        return BESIDE + _listed([_went(number) for number in causes])
     although = f"although {_listed([_went(number) for number in own])}: " if own else ""
     return f"{although}unexplained"
 

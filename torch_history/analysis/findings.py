@@ -196,7 +196,8 @@ def _operator(variant: str) -> str:
 
 def _finding(rows: Sequence[Row]) -> Finding:
     surest = sorted(rows, key=lambda row: -row.nearest)
-    known = Counter(row.because for row in surest if row.because and not row.because.endswith("unexplained"))
+    said = [row.because for row in surest if row.because and not row.because.endswith("unexplained")]
+    known = Counter([because for because in said if not because.startswith(causes.BESIDE)] or said)
     because, explained = known.most_common(1)[0] if known else ("", 0)
     return Finding(tuple(surest), because, explained)
 

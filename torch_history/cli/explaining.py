@@ -158,10 +158,11 @@ def explain_told(
     shares: bool,
     out: Console,
     say: Callable[[str], None],
+    prepare: Callable[[tuple[str, str]], None] = lambda tags: None,
 ) -> int:
     """Explains rises that a run told, (old, new, series) in this order, for at most `budget` seconds; returns how many are
-    left for another time. What is stored costs nothing. After the
-    first, none is begun that would not end in time."""
+    left for another time. What is stored costs nothing. After the first, none is begun that would not end in time. `prepare`
+    is called with the two releases before they are installed, as where room is to be made."""
     context, conf, ends = Context.of(suite, lane, workload), suite.config(), time.monotonic() + budget
     env_dir, begun, left = Path(conf.env_dir), False, 0
     with temporary_files(), beside(env_dir, context.environment) if shares else alone(env_dir):
@@ -177,6 +178,7 @@ def explain_told(
                 begun = True
                 out.print(f"{head}, {rest / 60:.0f} of {budget / 60:.0f} minutes are left", highlight=False)
                 try:
+                    prepare((old, new))
                     evidence, path = _one(series, context.sides(conf, old, new), context, LEVER_SECONDS, out)
                 except (CannotExplain, LaunchFailed) as error:
                     out.print(f"It cannot be explained: {plain(str(error))}", highlight=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -79,6 +78,8 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     suite, out = suites.load(), Console(soft_wrap=True, stderr=True)
     path = on_the_way(suite.axis, old, asked.new, asked.lane, lambda words: out.print(plain(words)))
     laboratory = _laboratory(asked, own, suite, out)
+    if seconds and laboratory.device != "cpu":
+        raise UserError("--explain works on a CPU only. Leave it out, or set TORCH_HISTORY_DEVICE=cpu.")
     told = adding(_packages(path, laboratory, own))
     costs = expected(path, laboratory.room, asked.rounds, *functions_in(own.text), has_budget=_budget(asked) > 0)
     for line in [*costs.sentences, *told, *filter(None, [laboratory.room.uncounted])]:
@@ -104,24 +105,19 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
 
 
 def _explain(asked: Asked, found: Answer, laboratory: Sessions, suite: suites.Suite, seconds: float) -> None:
-    """Explains what became slower, the largest change first, for at most so many seconds. After the first, none is begun
-    that would not end in time."""
-    places, out, ends = found.unexplained, laboratory.out, time.monotonic() + seconds
+    """Explains what became slower or hungrier for at most so many seconds, and says what is left."""
+    places, out = found.unexplained, laboratory.out
     if not places:
-        out.print("Nothing is left to be explained.", highlight=False)
+        out.print("Nothing that can be explained is left.", highlight=False)
         return
-    what = "1 time" if len(places) == 1 else f"{len(places)} times"
+    what = "1 change" if len(places) == 1 else f"{len(places)} changes"
     minutes = min(len(places) * MINUTES, seconds / 60)
-    out.print(f"To explain: {what} that rose, which takes about {minutes:.0f} minutes.", highlight=False)
-    for number, place in enumerate(places):
-        rest = ends - time.monotonic()
-        if number and rest < 60 * MINUTES:
-            out.print(f"Not explained yet: {len(places) - number} of {what}. The same command continues.")
-            return
-        with alone(suite.env):
-            laboratory.install(place.seen)
-        told = [(*place.seen, place.change.series)]
-        explain_told(told, suite, asked.lane, asked.workload, rest, False, out, lambda words: out.print(plain(words)))
+    out.print(f"To explain: {what}, which takes about {minutes:.0f} minutes.", highlight=False)
+    told = [(*place.seen, place.change.series) for place in places]
+    say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
+    left = explain_told(told, suite, asked.lane, asked.workload, seconds, False, out, say, laboratory.install)
+    if left:
+        out.print(f"Not explained yet: {left} of {what}. The same command continues.", highlight=False)
 
 
 def _budget(asked: Asked) -> float:

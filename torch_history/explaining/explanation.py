@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import subprocess
 import time
 from collections import defaultdict
@@ -282,7 +283,9 @@ class Explanation:
             # A release may end under one profiler, and not under the others.
             each = {name: launch.ask({**step, "only": [name]}) for name in PROFILES}
             answer = {name: one.get(name, one) for name, one in each.items()}
-        if "failed" not in answer["stacks"]:
+        if "failed" in answer["stacks"]:
+            self._failed["caller"] = answer["stacks"]["failed"]
+        else:
             self._stacks[number].append(stacks)
         self._keep_perf(number, answer["symbols"], recorded)
         self._keep_profile("function", number, answer["functions"])
@@ -339,14 +342,17 @@ class Explanation:
     def _tabulate_callers(self, found: Found) -> None:
         """Which of PyTorch's compiled functions had called what took the time, where no table says it yet: reading stacks
         takes seconds."""
-        if not all(self._stacks) or verdict.is_narrow(found.places, self._own):
+        if verdict.is_narrow(found.places, self._own):
             return
         self._say("Who called it? The stacks of all samples are read.")
         try:
-            with ThreadPoolExecutor() as pool:
-                old, new = (list(pool.map(self._read_stacks, side)) for side in self._stacks)
-        except (OSError, subprocess.CalledProcessError) as error:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                old, new = (list(filter(None, pool.map(self._read_stacks, side))) for side in self._stacks)
+        except (OSError, subprocess.SubprocessError) as error:
             found.notes.append(f"no table of callers: perf script failed: {error}")
+            return
+        if "caller" in self._failed or not (old and new):
+            found.notes.append(f"no table of callers: {self._failed.get('caller', 'perf gave no samples')}")
             return
         found.places += places.table("caller", old, new, found.base)
 

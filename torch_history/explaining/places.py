@@ -105,8 +105,10 @@ def read_perf(file: Path) -> tuple[Shares, Shares, Raw]:
     return of_perf(_said([*command]) if shutil.which("c++filt") is None else _said(["c++filt", "-i"], plain), plain)
 
 
-def _said(command: Sequence[str], given: str = "") -> str:
-    done = subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", check=True)
+def _said(command: Sequence[str], given: str = "", seconds: float | None = None) -> str:
+    done = subprocess.run(
+        command, input=given, capture_output=True, text=True, errors="replace", check=True, timeout=seconds
+    )
     return done.stdout
 
 
@@ -128,16 +130,22 @@ def of_perf(report: str, mangled: str = "") -> tuple[Shares, Shares, Raw]:
 
 
 def read_stacks(file: Path) -> Shares:
-    """The profile by caller of what perf recorded with stacks. Raises OSError and CalledProcessError where perf fails."""
-    listed = _said(["perf", "script", "-i", str(file), "-F", "ip,sym,dso", "--no-inline", "--no-demangle"])
+    """The profile by caller of what perf recorded with stacks. Raises OSError, and SubprocessError where perf fails or takes
+    longer than STACKS_SECONDS."""
+    command = ["perf", "script", "-i", str(file), "-F", "ip,sym,dso", "--no-inline", "--no-demangle"]
+    listed = _said(command, seconds=STACKS_SECONDS)
     return of_stacks(listed if shutil.which("c++filt") is None else _said(["c++filt", "-i"], listed))
+
+
+STACKS_SECONDS = 60.0
 
 
 def of_stacks(listed: str) -> Shares:
     """As `read_stacks`, of what `perf script` printed: for each sample a paragraph, the innermost function first. A sample
-    counts for the innermost function of PyTorch's libraries, whatever that called: an allocator, the interpreter, NumPy."""
+    counts for the innermost function of PyTorch's libraries, whatever that called: an allocator, the interpreter, NumPy.
+    Empty where there are no samples."""
     counts: dict[str, int] = {}
-    for sample in listed.strip().split("\n\n"):
+    for sample in filter(str.strip, re.split(r"\n\s*\n", listed)):
         frames = (FRAME.match(line) for line in sample.splitlines())
         own = (f"{library_name(frame[2])}: {symbol_name(frame[1])}" for frame in frames if frame and is_own(frame[2]))
         name = next(own, NO_LIBRARY)
@@ -145,19 +153,17 @@ def of_stacks(listed: str) -> Shares:
     return {name: (count / sum(counts.values()), 0.0) for name, count in counts.items()}
 
 
-FRAME = re.compile(r"\s*[0-9a-f]+ (.*) \((.*)\)$")
+FRAME = re.compile(r"\s*[0-9a-f]+ (.*) \((\S.*?)(?: \(deleted\))?\)$")
 """Of a line of a stack: the symbol and its library."""
 
-RUNTIMES = re.compile(r"lib(gomp|iomp5|stdc\+\+|gcc_s|numa)\b")
+PYTORCHS = re.compile(r"/(site|dist)-packages/torch/(?!.*/lib(gomp|iomp5|stdc\+\+|gcc_s|numa)\b)|/torch_extensions/")
+"""Libraries of the wheel, but for runtimes that it brings along; and operators in C++ that torch.utils has built."""
 
 
 def is_own(shared_object: str) -> bool:
-    """Whether a library is PyTorch's, or was built against it: not the interpreter's, the system's, NumPy's, or a runtime
-    that PyTorch's wheel brings along."""
-    if "/torch/" in shared_object or library_name(shared_object) == MADE_AT_RUN_TIME:
-        return not RUNTIMES.match(shared_object.rpartition("/")[2]) and not shared_object.startswith(("[", "//"))
-    others = ("/usr/", "/lib/", "/lib64/", "[")
-    return not (shared_object.startswith(others) or re.search(r"/(lib)?python\d[^/]*(/|$|\.so)|/numpy", shared_object))
+    """Whether a library is PyTorch's, or was made by it at run time."""
+    is_file = shared_object.startswith("/") and not shared_object.startswith("//")
+    return is_file and bool(PYTORCHS.search(shared_object) or library_name(shared_object) == MADE_AT_RUN_TIME)
 
 
 def _rows(report: str) -> list[tuple[int, str, str]]:

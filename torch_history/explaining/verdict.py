@@ -22,6 +22,15 @@ SURELY = 0.5
 NEXT_TO_NOTHING = 0.02
 """A place that takes 2 % of what it takes on the other release is new, or is gone."""
 
+ALIKE = 1.25
+"""What two packages gained and lost is alike up to this factor."""
+
+MOST_ALSO = 2
+"""Further parts that a sentence names."""
+
+IN_C = re.compile(r"<(built-in|method)|Tensor\.")
+"""Functions of Python that have no source in Python."""
+
 LEAVES = 0.2
 """A lever is cleared where it surely removes less than a fifth."""
 
@@ -83,24 +92,18 @@ def is_narrow(places: Sequence[Place], own: str) -> bool:
 
 
 def only_elsewhere(places: Sequence[Place]) -> list[Place]:
-    """Rows whose time is only told of another row now: of one table, one row grew by about as much as another shrank, as
-    where a package is imported by another one than before. What they hold is no difference."""
+    """Packages whose time is only told of another one now: one grew by about as much as another shrank, as where a package
+    is imported while another one is loaded, and then before it. What they hold is no difference."""
     found = []
-    for kind in KINDS:
-        rows = [place for place in places if place.kind == kind and place.name != LEFT]
-        grown = [row for row in rows if row.low > 0]
-        shrunk = sorted((row for row in rows if row.high < 0), key=_change)
-        for row in shrunk:
-            alike = [other for other in grown if 1 / ALIKE <= _change(other) / -_change(row) <= ALIKE]
-            if alike:
-                nearest = min(alike, key=lambda other: abs(_change(other) + _change(row)))
-                grown.remove(nearest)
-                found += [row, nearest]
+    rows = [place for place in places if place.kind == "package" and place.name != LEFT]
+    grown = [row for row in rows if row.low > 0 and _change(row) > 0]
+    for row in sorted((row for row in rows if row.high < 0 and _change(row) < 0), key=_change):
+        alike = [other for other in grown if 1 / ALIKE <= _change(other) / -_change(row) <= ALIKE]
+        if alike:
+            nearest = min(alike, key=lambda other: abs(_change(other) + _change(row)))
+            grown.remove(nearest)
+            found += [row, nearest]
     return found
-
-
-ALIKE = 1.25
-"""What two rows of one table gained and lost is alike up to this factor."""
 
 
 def _change(place: Place) -> float:
@@ -122,13 +125,10 @@ def waits(name: str) -> bool:
 
 def _also(others: Sequence[Place], place: Place, places: Sequence[Place]) -> str:
     """The next largest parts in the table of a place, which do not overlap with it."""
-    total = sum(each.new - each.old for each in places if each.kind == place.kind)
-    named = [each for each in others if each.kind == place.kind][:MOST_ALSO]
-    told = [f"{each.name} {_per_cent((each.new - each.old) / total)}" for each in named]
-    return f", and {', '.join(told)}" if told else ""
-
-
-MOST_ALSO = 2
+    total = sum(_change(each) for each in places if each.kind == place.kind)
+    named = [each for each in others if each.kind == place.kind and total][:MOST_ALSO]
+    told = [f"{each.name} ({_per_cent(_change(each) / total)})" for each in named]
+    return f"; besides, {', '.join(told)}" if told else ""
 
 
 def _within(place: Place, named: Sequence[Place], places: Sequence[Place]) -> str:
@@ -138,10 +138,6 @@ def _within(place: Place, named: Sequence[Place], places: Sequence[Place]) -> st
         return ""
     most = max(inner, key=lambda each: abs(each.new - each.old))
     return f"; of Python functions {_of_place(most, places)}"
-
-
-IN_C = re.compile(r"<(built-in|method)|Tensor\.")
-"""Functions of Python that have no source in Python."""
 
 
 def says_nothing(symbol: str) -> bool:
@@ -159,15 +155,17 @@ def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> st
     named = sorted(
         (each for each in symbols if not says_nothing(each.name)), key=lambda each: -abs(each.new - each.old)
     )
-    own = [each for each in named if not each.name.startswith(f"{INTERPRETER}: ")]
-    return _new_code(own, total) or _changed_code(own, places, code) or _new_code(named, total)
+    outside_python = [each for each in named if not each.name.startswith(f"{INTERPRETER}: ")]
+    return (
+        _new_code(outside_python, total)
+        or _changed_code(outside_python, places, code)
+        or _new_code([each for each in named if each not in outside_python], total)
+    )
 
 
 def _changed_code(named: Sequence[Place], places: Sequence[Place], code: Sequence[Code]) -> str:
     callers = sorted((each for each in places if each.kind == "caller"), key=_order)
-    elsewhere = only_elsewhere(places)
-    held = (each for each in (*named, *callers) if each.verdict in ("CAUSE", "PART") and each not in elsewhere)
-    most = next(held, None)
+    most = next((each for each in (*named, *callers) if each.verdict in ("CAUSE", "PART")), None)
     return f"; of compiled code {_of_place(most, places)}{_of_code(most, code)}" if most else ""
 
 
@@ -271,17 +269,20 @@ def _of_code(place: Place, code: Sequence[Code]) -> str:
 def _went(places: Sequence[Place], went: str) -> str:
     """Where the difference is although no place is its cause."""
     tables = [_largest([place for place in places if place.kind == kind]) for kind in KINDS]
-    if not any(rows for rows, _ in tables):
+    tables = [(rows, total) for rows, total in tables if rows]
+    if not tables:
         return "no place holds a tenth of the difference"
-    rows, total = min(((rows, total) for rows, total in tables if rows), key=lambda of: of[0][0].name in NO_PLACES)
+    that_say_it = [(rows, total) for rows, total in tables if rows[0].name not in NO_PLACES]
+    rows, total = (that_say_it or tables)[0]
     said = f"{went} " + ", ".join(f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows)
     return f"{said}, which waits for something that is not profiled" if waits(rows[0].name) else said
 
 
 def _largest(rows: Sequence[Place]) -> tuple[list[Place], float]:
     """The three largest rows of a table that hold a tenth of the difference each, and the difference."""
-    total = sum(row.new - row.old for row in rows)
-    return [row for row in rows[:-1] if total and (row.new - row.old) / total >= 0.1][:3], total
+    total, elsewhere = sum(map(_change, rows)), only_elsewhere(rows)
+    held = [row for row in rows[:-1] if total and _change(row) / total >= 0.1 and row not in elsewhere]
+    return held[:3], total
 
 
 def _per_cent(share: float) -> str:

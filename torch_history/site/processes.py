@@ -74,9 +74,9 @@ def beside(task: Callable[[], object]) -> Iterator[None]:
 
 
 def _stop(process: BaseProcess) -> None:
-    if process.pid:
-        process.terminate()
-        process.join()
+    while process.pid and process.is_alive():
+        process.terminate()  # again, where it had not begun to listen
+        process.join(0.1)
 
 
 def _may_be_stopped() -> None:

@@ -39,6 +39,10 @@ NOT_LOOKED_INTO: tuple[Kind, ...] = ("NOT THERE", "INCONCLUSIVE")
 """Verdicts on a difference that was not seen again, so that nothing was looked for."""
 
 
+REPRODUCED = 0.5
+"""As SHARE in analysis/causes.py."""
+
+
 class Pulled(Struct, frozen=True):
     """A lever that was pulled on both releases: what a call takes by launch, and the share of the difference that it
     removes, with its interval. `verdict` is CAUSE, PART, CLEARED, or UNKNOWN where chance cannot be ruled out; `refused`
@@ -137,12 +141,11 @@ class Evidence(Struct, frozen=True):
 
     @property
     def is_reproduced(self) -> bool:
-        """Whether the script's two numbers moved the same way, by at least half of the ratio on a logarithmic scale."""
+        """Whether the script's two numbers have the ratio, up to half of it on a logarithmic scale, as on the site."""
         old, new = self.reproduced or (0.0, 0.0)
         if old <= 0 or new <= 0:
             return False
-        moved, expected = math.log(new / old), math.log(self.ratio)
-        return moved * expected > 0 and abs(moved) >= abs(expected) / 2
+        return abs(math.log(new / old / self.ratio)) <= REPRODUCED * abs(math.log(self.ratio))
 
     @property
     def cleared(self) -> list[str]:

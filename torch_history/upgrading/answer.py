@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from contract.metrics import METRICS
 
 from ..analysis.causes import is_evidence
 from ..analysis.compare import Comparison, by, by_case, of_case, summary
-from ..analysis.verdicts import Change, Verdict
+from ..analysis.verdicts import Change, Series, Verdict
 from ..explaining.explanation import TIMES_ONCE
 from ..explaining.finding import ONCE, TIMES
 from ..measuring.budget import Effort
@@ -59,6 +59,8 @@ class Answer:
     packages: tuple[tuple[str, str, str], ...] | None = None
     without_room: str = ""
     """Why releases between the ends were not measured, where the disk was too small for them."""
+    not_there: Mapping[tuple[Series, tuple[str, str]], str] = field(default_factory=dict)
+    """As `Laboratory.not_there`."""
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -101,12 +103,16 @@ class Answer:
             key=lambda place: (place.change.series.metric not in TIMES, -(place.change.ratio or 1.0)),
         )
 
+    def absent(self, place: Place) -> str:
+        """What `explain` said where it did not find a change again; empty where it has not looked, or found it."""
+        return self.not_there.get((place.change.series, place.seen), "")
+
     def cause(self, place: Place) -> str:
         """The command that looks for the cause of a change; empty where none can, or where one has looked."""
         series = place.change.series
         rose = place.change.verdict in (Verdict.SLOWER, Verdict.HUNGRIER) and place.change.ratio
         can_be = series.metric in (*TIMES, *ONCE, *BYTES) and self.device == "cpu"
-        if not rose or not can_be or is_evidence(place.sentence):
+        if not rose or not can_be or is_evidence(place.sentence) or self.absent(place):
             return ""
         metric = "" if series.metric in TIMES else METRICS[series.metric].words
         name = " ".join(part for part in (*(part.strip("'") for part in series.parameters), metric) if part)
@@ -142,6 +148,7 @@ def answer(
         not upgrade.is_complete,
         None if packages is None else tuple(packages),
         upgrade.without_room,
+        upgrade.laboratory.not_there(),
     )
 
 
@@ -166,6 +173,8 @@ def text(found: Answer, failed: Sequence[Change] = ()) -> str:
         lines += ["", row.sentence]
         for place in row.places:
             lines.append(f"  {where(place, found.ends)}.")
+            if absent := found.absent(place):
+                lines.append(f"  Looked for again: {absent}.")
             if cause := found.cause(place):
                 lines.append(f"  To find the cause: {cause}")
     if not found.rows:

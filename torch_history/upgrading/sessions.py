@@ -14,7 +14,8 @@ from rich.console import Console
 
 from contract.request import Request
 
-from ..analysis.causes import Known, evidence
+from ..analysis.causes import Known, evidence, not_there
+from ..analysis.verdicts import Series
 from ..measuring.budget import effort
 from ..measuring.plan import Plan
 from ..measuring.session import SCALES, SESSIONS, Session
@@ -81,7 +82,10 @@ class Sessions:
         return read_environment(Path(self.conf.results_dir), self.machine, tag, self.environment)
 
     def evidence(self) -> Sequence[Known]:
-        return evidence(Path(self.conf.results_dir), self.machine)
+        return evidence(Path(self.conf.results_dir), self.machine, self.own.digest)
+
+    def not_there(self) -> Mapping[tuple[Series, tuple[str, str]], str]:
+        return not_there(Path(self.conf.results_dir), self.machine, self.own.digest)
 
     def _session(self, tags: tuple[str, ...], cases: Collection[Case], budget: float, again: bool = False) -> Session:
         """The session of this comparison, which is the same with every budget."""

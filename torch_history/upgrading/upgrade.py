@@ -24,7 +24,7 @@ Case = tuple[str, ...]
 
 DRIVING = ("worse", "better")
 """Kinds of verdicts for whose sake releases are installed. Operators and allocations change at nearly every release and cost
-nothing by themselves; they are told as causes."""
+nothing by themselves; they are told as clues."""
 
 MOST_REFUSED = 2
 """Releases in a row that could not be installed, after which the fault is taken to lie with this machine or its network."""
@@ -62,6 +62,9 @@ class Laboratory(Protocol):
 
     def evidence(self) -> Sequence[Known]:
         """What `torch-history explain` has found of the file's changes."""
+
+    def not_there(self) -> Mapping[tuple[Series, tuple[str, str]], str]:
+        """Series and the two releases between which `explain` did not find its change again -> what it says of that."""
 
 
 @dataclass(frozen=True)

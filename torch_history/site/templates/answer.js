@@ -51,7 +51,9 @@
 
     const finding = (rows) => {
         const surest = [...rows].sort(by((row) => -nearest(row)));
-        const known = counted(surest.map((row) => row.because).filter((because) => because && !because.endsWith("unexplained")));
+        const said = surest.map((row) => row.because).filter((because) => because && !because.endsWith("unexplained"));
+        const causes = said.filter((because) => !because.startsWith(constants().why.BESIDE));
+        const known = counted(causes.length ? causes : said);
         const [because, explained] = [...known].reduce((most, one) => (one[1] > most[1] ? one : most), ["", 0]);
         const ratios = rows.map((row) => row.ratio).filter(Boolean);
         return {

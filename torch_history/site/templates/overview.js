@@ -219,8 +219,9 @@
             return "Unexplained.";
         }
         const some = explained < rows.length ? `${explained} of ${rows.length} series: ` : "";
-        if (because.startsWith("while ")) {
-            return `Unexplained. ${capital(some + because.replace(/^while /, ""))} too.`;
+        const {BESIDE} = TH.contents.constants.why;
+        if (because.startsWith(BESIDE)) {
+            return `Unexplained. ${capital(some + because.slice(BESIDE.length))} too.`;
         }
         return capital(`${some}${because}.`);
     };

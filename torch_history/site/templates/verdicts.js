@@ -530,7 +530,7 @@
         const costly = own.filter((metric) => costs(metric, beside[metric]) === (time.verdict === "SLOWER"));
         if (costly.length) {
             const fusion = costly.filter((metric) => metric === "fusion_groups" && fused(beside[metric]));
-            return fusion.length ? `because ${wents(fusion)}` : `while ${wents(costly)}`;
+            return fusion.length ? `because ${wents(fusion)}` : constants().why.BESIDE + wents(costly);
         }
         const although = own.length ? `although ${wents(own)}: ` : "";
         return `${although}unexplained`;
