@@ -68,9 +68,10 @@ _TOLD = os.open(_CHANNEL, os.O_WRONLY | os.O_APPEND) if _CHANNEL else None
 """Where facts go: a file of the program that started this process, gone from the surroundings before a workload is imported,
 so that what a workload prints is never taken for a fact. None where nobody asked for facts."""
 
-if hasattr(torch, "compile") and device.is_cpu():
+if hasattr(torch, "compile") and device.is_cpu() and not Request.of(os.environ).workload:
     # The profiler and every compiled variant load it; once before the fork saves a second in each of hundreds of processes.
-    # Where CUDA is measured it stays away: after torch 2.3's, no process that is forked can use CUDA.
+    # Where CUDA is measured it stays away: after torch 2.3's, no process that is forked can use CUDA. So it does for a file
+    # of a user's own, whose first call may be slow because it loads it: making an optimizer does since 2.1.
     import torch._dynamo
 
 _CONSTANTS = constants.keep()

@@ -108,10 +108,9 @@ def evidence(results: Path, machine: str, version: str = "") -> list[Known]:
     versions; and for one that measures on a processor the causes that were found on others, which their words name. A
     difference that was not there on the other one says nothing of this one."""
     own = _known(results, machine, TOLD, version)
-    cpu = _cpu_of(results / machine)
-    if not cpu:
-        return own
     others = sorted(path.parent for path in results.glob(f"*/{stored.FOLDER}") if path.parent.name != machine)
+    if not others or not _cpu_of(results / machine):
+        return own
     for folder in others:
         if other := _cpu_of(folder):
             found = _known(results, folder.name, FOUND_ON)
