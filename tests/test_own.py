@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,9 @@ functions = {"scaled": scaled, "summed": lambda x, factor: x + x, "wrong": lambd
 """
 
 
+ROOT = Path(__file__).resolve().parents[1]
+
+
 def written(folder: Path, text: str) -> Any:
     path = folder / "my-file.py"
     path.write_text(text)
@@ -57,6 +62,22 @@ def test_functions_of_the_inputs_become_variants(tmp_path: Path) -> None:
         workload.check(arguments, result)
     assert "time" in workload.METRICS
     assert list(workload.sizes) == [""]
+
+
+LOADED = "import sys, {module}; print('torch._dynamo' in sys.modules)"
+
+
+def test_first_call_finds_nothing_loaded_that_importing_torch_does_not_load(tmp_path: Path) -> None:
+    """Where a release loads torch._dynamo in the first call, that call takes the time."""
+    (tmp_path / "mine.py").write_text(FILE)
+    variables = {**os.environ, "TORCH_HISTORY_WORKLOAD": str(tmp_path / "mine.py")}
+    loads = {
+        module: subprocess.check_output(
+            [sys.executable, "-c", LOADED.format(module=module)], cwd=ROOT, env=variables, text=True
+        )
+        for module in ("torch", "benchmarks.own")
+    }
+    assert loads["benchmarks.own"] == loads["torch"]
 
 
 def test_file_that_is_gone_is_measured_as_it_was(tmp_path: Path) -> None:
