@@ -516,6 +516,7 @@ def explaining(monkeypatch: pytest.MonkeyPatch, laboratory: Any, most: int = 9) 
     pairs: list[tuple[str, str]] = []
 
     def explain(told: Sequence[tuple[str, str, Any]], *asked: Any) -> int:
+        assert asked[2].is_absolute()
         for old, new, series in told[:most]:
             asked[-1]((old, new))
             pairs.append((old, new))
@@ -541,6 +542,17 @@ def test_explain_tells_the_cause_in_the_one_answer(
     assert "because aten::add holds 95 % of the difference" in told
     assert "To find the cause" not in found.stdout
     assert "Nothing that can be explained is left." in command(tmp_path, "--explain").stderr
+
+
+def test_explain_takes_a_file_of_the_callers_folder(
+    played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = explaining(monkeypatch, played)
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(
+        main, ["upgrade", "mine.py", "--from", "2.0.1", "--to", "2.15.0", "--explain"], catch_exceptions=False
+    )
+    assert (found.exit_code, len(pairs)) == (0, 1)
 
 
 def test_explain_says_what_is_left_for_another_time(

@@ -96,7 +96,7 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
                 show(found)
     if found and is_to_be_explained:
         try:
-            _explain(asked, found, laboratory, suite, seconds)
+            _explain(asked.lane, own, found, laboratory, suite, seconds)
         finally:
             upgrade.tell_again()
             found = _answer(asked, upgrade, laboratory, own) or found
@@ -104,7 +104,9 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     return found
 
 
-def _explain(asked: Asked, found: Answer, laboratory: Sessions, suite: suites.Suite, seconds: float) -> None:
+def _explain(
+    lane: str, own: OwnWorkload, found: Answer, laboratory: Sessions, suite: suites.Suite, seconds: float
+) -> None:
     """Explains what became slower or hungrier for at most so many seconds, and says what is left."""
     places, out = found.unexplained, laboratory.out
     if not places:
@@ -115,7 +117,8 @@ def _explain(asked: Asked, found: Answer, laboratory: Sessions, suite: suites.Su
     out.print(f"To explain: {what}, which takes about {minutes:.0f} minutes.", highlight=False)
     told = [(*place.seen, place.change.series) for place in places]
     say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
-    left = explain_told(told, suite, asked.lane, asked.workload, seconds, False, out, say, laboratory.install)
+    # By its whole path: the folder is the suite's by now.
+    left = explain_told(told, suite, lane, own.path, seconds, False, out, say, laboratory.install)
     if left:
         out.print(f"Not explained yet: {left} of {what}. The same command continues.", highlight=False)
 
