@@ -690,8 +690,10 @@ def test_place_that_says_nothing_is_not_where_the_time_went() -> None:
     rows = [
         Place("operator", places.OUTSIDE, 0.0, 9e-5, 8.8e-5, 9.2e-5),
         Place("operator", places.LEFT, 0.0, 0.0, 0.0, 0.0),
+        Place("symbol", "Python: _PyEval_EvalFrameDefault", 0.0, 2e-5, 1e-5, 3e-5),
+        Place("symbol", "libc10: could be chance", 0.0, 1e-5, -1e-6, 2e-5),
         Place("symbol", "libtorch_cpu: first", 0.0, 3e-5, 2.8e-5, 3.2e-5),
-        Place("symbol", places.LEFT, 0.0, 6e-5, 5e-5, 7e-5),
+        Place("symbol", places.LEFT, 0.0, 3e-5, 2e-5, 4e-5),
     ]
     assert verdict.of_all([], {}, rows) == ("UNKNOWN", "cause unknown; the time went to libtorch_cpu: first (33 %)")
     assert verdict.of_all([], {}, rows[:2])[1] == "cause unknown; the time went to outside operators (100 %)"

@@ -60,6 +60,7 @@ class Counting:
             because = {lever.name: lever.because for lever in self._levers}
             found.verdict, found.words = verdict.of_all(found.levers, because, found.places, went=WENT)
         found.took = round(time.monotonic() - began, 1)
+        found.steps = {"counting by operator": found.took}
         return found
 
     def _check(self, old: float, new: float) -> None:

@@ -52,6 +52,14 @@ class Room:
             "is removed there, because others may use it. Unset UV_CACHE_DIR to have downloads counted and removed, too."
         )
 
+    def _others(self) -> str:
+        """What to do where nothing of this lane can go: only that is removed without being asked."""
+        lanes = {folder.name.rpartition("-py")[2] for folder in self.root.glob("v*-py*/")} - {self.lane}
+        if not lanes:
+            return "Allow more, or remove other environments with `torch-history prune`."
+        told = " or ".join(f"`torch-history prune --lane {lane}`" for lane in sorted(lanes))
+        return f"Only environments for Python {self.lane} are removed without being asked. Allow more, or use {told}."
+
     def is_there(self, release: Release) -> bool:
         folder = self.root / f"{release.tag}-py{self.lane}"
         return environments.is_ready(folder, environments.asked_of(release))
@@ -74,7 +82,7 @@ class Room:
                 whole = sum(self.takes(release) for release in releases)
                 raise NoRoom(
                     f"{names} take about {whole:.0f} GB together, which with what else is in {self.root} is more than "
-                    f"--disk {self.limit:g}GB. Allow more, or remove other environments with `torch-history prune`."
+                    f"--disk {self.limit:g}GB. {self._others()}"
                 )
             oldest = next((tag for tag in used if tag in others), others[0])
             environments.prune(self.root, oldest.__eq__, self.lane)
