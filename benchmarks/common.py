@@ -68,10 +68,18 @@ _TOLD = os.open(_CHANNEL, os.O_WRONLY | os.O_APPEND) if _CHANNEL else None
 """Where facts go: a file of the program that started this process, gone from the surroundings before a workload is imported,
 so that what a workload prints is never taken for a fact. None where nobody asked for facts."""
 
-if hasattr(torch, "compile") and device.is_cpu() and not Request.of(os.environ).workload:
+
+def _names_first_calls(own: Request) -> bool:
+    """Whether a user's file names a metric of first calls: what a first call loads is a part of it then."""
+    path = Path(own.text or own.workload)
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return any(name in text for name, metric in METRICS.items() if metric.measured == SEQUENCE)
+
+
+if hasattr(torch, "compile") and device.is_cpu() and not _names_first_calls(Request.of(os.environ)):
     # The profiler and every compiled variant load it; once before the fork saves a second in each of hundreds of processes.
-    # Where CUDA is measured it stays away: after torch 2.3's, no process that is forked can use CUDA. So it does for a file
-    # of a user's own, whose first call may be slow because it loads it: making an optimizer does since 2.1.
+    # Where CUDA is measured it stays away: after torch 2.3's, no process that is forked can use CUDA. So it does where a
+    # user's first call may be slow because it loads it, as making an optimizer does since 2.1.
     import torch._dynamo
 
 _CONSTANTS = constants.keep()
