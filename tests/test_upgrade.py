@@ -28,7 +28,7 @@ from torch_history.measuring.budget import effort
 from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
-from torch_history.upgrading.answer import Answer, Row, answer, text
+from torch_history.upgrading.answer import Answer, Row, answer, seen, text
 from torch_history.upgrading.expectation import adding, expected, functions_in
 from torch_history.upgrading.installed import installed_version
 from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
@@ -217,6 +217,13 @@ def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_woul
     assert "Nothing became slower or faster" in words
     assert "mine time, f: SAME (" in words
     assert " times would have been seen." in words
+
+
+@pytest.mark.parametrize(("low", "said"), [(1.18, ", within the margin of 25 %; a change"), (0.98, "; a change")])
+def test_time_that_differs_by_less_than_its_margin_says_so(low: float, said: str) -> None:
+    series = Series("release-py3.11", "mine.FirstCalls.track_first_call", ("'f'", "''"))
+    change = Change(series, Verdict.SAME, old=1.0, new=1.2, ratio=1.2, low=low, high=1.24, detectable=1.27)
+    assert seen(change) == f"{said} of 1.27 times would have been seen"
 
 
 def test_where_times_are_inconclusive_it_does_not_say_that_nothing_changed() -> None:

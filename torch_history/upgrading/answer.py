@@ -200,10 +200,13 @@ def rest(found: Answer, only_times: bool = False) -> list[str]:
 
 
 def seen(change: Change) -> str:
-    """How small a change would have been seen, where the sentence does not say so itself."""
-    if change.verdict is Verdict.SAME and change.detectable is not None:
-        return f"; a change of {by(change.detectable)} would have been seen"
-    return ""
+    """How small a change would have been seen, where the sentence does not say so itself; and that a time is the same only
+    within its margin, where its interval says that it differs."""
+    if change.verdict is not Verdict.SAME or change.detectable is None:
+        return ""
+    differs = change.low is not None and change.high is not None and not change.low <= 1 <= change.high
+    margin = f", within the margin of {change.series.margin:.0%}".replace("%", " %") if differs else ""
+    return f"{margin}; a change of {by(change.detectable)} would have been seen"
 
 
 def notes(found: Answer) -> list[str]:
