@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +24,18 @@ EXPLAIN_BUDGET = "30m"
 
 LEVER_SECONDS = 210
 """After which no lever is pulled any more, unless --budget says otherwise; the script comes after that."""
+
+
+def explain_option(what: str, argument: str) -> Callable[..., Any]:
+    """The option --explain of a command that measures; `argument` is what its budget could be taken for."""
+    return click.option(
+        "--explain",
+        "explains",
+        is_flag=False,
+        flag_value=EXPLAIN_BUDGET,
+        metavar="[BUDGET]",
+        help=f"Then explain {what}, for so long. Write it after {argument}. [default BUDGET: {EXPLAIN_BUDGET}]",
+    )
 
 
 def seconds_to_explain(budget: str, argument: str) -> float:

@@ -13,7 +13,7 @@ import click
 
 from ..errors import SessionError, UserError
 from . import suite as suites
-from .explain import EXPLAIN_BUDGET, MINUTES, seconds_to_explain
+from .explain import MINUTES, explain_option, seconds_to_explain
 from .options import METRICS, Renamed, python_option, seconds_of
 from .output import console, plain
 from .suite import DEFAULT_LANE
@@ -72,14 +72,7 @@ ROUNDS = click.option(
     type=str,
     help="Time to spend, such as 6m or 2h. What is left after the first rounds goes to inconclusive comparisons.",
 )
-@click.option(
-    "--explain",
-    "explains",
-    is_flag=False,
-    flag_value=EXPLAIN_BUDGET,
-    metavar="[BUDGET]",
-    help=f"Then explain the times that rose, for so long. Write it after RELEASES. [default BUDGET: {EXPLAIN_BUDGET}]",
-)
+@explain_option("the times that rose", "RELEASES")
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
 @click.option(
     "--prune", "removes", is_flag=True, help="Remove the environments of each release after its last session."
