@@ -25,7 +25,7 @@ NOTHING_RAN = 4
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
 @click.option("--rounds", default=5, show_default=True, help="Rounds that measure everything at both ends.")
 @click.option("--budget", help="Time for each comparison to spend beyond those on inconclusive times.  [default: 3m]")
-@explain_option("what became slower or hungrier", "WORKLOAD")
+@explain_option("what became slower or uses more memory", "WORKLOAD")
 @click.option("--again", is_flag=True, help="Measure once more what is stored.")
 @click.option("--most", type=click.IntRange(2), help="Releases to measure at most [default: as halving needs].")
 @click.option("--disk", help="Keep environments below this, such as 20GB, by removing those that are not needed.")
