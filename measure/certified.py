@@ -1,52 +1,75 @@
-"""What do cases take and launch here? Asked alike on a GPU and on the recorder, so that a certificate can say where
-they differ."""
+"""What does each case take and launch on this GPU? Asked by any interpreter that has torch, and written into one small file.
+
+    python3 -m measure.certified FILE [--recorder] [--within SECONDS] [--each SECONDS] [--beside NUMBER]
+
+Installs nothing, reaches nothing and needs nothing but torch, NumPy and this folder. The recorder is asked by the same
+program, so that a certificate can say where the two differ. Each case has a process and a time limit of its own; what is
+known is written every few seconds, so that an interruption loses little. No time is taken, so cases run beside each other.
+"""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import functools
 import gc
+import importlib
 import json
 import os
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from contract.certified import ALTERING, NOT_ASKED, QUESTIONS, Case, cases
 from recorder import Refused
 from recorder.record import explained, recording
 
 from . import counted, profile
+from .beside import answers
 from .clock import WARM_UP_CALLS
 
-SCALE = "small"
-"""Sizes that are compared: those whose last word this is."""
+FORMAT = 1
+"""Of the file; a reader refuses another."""
 
 SEED = 20240229
+WITHIN = 240.0
+EACH = 90.0
+BESIDE = 8
+"""Seconds for all cases and for one, and how many run at the same time: each holds a context of half a gigabyte."""
+
+WRITTEN_EVERY = 5.0
+
 COPIES = {"HtoD": "host to device", "DtoH": "device to host", "DtoD": "device to device"}
 """How the profiler names a direction -> how the recorder does."""
 
 
-def facts(call: Callable[[], object], by_design: str, recorded: bool) -> dict:
-    """Of one warm call: bytes and allocations by the caching allocator, whose cache was emptied before; and the names of
-    kernels, calls of cuBLAS (None on a GPU, where they are kernels), copies by direction and waits of the host.
-    Raises Refused."""
+def bytes_of(call: Callable[[], object]) -> dict:
+    """Bytes and allocations of one warm call by PyTorch's own counters, its caching allocator's cache emptied before.
+
+    `requested`: what tensors asked for, None before torch 2.0, which does not count it. `allocated`: in blocks. Of both
+    the peak above the beginning, and what is retained while the result is alive. `peak_reserved`: of the whole process.
+    """
     gc.collect()
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    before, made = torch.cuda.memory_allocated(), torch.cuda.memory_stats()["allocation.all.allocated"]
+    before = torch.cuda.memory_stats()
     result = call()
     torch.cuda.synchronize()
-    told = {
-        "peak_allocated": torch.cuda.max_memory_allocated() - before,
-        "peak_reserved": torch.cuda.max_memory_reserved(),
-        "retained": torch.cuda.memory_allocated() - before,
-        "allocations": torch.cuda.memory_stats()["allocation.all.allocated"] - made,
-    }
+    after = torch.cuda.memory_stats()
     del result
-    return {**told, **(_recorded(call, by_design) if recorded else _profiled(call))}
+    told: dict = {}
+    for name, counter in (("requested", "requested_bytes"), ("allocated", "allocated_bytes")):
+        known = f"{counter}.all.current" in before
+        start = before.get(f"{counter}.all.current", 0)
+        told[f"peak_{name}"] = after[f"{counter}.all.peak"] - start if known else None
+        told[f"retained_{name}"] = after[f"{counter}.all.current"] - start if known else None
+    told["peak_reserved"] = after["reserved_bytes.all.peak"]
+    told["allocations"] = after["allocation.all.allocated"] - before["allocation.all.allocated"]
+    return told
 
 
 def _recorded(call: Callable[[], object], by_design: str) -> dict:
@@ -54,76 +77,163 @@ def _recorded(call: Callable[[], object], by_design: str) -> dict:
         result = call()
     del result
     found.sound(by_design)
-    copies: dict = {}
-    for copy in found.copies:
-        copies[copy.direction] = copies.get(copy.direction, 0) + 1
-    waits = sum(found.waits.values())
-    return {"kernels": found.kernels, "library_calls": found.library_calls, "copies": copies, "waits": waits}
+    return {
+        "kernels": dict(Counter(found.kernels)),
+        "library_calls": dict(Counter(found.library_calls)),
+        "copies": dict(Counter(copy.direction for copy in found.copies)),
+        "waits": sum(found.waits.values()),
+    }
 
 
 def _profiled(call: Callable[[], object]) -> dict:
     found = profile._record(call, "cuda")
     kernels: list = []
-    copies: dict = {}
+    copies: list = []
     for name in found.launched:
         if name.startswith("Memcpy"):
-            direction = COPIES.get(name.split()[1], name)
-            copies[direction] = copies.get(direction, 0) + 1
+            copies.append(COPIES.get(name.split()[1], name))
         elif not name.startswith(("Memset", "[memory]")) and name not in set(found.host):
             kernels.append(name)
-    waits = sum(name in profile._WAITS for name in found.host)
-    return {"kernels": kernels, "library_calls": None, "copies": copies, "waits": waits}
-
-
-def _answer(workload: Any, variant: str, size: str, recorded: bool) -> dict:
-    try:
-        with explained() if recorded else contextlib.nullcontext():
-            call = workload.variants[variant](workload.inputs(size, "cuda", SEED))
-            for _ in range(WARM_UP_CALLS):
-                call()
-        return facts(call, counted.READS_BY_DESIGN.get(variant, ""), recorded)
-    except Refused as refused:
-        return {"refused": str(refused)}
-    except Exception as error:
-        return {"failed": f"{type(error).__name__}: {error}"}
-
-
-def _forked(work: Callable[[], dict]) -> dict:
-    try:
-        return counted.in_process(work)
-    except Exception as error:
-        return {"failed": f"{type(error).__name__}: {error}"}
-
-
-def cases(questions: dict) -> list:
-    """Question, variant and size of each case that is compared."""
-    return [
-        (question, variant, size)
-        for question, workload in questions.items()
-        for variant in workload.variants
-        for size in workload.sizes
-        if size.rpartition(" ")[2] == SCALE
-    ]
-
-
-def _here() -> dict:
-    capability = torch.cuda.get_device_capability()
     return {
-        "torch": torch.__version__.partition("+")[0],
-        "cuda": torch.version.cuda,
-        "gpu": torch.cuda.get_device_name(),
-        "capability": "sm_{}{}".format(*capability),
-        "multiprocessors": torch.cuda.get_device_properties(0).multi_processor_count,
+        "kernels": dict(Counter(kernels)),
+        "library_calls": None,  # on a GPU they are kernels
+        "copies": dict(Counter(copies)),
+        "waits": sum(name in profile._WAITS for name in found.host),
     }
 
 
-def main(questions: dict) -> None:
-    """Writes what every variant of `questions` (name -> workload) takes, as JSON, to the descriptor that is named
-    first; `recorder` as the second argument says that this process runs on the recorder."""
-    descriptor, recorded = int(sys.argv[1]), "recorder" in sys.argv[2:]
-    told = {"here": _forked(_here), "cases": {}}
-    for question, variant, size in cases(questions):
-        work = functools.partial(_answer, questions[question], variant, size, recorded)
-        told["cases"][f"{question} {variant} {size}"] = _forked(work)
-    with os.fdopen(descriptor, "w") as stream:
-        json.dump(told, stream)
+def _waits_alone(call: Callable[[], object]) -> dict:
+    with explained(), recording() as found:
+        call()
+    return {"waits": sum(found.waits.values())}
+
+
+def _answer(case: Case, workload: Any, recorded: bool) -> dict:
+    """What a case takes and launches. Raises what the workload raises, and Refused."""
+    with explained() if recorded else contextlib.nullcontext():
+        if case.variant == "compiled":
+            counted._choose_without_timing()
+        call = counted._bound(workload, case.variant, workload.inputs(case.size, "cuda", SEED))
+        for _ in range(getattr(workload, "WARM_UP_CALLS", WARM_UP_CALLS)):
+            call()
+    if not recorded:
+        return {**bytes_of(call), **_profiled(call)}
+    if case.variant in counted.WAITS_ALONE:
+        return _waits_alone(call)
+    return {**bytes_of(call), **_recorded(call, counted.READS_BY_DESIGN.get(case.variant, ""))}
+
+
+def asked(case: Case, workload: Any, recorded: bool) -> dict:
+    """As `_answer`, or {"refused": why} or {"failed": what was raised}."""
+    try:
+        return _answer(case, workload, recorded)
+    except Refused as refused:
+        return {"refused": str(refused)}
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {error}"[:2000]}
+
+
+def here() -> dict:
+    """Which torch, CUDA and GPU these answers are of, and what torch says of the GPU."""
+    of = torch.cuda.get_device_properties(0)
+    return {
+        "torch": torch.__version__.partition("+")[0],
+        "cuda": torch.version.cuda,
+        "gpu": torch.cuda.get_device_name(0),
+        "capability": "sm_{}{}".format(*torch.cuda.get_device_capability(0)),
+        "multiprocessors": of.multi_processor_count,
+        "memory": of.total_memory,
+        "properties": _properties(),
+    }
+
+
+def _properties() -> dict:
+    """What the driver says of the GPU, by which one that devices.toml lacks can be pretended, or why nothing."""
+    try:
+        from . import card
+
+        return card.asked()
+    except Exception as error:
+        return {"unknown": f"{type(error).__name__}: {error}"}
+
+
+class _File:
+    """What is known so far, in the file that is named; replaced as a whole, so that it is never half of it."""
+
+    def __init__(self, path: str, known: dict) -> None:
+        self.known, self._path, self._last = known, path, 0.0
+
+    def write(self) -> None:
+        scratch = f"{self._path}.{os.getpid()}"
+        with open(scratch, "w", encoding="utf-8") as stream:
+            json.dump(self.known, stream, indent=1, sort_keys=True)
+            stream.write("\n")
+        os.replace(scratch, self._path)
+        self._last = time.monotonic()
+
+    def add(self, name: str, answer: dict) -> None:
+        self.known["cases"][name] = answer
+        if time.monotonic() - self._last > WRITTEN_EVERY:
+            self.write()
+
+
+def questions() -> dict:
+    """Question -> its workload."""
+    return {name: importlib.import_module(f"workloads.{name}") for name in (*QUESTIONS, *NOT_ASKED)}
+
+
+def without(names: tuple) -> None:
+    """Starts this program anew without these variables, where one is set: torch may have read it already."""
+    if any(name in os.environ for name in names):
+        kept = {name: value for name, value in os.environ.items() if name not in names}
+        os.execve(sys.executable, [sys.executable, "-m", "measure.certified", *sys.argv[1:]], kept)
+
+
+def main() -> None:
+    """Asks, writes, and says on stderr how far it is. Exits with 1 and a sentence where there is no usable GPU."""
+    options = _options()
+    without(ALTERING)
+    began = time.monotonic()
+    # A process that asked CUDA could not fork the ones that use it, so this question is one of another process too.
+    about = dict(answers([("here", here)], 1, EACH, EACH))["here"]
+    if "failed" in about:
+        sys.exit(f"{sys.executable} cannot ask a GPU: {about['failed']}. Name an interpreter whose torch sees one.")
+    workloads = questions()
+    listed = cases({name: (of.variants, of.sizes) for name, of in workloads.items()})
+    wanted = [case for case in listed if not case.left_out]
+    left_out = {case.name: case.left_out for case in listed if case.left_out}
+    known = {"format": FORMAT, "here": about, "cases": {}, "left_out": left_out, "recorder": options.recorder}
+    file = _File(options.file, known)
+    work = [(case.name, _work(case, workloads, options.recorder)) for case in wanted]
+    try:
+        for number, (name, answer) in enumerate(
+            answers(work, options.beside, options.each, options.within - (time.monotonic() - began)), 1
+        ):
+            file.add(name, answer)
+            if number % 10 == 0 or number == len(work):
+                _say(number, len(work), time.monotonic() - began)
+    finally:
+        file.write()
+
+
+def _work(case: Case, workloads: dict, recorded: bool) -> Callable[[], dict]:
+    return lambda: asked(case, workloads[case.question], recorded)
+
+
+def _say(done: int, of: int, seconds: float) -> None:
+    left = seconds / done * (of - done)
+    print(f"{done} of {of} cases after {seconds:.0f} s, about {left:.0f} s are left", file=sys.stderr, flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Asks this machine's GPU what each case takes and launches.")
+    parser.add_argument("file", help="where the answers go")
+    parser.add_argument("--recorder", action="store_true", help="this process runs on the recorder")
+    parser.add_argument("--within", type=float, default=WITHIN, help="seconds for all cases")
+    parser.add_argument("--each", type=float, default=EACH, help="seconds for one case")
+    parser.add_argument("--beside", type=int, default=BESIDE, help="cases at the same time")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

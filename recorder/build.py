@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from contract.certified import ALTERING
+
 from . import Refused
 from .cards import DEVICES, cards, source
 from .record import NO_CACHING
@@ -50,21 +52,7 @@ UNRECORDED = re.compile(r"cupti\w+")
 TEXT = re.compile(r"\w+Get(Error|Status|LastError)(String|Name)?")
 """Entries that return a text about an error, which is printed: theirs must be one."""
 
-DROPPED = (
-    "RECORDER_MEMORY",
-    "RECORDER_OCCUPIED",
-    "CUDA_VISIBLE_DEVICES",
-    "CUBLAS_WORKSPACE_CONFIG",
-    "CUBLASLT_WORKSPACE_SIZE",
-    "TORCH_CUBLAS_WORKSPACE_CACHE",
-    "TORCH_CUBLASLT_UNIFIED_WORKSPACE",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-    "NVIDIA_TF32_OVERRIDE",
-    "CUDA_LAUNCH_BLOCKING",
-    "PYTORCH_CUDA_ALLOC_CONF",
-    "PYTORCH_ALLOC_CONF",
-    NO_CACHING,
-)
+DROPPED = ("RECORDER_MEMORY", "RECORDER_OCCUPIED", "CUDA_VISIBLE_DEVICES", *ALTERING)
 """Variables that change what is allocated, or the card, which a process on the recorder does not inherit."""
 
 

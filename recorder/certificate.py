@@ -1,20 +1,22 @@
-"""Does a real GPU give what the recorder counts? Runs the same cases on both and says everything that differs.
+"""Does a real GPU give what the recorder counts? Compares what `measure/certified.py` asked of a GPU, anywhere and later,
+with what it asks of the recorder on the same release and card.
 
-No certificate exists until somebody with a GPU has run `torch-history certify`.
+The file of a GPU's answers is a stranger's: it is read by its types, and what it says is never run.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from torch_history.store.files import write_atomically
+from msgspec import MsgspecError, Struct, field
+from msgspec.json import decode, encode, format
+
+from torch_history.store.files import read_bytes, write_atomically
 
 from . import Refused
 from .build import Built
@@ -22,128 +24,231 @@ from .cards import Card, cards
 
 ROOT = Path(__file__).resolve().parents[1]
 SUFFIX = ".certificate"
-COMPARED = ("peak_allocated", "peak_reserved", "retained", "allocations", "copies", "waits")
+FORMAT = 1
+"""Of the file of answers, as in measure/certified.py."""
 
-PROGRAM = """
-from measure import certified
-from workloads import intersection, saved_tensors
-certified.main({"intersection": intersection, "saved_tensors": saved_tensors})
-"""
+MOST_SECONDS = 1_800.0
+"""What the recorder's side may take: on two processors it takes four minutes."""
 
-Told = dict[str, Any]
+UNEXPLAINED = "unexplained"
 
 
-class Difference(NamedTuple):
-    """Where the two sides disagree: a case, what was counted, and what each says."""
+class Answer(Struct, frozen=True):
+    """What one call of a case takes and launches, or why that is not known: `refused` by the recorder, or `failed`. Bytes;
+    kernels, library calls and copies are counted by name. A count that one side cannot tell is None."""
+
+    peak_requested: int | None = None
+    retained_requested: int | None = None
+    peak_allocated: int | None = None
+    retained_allocated: int | None = None
+    peak_reserved: int | None = None
+    allocations: int | None = None
+    copies: dict[str, int] | None = None
+    waits: int | None = None
+    kernels: dict[str, int] | None = None
+    library_calls: dict[str, int] | None = None
+    refused: str = ""
+    failed: str = ""
+
+    @property
+    def why(self) -> str:
+        """Why nothing is known of the case; empty where something is."""
+        return self.refused or self.failed or ("" if self.waits is not None else "the file says nothing of it")
+
+
+COMPARED = (
+    "peak_requested",
+    "retained_requested",
+    "peak_allocated",
+    "retained_allocated",
+    "peak_reserved",
+    "allocations",
+    "copies",
+    "waits",
+)
+"""What must be the same on both sides, beside the kernels."""
+
+
+class Here(Struct, frozen=True):
+    """Which torch, CUDA and GPU the answers are of; `memory` in bytes, `properties` as the driver told them."""
+
+    torch: str
+    cuda: str
+    gpu: str
+    capability: str
+    multiprocessors: int
+    memory: int = 0
+    properties: dict[str, Any] = field(default_factory=dict)
+
+
+class Asked(Struct, frozen=True):
+    """A file of answers: `cases` by question, variant and size; `left_out`: case -> why it was not asked."""
+
+    format: int
+    here: Here
+    cases: dict[str, Answer]
+    left_out: dict[str, str]
+    recorder: bool
+
+
+class Difference(Struct, frozen=True):
+    """Where the two sides disagree: a case, what was counted, what each says, and why, UNEXPLAINED where nobody knows."""
 
     case: str
     what: str
     gpu: Any
     recorder: Any
+    why: str = UNEXPLAINED
 
 
-class Certificate(NamedTuple):
-    """`here`: the GPU and the release. `card`: the card that was pretended. `agreed`: cases in which all that was
-    compared is the same. `left_out`: cases that one side could not tell, with its sentence."""
+class Certificate(Struct, frozen=True):
+    """`here`: the GPU and the release. `card`: the card that was pretended. `agreed`: cases of which all that was compared
+    is the same. `compared`: case -> what of it is the same. `library_kernels`: case -> the kernels that the GPU launched
+    for library calls, which the recorder does not know. `refused`: case -> the side that could not tell it, and its
+    sentence. `left_out`: case -> why it was not asked."""
 
-    here: dict[str, Any]
+    here: Here
     card: str
     agreed: list[str]
+    compared: dict[str, list[str]]
     differences: list[Difference]
+    library_kernels: dict[str, dict[str, int]]
+    refused: dict[str, str]
     left_out: dict[str, str]
 
 
-def ask(python: Path, surroundings: Mapping[str, str], on_recorder: bool) -> Told:
-    """What measure/certified.py says, run by that interpreter. Raises Refused where it ends without an answer."""
-    reader, writer = os.pipe()
-    command = [str(python), "-c", PROGRAM, str(writer), *(["recorder"] if on_recorder else [])]
-    process = subprocess.Popen(
-        command,
-        env={**surroundings, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        pass_fds=[writer],
-        text=True,
-    )
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        text = stream.read()
-    said = process.communicate()[1].strip().splitlines() or ["it said nothing"]
-    told: Told = json.loads(text) if text else {"here": {"failed": said[-1]}}
-    if "failed" in told["here"]:
-        where = "on the recorder" if on_recorder else "on the GPU"
-        raise Refused(f"{python} could not be asked {where}: {told['here']['failed']}")
-    return told
+def read(path: Path) -> Asked:
+    """The answers in a file. Raises Refused where it is none, or another version's."""
+    try:
+        asked = decode(read_bytes(path), type=Asked)
+    except (MsgspecError, ValueError, RecursionError) as error:
+        raise Refused(
+            f"{path} is no file of a GPU's answers: {error}. `torch-history certify --ask` makes one."
+        ) from error
+    if asked.format != FORMAT:
+        raise Refused(
+            f"{path} has the format {asked.format}, and this program reads {FORMAT}: use the version that wrote it."
+        )
+    return asked
 
 
-def card_of(here: Mapping[str, Any], known: Mapping[str, Card] | None = None) -> Card:
+def ask(python: Path, surroundings: Mapping[str, str], path: Path, options: list[str]) -> Asked:
+    """Has an interpreter ask its GPU, or the recorder that it runs on, and reads the answers in `path`. Its messages go to
+    this process's stderr. Raises Refused where it ends without any."""
+    command = [str(python), "-m", "measure.certified", str(path), *options]
+    try:
+        ended = subprocess.run(
+            command,
+            env={**surroundings, "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
+            timeout=MOST_SECONDS,
+            stdout=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Refused(f"{python} could not be asked: {error}.") from error
+    if ended.returncode and not path.exists():
+        raise Refused(f"{python} could not be asked; what it said stands above.")
+    return read(path)
+
+
+def card_of(here: Here, known: Mapping[str, Card] | None = None) -> Card:
     """The known card that the GPU is. Raises Refused where it is none: another card may take other bytes."""
     for card in (known or cards()).values():
-        if card.title == here["gpu"]:
+        if card.title == here.gpu:
             return card
     raise Refused(
-        f"The GPU here is '{here['gpu']}' ({here['capability']}, {here['multiprocessors']} multiprocessors), which is no "
-        "card of recorder/devices.toml: add it there with the numbers that deviceQuery prints, so that both sides mean the "
-        "same."
+        f"The GPU is '{here.gpu}' ({here.capability}, {here.multiprocessors} multiprocessors), which is no card of "
+        "recorder/devices.toml: add it there with the numbers that deviceQuery prints, so that both sides mean the same."
     )
 
 
-def same_release(here: Mapping[str, Any], built: Built) -> None:
+def same_release(here: Here, built: Built) -> None:
     """Raises Refused where the GPU's torch is not the wheel that is recorded."""
     wheel = built.wheel
     recorded = (wheel.version.partition("+")[0], ".".join(str(part) for part in wheel.cuda))
-    if (here["torch"], here["cuda"]) != recorded:
+    if (here.torch, here.cuda) != recorded:
         raise Refused(
-            f"The GPU's torch is {here['torch']} for CUDA {here['cuda']}, and what is recorded is {recorded[0]} for CUDA "
+            f"The GPU's torch is {here.torch} for CUDA {here.cuda}, and what is recorded is {recorded[0]} for CUDA "
             f"{recorded[1]}: install the package index's default wheel of {recorded[0]} for the GPU."
         )
 
 
-def compare(gpu: Told, recorder: Told, card: Card) -> Certificate:
-    """What both sides say of every case, compared. Kernels are compared by name where no call of cuBLAS is among them."""
-    agreed, differences, left_out = [], [], {}
-    for case in sorted({*gpu["cases"], *recorder["cases"]}):
-        there, pretended = gpu["cases"].get(case, {}), recorder["cases"].get(case, {})
-        why = [
-            f"{side}: {told.get('refused') or told.get('failed') or 'the case is not there'}"
-            for side, told in (("GPU", there), ("recorder", pretended))
-            if "peak_allocated" not in told
-        ]
+def compare(gpu: Asked, recorder: Asked, card: Card) -> Certificate:
+    """What both sides say of every case that either was asked, compared."""
+    compared: dict[str, list[str]] = {}
+    differences: list[Difference] = []
+    library: dict[str, dict[str, int]] = {}
+    refused: dict[str, str] = {}
+    for case in sorted({*gpu.cases, *recorder.cases}):
+        there, pretended = gpu.cases.get(case, Answer()), recorder.cases.get(case, Answer())
+        why = [f"{side}: {of.why}" for side, of in (("GPU", there), ("recorder", pretended)) if of.why]
         if why:
-            left_out[case] = "; ".join(why)
+            refused[case] = "; ".join(why)
             continue
-        found = [
-            Difference(case, what, there[what], pretended[what]) for what in COMPARED if there[what] != pretended[what]
-        ]
-        found += _kernels(case, there, pretended)
-        differences += found
-        if not found:
-            agreed.append(case)
-    return Certificate(gpu["here"], card.key, agreed, differences, left_out)
+        same, other = _numbers(case, there, pretended)
+        kernels, launched_inside = _kernels(case, there, pretended)
+        if pretended.kernels is not None and there.kernels is not None and not kernels:
+            same.append("kernels")
+        if launched_inside:
+            library[case] = launched_inside
+        differences += other + kernels
+        compared[case] = same
+    differing = {each.case for each in differences}
+    agreed = [case for case in compared if case not in differing]
+    return Certificate(gpu.here, card.key, agreed, compared, differences, library, refused, gpu.left_out)
 
 
-def _kernels(case: str, there: Told, pretended: Told) -> list[Difference]:
-    if pretended["library_calls"]:
-        return []
-    one, other = (Counter(_plain(name) for name in told["kernels"]) for told in (there, pretended))
-    return [
-        Difference(case, f"kernel {name}", one[name], other[name])
-        for name in sorted(one | other)
-        if one[name] != other[name]
-    ]
+def _numbers(case: str, there: Answer, pretended: Answer) -> tuple[list[str], list[Difference]]:
+    """What of COMPARED both know and is the same, and what differs."""
+    same, other = [], []
+    for what in COMPARED:
+        one, two = getattr(there, what), getattr(pretended, what)
+        if one is None or two is None:
+            continue
+        if one == two:
+            same.append(what)
+        else:
+            other.append(Difference(case, what, one, two))
+    return same, other
 
 
-def _plain(kernel: str) -> str:
-    """A kernel's name without its arguments and what it returns, which profilers write in different ways."""
-    return re.sub(r"^void ", "", re.sub(r"\([^()]*\)$", "", kernel)).strip()
+def _kernels(case: str, there: Answer, pretended: Answer) -> tuple[list[Difference], dict[str, int]]:
+    """Kernels that differ in how often they are launched. Where the recorder has calls of a library, what the GPU launched
+    beyond is that library's, and is returned by itself."""
+    if there.kernels is None or pretended.kernels is None:
+        return [], {}
+    one, other = (_plain(of.kernels or {}) for of in (there, pretended))
+    inside = dict(one - other) if pretended.library_calls else {}
+    names = sorted(name for name in one | other if one[name] != other[name] and name not in inside)
+    return [Difference(case, f"kernel {name}", one[name], other[name]) for name in names], inside
+
+
+def _plain(kernels: Mapping[str, int]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for name, times in kernels.items():
+        found[plain(name)] += times
+    return found
+
+
+def plain(kernel: str) -> str:
+    """A kernel's name without its arguments, what it returns, and spaces, which tools write in different ways."""
+    name = re.sub(r"^void ", "", kernel).strip()
+    if name.endswith(")"):
+        depth = 0
+        for at in range(len(name) - 1, -1, -1):
+            depth += {")": 1, "(": -1}.get(name[at], 0)
+            if not depth:
+                name = name[:at]
+                break
+    return re.sub(r"\s+", "", name)
 
 
 def write(certificate: Certificate, results: Path) -> Path:
     """Writes it into the folder `certificates` of `results`, under the release and the GPU; an earlier one of both is
     replaced."""
-    gpu = re.sub(r"\W+", "-", certificate.here["gpu"]).strip("-").lower()
-    path = results / "certificates" / f"v{certificate.here['torch']}-{gpu}{SUFFIX}"
+    gpu = re.sub(r"\W+", "-", certificate.here.gpu).strip("-").lower()
+    release = re.sub(r"[^\w.]+", "-", certificate.here.torch)
+    path = results / "certificates" / f"v{release}-{gpu}{SUFFIX}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = {**certificate._asdict(), "differences": [each._asdict() for each in certificate.differences]}
-    write_atomically(path, json.dumps(text, indent=1, sort_keys=True) + "\n")
+    write_atomically(path, format(encode(certificate, order="sorted"), indent=1).decode() + "\n")
     return path

@@ -1,110 +1,192 @@
-"""Does a certificate say everything in which a GPU and the recorder differ? The GPU's side is made up: none was at hand."""
+"""Does a certificate say everything in which a GPU and the recorder differ? Most GPUs here are made up, or the recorder."""
 
 from __future__ import annotations
 
-import copy
 import json
+import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
+from contract.certified import cases
 from recorder import Refused, certificate
 from recorder.build import Built, Wheel
 from recorder.cards import cards
+from recorder.certificate import Answer, Asked, Difference, Here
 from torch_history.cli import main
 from torch_history.fitting import answer
 from torch_history.releases.axis import Axis
 from torch_history.reports.check import check
+from torch_history.store.files import read_object
 
 ROOT = Path(__file__).resolve().parents[1]
 
-HERE = {"torch": "2.15.0", "cuda": "13.2", "gpu": "Tesla T4", "capability": "sm_75", "multiprocessors": 40}
-CASE = {
-    "peak_allocated": 2_048,
-    "peak_reserved": 2_097_152,
-    "retained": 512,
-    "allocations": 4,
-    "kernels": ["void add<float>(float*, int)", "relu"],
-    "library_calls": None,
-    "copies": {"host to device": 1},
-    "waits": 1,
-}
+HERE = Here(torch="2.15.0", cuda="13.2", gpu="Tesla T4", capability="sm_75", multiprocessors=40)
+CASE = Answer(
+    peak_requested=2_000,
+    retained_requested=500,
+    peak_allocated=2_048,
+    retained_allocated=512,
+    peak_reserved=2_097_152,
+    allocations=4,
+    copies={"host to device": 1},
+    waits=1,
+    kernels={"void add<float>(float*, std::array<char*, 2ul> (*)(int))": 1, "relu": 1},
+)
 
 
-def told(**changes: Any) -> dict[str, Any]:
-    case = {**copy.deepcopy(CASE), **changes}
-    return {"here": HERE, "cases": {"intersection eager": case, "saved_tensors plain": copy.deepcopy(CASE)}}
+def told(**changes: Any) -> Asked:
+    known = {"intersection eager small": replace(CASE, **changes), "saved_tensors plain chain": CASE}
+    return Asked(1, HERE, known, {"saved_tensors numpy chain": "slow"}, recorder=False)
 
 
-def recorded(**changes: Any) -> dict[str, Any]:
-    return told(**{"kernels": ["add<float>(float*, int)", "relu"], "library_calls": [], **changes})
+def recorded(**changes: Any) -> Asked:
+    return told(**{"kernels": {"add<float>(float*, int)": 1, "relu": 1}, "library_calls": {}, **changes})
 
 
-def compared(gpu: dict[str, Any], recorder: dict[str, Any]) -> certificate.Certificate:
+def compared(gpu: Asked, recorder: Asked) -> certificate.Certificate:
     return certificate.compare(gpu, recorder, cards()["turing"])
 
 
 def test_two_sides_that_agree_differ_in_nothing() -> None:
     result = compared(told(), recorded())
-    assert (result.agreed, result.differences, result.left_out) == (
-        ["intersection eager", "saved_tensors plain"],
-        [],
-        {},
-    )
+    assert (result.differences, result.refused) == ([], {})
+    assert result.agreed == ["intersection eager small", "saved_tensors plain chain"]
+    assert result.compared["intersection eager small"] == [*certificate.COMPARED, "kernels"]
+    assert result.left_out == {"saved_tensors numpy chain": "slow"}
 
 
 @pytest.mark.parametrize("what", certificate.COMPARED)
 def test_every_byte_and_count_that_differs_is_said(what: str) -> None:
     other = {"device to host": 2} if what == "copies" else 7
     result = compared(told(), recorded(**{what: other}))
-    assert result.differences == [certificate.Difference("intersection eager", what, CASE[what], other)]
-    assert result.agreed == ["saved_tensors plain"]
+    assert result.differences == [
+        Difference("intersection eager small", what, getattr(CASE, what), other, certificate.UNEXPLAINED)
+    ]
+    assert result.agreed == ["saved_tensors plain chain"]
 
 
-def test_kernels_are_compared_by_name_where_no_library_launches_any() -> None:
-    result = compared(told(), recorded(kernels=["add<float>(float*, int)", "add<float>(float*, int)"]))
-    assert [each[1:] for each in result.differences] == [("kernel add<float>", 1, 2), ("kernel relu", 1, 0)]
-    assert compared(told(), recorded(kernels=[], library_calls=["cublasSgemm_v2"])).differences == []
+def test_kernels_are_compared_by_name_and_number() -> None:
+    result = compared(told(), recorded(kernels={"add<float>(float*, int)": 2}))
+    assert [(each.what, each.gpu, each.recorder) for each in result.differences] == [
+        ("kernel add<float>", 1, 2),
+        ("kernel relu", 1, 0),
+    ]
 
 
-def test_a_case_that_one_side_cannot_tell_is_left_out_and_said() -> None:
-    recorder = recorded()
-    recorder["cases"]["intersection eager"] = {"refused": "It was read back."}
-    result = compared(told(), recorder)
-    assert result.left_out == {"intersection eager": "recorder: It was read back."}
+def test_what_a_library_launches_is_told_apart_and_what_pytorch_launches_is_still_compared() -> None:
+    gpu = told(kernels={"relu": 1, "sm90_gemm": 2})
+    inside = compared(gpu, recorded(kernels={"relu": 1}, library_calls={"cublasSgemm_v2": 2}))
+    assert (inside.differences, inside.library_kernels["intersection eager small"]) == ([], {"sm90_gemm": 2})
+    lacking = compared(gpu, recorded(kernels={"relu": 3}, library_calls={"cublasSgemm_v2": 2}))
+    assert [(each.what, each.gpu, each.recorder) for each in lacking.differences] == [("kernel relu", 1, 3)]
+
+
+def test_of_a_case_whose_waits_alone_are_known_the_waits_are_compared() -> None:
+    result = compared(told(waits=3), Asked(1, HERE, {"intersection eager small": Answer(waits=3)}, {}, True))
+    assert result.compared == {"intersection eager small": ["waits"]}
+    assert result.refused == {"saved_tensors plain chain": "recorder: the file says nothing of it"}
+
+
+def test_a_case_that_one_side_cannot_tell_is_said_with_its_side() -> None:
+    recorder = Asked(1, HERE, {"intersection eager small": Answer(refused="It was read back.")}, {}, True)
+    assert compared(told(), recorder).refused["intersection eager small"] == "recorder: It was read back."
 
 
 def test_a_card_that_is_unknown_and_another_wheel_are_refused() -> None:
     with pytest.raises(Refused, match=r"'Titan' .* is no card of recorder/devices\.toml: add it"):
-        certificate.card_of({**HERE, "gpu": "Titan"})
+        certificate.card_of(replace(HERE, gpu="Titan"))
     built = Built(Path(), Wheel(Path(), "2.15.0+cu132", (13, 2)), [], [])
     certificate.same_release(HERE, built)
     with pytest.raises(Refused, match=r"2\.15\.0 for CUDA 12\.8, and what is recorded is 2\.15\.0 for CUDA 13\.2"):
-        certificate.same_release({**HERE, "cuda": "12.8"}, built)
+        certificate.same_release(replace(HERE, cuda="12.8"), built)
 
 
-def test_a_machine_without_a_gpu_gets_no_certificate(results: Path) -> None:
-    asked = CliRunner().invoke(main, ["certify", "--python", "/bin/false"])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "truncated"),
+        ("[]", "Expected `object`"),
+        ('{"format": 1, "here": {}, "cases": {}, "left_out": {}, "recorder": false}', "missing required field `torch`"),
+        ("[" * 100_000, "no file of a GPU's answers"),
+        (json.dumps({"format": 9, "here": {"torch": "a", "cuda": "a", "gpu": "a", "capability": "a", "multiprocessors": 1},
+                     "cases": {}, "left_out": {}, "recorder": False}), "has the format 9"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "gpu.json"
+    path.write_text(text)
+    with pytest.raises(Refused, match=re.escape(words)):
+        certificate.read(path)
+
+
+def test_an_interpreter_without_torch_gets_a_sentence(results: Path, tmp_path: Path) -> None:
+    asked = CliRunner().invoke(main, ["certify", "--python", "/bin/false", "--ask", str(tmp_path / "gpu.json")])
     assert asked.exit_code == 1
-    assert "could not be asked on the GPU" in asked.output
-    assert "No certificate was written" in asked.output
-    assert not (results / "certificates").exists()
+    assert "/bin/false could not be asked" in asked.output
+    assert not (tmp_path / "gpu.json").exists()
 
 
-def test_a_certificate_is_written_and_results_read_as_before(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_is_written_and_results_read_as_before(
+    results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     built = Built(Path(), Wheel(Path("a/b/c/d"), "2.15.0", (13, 2)), [], [])
     monkeypatch.setattr(answer, "made", lambda *_: built)
-    monkeypatch.setattr(certificate, "ask", lambda *_, on_recorder: recorded(waits=9) if on_recorder else told(waits=1))
+    monkeypatch.setattr(certificate, "read", lambda _: told(waits=1))
+    monkeypatch.setattr(certificate, "ask", lambda *_: recorded(waits=9))
     axis = Axis.load(ROOT / "releases.toml")
     results.mkdir(parents=True, exist_ok=True)
     before = check(results, axis)
-    asked = CliRunner().invoke(main, ["certify"])
+    asked = CliRunner().invoke(main, ["certify", str(tmp_path / "gpu.json")])
     assert asked.exit_code == 3, asked.output
-    assert "intersection eager: waits is 1 on the GPU and 9 on the recorder" in asked.output
+    assert "intersection eager small: waits is 1 on the GPU and 9 on the recorder (unexplained)" in asked.output
     (path,) = (results / "certificates").iterdir()
     assert path.name == "v2.15.0-tesla-t4.certificate"
-    text = json.loads(path.read_text())
-    assert text["differences"] == [{"case": "intersection eager", "what": "waits", "gpu": 1, "recorder": 9}]
+    text = read_object(path)
+    assert [(each["what"], each["gpu"], each["recorder"]) for each in text["differences"]] == [("waits", 1, 9)]
     assert check(results, axis).problems == before.problems
+
+
+def test_the_list_names_every_case_that_is_asked_and_why_others_are_not() -> None:
+    asked = CliRunner().invoke(main, ["certify", "--list"])
+    lines = asked.output.splitlines()
+    assert lines[0] == "intersection eager small"
+    assert "saved_tensors numpy chain: left out, it computes on the host, for half a minute a call" in lines
+    assert sum(": left out" not in line for line in lines) == 7 + 11 * 6 + 13 * 3 + 9 * 18
+
+
+def test_questions_are_asked_in_the_order_of_what_may_be_lost() -> None:
+    listed = cases({name: (["a"], ["b"]) for name in ("selection", "warm_up", "batching", "intersection")})
+    assert [case.question for case in listed] == ["intersection", "batching", "selection", "warm_up"]
+
+
+WORKS = """
+import json, os, time
+from measure.beside import answers
+
+work = [
+    ("quick", lambda: {"waits": 1}),
+    ("slow", lambda: time.sleep(60)),
+    ("killed", lambda: os.kill(os.getpid(), 9)),
+    ("large", lambda: {"kernels": {"k" * 300_000: 1}}),
+]
+print(json.dumps([dict(answers(work, 2, 1.5, 30)), dict(answers(work[:1], 1, 1.0, 0.0))]))
+"""
+
+
+def test_each_case_has_its_process_and_its_time_and_the_others_go_on() -> None:
+    began = time.monotonic()
+    said = subprocess.run([sys.executable, "-c", WORKS], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert time.monotonic() - began < 15
+    found, late = json.loads(said)
+    assert found["quick"] == {"waits": 1}
+    assert found["slow"]["failed"].startswith("it took longer than the 2 seconds")
+    assert found["killed"]["failed"] == "its process ended with status 9 and no answer"
+    assert len(json.dumps(found["large"])) > 300_000
+    assert late == {"quick": {"failed": "the time for all cases was over before it was asked"}}

@@ -4,59 +4,146 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import UserError
 from . import suite as suites
-from .options import python_option
+from .options import python_option, seconds_of
 from .output import console, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from recorder.certificate import Certificate
+
+    from .suite import Suite
 
 
 @click.command()
-@click.argument("release", required=False)
-@python_option("Interpreter whose torch sees the GPU.")
-def certify(release: str | None, interpreter: str) -> None:
-    """Compare this machine's GPU with the recorder.
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, resolve_path=True))
+@click.option(
+    "--ask",
+    "target",
+    type=click.Path(path_type=Path, resolve_path=True),
+    help="Ask this machine's GPU, into this file.",
+)
+@python_option("Interpreter whose torch sees the GPU, for --ask.")
+@click.option("--within", default="4m", show_default=True, help="Time for --ask. What was asked until then is kept.")
+@click.option("--list", "lists", is_flag=True, help="List the cases, and why others are left out.")
+def certify(files: tuple[Path, ...], target: Path | None, interpreter: str, within: str, lists: bool) -> None:
+    """Compare what a GPU takes and launches with what the recorder counts.
 
-    The same cases run on both. The command prints every difference and writes a certificate.
-
-    RELEASE is the one that the interpreter has [default: the newest]. It is installed a second time, for the recorder.
+    On a machine with a GPU, `torch-history certify --ask FILE` asks it. That needs only an interpreter with torch. Nothing
+    is installed, and no network is used. Anywhere and later, `torch-history certify FILE...` asks the recorder the same
+    questions on the same release and card, prints every difference, and writes a certificate into results/certificates/.
 
     Exit code 3 means that something differs.
     """
+    found, out = suites.load(), console()
+    if lists:
+        _list(found)
+    elif target:
+        _ask(target, interpreter, within, out)
+    elif not files:
+        raise UserError("Nothing was asked for. Give the FILE of a GPU's answers, or make one with --ask FILE.")
+    else:
+        equal = [_compared(path, found, out) for path in files]
+        sys.exit(0 if all(equal) else 3)
+
+
+def _list(suite: Suite) -> None:
+    """Prints each case that is asked, then each that is not, with its reason."""
+    from contract.certified import cases
+
+    listed = cases(_questions(suite))
+    for case in listed:
+        if not case.left_out:
+            click.echo(case.name)
+    for case in listed:
+        if case.left_out:
+            click.echo(f"{case.name}: left out, {case.left_out}")
+
+
+def _questions(suite: Suite) -> dict[str, tuple[list[str], list[str]]]:
+    """Question -> its variants and sizes, as asv last found them. Raises UserError where no list is there."""
+    from ..store.files import read_object
+
+    path = suite.results / "benchmarks.json"
+    try:
+        benchmarks = read_object(path)
+    except ValueError as error:
+        raise UserError(f"The cases stand in {path}, and {error}. Any `torch-history run` writes it.") from error
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for name, of in benchmarks.items():
+        if isinstance(of, dict) and len(of.get("params", ())) == 2:
+            variants, sizes = ([text.strip("'") for text in values] for values in of["params"])
+            found[name.partition(".")[0]] = variants, sizes
+    return found
+
+
+def _ask(target: Path, interpreter: str, within: str, out: Console) -> None:
+    """Asks the GPU here, and says what came of it. Raises UserError where it could not be asked."""
+    from recorder import Refused, certificate
+
+    seconds = seconds_of(within)
+    out.print(f"Asking the GPU for at most {seconds / 60:.0f} minutes.")
+    try:
+        asked = certificate.ask(Path(interpreter), os.environ, target, ["--within", str(seconds)])
+    except Refused as refused:
+        raise UserError(str(refused)) from refused
+    answered = sum(not of.why for of in asked.cases.values())
+    out.print(
+        plain(
+            f"{answered} of {len(asked.cases)} cases of torch {asked.here.torch} were asked of {asked.here.gpu}. "
+            f"Compare them with the recorder, on any machine: torch-history certify {target}"
+        )
+    )
+
+
+def _compared(path: Path, suite: Suite, out: Console) -> bool:
+    """Compares one file with the recorder, prints and writes its certificate; returns whether nothing differs."""
     from recorder import Refused, certificate
 
     from ..fitting.answer import made
 
-    found, out = suites.load(), console()
     try:
-        gpu = certificate.ask(Path(interpreter), dict(os.environ), on_recorder=False)
-        card = certificate.card_of(gpu["here"])
-        built = made(found.axis.find(release or "HEAD"), found.env / "recorder", lambda text: out.print(plain(text)))
-        certificate.same_release(gpu["here"], built)
+        gpu = certificate.read(path)
+        card = certificate.card_of(gpu.here)
+        built = made(suite.axis.find(gpu.here.torch), suite.env / "recorder", lambda text: out.print(plain(text)))
+        certificate.same_release(gpu.here, built)
         python = built.wheel.packages.parents[2] / "bin" / "python"
-        recorded = certificate.ask(python, built.surroundings(card.key), on_recorder=True)
+        with tempfile.TemporaryDirectory(prefix="torch-history-") as folder:
+            options = ["--recorder", "--beside", str(os.cpu_count() or 1), "--within", str(certificate.MOST_SECONDS)]
+            recorded = certificate.ask(python, built.surroundings(card.key), Path(folder, "recorder.json"), options)
     except Refused as refused:
         raise UserError(f"{refused} No certificate was written.") from refused
     result = certificate.compare(gpu, recorded, card)
-    for each in result.differences:
-        out.print(plain(f"{each.case}: {each.what} is {each.gpu} on the GPU and {each.recorder} on the recorder"))
-    for case, why in result.left_out.items():
-        out.print(plain(f"{case}: not compared. {why}"))
     if not result.agreed and not result.differences:
         raise UserError("No case could be compared, so there is nothing to certify. No certificate was written.")
-    path = certificate.write(result, found.results)
+    _say(result, out)
+    written = certificate.write(result, suite.results)
+    out.print(plain(f"The certificate is {written}: commit it, whatever it says."))
+    return not result.differences
+
+
+def _say(result: Certificate, out: Console) -> None:
+    for each in result.differences:
+        out.print(
+            plain(f"{each.case}: {each.what} is {each.gpu} on the GPU and {each.recorder} on the recorder ({each.why})")
+        )
+    for case, why in result.refused.items():
+        out.print(plain(f"{case}: not compared. {why}"))
+    cases = {each.case for each in result.differences}
     out.print(
         plain(
-            f"{len(result.agreed)} cases agree, {len(result.differences)} numbers differ, "
-            f"{len(result.left_out)} cases are skipped."
+            f"{len(result.agreed)} cases are equal, {len(cases)} differ in {len(result.differences)} numbers, "
+            f"{len(result.refused)} could not be compared, {len(result.left_out)} were not asked."
         )
     )
-    out.print(plain(f"The certificate is {path}: commit it, whatever it says."))
-    if result.differences:
-        sys.exit(3)
 
 
 COMMANDS = (certify,)
