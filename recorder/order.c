@@ -18,32 +18,32 @@ int cuCtxSynchronize(void) { return waits(__func__); }
 int cuStreamSynchronize(void) { return waits(__func__); }
 int cuEventSynchronize(void) { return waits(__func__); }
 
-/* A handle unlike every other. What is in it are an event's flags, otherwise 0. */
-static int create(void **handle) {
+/* What is in a handle are an event's flags, otherwise 0. */
+int create_handle(void **handle) {
     *handle = calloc(1, sizeof(unsigned));
     return *handle ? SUCCESS : failed(OUT_OF_MEMORY);
 }
 
-static int destroy(void *handle) {
+int destroy_handle(void *handle) {
     free(handle);
     return SUCCESS;
 }
 
-int cudaStreamCreate(void **stream) { return create(stream); }
-int cudaStreamCreateWithFlags(void **stream) { return create(stream); }
-int cudaStreamCreateWithPriority(void **stream) { return create(stream); }
-int cudaStreamDestroy(void *stream) { return destroy(stream); }
-int cudaEventCreate(void **event) { return create(event); }
+int cudaStreamCreate(void **stream) { return create_handle(stream); }
+int cudaStreamCreateWithFlags(void **stream) { return create_handle(stream); }
+int cudaStreamCreateWithPriority(void **stream) { return create_handle(stream); }
+int cudaStreamDestroy(void *stream) { return destroy_handle(stream); }
+int cudaEventCreate(void **event) { return create_handle(event); }
 int cudaEventCreateWithFlags(void **event, unsigned flags) {
-    int error = create(event);
+    int error = create_handle(event);
     if (!error) *(unsigned *)*event = flags;
     return error;
 }
-int cudaEventDestroy(void *event) { return destroy(event); }
-int cuStreamCreate(void **stream) { return create(stream); }
-int cuStreamDestroy_v2(void *stream) { return destroy(stream); }
-int cuEventCreate(void **event) { return create(event); }
-int cuEventDestroy_v2(void *event) { return destroy(event); }
+int cudaEventDestroy(void *event) { return destroy_handle(event); }
+int cuStreamCreate(void **stream) { return create_handle(stream); }
+int cuStreamDestroy_v2(void *stream) { return destroy_handle(stream); }
+int cuEventCreate(void **event) { return create_handle(event); }
+int cuEventDestroy_v2(void *event) { return destroy_handle(event); }
 
 /* An event that other processes may wait for. Nothing runs in any of them, so it has always happened. */
 static const unsigned BETWEEN_PROCESSES = 4;

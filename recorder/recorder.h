@@ -102,6 +102,10 @@ HIDDEN int code_for_card(const void *binary, struct code *code); /* 0 where the 
 /* launch.c */
 HIDDEN void *named(const char *name); /* a handle of a kernel or a module that is launched or asked by name */
 
+/* order.c */
+HIDDEN int create_handle(void **handle); /* a handle unlike every other that is there; several threads may ask */
+HIDDEN int destroy_handle(void *handle);
+
 /* redirect.c */
 HIDDEN void redirect_static_runtime(void);
 
@@ -109,7 +113,7 @@ HIDDEN void redirect_static_runtime(void);
 #define SUCCEEDS(entry) \
     int entry(void) { return SUCCESS; }
 
-/* An entry that hands out something that is never looked into. */
+/* An entry that hands out something that is never looked into, nor told from what it handed out before. */
 #define CREATES(entry) \
     int entry(void **handle) { \
         static char something; \
