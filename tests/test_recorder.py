@@ -410,7 +410,8 @@ print(json.dumps(launched(call)._asdict() if caching() else requested(call)._asd
 @pytest.fixture(scope="module", params=[("1.13.1", "3.9"), ("2.0.1", "3.11")], ids=lambda release: release[0])
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
     """The recorder of a real release, with the environment that was made for it."""
-    return installed(*request.param, tmp_path_factory.mktemp("env"))
+    version, python = request.param
+    return installed(version, python, tmp_path_factory.mktemp("env"))
 
 
 def installed(version: str, python: str, folder: Path) -> Built:
