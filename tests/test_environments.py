@@ -31,6 +31,7 @@ from torch_history.releases import environments, pins, repository
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
 from torch_history.releases.pins import LockError
+from torch_history.releases.uv import run_uv
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 """The Python that runs these tests, so that one of that version is always found."""
@@ -474,12 +475,35 @@ def test_missing_interpreter_is_refused_in_a_sentence(monkeypatch: pytest.Monkey
         environments.find_python("3.99")
 
 
-def test_lane_whose_interpreter_is_missing_is_refused_in_that_sentence(
-    conf: Config, monkeypatch: pytest.MonkeyPatch
+def test_release_whose_interpreter_is_missing_is_refused_in_that_sentence(
+    lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environments, "run_uv", no_such_python)
-    with pytest.raises(EnvironmentUnavailable, match=MISSING):
-        ReleaseEnvironment(conf, "3.99", {}, {})
+    assert refusal(lane, conf).startswith(f"Lane {LANE} needs Python {LANE}, which is neither on this machine")
+
+
+def test_no_interpreter_is_looked_for_where_nothing_is_built(
+    lane: ReleaseEnvironment, conf: Config, uv: FakeUv
+) -> None:
+    install(lane, conf, "v2.0.1")
+    uv.calls.clear()
+    install(ReleaseEnvironment(conf, LANE, {}, {}), conf, "v2.0.1")
+    assert uv.calls == []
+
+
+def test_where_uv_is_missing_what_is_installed_is_used_and_the_rest_refused_in_a_sentence(
+    lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch, warned: list[str]
+) -> None:
+    install(lane, conf, "v2.0.1")
+    monkeypatch.setattr(environments, "run_uv", run_uv)
+    monkeypatch.setitem(sys.modules, "uv", None)
+    assert install(lane, conf, "v2.0.1").is_dir()
+    said = refusal(lane, conf, "v2.1.0")
+    assert "does not have it. Install it with" in said
+    assert "torch-history run --installed" in said
+    Path("env", environments.CACHE).mkdir()
+    assert environments.prune(Path("env"), lambda tag: True).names == [f"v2.0.1-py{LANE}"]
+    assert warned[-1].startswith("uv could not clear")
 
 
 def test_environment_is_made_with_the_interpreter_that_uv_found(

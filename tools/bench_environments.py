@@ -20,7 +20,7 @@ from asv.repo import get_repo
 from uv import find_uv_bin
 
 from torch_history.measuring.session import load_suite
-from torch_history.releases.environments import CACHE, ReleaseEnvironment
+from torch_history.releases.environments import CACHE, ReleaseEnvironment, find_python
 from torch_history.releases.pins import locked_packages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +48,7 @@ def main(names: list[str]) -> None:
 
         def install(release: int) -> None:
             uv = [find_uv_bin(), "--quiet"]
-            subprocess.run([*uv, "venv", "--python", environment._executable, str(plain)], check=True)
+            subprocess.run([*uv, "venv", "--python", find_python(LANE), str(plain)], check=True)
             packages = locked_packages(releases[release], LANE)
             subprocess.run([*uv, "pip", "install", "--python", str(plain / "bin" / "python"), *packages], check=True)
 

@@ -25,6 +25,7 @@ from ..errors import SessionError
 from ..program import cache
 from ..releases import added
 from ..releases.axis import Axis, Release
+from ..releases.environments import for_measuring
 from ..store.files import write_atomically
 
 WANTED = {
@@ -181,7 +182,7 @@ class InstalledEnvironment(ExistingEnvironment):
         facts = "{'torch': torch.__version__, 'python': '%d.%d' % sys.version_info[:2]}"
         code = f"import json, sys, numpy, torch; print(json.dumps({facts}))"
         try:
-            answer = util.check_output([self._executable, "-c", code], dots=False, display_error=False)
+            answer = self.run(["-c", code], dots=False, display_error=False)
         except util.ProcessError as error:
             last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
             raise SessionError(
@@ -190,9 +191,9 @@ class InstalledEnvironment(ExistingEnvironment):
         return dict(json.loads(answer))
 
     def run(self, args: list[str], **kwargs: Any) -> Any:
-        env = {**kwargs.pop("env", os.environ)}
+        """As asv's, in the surroundings that releases are measured in: see `for_measuring`."""
+        env = for_measuring(kwargs.pop("env", os.environ))
         env.update(self.request.variables() if self.request else {})
-        env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that a number means the same GPU here as to nvidia-smi
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), self._lent.name]))
         return super().run(args, env=env, **kwargs)
 

@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -32,7 +32,7 @@ from . import added
 from .added import Sized, sized
 from .axis import Axis, Release
 from .pins import BACKEND, LockError, backend, installation, locked_packages
-from .uv import OUT_OF_REACH, run_uv
+from .uv import OUT_OF_REACH, NoUv, run_uv
 
 HARNESS = ("asv_runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3")
 """Beside torch, the same on every release, so that a difference is PyTorch's: what asv runs benchmarks with; the last
@@ -90,8 +90,7 @@ class ReleaseEnvironment(Virtualenv):
         self._axis = Axis.load(conf.repo)
         self._python = python
         self._requirements = requirements
-        self._executable = find_python(python)
-        # Past Virtualenv's own constructor, which would look for the interpreter by its name on PATH alone.
+        # Past Virtualenv's own constructor, which would look for an interpreter at once, and by its name on PATH alone.
         super(Virtualenv, self).__init__(conf, python, requirements, tagged_env_vars)
         self._root = Path(conf.env_dir).resolve()
 
@@ -179,16 +178,15 @@ class ReleaseEnvironment(Virtualenv):
         return subject, self._python, packages, self.needed, cache_options(self._root)
 
     def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
-        """The variables of a measuring process: see `MEASURING_WITHOUT`."""
-        env = {name: value for name, value in inherited.items() if name not in MEASURING_WITHOUT}
-        env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # so that a number means the same GPU here as to nvidia-smi
+        """The variables of a measuring process: see `for_measuring`."""
+        env = for_measuring(inherited)
         if self._added:
             env["ASV_PYTHONPATH"] = str(self._added)  # asv makes it the PYTHONPATH of what the process starts
         env[ADDED] = str(self._added or "")
         return {**env, **(self.request.variables() if self.request else {})}
 
     def run_executable(self, executable: str, args: list[str], **kwargs: Any) -> Any:
-        """As asv's, in surroundings that are the same for every release: see `MEASURING_WITHOUT`."""
+        """As asv's, in surroundings that are the same for every release: see `for_measuring`."""
         env = self.surroundings({**kwargs.pop("env", os.environ)})
         return super().run_executable(executable, args, env=env, **kwargs)
 
@@ -203,13 +201,14 @@ class ReleaseEnvironment(Virtualenv):
         as long as uv lives."""
         try:
             plan = installation(release, self._python, requirements_of(release))
-        except LockError as error:
+            interpreter = find_python(self._python)
+        except (LockError, NoUv, environment.EnvironmentUnavailable) as error:
             self._refuse(release, str(error))
         _remove(folder)
         try:
             words = f"Installing PyTorch {release.version} for Python {self._python}"
             log.info(words if plan.checked else f"{words}: {plan.origin}.")
-            run_uv(["venv", "--python", self._executable, str(folder)], holding=[lock])
+            run_uv(["venv", "--python", interpreter, str(folder)], holding=[lock])
             listed = folder / "packages.txt"
             listed.write_text("\n".join(plan.lines) + "\n", encoding="utf-8")
             python = str(folder / "bin" / "python")
@@ -230,6 +229,13 @@ class ReleaseEnvironment(Virtualenv):
         except BaseException:
             _remove(folder)
             raise
+
+
+def for_measuring(inherited: Mapping[str, str]) -> dict[str, str]:
+    """What a measuring process inherits of these variables: all but `MEASURING_WITHOUT`, and GPUs in nvidia-smi's order, so
+    that a number means the same GPU in both."""
+    kept = {name: value for name, value in inherited.items() if name not in MEASURING_WITHOUT}
+    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **kept}
 
 
 def requirements_of(release: Release) -> list[str]:
@@ -297,7 +303,7 @@ def packages_of(folder: Path) -> list[str]:
 def find_python(python: str) -> str:
     """The path of an interpreter of that version (`3.9`): one on this machine, else one that uv can download.
 
-    Raises asv's EnvironmentUnavailable with a sentence.
+    Raises asv's EnvironmentUnavailable with a sentence, and NoUv.
     """
     try:
         return run_uv(["python", "find", "--no-project", "--system", "--no-python-downloads", python]).strip()
@@ -443,8 +449,9 @@ def _clean(place: Path, packages: Iterable[str]) -> None:
         if names := _names(packages):
             run_uv(["cache", "clean", "--cache-dir", str(place), *names])
         run_uv(["cache", "prune", "--cache-dir", str(place)])
-    except subprocess.CalledProcessError as error:
-        log.warning(f"uv could not clear {place}, which still holds these packages: {error.stderr}")
+    except (subprocess.CalledProcessError, NoUv) as error:
+        why = getattr(error, "stderr", None) or error
+        log.warning(f"uv could not clear {place}, which still holds these packages: {why}")
 
 
 def _kept(place: Path | None, packages: Iterable[str]) -> str:

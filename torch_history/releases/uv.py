@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Sequence
 
-from uv import find_uv_bin
-
 from ..children import dies_with_parent
+from ..errors import UserError
 
 OUT_OF_REACH = re.compile(
     r"dns error|error sending request|failed to fetch|connect|timed out|request failed", re.IGNORECASE
@@ -16,9 +16,28 @@ OUT_OF_REACH = re.compile(
 """uv's words where it cannot reach a package index."""
 
 
+class NoUv(UserError):
+    """Something must be installed and uv is not here; the text says what to do."""
+
+
+def find_uv_bin() -> str:
+    """The path of uv. It is looked for only where something is to be installed: a machine that measures the torch that it
+    has needs no uv. Raises NoUv."""
+    try:
+        from uv import find_uv_bin as find
+
+        return find()
+    except (ImportError, FileNotFoundError) as error:
+        raise NoUv(
+            f"PyTorch releases are installed by the package uv, and {sys.executable} does not have it. Install it with "
+            f"`{sys.executable} -m pip install uv`, or measure a torch that is already installed: "
+            "`torch-history run --installed`."
+        ) from error
+
+
 def run_uv(arguments: Sequence[str], stdin: str | None = None, holding: Sequence[int] = ()) -> str:
     """Runs uv and returns what it printed. `holding` are open files that uv, and all that it starts, keep open, and with
-    them their locks. Raises CalledProcessError with uv's own words in `stderr`."""
+    them their locks. Raises CalledProcessError with uv's own words in `stderr`, and NoUv."""
     answer = subprocess.run(
         [find_uv_bin(), "--no-progress", *arguments],
         input=stdin,
