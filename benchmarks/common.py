@@ -46,6 +46,7 @@ from contract.own_file import NEEDED
 from contract.request import CHANNEL, Request
 from measure import (
     THREADS,
+    carried,
     clock,
     constants,
     counted,
@@ -320,8 +321,9 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
     def measured() -> dict:
         reason = ""
         try:
+            carried.require(workload.__name__.rpartition(".")[2], variant, size, on)
             numbers = _measured_by(metric, on)(workload, variant, size, _ready())
-        except (Unavailable, device.DeviceUnavailable) as error:
+        except (Unavailable, carried.Refused, device.DeviceUnavailable) as error:
             numbers, reason = {}, str(error)
         named = metrics_of(workload.METRICS)
         asked = (*named, *RECORDED) if on == "recorder" else named

@@ -78,8 +78,8 @@ class _Index:
             version = _text(archive, "torch/version.py")
             return Wheel(
                 python,
-                _value(version, "cuda"),
-                _value(version, "git_version"),
+                value_in(version, "cuda"),
+                value_in(version, "git_version"),
                 _cxx11_abi(archive),
                 _glibc(files[0].filename),
                 _architectures(archive),
@@ -124,7 +124,7 @@ def _content(archive: zipfile.ZipFile, name: str) -> bytes:
     return archive.read(member)
 
 
-def _value(text: str, name: str) -> str:
+def value_in(text: str, name: str) -> str:
     """A string of torch/version.py, or "" where it is None."""
     found = re.search(rf"^{name}(?:\s*:[^=]*)?\s*=\s*['\"]([\w.+-]+)['\"]", text, re.MULTILINE)
     return found[1] if found else ""

@@ -1,0 +1,350 @@
+"""How does a carried release run on a machine that reaches no network? On the CUDA libraries that are there, beside
+the torch that is installed.
+
+`settle` makes of an unpacked release an environment in a folder, and one of the torch that is installed. All
+environments of the folder are of one kind, named after the CUDA whose libraries they share: their releases are
+compared with each other only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import asv_runner
+from packaging.version import Version
+
+from contract.carried import CARRIED
+
+from ..errors import SessionError, UserError
+from ..releases.axis import Axis, Release
+from ..releases.environments import MARK, ReleaseEnvironment, digests, for_measuring
+from ..store.files import is_list_of, is_text, naming, read_object, write_atomically
+from . import parts
+from .symbols import libraries, symbols
+
+ABOUT = "about.json"
+"""The file in an unpacked release that says what it is."""
+
+SITE = "site"
+"""The folder in an unpacked release with what a wheel puts into site-packages."""
+
+STUBS = "stubs"
+"""The folder in an unpacked release with libraries that stand for those of NVIDIA's that the release must find newer
+than a machine may have them, and that nothing in the suite calls: each of their functions ends the process and says
+its name."""
+
+BESIDE = "machine.pth"
+"""The file in an environment by which Python looks at the machine's own packages after the carried ones."""
+
+IMPORT = "import torch; torch.zeros(2).sum().item(); print(torch.__version__)"
+
+FACTS = """
+import importlib.metadata, json, sys, numpy, torch
+import nvidia
+print(json.dumps({
+    "torch": torch.__version__, "cuda": torch.version.cuda or "", "python": "%d.%d" % sys.version_info[:2],
+    "paths": [path for path in sys.path if path.endswith("-packages")], "nvidia": list(nvidia.__path__),
+    "prefix": sys.prefix,
+    "packages": sorted({d.metadata["Name"].lower().replace("_", "-") + "==" + d.version
+                        for d in importlib.metadata.distributions() if d.metadata["Name"]}),
+}))
+"""
+
+
+class CarriedError(UserError):
+    """A carried release that cannot be used here; the text says which, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What was carried. `cuda`: what the release was built for. `code`: in words, how much of its device code.
+    `asked`: the symbols that NVIDIA's libraries must have. `library_calls`: case -> the calls of such libraries that
+    the recorder saw. `known`: the questions that it counted."""
+
+    release: str
+    python: str
+    cuda: str
+    architecture: int
+    wheel: str
+    sha256: str
+    code: str
+    asked: list[str]
+    library_calls: dict[str, list[str]]
+    known: list[str]
+
+    @classmethod
+    def read(cls, path: Path) -> About:
+        """Raises CarriedError where it is not there or damaged."""
+        try:
+            with naming(path):
+                return cls.of(read_object(path))
+        except (OSError, ValueError, TypeError) as error:
+            raise CarriedError(f"{path.parent} holds no carried release: {error}. Unpack its parts again.") from error
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> About:
+        found = cls(**stored)
+        words = (found.release, found.python, found.cuda, found.wheel, found.sha256, found.code)
+        texts = is_list_of(is_text)
+        calls = found.library_calls
+        if not (texts([*words]) and texts(found.asked) and texts(found.known) and isinstance(found.architecture, int)):
+            raise ValueError("what it says of itself is damaged")
+        if not isinstance(calls, dict) or not all(texts(names) for names in calls.values()):
+            raise ValueError("its calls of libraries are damaged")
+        if not re.fullmatch(r"v\d+\.\d+\.\d+", found.release) or not re.fullmatch(r"\d+\.\d+", found.python):
+            raise ValueError("its release or its Python is no version")
+        return found
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The interpreter that is there, and the torch that it has: `paths` of its packages, and the folders of
+    NVIDIA's."""
+
+    interpreter: str
+    torch: str
+    cuda: str
+    python: str
+    paths: list[str]
+    nvidia: list[str]
+    prefix: str
+    packages: list[str]
+
+    @classmethod
+    def of(cls, interpreter: str) -> Machine:
+        """Raises CarriedError where it has no torch, NumPy, or libraries of NVIDIA's that came as packages."""
+        try:
+            told = _asked_of(interpreter, FACTS)
+        except subprocess.CalledProcessError as error:
+            last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
+            raise CarriedError(
+                f"{interpreter} cannot measure a carried release: {last}. It must have torch, NumPy and NVIDIA's "
+                "libraries as packages. Name another one with --python."
+            ) from error
+        return cls(interpreter, **json.loads(told))
+
+    @property
+    def kind(self) -> str:
+        """The name of the environments of releases that run on this machine's libraries."""
+        return f"carried-cuda{self.cuda}-py{self.python}"
+
+    def version_of(self, package: str) -> str:
+        """The version of the package whose name begins so, empty where there is none."""
+        return next((each.partition("==")[2] for each in self.packages if each.startswith(package)), "")
+
+    @property
+    def libraries(self) -> str:
+        """Its libraries of NVIDIA's in words."""
+        named = {"cuBLAS": "nvidia-cublas", "cuDNN": "nvidia-cudnn", "NVRTC": "nvidia-cuda-nvrtc"}
+        each = [f"{name} {version}" for name, package in named.items() if (version := self.version_of(package))]
+        return f"CUDA {self.cuda} ({', '.join(each)})"
+
+
+def _asked_of(interpreter: str, code: str) -> str:
+    """What `code` prints in surroundings as those of a measurement. Raises CalledProcessError."""
+    env = {name: value for name, value in for_measuring(os.environ).items() if name != "PYTHONPATH"}
+    return subprocess.run([interpreter, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
+
+
+# --- making environments
+
+
+def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
+    """Unpacks a release's parts and makes its environment in `folder`, and that of the torch that is installed for
+    `interpreter` where there is none yet. Returns the tags of all releases in `folder`. Raises UserError."""
+    machine = Machine.of(interpreter)
+    folder.mkdir(parents=True, exist_ok=True)
+    unpacked = folder / ".unpacked"
+    shutil.rmtree(unpacked, ignore_errors=True)
+    try:
+        index = parts.unpack(packed, unpacked)
+        about = About.read(unpacked / ABOUT)
+        settle(unpacked, about, index, machine, folder)
+    finally:
+        shutil.rmtree(unpacked, ignore_errors=True)
+    installed(machine, about, folder)
+    return sorted(path.parent.name for path in folder.glob(f"v*/{MARK}"))
+
+
+def settle(unpacked: Path, about: About, index: parts.Index, machine: Machine, folder: Path) -> Path:
+    """Makes of an unpacked release an environment, `folder`/<tag>, moving its files there. Raises CarriedError where
+    the machine's Python, CUDA or libraries do not fit."""
+    _refuse_misfit(about, machine)
+    target = folder / about.release
+    shutil.rmtree(target, ignore_errors=True)
+    site = _environment(target, machine)
+    for child in (unpacked / SITE).iterdir():
+        child.rename(site / child.name)
+    _link_libraries(site / "nvidia", unpacked / STUBS, [Path(path) for path in machine.nvidia])
+    _refuse_missing(about, site / "nvidia")
+    origin = (
+        f"torch {about.release[1:]} carried: of {about.wheel} (sha256 {about.sha256}) {about.code}, built for CUDA "
+        f"{about.cuda}. All else is this machine's: {machine.libraries}, NumPy and the other packages. NCCL and NVSHMEM are "
+        "stubs that nothing calls. Every file was checked by its sha256 before it was moved here"
+    )
+    own = {f"torch=={about.release[1:]}": parts.digest_of(index.files)}
+    _finish(target, origin, own, about, machine, about.release)
+    return target
+
+
+def installed(machine: Machine, about: About, folder: Path) -> Path:
+    """Makes an environment of the torch that is installed, so that it is of the same kind as those that are carried."""
+    tag = f"v{Version(machine.torch).base_version}"
+    target = folder / tag
+    if (target / MARK).exists():
+        return target
+    shutil.rmtree(target, ignore_errors=True)
+    _environment(target, machine)
+    own = {name: digest for name, digest in digests(Path(machine.prefix)).items() if name.startswith("torch==")}
+    origin = f"torch {machine.torch} as it is installed on this machine, with its {machine.libraries}; not checked"
+    _finish(target, origin, own, about, machine, tag)
+    return target
+
+
+def _refuse_misfit(about: About, machine: Machine) -> None:
+    if about.python != machine.python:
+        raise CarriedError(
+            f"{about.release} was carried for Python {about.python}, and {machine.interpreter} is Python {machine.python}. "
+            f"Carry it anew: torch-history kit carry {about.release[1:]} --for-python {machine.python} FOLDER"
+        )
+    if about.cuda.partition(".")[0] != machine.cuda.partition(".")[0]:
+        raise CarriedError(
+            f"{about.release} is built for CUDA {about.cuda}, and the libraries of this machine are CUDA {machine.cuda}'s. "
+            "Carry a release that is built for the same major version."
+        )
+
+
+def _environment(target: Path, machine: Machine) -> Path:
+    """An environment whose packages are the machine's; returns where others go, which come before them."""
+    command = [machine.interpreter, "-m", "venv", "--without-pip", str(target)]
+    try:
+        subprocess.run(command, capture_output=True, text=True, check=True)
+    except subprocess.CalledProcessError as error:
+        raise CarriedError(f"`{' '.join(command)}` failed: {error.stderr.strip() or error.stdout.strip()}") from error
+    site = target / "lib" / f"python{machine.python}" / "site-packages"
+    (site / BESIDE).write_text("".join(f"{path}\n" for path in machine.paths), encoding="utf-8")
+    return site
+
+
+def _link_libraries(farm: Path, stubs: Path, machines: Sequence[Path]) -> None:
+    """Makes in `farm` a link to each folder of the machine's libraries, and a copy of each that has a stub."""
+    farm.mkdir()
+    for stub in stubs.iterdir():
+        shutil.copytree(stub, farm / stub.name)
+    for folder in machines:
+        for child in sorted(folder.iterdir()):
+            if child.is_dir() and not (farm / child.name).exists():
+                (farm / child.name).symlink_to(child.resolve())
+
+
+def _refuse_missing(about: About, farm: Path) -> None:
+    there = frozenset().union(
+        *(symbols(path).defined for child in farm.iterdir() for path in libraries(child.resolve()))
+    )
+    if missing := sorted(set(about.asked) - there):
+        raise CarriedError(
+            f"{about.release} asks this machine's libraries for {missing[0]}, and {len(missing) - 1} more that they do not "
+            "have: they are too old for it. Carry an older release, or measure on newer libraries."
+        )
+
+
+def _finish(target: Path, origin: str, own: Mapping[str, str], about: About, machine: Machine, release: str) -> None:
+    """Imports the torch of an environment, and writes its mark. Raises CarriedError where that is not the one it
+    should be."""
+    python = str(target / "bin" / "python")
+    try:
+        said = _asked_of(python, IMPORT).strip()
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr.strip().splitlines() or [f"it ended with {error.returncode}"])[-1]
+        raise CarriedError(f"torch of {release} cannot be imported here: {last}") from error
+    if f"v{Version(said).base_version}" != release:
+        raise CarriedError(f"{target} imports torch {said}, and not that of {release}. PYTHONPATH may lead elsewhere.")
+    mark = {
+        "requirements": [f"torch=={release[1:]}"],
+        "origin": origin,
+        "packages": [*(each for each in machine.packages if not each.startswith("torch==")), f"torch=={release[1:]}"],
+        "digests": dict(own),
+        "cache": "",
+        "kind": machine.kind,
+        "python": machine.python,
+        CARRIED: {"cuda": machine.cuda, "library_calls": about.library_calls, "known": about.known},
+    }
+    write_atomically(target / MARK, json.dumps(mark, indent=1))
+
+
+# --- measuring
+
+
+class CarriedEnvironment(ReleaseEnvironment):
+    """The environments that `unpack` made in a folder, of which one release's is selected at a time; see
+    ReleaseEnvironment.
+
+    Nothing is installed. asv_runner, which is pure Python, is lent to each."""
+
+    tool_name = "carried"
+
+    def __init__(self, conf: Any, folder: Path) -> None:
+        """Raises SessionError where `folder` holds none, or environments of several kinds."""
+        marks = {path.parent.name: _mark(path) for path in sorted(folder.glob(f"v*/{MARK}"))}
+        kinds = {(mark["kind"], mark["python"]) for mark in marks.values()}
+        if len(kinds) != 1:
+            what = "no carried release" if not kinds else f"environments of {len(kinds)} kinds"
+            raise SessionError(f"{folder} holds {what}. Make it with `torch-history kit unpack PARTS FOLDER`.")
+        self._kind, python = next(iter(kinds))
+        super().__init__(conf, python, {}, {})
+        self._root = folder.resolve()
+        self._there = set(marks)
+        self._lent = tempfile.TemporaryDirectory(prefix="torch-history-")
+        Path(self._lent.name, "asv_runner").symlink_to(Path(asv_runner.__file__).parent)
+
+    @property
+    def name(self) -> str:
+        return self._kind
+
+    def folder(self, release: Release) -> Path:
+        return self._root / release.tag
+
+    def releases(self, axis: Axis, specs: Sequence[str]) -> list[Release]:
+        """Those that `specs` name, all without any, oldest first. Raises SessionError where one is not in the
+        folder."""
+        there = [release for release in axis.releases if release.tag in self._there]
+        named = {release.tag for spec in specs for release in axis.select(spec)} if specs else self._there
+        if missing := sorted(named - self._there):
+            raise SessionError(
+                f"{missing[0]} is not in {self._root}, which has {', '.join(release.tag for release in there)}. Carry it "
+                "there with `torch-history kit carry` and `kit unpack`."
+            )
+        return [release for release in there if release.tag in named]
+
+    def _make(self, release: Release, folder: Path, lock: int) -> None:
+        if not (folder / MARK).exists():
+            self._refuse(
+                release, f"{release.tag} is not in {self._root}. Unpack its parts there: torch-history kit unpack"
+            )
+
+    def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
+        return {**super().surroundings(inherited), "ASV_PYTHONPATH": self._lent.name}
+
+
+def _mark(path: Path) -> dict[str, Any]:
+    """Raises SessionError where an environment's mark is damaged."""
+
+    def refuse(why: object) -> NoReturn:
+        raise SessionError(f"{path} cannot be read: {why}. Unpack the release again.")
+
+    try:
+        mark = read_object(path)
+    except (OSError, ValueError) as error:
+        refuse(error)
+    if not is_text(mark.get("kind")) or not is_text(mark.get("python")):
+        refuse("it is no carried release's")
+    return mark

@@ -1,0 +1,282 @@
+"""How is a release made ready to be carried? Its wheel is fetched and checked, reduced to one architecture, given
+stubs for what a machine may have in an older version, and packed.
+
+Each step leaves a folder that the next reads, and appears when it is whole: an interrupted command goes on from the
+last one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import stat
+import subprocess
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import requests
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
+
+from contract.carried import case_of
+
+from ..errors import UserError
+from ..releases.axis import Release
+from ..releases.pins import Lock
+from ..releases.remote import TIMEOUT
+from ..releases.sync import configured_index, without_secrets
+from ..releases.wheel_files import value_in
+from ..store.details import DETAILS, read_details
+from ..store.files import write_atomically
+from . import parts
+from .carried import ABOUT, SITE, STUBS, About
+from .reduce import Code, launching, reduce_wheel
+from .symbols import Symbol, asked_of_others, libraries
+
+NVIDIA = re.compile(r"(cuda[A-Z]|__cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|nvtx|nvrtc|nvJitLink|cuFile)")
+"""What the symbols of NVIDIA's libraries begin with. Those of the driver are looked for by name when they are
+called."""
+
+STANDING_IN = {"nccl": ("nccl/lib", "libnccl.so.2"), "nvshmem": ("nvshmem/lib", "libnvshmem_host.so.3")}
+"""What symbols begin with -> the folder beside other packages of NVIDIA's, and the library, for which a stub stands."""
+
+DATA_BYTES = 4096
+"""Bytes of what a stub has in the place of data, all zeros."""
+
+PIECE = 2**22
+
+Tell = Callable[[str], None]
+
+
+class CannotCarry(UserError):
+    """A release that cannot be made ready; the text says why and what to do."""
+
+
+def carry(
+    release: Release,
+    python: str,
+    architecture: int,
+    target: Path,
+    *,
+    work: Path,
+    results: Path,
+    lock: Lock,
+    limits: Iterable[int],
+    headers: bool,
+    cores: int,
+    tell: Tell,
+) -> parts.Index:
+    """Makes in `target` the parts of a release for Python `python` and GPUs of `architecture` (90 for sm_90), of at most
+    `limits` bytes each. What is made on the way lies in `work`, and is removed in the end. The recorder's cases are
+    read from `results`. Raises UserError."""
+    cases = recorded_cases(results, release.tag)
+    work.mkdir(parents=True, exist_ok=True)
+    wheel, sha256 = _fetched(release, python, work, lock, tell)
+    unpacked = _once(work / "wheel", lambda to: _extract(wheel, to), "Unpacking the wheel", tell)
+    payload = work / f"payload{'-headers' if headers else ''}"
+
+    def reduce(to: Path) -> None:
+        wanted = launching({name for case in cases.values() for name in case["kernels"]})
+        code = reduce_wheel(unpacked, to / SITE, architecture, wanted, headers, lambda name: tell(f"Reducing {name}"))
+        asked = asked_of_others(libraries(to / SITE))
+        make_stubs(asked, to / STUBS)
+        about = _about(release, python, architecture, wheel.name, sha256, code, asked, cases, unpacked)
+        write_atomically(to / ABOUT, json.dumps(asdict(about), indent=1))
+
+    _once(payload, reduce, "Reducing it", tell)
+    index = parts.pack(payload, target, limits, work / "pieces", cores, _percent(tell))
+    shutil.rmtree(work)
+    return index
+
+
+def _once(folder: Path, make: Callable[[Path], None], words: str, tell: Tell) -> Path:
+    """`folder`, which `make` fills where it is not there yet."""
+    if not folder.exists():
+        tell(words)
+        unfinished = folder.with_name(f".{folder.name}.unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        make(unfinished)
+        unfinished.rename(folder)
+    return folder
+
+
+def _percent(tell: Tell) -> Callable[[int, int], None]:
+    told = -1
+
+    def say(done: int, total: int) -> None:
+        nonlocal told
+        if total and (now := 100 * done // total) >= told + 5:
+            told = now
+            tell(f"Packed {now} %")
+
+    return say
+
+
+# --- the wheel
+
+
+def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) -> tuple[Path, str]:
+    """The wheel of a release, and its sha256. Raises CannotCarry where the index has none or is out of reach."""
+    address = configured_index()
+    try:
+        with PyPISimple(address) as session:
+            page = session.get_project_page("torch", timeout=TIMEOUT)
+            file = _chosen(page.packages, release, python)
+            sha256 = file.digests.get("sha256", "")
+            if (known := lock.sha256.get(file.filename)) and known != sha256:
+                raise CannotCarry(f"The index has another {file.filename} than releases.lock, by its sha256.")
+            path = work / file.filename
+            if not (path.exists() and parts.digest(path) == sha256):
+                tell(f"Downloading {file.filename}")
+                _download(session.s, file.url, path)
+    except (requests.RequestException, NoSuchProjectError) as error:
+        raise CannotCarry(
+            f"The package index at {without_secrets(address)} does not give the wheel of PyTorch {release.version} "
+            f"({type(error).__name__}). Check the network or the index settings of uv; the same command goes on."
+        ) from error
+    if parts.digest(path) != sha256:
+        path.unlink()
+        raise CannotCarry(f"{path.name} did not arrive whole: its sha256 is not that of the index. Ask again.")
+    return path, sha256
+
+
+def _chosen(packages: Iterable[DistributionPackage], release: Release, python: str) -> DistributionPackage:
+    for file in packages:
+        try:
+            _, version, _, tags = parse_wheel_filename(file.filename)
+        except InvalidWheelFilename:
+            continue
+        interpreter = f"cp{python.replace('.', '')}"
+        fits = any(t.interpreter == interpreter and t.abi == interpreter and "x86_64" in t.platform for t in tags)
+        if fits and str(version) == release.version and any("linux" in t.platform for t in tags):
+            return file
+    raise CannotCarry(
+        f"PyTorch {release.version} has no wheel for Python {python} on Linux. It has wheels for Python "
+        f"{', '.join(release.pythons)}: choose one with --for-python."
+    )
+
+
+def _download(session: requests.Session, address: str, path: Path) -> None:
+    unfinished = path.with_name(f".{path.name}")
+    with session.get(address, stream=True, timeout=TIMEOUT) as answer, unfinished.open("wb") as stream:
+        answer.raise_for_status()
+        for piece in answer.iter_content(PIECE):
+            stream.write(piece)
+    unfinished.rename(path)
+
+
+def _extract(wheel: Path, target: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        for member in archive.infolist():
+            path = Path(archive.extract(member, target))
+            if path.is_file():
+                path.chmod(stat.S_IMODE(member.external_attr >> 16) | stat.S_IRUSR | stat.S_IWUSR)
+
+
+# --- what is known of it
+
+
+def recorded_cases(results: Path, tag: str) -> dict[str, dict[str, Any]]:
+    """Case -> what the recorder saw, `kernels` and `library_calls`, on any card. Raises CannotCarry where it saw
+    nothing."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(results.glob(f"*/{tag}-*{DETAILS}")):
+        for case, seen in read_details(path).items():
+            of = found.setdefault(case, {"kernels": {}, "library_calls": {}})
+            for what in of:
+                of[what] |= seen.get(what) or {}
+    if not found:
+        raise CannotCarry(
+            f"Which kernels {tag} launches is not known: count it with `torch-history run --device recorder {tag[1:]}`."
+        )
+    return found
+
+
+def _about(
+    release: Release,
+    python: str,
+    architecture: int,
+    wheel: str,
+    sha256: str,
+    code: list[Code],
+    asked: Iterable[Symbol],
+    cases: Mapping[str, Mapping[str, Any]],
+    unpacked: Path,
+) -> About:
+    calls, known = {}, set()
+    for case, seen in cases.items():
+        benchmark, variant, size = re.fullmatch(r"(\S+) '([^']*)' '([^']*)'", case).groups()  # type: ignore[union-attr]
+        question = benchmark.partition(".")[0]
+        known.add(question)
+        if seen["library_calls"]:
+            calls[case_of(question, variant, size)] = sorted(seen["library_calls"])
+    units, kept = sum(of.units for of in code), sum(of.kept for of in code)
+    size, size_kept = sum(of.bytes for of in code), sum(of.bytes_kept for of in code)
+    return About(
+        release=release.tag,
+        python=python,
+        cuda=value_in((unpacked / "torch" / "version.py").read_text(encoding="utf-8"), "cuda"),
+        architecture=architecture,
+        wheel=wheel,
+        sha256=sha256,
+        code=f"with device code for sm_{architecture} only, of that {kept} of {units} units ({size_kept:,} of {size:,} B)",
+        asked=sorted({symbol.name for symbol in asked if NVIDIA.match(symbol.name)}),
+        library_calls=calls,
+        known=sorted(known),
+    )
+
+
+# --- stubs
+
+
+def make_stubs(asked: Iterable[Symbol], folder: Path) -> None:
+    """Compiles in `folder` a library for each of STANDING_IN that is asked for. Raises CannotCarry where that fails."""
+    for prefix, (place, name) in STANDING_IN.items():
+        symbols = sorted(symbol for symbol in asked if symbol.name.startswith(prefix))
+        if symbols:
+            (folder / place).mkdir(parents=True)
+            _compile(symbols, folder / place / name)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _compile(symbols: list[Symbol], library: Path) -> None:
+    code = ["#include <stdio.h>", "#include <stdlib.h>"]
+    for symbol in symbols:
+        said = f"torch-history: {symbol.name} was called, and a carried release has a stub of {library.name} only"
+        code.append(
+            f"char {symbol.name}[{DATA_BYTES}];"
+            if symbol.is_data
+            else f'void {symbol.name}(void) {{ fputs("{said}\\n", stderr); abort(); }}'
+        )
+    source, versions = library.with_suffix(".c"), library.with_suffix(".map")
+    source.write_text("\n".join(code) + "\n", encoding="utf-8")
+    command = [
+        "gcc",
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-w",
+        "-s",
+        f"-Wl,-soname,{library.name}",
+        "-o",
+        str(library),
+        str(source),
+    ]
+    if named := sorted({symbol.version for symbol in symbols if symbol.version}):
+        groups = {name: [symbol.name for symbol in symbols if symbol.version == name] for name in named}
+        text = "".join(f"{name} {{ global: {'; '.join(each)}; }};\n" for name, each in groups.items())
+        versions.write_text(text, encoding="utf-8")
+        command.append(f"-Wl,--version-script,{versions}")
+    try:
+        subprocess.run(command, capture_output=True, text=True, check=True)
+    except FileNotFoundError as error:
+        raise CannotCarry("A stub cannot be compiled, because there is no gcc here. Install it.") from error
+    except subprocess.CalledProcessError as error:
+        raise CannotCarry(f"The stub of {library.name} cannot be compiled: {error.stderr.strip()[-600:]}") from error
+    source.unlink()
+    versions.unlink(missing_ok=True)

@@ -1,0 +1,181 @@
+"""What device code does a library carry, and for which GPU? The section .nv_fatbin of an ELF file, read as nvcc writes
+it.
+
+It is a row of containers, one per source file. A container is a row of images: one per architecture, each a small ELF
+file of its own (a cubin), most of them compressed. NVIDIA documents no part of this, so all that is read is checked,
+and what does not fit is refused in words.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..errors import UserError
+
+Bytes = bytes | bytearray | memoryview
+
+DEVICE_CODE = (".nv_fatbin", "__nv_relfatbin")
+"""The sections that hold containers: of code that is linked as it is, and of code that is linked on the device."""
+
+MAGIC = 0xBA55ED50
+CONTAINER = struct.Struct("<IHHQ")
+"""Magic, version, bytes of this header, bytes of the images that follow it."""
+
+IMAGE = struct.Struct("<HHIQIIHHIIIQQQ")
+"""Kind, version, bytes of this header, bytes that follow it, of those compressed, options, minor and major version,
+architecture, place and length of a name, flags, zero, bytes once decompressed."""
+
+ARCHITECTURE_AT = 28
+"""Where in the header of an image its architecture stands, 4 bytes."""
+
+CUBIN, PTX = 2, 1
+"""Kinds of image: machine code for one architecture, and text that a driver compiles for its own."""
+
+ALIGNMENT = 8
+NO_BYTES = 8
+"""The ELF type of a section that has no bytes in the file (SHT_NOBITS)."""
+
+LARGEST_IMAGE = 2**30
+ZSTD = b"\x28\xb5\x2f\xfd"
+ELF = b"\x7fELF"
+KERNEL = ".text."
+"""What the name of a cubin's section begins with that holds a kernel; the kernel's mangled name follows."""
+
+
+class FormatError(UserError):
+    """A file is not built as its place says; the text says where and how."""
+
+
+class Section(NamedTuple):
+    """A section of an ELF file: `offset` and `size` in bytes of the file, `address` where it is loaded, 0 where it is
+    not."""
+
+    name: str
+    offset: int
+    size: int
+    address: int
+
+
+class Image(NamedTuple):
+    """Code for one architecture: its header lies at `at`, `size` bytes of code follow it."""
+
+    at: int
+    header_size: int
+    size: int
+    kind: int
+    architecture: int
+
+    @property
+    def begin(self) -> int:
+        """Where the code begins."""
+        return self.at + self.header_size
+
+    @property
+    def end(self) -> int:
+        return self.begin + self.size
+
+
+class Container(NamedTuple):
+    """The images of one source file."""
+
+    at: int
+    end: int
+    images: tuple[Image, ...]
+
+
+def sections(data: Bytes) -> list[Section]:
+    """The sections of a 64-bit little-endian ELF file that have bytes in it. Raises FormatError."""
+    if bytes(data[:4]) != ELF or len(data) < 64 or data[4] != 2 or data[5] != 1:
+        raise FormatError("this is no 64-bit ELF file")
+    (table,) = struct.unpack_from("<Q", data, 0x28)
+    entry, count, names_at = struct.unpack_from("<HHH", data, 0x3A)
+    if entry < 64 or names_at >= count or table + entry * count > len(data):
+        raise FormatError("the table of sections does not lie in the file, which may be cut short")
+    rows = [struct.unpack_from("<IIQQQQ", data, table + i * entry) for i in range(count)]
+    kept = [row for row in rows if row[1] not in (0, NO_BYTES)]
+    if any(offset + size > len(data) for _, _, _, _, offset, size in kept):
+        raise FormatError("a section does not lie in the file, which may be cut short")
+    names = rows[names_at]
+    texts = bytes(data[names[4] : names[4] + names[5]])
+    return [Section(_text(texts, name), offset, size, address) for name, _, _, address, offset, size in kept]
+
+
+def _text(texts: bytes, at: int) -> str:
+    return texts[at : texts.find(b"\0", at)].decode("utf-8", "replace")
+
+
+def containers(data: Bytes, section: Section) -> Iterator[Container]:
+    """The containers of a section of device code, in the order of the file. Raises FormatError where anything but
+    padding stands between them, or one of them does not lie in the section."""
+    at, end = section.offset, section.offset + section.size
+    while at + CONTAINER.size <= end:
+        magic, _, header, size = CONTAINER.unpack_from(data, at)
+        if magic == 0:  # padding up to the next container
+            at += ALIGNMENT
+            continue
+        last = at + header + size
+        if magic != MAGIC or header < CONTAINER.size or last > end:
+            raise FormatError(f"there is no container of device code at byte {at:,} of {section.name}'s file")
+        yield Container(at, last, tuple(_images(data, at + header, last)))
+        at = last + -last % ALIGNMENT
+
+
+def _images(data: Bytes, at: int, end: int) -> Iterator[Image]:
+    while at + IMAGE.size <= end:
+        kind, _, header, size, *_, architecture, _, _, _, _, _ = IMAGE.unpack_from(data, at)
+        image = Image(at, header, size, kind, architecture)
+        if header < IMAGE.size or image.end > end:
+            raise FormatError(f"an image of device code at byte {at:,} does not lie in its container")
+        yield image
+        at = image.end
+
+
+def device_code(data: Bytes) -> Iterator[Container]:
+    """All containers of a library, none where it has no device code. Raises FormatError."""
+    for section in sections(data):
+        if section.name in DEVICE_CODE:
+            yield from containers(data, section)
+
+
+def kernels(data: Bytes, image: Image) -> frozenset[str]:
+    """The mangled names of the kernels, and of the functions that they call, in machine code. Raises FormatError where
+    it cannot be read."""
+    cubin = bytes(data[image.begin : image.end])
+    if cubin[:4] == ZSTD:
+        cubin = _decompressed(cubin)
+    return frozenset(s.name.removeprefix(KERNEL) for s in sections(cubin) if s.name.startswith(KERNEL))
+
+
+@functools.cache
+def _zstd() -> ctypes.CDLL:
+    """The system's library for zstd, which Python has from 3.14 on only. Raises FormatError where it is not there."""
+    try:
+        found = ctypes.CDLL("libzstd.so.1")
+    except OSError as error:
+        raise FormatError(
+            "device code is compressed with zstd, and libzstd.so.1 is not here: install libzstd1"
+        ) from error
+    found.ZSTD_getFrameContentSize.restype = ctypes.c_ulonglong
+    found.ZSTD_getFrameContentSize.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    found.ZSTD_findFrameCompressedSize.restype = ctypes.c_size_t
+    found.ZSTD_findFrameCompressedSize.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    found.ZSTD_decompress.restype = ctypes.c_size_t
+    found.ZSTD_decompress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    return found
+
+
+def _decompressed(frame: bytes) -> bytes:
+    """What a zstd frame, which padding may follow, holds. Raises FormatError."""
+    zstd = _zstd()
+    size = zstd.ZSTD_getFrameContentSize(frame, len(frame))
+    length = zstd.ZSTD_findFrameCompressedSize(frame, len(frame))
+    if size > LARGEST_IMAGE or length > len(frame):  # errors are numbers near 2**64
+        raise FormatError("an image of device code says no size that can be")
+    target = ctypes.create_string_buffer(size)
+    if zstd.ZSTD_decompress(target, size, frame, length) != size:
+        raise FormatError("an image of device code cannot be decompressed")
+    return target.raw

@@ -1,0 +1,380 @@
+"""How does a folder of gigabytes travel through calls of a limited size? As parts, each small enough, with one list of
+digests.
+
+Files are cut into pieces, each compressed by itself, so that all cores unpack beside each other, with Python's
+standard library alone. A library is cut where its sections end, and each piece is compressed in the way that a trial
+finds best for it: machine code, tables and text differ. What is unpacked is a stranger's until every sha256 has been
+checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import math
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from ..errors import UserError
+from ..store.files import is_list_of, is_text, read_object, write_atomically
+from . import fatbin
+
+INDEX = "index.json"
+FORM = 1
+MIB = 2**20
+
+PIECE = 32 * MIB
+"""Bytes of a piece at most: larger ones take no fewer bytes once compressed, and keep fewer cores busy."""
+
+SMALL = 1 * MIB
+"""Files of fewer bytes are compressed together, sorted by their endings, as one file."""
+
+TOGETHER = ""
+"""The name that the pieces of all small files have in the list."""
+
+TRIED = 2 * MIB
+"""Bytes from the middle of a piece on which the ways to compress it are tried."""
+
+LARGEST = 16 * 2**30
+"""Bytes that the files of a folder have at most together, once unpacked."""
+
+_LZMA = {"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": PIECE}
+WAYS: dict[str, list[dict[str, Any]]] = {
+    "text": [_LZMA],
+    "code": [{"id": lzma.FILTER_X86}, {**_LZMA, "lc": 4, "pb": 0}],
+    "table": [{"id": lzma.FILTER_DELTA, "dist": 24}, _LZMA],
+}
+"""Name -> how a piece is compressed. Tables of symbols and relocations have rows of 24 bytes."""
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
+FOLDER_MODE = 0o755
+
+
+class PartsError(UserError):
+    """Parts that cannot be made or unpacked; the text says which, why, and what to do."""
+
+
+class Piece(NamedTuple):
+    """`size` bytes of `file` from `at` on, compressed in one of WAYS: `length` bytes of a part from `where` on."""
+
+    file: str
+    at: int
+    size: int
+    way: str
+    part: str
+    where: int
+    length: int
+
+
+class File(NamedTuple):
+    size: int
+    executable: bool
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Index:
+    """What the parts hold. `small` are the files that are compressed together, in their order; `parts`: name ->
+    sha256."""
+
+    files: dict[str, File]
+    small: list[str]
+    pieces: list[Piece]
+    parts: dict[str, File]
+
+    def text(self) -> str:
+        return json.dumps({"form": FORM, **vars(self)}, separators=(",", ":"))
+
+    @classmethod
+    def read(cls, path: Path) -> Index:
+        """Raises PartsError where it is damaged, or names what must not be written."""
+        try:
+            stored = read_object(path)
+            if stored.get("form") != FORM:
+                raise ValueError(f"it is of form {stored.get('form')}, and this program reads form {FORM}")
+            files, parts = (
+                {str(name): File(*of) for name, of in dict(stored[what]).items()} for what in ("files", "parts")
+            )
+            small = list(stored["small"])
+            found = cls(files, small, [Piece(*piece) for piece in stored["pieces"]], parts)
+            _check(found)
+            return found
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PartsError(f"{path} is no list of parts that can be unpacked: {error}. Copy it again.") from error
+
+
+def _check(index: Index) -> None:
+    """Raises ValueError where what `index` says cannot be, or would write outside its folder."""
+    for name, of in {**index.files, **index.parts}.items():
+        if not _is_inside(name):
+            raise ValueError(f"{name!r} is no name of a file in a folder")
+        if not (_is_size(of.size) and isinstance(of.executable, bool) and DIGEST.fullmatch(str(of.sha256))):
+            raise ValueError(f"what it says of {name!r} is damaged")
+    if any("/" in name for name in index.parts) or not is_list_of(is_text)(index.small):
+        raise ValueError("its parts or its small files are no names")
+    if unknown := set(index.small) - index.files.keys():
+        raise ValueError(f"{min(unknown)!r} is not among its files")
+    if sum(of.size for of in index.files.values()) > LARGEST:
+        raise ValueError(f"its files have more than {LARGEST / 2**30:.0f} GiB")
+    sizes = {name: of.size for name, of in index.files.items()}
+    sizes[TOGETHER] = sum(sizes[name] for name in index.small)
+    for piece in index.pieces:
+        _check_piece(piece, sizes, index.parts)
+
+
+def _check_piece(piece: Piece, sizes: Mapping[str, int], parts: Mapping[str, File]) -> None:
+    numbers = (piece.at, piece.size, piece.where, piece.length)
+    if not all(map(_is_size, numbers)) or piece.size > PIECE or piece.way not in WAYS:
+        raise ValueError("a piece of it is damaged")
+    if piece.file not in sizes or piece.at + piece.size > sizes[piece.file]:
+        raise ValueError(f"a piece of {piece.file!r} does not lie in that file")
+    if piece.part not in parts or piece.where + piece.length > parts[piece.part].size:
+        raise ValueError(f"a piece of {piece.file!r} does not lie in {piece.part!r}")
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+
+
+def _is_inside(name: str) -> bool:
+    """Whether `name` is a path below a folder, written in the one way that this program writes it."""
+    path = PurePosixPath(name)
+    odd = path.is_absolute() or ".." in path.parts or path.as_posix() != name or "\\" in name or not name.isprintable()
+    return bool(path.parts) and not odd
+
+
+def digest(path: Path) -> str:
+    """The sha256 of a file in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digest_of(files: Mapping[str, File]) -> str:
+    """One sha256 for the contents of many files."""
+    rows = "".join(f"{name} {of.sha256}\n" for name, of in sorted(files.items()))
+    return hashlib.sha256(rows.encode()).hexdigest()
+
+
+# --- packing
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Bytes of `source` from `at` on that become a piece of `file`; what was compressed is kept in `kept`."""
+
+    file: str
+    source: Path
+    at: int
+    size: int
+    kept: Path
+
+
+def pack(
+    folder: Path, target: Path, limits: Iterable[int], kept: Path, cores: int, tell: Callable[[int, int], None]
+) -> Index:
+    """Packs every file in `folder` into parts in `target`, of at most so many bytes each as `limits` says; the last of
+    them holds for all that follow. What was compressed is kept in `kept`, so that an interrupted packing goes on.
+    `tell` is given the bytes that are done, and all. Raises PartsError."""
+    target.mkdir(parents=True, exist_ok=True)
+    kept.mkdir(parents=True, exist_ok=True)
+    paths = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if _is_plain(path)}
+    files = {name: File(path.stat().st_size, _is_executable(path), digest(path)) for name, path in paths.items()}
+    small = sorted((name for name in files if files[name].size < SMALL), key=lambda name: (Path(name).suffix, name))
+    together = kept / "together"
+    together.write_bytes(b"".join(paths[name].read_bytes() for name in small))
+    jobs = [*_jobs(TOGETHER, together, kept)]
+    for name, path in paths.items():
+        if files[name].size >= SMALL:
+            jobs += _jobs(name, path, kept)
+    made = list(_compressed(jobs, cores, tell))
+    index = _write(target, files, small, jobs, made, limits)
+    together.unlink()
+    return index
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts
+
+
+def _is_executable(path: Path) -> bool:
+    return bool(path.stat().st_mode & stat.S_IXUSR)
+
+
+def _jobs(file: str, source: Path, kept: Path) -> Iterator[_Job]:
+    size = source.stat().st_size
+    ends = sorted({*_ends_of_sections(source, size), size})
+    begin = 0
+    for end in ends:
+        count = math.ceil((end - begin) / PIECE)
+        for number in range(count):
+            first, last = (begin + (end - begin) * at // count for at in (number, number + 1))
+            yield _Job(file, source, first, last - first, kept)
+        begin = end
+
+
+def _ends_of_sections(path: Path, size: int) -> Iterator[int]:
+    """Where a library is cut, in its bytes: around each section that is large; nowhere in another file."""
+    with path.open("rb") as stream:
+        if stream.read(4) != fatbin.ELF:
+            return
+    for section in fatbin.sections(path.read_bytes()):
+        if section.size >= SMALL:
+            yield from (end for end in (section.offset, section.offset + section.size) if 0 < end < size)
+
+
+def _compressed(jobs: list[_Job], cores: int, tell: Callable[[int, int], None]) -> Iterator[tuple[str, bytes]]:
+    done, total = 0, sum(job.size for job in jobs)
+    with ProcessPoolExecutor(cores) as pool:
+        for job, made in zip(jobs, pool.map(_compress, jobs), strict=True):
+            done += job.size
+            tell(done, total)
+            yield made
+
+
+def _compress(job: _Job) -> tuple[str, bytes]:
+    """The way in which a piece takes the fewest bytes, and these bytes; as they are kept, where they are."""
+    with job.source.open("rb") as stream:
+        stream.seek(job.at)
+        data = stream.read(job.size)
+    name = hashlib.sha256(data).hexdigest()
+    for way in WAYS:
+        if (found := job.kept / f"{name}.{way}").exists():
+            return way, found.read_bytes()
+    middle = max(0, len(data) // 2 - TRIED // 2)
+    tried = data[middle : middle + TRIED]
+    way = min(WAYS, key=lambda name: len(lzma.compress(tried, lzma.FORMAT_RAW, filters=_quick(WAYS[name]))))
+    body = lzma.compress(data, lzma.FORMAT_RAW, filters=WAYS[way])
+    write_atomically(job.kept / f"{name}.{way}", body)
+    return way, body
+
+
+def _quick(way: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**each, "preset": 1} if "preset" in each else each for each in way]
+
+
+def _write(
+    target: Path,
+    files: dict[str, File],
+    small: list[str],
+    jobs: list[_Job],
+    made: list[tuple[str, bytes]],
+    limits: Iterable[int],
+) -> Index:
+    """Puts what was compressed into parts, the largest first into the first part that has room for it."""
+    bodies: list[list[bytes]] = []
+    rooms: list[int] = []
+    allowed = list(limits)
+    places: dict[int, tuple[int, int]] = {}
+    for number in sorted(range(len(made)), key=lambda number: -len(made[number][1])):
+        body = made[number][1]
+        part = next((at for at, room in enumerate(rooms) if len(body) <= room), len(rooms))
+        if part == len(rooms):
+            rooms.append(allowed[min(part, len(allowed) - 1)])
+            bodies.append([])
+        if len(body) > rooms[part]:
+            raise PartsError(f"A part of {rooms[part]:,} bytes is too small for a piece of {len(body):,}. Allow more.")
+        places[number] = part, sum(map(len, bodies[part]))
+        bodies[part].append(body)
+        rooms[part] -= len(body)
+    names = [f"part{number:02}" for number in range(len(bodies))]
+    parts = {}
+    for name, blobs in zip(names, bodies, strict=True):
+        write_atomically(target / name, b"".join(blobs))
+        parts[name] = File((target / name).stat().st_size, False, digest(target / name))
+    pieces = [
+        Piece(job.file, job.at, job.size, way, names[places[number][0]], places[number][1], len(body))
+        for number, (job, (way, body)) in enumerate(zip(jobs, made, strict=True))
+    ]
+    index = Index(files, small, pieces, parts)
+    write_atomically(target / INDEX, index.text())
+    return index
+
+
+# --- unpacking
+
+
+def unpack(parts: Path, folder: Path, cores: int | None = None) -> Index:
+    """Unpacks `parts`, a folder with all of them and their list, into `folder`, which appears once every file's sha256
+    is that of the list. What an interruption left is removed first. Raises PartsError."""
+    index = Index.read(parts / INDEX)
+    if folder.exists():
+        raise PartsError(f"{folder} is there already. Name a folder that is not, or remove it.")
+    for name, of in index.parts.items():
+        _refuse_part(parts / name, of)
+    unfinished = folder.with_name(f".{folder.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    together = _laid_out(index, unfinished)
+    with ProcessPoolExecutor(cores or os.cpu_count() or 1) as pool:
+        jobs = [(parts / p.part, p, unfinished / p.file if p.file else together) for p in index.pieces]
+        list(pool.map(_unpack, jobs))
+        _take_apart(index, unfinished, together)
+        wrong = [
+            name for name in pool.map(_differs, [(unfinished / n, n, of) for n, of in index.files.items()]) if name
+        ]
+    if wrong:
+        raise PartsError(f"{wrong[0]} is not what was packed (sha256), and {len(wrong) - 1} more. Nothing was kept.")
+    unfinished.rename(folder)
+    return index
+
+
+def _refuse_part(path: Path, of: File) -> None:
+    if not path.is_file():
+        raise PartsError(f"{path} is missing. Put every part beside {INDEX}, then ask again.")
+    if path.stat().st_size != of.size or digest(path) != of.sha256:
+        raise PartsError(f"{path} did not arrive whole: its sha256 is not that of {INDEX}. Copy it again.")
+
+
+def _laid_out(index: Index, folder: Path) -> Path:
+    """Makes each large file in its size, all of it zeros, and returns where the small ones are put together."""
+    together = folder.with_name(f"{folder.name}.together")
+    sizes = {folder / name: of.size for name, of in index.files.items() if name not in set(index.small)}
+    sizes[together] = sum(index.files[name].size for name in index.small)
+    for path, size in sizes.items():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+        with path.open("wb") as stream:
+            stream.truncate(size)
+    return together
+
+
+def _unpack(job: tuple[Path, Piece, Path]) -> None:
+    part, piece, target = job
+    with part.open("rb") as stream:
+        stream.seek(piece.where)
+        body = stream.read(piece.length)
+    try:
+        found = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=WAYS[piece.way]).decompress(body, piece.size + 1)
+    except lzma.LZMAError as error:
+        raise PartsError(f"A piece of {piece.file or 'the small files'} cannot be decompressed: {error}.") from error
+    if len(found) != piece.size:
+        raise PartsError(f"A piece of {piece.file or 'the small files'} has not the size that {INDEX} says.")
+    if found.count(0) == len(found):
+        return  # the file holds zeros there
+    with target.open("r+b") as stream:
+        stream.seek(piece.at)
+        stream.write(found)
+
+
+def _take_apart(index: Index, folder: Path, together: Path) -> None:
+    """Makes the small files, then gives every file its mode."""
+    with together.open("rb") as stream:
+        for name in index.small:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+            path.write_bytes(stream.read(index.files[name].size))
+    together.unlink()
+    for name, of in index.files.items():
+        (folder / name).chmod(0o755 if of.executable else 0o644)
+
+
+def _differs(job: tuple[Path, str, File]) -> str:
+    """The name of a file that is not what the list says, else nothing."""
+    path, name, of = job
+    return "" if digest(path) == of.sha256 else name

@@ -1,0 +1,107 @@
+"""Which symbols does a library ask of others, and which does it have? Read from the tables that the loader reads.
+
+A symbol that no library has ends `import torch` with the loader's message, so it is looked for before.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from . import fatbin
+from .fatbin import Bytes, FormatError
+
+ENTRY = struct.Struct("<IBBHQQ")
+"""Of .dynsym: place of the name, type and binding, visibility, section (0: in another library), value, size."""
+
+NEED = struct.Struct("<HHIII")
+"""Of .gnu.version_r, for a library: version, how many, place of its name, bytes to the first of AUX, and to the next
+NEED."""
+
+AUX = struct.Struct("<IHHII")
+"""Of .gnu.version_r, for a version: hash, flags, number, place of its name, and bytes to the next."""
+
+OBJECT, FUNCTION = 1, 2
+HIDDEN = 0x8000
+"""A bit beside the number of a version."""
+
+
+class Symbol(NamedTuple):
+    """A name that a library asks of others: with the version that it wants, empty where any will do."""
+
+    name: str
+    version: str
+    is_data: bool
+
+
+class Symbols(NamedTuple):
+    asked: frozenset[Symbol]
+    defined: frozenset[str]
+
+
+def symbols(path: Path) -> Symbols:
+    """What the library at `path` asks of others and what it defines; nothing where the file is empty or a script for a
+    linker. Raises FormatError where it is damaged."""
+    with path.open("rb") as stream:
+        if stream.read(4) != fatbin.ELF:
+            return Symbols(frozenset(), frozenset())
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
+            try:
+                return _symbols(view)
+            except struct.error as error:
+                raise FormatError(f"the symbols of {path.name} cannot be read: {error}") from error
+
+
+def _symbols(data: Bytes) -> Symbols:
+    parts = {s.name: bytes(data[s.offset : s.offset + s.size]) for s in fatbin.sections(data) if s.name in _TABLES}
+    rows, texts = parts.get(".dynsym", b""), parts.get(".dynstr", b"")
+    numbers = parts.get(".gnu.version", b"")
+    versions = _versions(parts.get(".gnu.version_r", b""), texts)
+    asked, defined = set(), set()
+    for index in range(1, len(rows) // ENTRY.size):
+        name, kind, _, section, _, _ = ENTRY.unpack_from(rows, index * ENTRY.size)
+        text = _text(texts, name)
+        if section:
+            defined.add(text)
+        else:
+            (number,) = struct.unpack_from("<H", numbers, 2 * index) if numbers else (0,)
+            asked.add(Symbol(text, versions.get(number & ~HIDDEN, ""), kind & 0xF == OBJECT))
+    return Symbols(frozenset(asked), frozenset(defined))
+
+
+_TABLES = (".dynsym", ".dynstr", ".gnu.version", ".gnu.version_r")
+
+
+def _versions(table: bytes, texts: bytes) -> dict[int, str]:
+    """Number of a version -> its name."""
+    found = {}
+    at, following = 0, 1
+    while following and table:
+        _, count, _, first, following = NEED.unpack_from(table, at)
+        inner = at + first
+        for _ in range(count):
+            _, _, number, name, next_one = AUX.unpack_from(table, inner)
+            found[number] = _text(texts, name)
+            inner += next_one
+        at += following
+    return found
+
+
+def _text(texts: bytes, at: int) -> str:
+    return texts[at : texts.find(b"\0", at)].decode("utf-8", "replace")
+
+
+def libraries(folder: Path) -> list[Path]:
+    """The shared libraries below a folder, each once, in the order of their names."""
+    found = {path.resolve(): path for path in sorted(folder.rglob("*.so*")) if path.is_file()}
+    return list(found.values())
+
+
+def asked_of_others(paths: Iterable[Path]) -> frozenset[Symbol]:
+    """What libraries that are loaded together ask of any but each other."""
+    each = [symbols(path) for path in paths]
+    defined = frozenset().union(*(of.defined for of in each))
+    return frozenset(symbol for of in each for symbol in of.asked if symbol.name not in defined)
