@@ -16,12 +16,15 @@ from contract.request import Request
 from tools import bench_recorder, count_history
 from torch_history.measuring.plan import Plan
 from torch_history.releases.axis import Axis, Release
+from torch_history.store.details import add_details
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINE, TAG, LANE = "recorded-turing-sm75-no-kernel-ran", "v2.14.1", "3.11"
 SAVED, SELECTION = "saved_tensors.SavedTensors", "selection.Selection"
-VERSIONS = {f"{question}.track_host_waits": "now" for question in (SAVED, SELECTION)}
+VERSIONS = {
+    f"{question}.track_{metric}": "now" for question in (SAVED, SELECTION) for metric in ("host_waits", "gradients")
+}
 
 SHARED, TWICE, MASK = ("'subprocess'", "'loop'"), ("'subprocess_start'", "'loop'"), ("'mask'", "'vector'")
 NO_BODY = "cudaIpcGetMemHandle of CUDA was called, and the recorder has no body for it."
@@ -88,6 +91,28 @@ def test_other_releases_lanes_versions_and_metrics_do_not_count(store: Store) ->
     store(SAVED, case, metric="peak_memory")
     assert refused() == {}
     assert refused(tag="v2.15.0") == {"saved_tensors": {SHARED}}
+
+
+def test_cases_whose_backward_calls_cublas_are_found_until_they_are_counted_again(store: Store) -> None:
+    """The launches of the test begin a minute after each other, from 00:10 on."""
+    plain, without, other = ("'plain'", "'loop'"), ("'plain'", "'loop, no gradient'"), ("'numpy'", "'loop'")
+    found = [Case(plain, value=2), Case(without, value=0), Case(other, value=2), Case(SHARED, unavailable=NO_BODY)]
+    store(SAVED, *found, metric="gradients")
+    detail = {"kernels": {}, "library_calls": {"cublasSgemm_v2": 2}}
+    details = {" ".join((SAVED, *case.parameters)): detail for case in found}
+    details[" ".join((SAVED, *other))] = {**detail, "library_calls": {}}
+    add_details(count_history.ROOT / "results" / MACHINE / f"{TAG}-release-py{LANE}.recorded", "s", details)
+
+    def named(before: str, tag: str = TAG) -> dict[str, set[tuple[str, ...]]]:
+        release = Axis.load(ROOT / "releases.toml").find(tag)
+        return dict(count_history.backward_cases(MACHINE, release, LANE, before))
+
+    assert named("2026-01-01T00:11") == {"saved_tensors": {plain}}
+    assert named("2026-01-01T00:10") == {}
+    assert named("2026-01-01T00:11", tag="v2.15.0") == {}
+    store(SAVED, Case(plain, value=2), metric="gradients")
+    assert named("2026-01-01T00:11") == {}
+    assert named("2026-01-01T00:12") == {"saved_tensors": {plain}}
 
 
 def test_command_counts_each_refused_case_once_and_goes_on_after_an_interruption(

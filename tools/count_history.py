@@ -3,6 +3,9 @@
     python -m tools.count_history                     the default card, all questions
     python -m tools.count_history --card hopper       the questions of memory alone
     python -m tools.count_history --refused cudaIpc   only cases that were refused in words that contain this
+    python -m tools.count_history --backward 2026-11-26T16:27 --card hopper --card turing
+                                                      only cases with gradients and calls of cuBLAS that were last counted
+                                                      before that moment (UTC), on both cards
     python -m tools.count_history 2.15.0 2.0.1        only these releases, in this order
 
 Stopped and started again it continues where it was, and what results/ contains already is not counted again.
@@ -29,7 +32,8 @@ from torch_history.measuring.session import Session, load_suite
 from torch_history.releases.axis import Axis, Release
 from torch_history.releases.environments import prune
 from torch_history.scratch import temporary_files
-from torch_history.store.launches import read_launches
+from torch_history.store.details import DETAILS, read_details
+from torch_history.store.launches import Case, read_launches
 from torch_history.store.sources import versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,6 +43,8 @@ OTHERS = ("batching", "selection", "warm_up")
 
 ANY = ".track_host_waits"
 """A number that every case has."""
+
+GRADIENTS = ".track_gradients"
 
 FREE_GIB = 12
 """Disk that is left to others: a release takes about 3 GiB while it is counted."""
@@ -61,24 +67,46 @@ def is_counted(machine: str, release: Release, lane: str, questions: tuple[str, 
     return {case[0].partition(".")[0] for case in mine} == set(questions) and mine == set.union(*seen.values())
 
 
-def refused_cases(machine: str, release: Release, lane: str, words: str) -> dict[str, set[tuple[str, ...]]]:
-    """Question -> the cases of this release of which the last launch was refused in a sentence that contains `words`."""
-    last: dict[tuple[str, tuple[str, ...]], str] = {}
+Cases = dict[str, set[tuple[str, ...]]]
+"""Question -> the parameters of its cases."""
+
+
+def last_answers(machine: str, release: Release, lane: str, metric: str) -> dict[tuple[str, ...], tuple[str, Case]]:
+    """Question with its class, and parameters -> when the last launch of `metric` began and what it found, by the sources
+    here."""
+    last: dict[tuple[str, ...], tuple[str, Case]] = {}
     for launch in sorted(read_launches(ROOT / "results", machine), key=lambda launch: launch.started_at):
         if (launch.release, launch.environment) != (release.tag, f"release-py{lane}"):
             continue
-        if launch.benchmark.endswith(ANY) and launch.version == versions(ROOT).get(launch.benchmark):
-            last |= {(launch.benchmark.partition(".")[0], case.parameters): case.unavailable for case in launch.cases}
-    found: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-    for (question, parameters), reason in last.items():
-        if words in reason:
-            found[question].add(parameters)
+        if launch.benchmark.endswith(metric) and launch.version == versions(ROOT).get(launch.benchmark):
+            name = launch.benchmark.rpartition(".")[0]
+            last |= {(name, *case.parameters): (launch.started_at, case) for case in launch.cases}
+    return last
+
+
+def refused_cases(machine: str, release: Release, lane: str, words: str) -> Cases:
+    """The cases of this release of which the last launch was refused in a sentence that contains `words`."""
+    found: Cases = defaultdict(set)
+    for (name, *_), (_, case) in last_answers(machine, release, lane, ANY).items():
+        if words in case.unavailable:
+            found[name.partition(".")[0]].add(case.parameters)
+    return found
+
+
+def backward_cases(machine: str, release: Release, lane: str, before: str) -> Cases:
+    """The cases of this release that have gradients and call cuBLAS, and were last counted `before` that moment (UTC)."""
+    found: Cases = defaultdict(set)
+    details = read_details(ROOT / "results" / machine / f"{release.tag}-release-py{lane}{DETAILS}")
+    for (name, *_), (began, case) in last_answers(machine, release, lane, GRADIENTS).items():
+        called = details.get(" ".join((name, *case.parameters)), {}).get("library_calls")
+        if case.value and called and began < before:
+            found[name.partition(".")[0]].add(case.parameters)
     return found
 
 
 def count_cases(release: Release, lane: str, request: Request, question: str, cases: set[tuple[str, ...]]) -> None:
     """Counts some cases of one question on one release in one launch. Raises UserError where that cannot be done."""
-    print(f"{release.tag} {question}, {len(cases)} cases that were refused", flush=True)
+    print(f"{release.tag} {request.card} {question}, {len(cases)} cases again", flush=True)
     conf, axis = load_suite(ROOT)
     use(describe(request))  # after the suite, whose plugin names this machine by its processor
     environment = RecorderEnvironment(conf, lane, request.card)
@@ -112,23 +140,31 @@ def main() -> None:
     lanes = [(lane, release) for lane, release in lanes_of(axis) if asked.lane in (None, lane)]
     if wanted:
         lanes = sorted((each for each in lanes if each[1] in wanted), key=lambda each: wanted.index(each[1]))
-    request = decided(Request(device="recorder", card=asked.card))
-    machine = describe(request)["machine"]
     failed = []
     for lane, release in lanes:
         if shutil.disk_usage(ROOT).free < FREE_GIB * 2**30:
             sys.exit(
                 f"Less than {FREE_GIB} GiB of disk are free, so nothing more is installed: make room and start again."
             )
-        if asked.refused:
-            again = refused_cases(machine, release, lane, asked.refused)
-            for question, cases in again.items():
-                count_cases(release, lane, request, question, cases)
-        elif not _counted(machine, release, lane, asked.card):
-            failed.append(release.tag)
+        failed += [release.tag for card in asked.card or [""] if not _done(release, lane, card, asked)]
         prune(ROOT / "env" / FOLDER, release.tag.__eq__)
     if failed:
         sys.exit(f"These could not be counted in full: {', '.join(failed)}.")
+
+
+def _done(release: Release, lane: str, card: str, asked: argparse.Namespace) -> bool:
+    """Counts what was asked for of one release on one card, and says whether all of it could be."""
+    request = decided(Request(device="recorder", card=card))
+    machine = describe(request)["machine"]
+    if asked.refused:
+        again = refused_cases(machine, release, lane, asked.refused)
+    elif asked.backward:
+        again = backward_cases(machine, release, lane, asked.backward)
+    else:
+        return _counted(machine, release, lane, card)
+    for question, cases in again.items():
+        count_cases(release, lane, request, question, cases)
+    return True
 
 
 def _counted(machine: str, release: Release, lane: str, card: str) -> bool:
@@ -141,8 +177,12 @@ def _counted(machine: str, release: Release, lane: str, card: str) -> bool:
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("releases", nargs="*", help="only these, in this order")
-    parser.add_argument("--refused", default="", help="count again what was refused in words that contain this")
-    parser.add_argument("--card", default="")
+    again = parser.add_mutually_exclusive_group()
+    again.add_argument("--refused", default="", help="count again what was refused in words that contain this")
+    again.add_argument(
+        "--backward", default="", help="count again what has gradients and calls cuBLAS, if counted before"
+    )
+    parser.add_argument("--card", action="append", help="may be given several times")
     parser.add_argument("--lane", choices=("3.11", "3.9"))
     return parser.parse_args()
 
