@@ -29,7 +29,7 @@ from rich.progress import Progress
 from contract.request import Request
 from torch_history.analysis.verdicts import Verdict, compare, history
 from torch_history.errors import SessionError
-from torch_history.measuring import recording
+from torch_history.measuring import choice, recording
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, Arm, Plan, neighbours
 from torch_history.measuring.session import AGAIN, LEAST_PATIENCE, Session, load_suite
@@ -259,6 +259,82 @@ def test_plan_that_names_cases_measures_no_others(make: Make, world: World, said
     session.measure(said)
     assert {case.parameters for launch in session.launches() for case in launch.cases} == {*session.plan.cases}
     assert make(sizes=("small", "paper")).id != session.id
+
+
+def test_variants_and_sizes_are_chosen_by_their_names(make: Make, world: World, said: Console) -> None:
+    make(variants=("even",), sizes=("small", "paper")).measure(said)
+    assert Counter(world.asked) == {(OLD, "even"): 4, (NEW, "even"): 4}
+
+
+@pytest.mark.parametrize(
+    ("size", "asked", "is_it"),
+    [
+        ("64 x 128", ("small",), True),
+        ("64 x 128", ("64 x 128",), True),
+        ("64 x 128", ("4,096 x 64",), False),
+        ("64 x 128", ("small", "4,096 x 64"), False),
+        ("product small", ("small",), True),
+        ("product small", ("product small",), True),
+        ("product small", ("product paper",), False),
+        ("product, no gradient paper", ("paper",), True),
+        ("small", ("paper",), False),
+    ],
+)
+def test_a_size_is_named_whole_or_by_its_scale(size: str, asked: tuple[str, ...], is_it: bool) -> None:
+    assert choice.is_asked(("'eager'", f"'{size}'"), asked, ()) is is_it
+
+
+def test_an_unknown_variant_or_size_is_a_sentence_with_those_that_are_known() -> None:
+    with pytest.raises(SessionError, match=r"There is no variant 'eagre'\. Known: eager, scripted\."):
+        choice.refuse_unknown(["eager", "eagre"], {"scripted", "eager"}, "variant")
+
+
+def test_with_a_limit_what_a_claim_rests_on_comes_first_and_slow_variants_are_left_out() -> None:
+    cases = [
+        ("saved_tensors.SavedTensors", ("'numpy'", "'loop'")),
+        ("warm_up.WarmUp", ("'frozen'", "'one shape'")),
+        ("selection.Selection", ("'where_product'", "'rows 1 % x 100'")),
+        ("selection.Selection", ("'mask'", "'rows 1 % x 1'")),
+        ("selection.Selection", ("'mask'", "'rows 1 % x 100'")),
+        ("saved_tensors.SavedTensors", ("'plain'", "'loop'")),
+        ("intersection.Intersection", ("'scripted'", "'small'")),
+    ]
+    assert sorted(cases, key=lambda case: choice.rank(*case)) == [cases[i] for i in (6, 4, 5, 3, 2, 1, 0)]
+
+
+def test_a_limit_lets_all_rounds_of_as_many_cases_through_as_fit() -> None:
+    ordered = [("selection.Selection", index) for index in range(10)]
+    costs = lambda question: (4.0, 1.0)  # noqa: E731
+    for seconds, number in ((2 * 3 * choice.START + 2 * 6.0 * 4, 4), (10.0, 0), (10_000.0, 10)):
+        assert choice.fitting(ordered, seconds, 2, 3, costs) == ordered[:number]
+
+
+def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_goes_on(
+    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "SECONDS", {"cpu": (0.01, 0.01)})
+    monkeypatch.setattr(choice, "START", 0.0)
+    world.noise = 0.001
+    session = make(within=60.0)
+    monkeypatch.setattr(Session, "_is_over", lambda self: len(world.asked) >= 6 and not setattr(self, "_spent", True))
+    monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
+    session.measure(said)
+    assert len(world.asked) == 6
+    assert sum(len(launch.cases) for launch in session.launches() if launch.benchmark == TIME["name"]) == 6
+    monkeypatch.setattr(Session, "_is_over", lambda self: False)
+    again = make(within=30.0)
+    assert (again.id, again.spent, again.finished) == (session.id, True, False)
+    again.measure(said)
+    assert len(world.asked) == 2 * (4 + 3)
+    assert make(within=30.0).finished
+
+
+def test_a_limit_says_beforehand_what_may_be_left_out(make: Make, world: World, said: Console) -> None:
+    session = make(within=2 * 2 * choice.START + 2 * 3.5 * choice.SECONDS["cpu"][0])
+    session.measure(said)
+    text = said.export_text()
+    assert "about 2 of 4 cases fit" in text
+    assert "the same command measures them: selection (2 of 4 cases)" in text
 
 
 def test_plan_of_all_cases_is_the_one_that_it_was_before_cases_could_be_named() -> None:

@@ -9,7 +9,7 @@ import click
 
 from ..errors import UserError
 from ..signals import say_stopped, stop_on_signals
-from . import certify, explain, fit, fleet, maintain, report, run, upgrade
+from . import certify, explain, fit, fleet, kit, maintain, report, run, upgrade
 from .output import refuse
 
 SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
@@ -50,7 +50,7 @@ def look_for_garbage_seldom() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
-ROOMS = (run, upgrade, fleet, explain, fit, certify, report, maintain)
+ROOMS = (run, upgrade, fleet, explain, fit, certify, kit, report, maintain)
 COMMANDS = tuple(command for room in ROOMS for command in room.COMMANDS)
 for command in COMMANDS:
     main.add_command(command)

@@ -41,9 +41,8 @@ ROUNDS = click.option(
     "--launches",
     "launches",
     cls=Renamed,
-    default=DEFAULT_LAUNCHES,
-    show_default=True,
-    help="Rounds that measure everything. Each round starts new processes.",
+    type=click.IntRange(min=1),
+    help=f"Rounds that measure everything. Each round starts new processes. [default: {DEFAULT_LAUNCHES}, of counts 1]",
 )
 
 
@@ -61,8 +60,13 @@ ROUNDS = click.option(
 @METRICS
 @click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
 @click.option(
-    "--size", "sizes", multiple=True, help="Measure this size. Repeatable. [default: small on a CPU, paper on a GPU]"
+    "--size",
+    "sizes",
+    multiple=True,
+    help="Measure this size: a scale, or a whole name such as '64 x 128'. Repeatable. "
+    "[default: small on a CPU, paper on a GPU]",
 )
+@click.option("--variant", "variants", multiple=True, help="Measure only this variant. Repeatable.")
 @ROUNDS
 @click.option(
     "--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts. Counts need one round."
@@ -71,6 +75,11 @@ ROUNDS = click.option(
     "--budget",
     type=str,
     help="Time to spend, such as 6m or 2h. What is left after the first rounds goes to inconclusive comparisons.",
+)
+@click.option(
+    "--within",
+    help="Time for everything, such as 8m. Cases that a claim rests on come first. What was measured until then is stored. "
+    "[default: 9m for the whole suite on a GPU]",
 )
 @explain_option("the times that rose", "RELEASES")
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
@@ -124,7 +133,7 @@ def run(
 @click.option("--budget", default="60m", show_default=True, help="Time to spend on times, as in `run`.")
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
 def calibrate(
-    release: str | None, lane: str, questions: tuple[str, ...], launches: int, budget: str, again: bool
+    release: str | None, lane: str, questions: tuple[str, ...], launches: int | None, budget: str, again: bool
 ) -> None:
     """Measure how often verdicts are right on this machine.
 
@@ -132,7 +141,7 @@ def calibrate(
 
     Exit code 3 means that an aim of docs/generated/calibration.md is missed.
     """
-    if not _calibrate(release, lane, questions, launches, budget, again):
+    if not _calibrate(release, lane, questions, launches or DEFAULT_LAUNCHES, budget, again):
         sys.exit(3)
 
 
@@ -145,7 +154,7 @@ class Asked:
     workload: Path | None
     questions: tuple[str, ...]
     sizes: tuple[str, ...]
-    launches: int
+    launches: int | None
     only: str
     budget: str | None
     again: bool
@@ -156,6 +165,8 @@ class Asked:
     device: str = ""
     card: str = ""
     explains: str | None = None
+    variants: tuple[str, ...] = ()
+    within: str | None = None
 
     def request(self, own: OwnWorkload | None) -> Request:
         """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
@@ -274,9 +285,10 @@ def _counting(asked: Asked) -> Asked:
 
     if asked.only == "times":
         raise SessionError(NEVER_RECORDED.capitalize() + ".")
-    if asked.budget or asked.shares or asked.interpreter:
+    if asked.budget or asked.within or asked.shares or asked.interpreter:
         raise SessionError(
-            "Counts do not vary, so --budget, --alongside and --installed mean nothing on the recorder. Leave them out."
+            "Counts do not vary, so --budget, --within, --alongside and --installed mean nothing on the recorder. "
+            "Leave them out."
         )
     return replace(asked, only="counts")
 
@@ -346,6 +358,8 @@ def _sessions(
     ran, told = False, []
     questions = (own.question,) if own else asked.questions
     ends = time.monotonic() + seconds_of(asked.budget) if asked.budget else None
+    within = seconds_within(asked, request)
+    over = time.monotonic() + within if within else None
     groups = neighbours(releases)
     for number, group in enumerate(groups):
         plan = Plan(
@@ -353,10 +367,12 @@ def _sessions(
             environment=environment.name,
             questions="|".join(questions) or r"\w+",
             sizes=asked.sizes or request.sizes or _default_sizes(request, own),
-            launches=asked.launches,
+            launches=asked.launches or (1 if asked.only == "counts" else DEFAULT_LAUNCHES),
             budget=(ends - time.monotonic()) / (len(groups) - number) if ends else None,
             workload=own.digest if own else "",
             only=asked.only,
+            variants=asked.variants,
+            within=max(1.0, over - time.monotonic()) if over else None,
         )
         folder = own.folder / SESSIONS if own else None
         session = Session(conf, axis, plan, environment, asked.again, folder, asked.shares, request)
@@ -373,6 +389,18 @@ def _sessions(
         if asked.removes and group is not groups[-1]:
             prune(environment.root, plan.releases[:-1].__contains__, asked.lane)
     return session, ran, told
+
+
+GPU_WITHIN = "9m"
+"""The limit of a run of the whole suite on a GPU that names none: such a machine is often lent for ten minutes."""
+
+
+def seconds_within(asked: Asked, request: Request) -> float | None:
+    """The seconds in which everything ends, None where nothing limits them."""
+    if asked.within:
+        return seconds_of(asked.within)
+    chooses = asked.questions or asked.variants or asked.sizes or asked.budget or asked.workload or asked.only
+    return seconds_of(GPU_WITHIN) if request.device == "cuda" and not chooses else None
 
 
 def _told(
@@ -478,7 +506,7 @@ def _calibrate(
 
 def _default_sizes(request: Request, own: OwnWorkload | None) -> tuple[str, ...]:
     """The sizes of the suite that fit the device; of an own file all that it names."""
-    from ..measuring.session import SCALES
+    from ..measuring.choice import SCALES
 
     if own:
         return SCALES

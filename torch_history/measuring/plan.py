@@ -33,7 +33,8 @@ class Plan:
     user's own file, whose session is not this repository's. `only` is `times` or `counts` where the other is left out;
     counts alone are taken in every round. `arms` says what names in `releases` stand for that are no releases. `cases` are
     the parameters of what is measured where that is not everything. A plan that `divides` looks for the pair
-    that holds what changed from the first release to the last: the others need no verdict then."""
+    that holds what changed from the first release to the last: the others need no verdict then. `variants` are those that
+    are measured where that is not all. `within` are the seconds in which all of it ends, whatever is missing then."""
 
     releases: tuple[str, ...]
     environment: str
@@ -46,6 +47,8 @@ class Plan:
     arms: Mapping[str, Arm] = field(default_factory=dict)
     cases: tuple[tuple[str, ...], ...] = ()
     divides: bool = False
+    variants: tuple[str, ...] = ()
+    within: float | None = None
 
     def arm(self, name: str) -> Arm:
         return self.arms.get(name, Arm(name))
@@ -60,10 +63,10 @@ class Plan:
     def digest(self) -> str:
         """The same for plans of which one goes on with what an interruption left of the other."""
         identity = {**asdict(self), "budget": self.budget is not None}
-        if not self.cases:
-            del identity["cases"]  # a plan of all of them is the one that it was before there was a choice
-        if not self.divides:
-            del identity["divides"]
+        del identity["within"]  # what one limit left out the next goes on with
+        for choice in ("cases", "divides", "variants"):
+            if not identity[choice]:
+                del identity[choice]  # a plan of everything is the one that it was before there was a choice
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -42,7 +42,9 @@ from ..releases.axis import Axis
 from ..releases.environments import InstallationError
 from ..store.files import is_text, read_object, write_atomically
 from ..store.launches import Launch, new_session, read_launches
-from .budget import MOST_ROUNDS, effort
+from . import choice
+from .budget import MOST_ROUNDS, cost, effort
+from .choice import SCALES
 from .conditions import LASTING, Watch, allowed_processors, on_one_processor
 from .counting import count_cases, most_beside
 from .plan import Plan
@@ -82,9 +84,6 @@ release, after the others of its part, at most three times. On shared processors
 for milliseconds, which the clock leaves out, and now and then for seconds; that only adds, and the quickest sample of a
 launch counts. Each release is held to its own numbers by the same rule, so none is favoured. The first round has none before
 it and is held to the second, once that is measured."""
-
-SCALES = ("small", "paper")
-"""Sizes that are measured when asked for; any other always is."""
 
 _Questions = dict[str, list[dict[str, Any]]]
 """Question -> asv's benchmarks of it, a metric each."""
@@ -136,7 +135,7 @@ class Session:
         self.environment = environment
         device = str(self.machine.__dict__.get("device", ""))
         asked = request or Request.of(os.environ)
-        self._request = replace(asked, sizes=plan.sizes, device=device, threads=self._threads)
+        self._request = replace(asked, sizes=choice.scales(plan.sizes), device=device, threads=self._threads)
         self._axis = axis
         self._repo = get_repo(conf)
         self.state = (folder or Path(conf.env_dir, SESSIONS)) / f"{self._key(plan)}.json"
@@ -158,6 +157,8 @@ class Session:
             raise SessionError("--alongside needs a CPU and one thread. More threads, or a GPU, are measured alone.")
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
         self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
+        self._chosen: set[choice.Place] = set()
+        self._ends = math.inf
 
     def _key(self, plan: Plan) -> str:
         """The same for sessions of which one goes on with the other: a plan on a machine, with a device."""
@@ -184,10 +185,12 @@ class Session:
 
     def measure(self, console: Console) -> None:
         """Measures what is missing of the plan. Raises KeyboardInterrupt when interrupted; what was finished is kept. Where
-        the budget ends before all is told the session is `spent` and not finished: asked again, it spends another one."""
+        the budget, or the time of the plan, ends before all is told the session is `spent` and not finished: asked again, it
+        goes on."""
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
+        self._ends = began + self.plan.within if self.plan.within else math.inf
         if self.plan.workload and not self.plan.cases and not (self.resumed or self.finished):
             self._try_own_workload(console)
         self._install(console)
@@ -203,61 +206,104 @@ class Session:
         )
         self._processors = allowed_processors()
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
-        told = time.monotonic()
-
-        def advance() -> None:
-            """Moves the bar, and where there is none says from time to time how far it is."""
-            nonlocal told
-            progress.advance(task)
-            if not console.is_terminal and time.monotonic() - told >= TELLING:
-                told = time.monotonic()
-                of = progress.tasks[task]
-                console.print(f"{of.completed:.0f} of {of.total:.0f} cases")
-
         with kept, Progress(*columns, console=console, refresh_per_second=2) as progress:
-            task = progress.add_task("", total=0, note="")
-            self._note = lambda words: progress.update(task, note=words)
-            last_turn = 0.0
-            for turn in itertools.count(1):
-                left = self.plan.budget - (time.monotonic() - began) if self.plan.budget else math.inf
-                work, words = self._work(questions, turn, left)
-                if not work:
-                    console.print(words)
-                    break
-                if turn > 2 and last_turn > left and turn <= self.plan.launches:
-                    console.print(f"The budget allows no further round after {turn - 1} of {self.plan.launches}.")
-                    self._spent = True
-                    break
-                if not console.is_terminal:
-                    console.print(words)
-                total = sum(len(tags) for cases in work.values() for tags in cases.values())
-                progress.update(task, description=words, completed=0, total=total)
-                turn_began = time.monotonic()
-                parts = self._missing(turn, questions, work, lambda: progress.advance(task))
-                self._round(turn, self._only(turn), questions, parts, advance)
-                if turn == 2 and parts and (slow := self._slow_at_first(questions)):
-                    total = sum(len(tags) for _, cases in slow for tags in cases.values())
-                    words = "Round 1 again, for what was slower than in round 2"
-                    progress.update(task, description=words, completed=0, total=total)
-                    if not console.is_terminal:
-                        console.print(words)
-                    self._round(1, "times", questions, slow, advance)
-                last_turn = time.monotonic() - turn_began
+            shown = _Shown(console, progress)
+            self._note = shown.note
+            for chosen in self._portions(questions, console):
+                self._chosen = chosen
+                self._turns(questions, began, shown)
         if self._waited:
             console.print(f"Waited {_minutes(self._waited)} in total until other processes left the processor idle.")
         self._save_state(finished=not self._spent)
+
+    def _portions(self, questions: _Questions, console: Console) -> Iterator[set[choice.Place]]:
+        """What is measured, all its rounds before the next portion begins: everything, or where the plan has a limit what
+        fits into the time that is left, in the order of `choice.rank`. Says beforehand what does not fit."""
+        places = [
+            (question, index)
+            for question, metrics in questions.items()
+            for index, case in enumerate(_cases(metrics[0]))
+            if self._asked(case)
+        ]
+        if not self.plan.within:
+            yield set(places)
+            return
+        where = {place: _cases(questions[place[0]][0])[place[1]] for place in places}
+        ranks = {place: choice.rank(place[0], where[place]) for place in places}
+        slow = [] if self.plan.variants else [place for place in places if where[place][0].strip("'") in choice.SLOW]
+        waiting = sorted((place for place in places if place not in slow), key=lambda place: ranks[place])
+        counted = {question: sum(place[0] == question for place in places) for question in questions}
+        if slow:
+            console.print(f"Left out, because one call takes too long: {choice.left_out(slow, counted)}.")
+        first = True
+        while waiting and (left := self._ends - time.monotonic()) > 0:
+            fits = choice.fitting(waiting, left, len(self.plan.releases), self.plan.launches, self._costs(questions))
+            if first and len(fits) < len(waiting):
+                console.print(
+                    f"In {_minutes(left)} about {len(fits)} of {len(places)} cases fit. These may be left out, and the same "
+                    f"command measures them: {choice.left_out(waiting[len(fits) :], counted)}."
+                )
+            first = False
+            if not fits:
+                break
+            yield set(fits[: choice.AT_ONCE])
+            waiting = waiting[len(fits[: choice.AT_ONCE]) :]
+        self._spent = self._spent or bool(waiting)
+
+    def _costs(self, questions: _Questions) -> Callable[[str], tuple[float, float]]:
+        """Seconds of a case in the first round and in a later one, by question: as this session found them, else assumed."""
+        launches = self.launches()
+        early = cost(launch for launch in launches if launch.round == 1)
+        late = cost(launch for launch in launches if launch.round > 1)
+        assumed = choice.SECONDS["cuda" if self._on_gpu else "cpu"]
+        return lambda question: (early.get(question, assumed[0]), late.get(question, assumed[1]))
+
+    def _turns(self, questions: _Questions, began: float, shown: _Shown) -> None:
+        """The rounds of what is chosen, then those that the budget allows."""
+        last_turn = 0.0
+        for turn in itertools.count(1):
+            left = self.plan.budget - (time.monotonic() - began) if self.plan.budget else math.inf
+            work, words = self._work(questions, turn, left)
+            if not work:
+                if words:
+                    shown.console.print(words)
+                break
+            if turn > 2 and last_turn > left and turn <= self.plan.launches:
+                shown.console.print(f"The budget allows no further round after {turn - 1} of {self.plan.launches}.")
+                self._spent = True
+                break
+            if self._is_over():
+                shown.console.print("The time is over. What was measured is stored, and the same command continues.")
+                break
+            shown.begin(words, sum(len(tags) for cases in work.values() for tags in cases.values()))
+            turn_began = time.monotonic()
+            parts = self._missing(turn, questions, work, shown.skip)
+            self._round(turn, self._only(turn), questions, parts, shown.advance)
+            if turn == 2 and parts and (slow := self._slow_at_first(questions)):
+                total = sum(len(tags) for _, cases in slow for tags in cases.values())
+                shown.begin("Round 1 again, for what was slower than in round 2", total)
+                self._round(1, "times", questions, slow, shown.advance)
+            last_turn = time.monotonic() - turn_began
+
+    def _is_over(self) -> bool:
+        """Whether the time of the plan is over; the session is then `spent`."""
+        over = time.monotonic() >= self._ends
+        self._spent = self._spent or over
+        return over
 
     def _work(self, questions: _Questions, turn: int, left: float) -> tuple[_Work, str]:
         """What round `turn` measures, and a line that says so: everything at first, then what is undecided and can be
         decided in the seconds that are `left`. Nothing where all is done."""
         releases = self.plan.releases
         if turn <= self.plan.launches:
-            everything = {
-                question: {index: releases for index, case in enumerate(_cases(metrics[0])) if self._asked(case)}
-                for question, metrics in questions.items()
-                if self._of_turn(metrics, self._only(turn))
-            }
-            return everything, f"Round {turn} of {self.plan.launches}, all cases"
+            everything: _Work = defaultdict(dict)
+            for question, metrics in questions.items():
+                if self._of_turn(metrics, self._only(turn)):
+                    everything[question] = {
+                        index: releases for index in range(len(_cases(metrics[0]))) if (question, index) in self._chosen
+                    }
+            asked = "all cases" if not self.plan.within else f"{len(self._chosen)} cases"
+            return dict(everything), f"Round {turn} of {self.plan.launches}, {asked}"
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
@@ -293,7 +339,7 @@ class Session:
             self._count(turn, only, questions, parts, advance)
             return
         for repeat in range(1 + REPEATS):
-            if not parts:
+            if not parts or self._is_over():
                 break
             disturbed = []
             with contextlib.ExitStack() as stack:
@@ -303,7 +349,7 @@ class Session:
                 servers = {tag: stack.enter_context(self._server(tag, turn, only)) for tag in order}
                 prepare_all(list(servers.values()), self._processors)
                 waiting = collections.deque((*part, 0) for part in parts)
-                while waiting:
+                while waiting and not self._is_over():
                     question, asked, before = waiting.popleft()
                     metrics = self._of_turn(questions[question], only)
                     for attempt in range(1 + AGAIN):
@@ -360,7 +406,8 @@ class Session:
         began = time.monotonic()
         try:
             for number, (index, tags) in enumerate(cases.items()):
-                if number and time.monotonic() - began >= SECONDS_AT_A_TIME:
+                now = time.monotonic()
+                if number and (now - began >= SECONDS_AT_A_TIME or now >= self._ends):
                     rest = dict(itertools.islice(cases.items(), number, None))
                     break
                 for tag in tags if (number + order) % 2 else tags[::-1]:
@@ -474,11 +521,10 @@ class Session:
         return parts
 
     def _asked(self, case: tuple[str, ...]) -> bool:
-        """Whether this plan measures that case, and its size."""
+        """Whether this plan measures that case."""
         if self.plan.cases and case not in self.plan.cases:
             return False
-        scale = case[-1].strip("'").rpartition(" ")[2] if case else ""
-        return scale not in SCALES or scale in self.plan.sizes
+        return choice.is_asked(case, self.plan.sizes, self.plan.variants)
 
     def _install(self, console: Console) -> None:
         tags = list(dict.fromkeys(self.plan.arm(name).tag for name in self.plan.releases))
@@ -505,11 +551,14 @@ class Session:
         if not benchmarks:
             questions = {name.partition(".")[0] for name in Benchmarks.load(self.conf)}
             raise SessionError(f"There is no question '{self.plan.questions}'. Known: {', '.join(sorted(questions))}.")
-        known = {size.strip("'") for benchmark in benchmarks.values() for size in benchmark["params"][-1]}
-        scales = {*SCALES, *(name.rpartition(" ")[2] for name in known)}
-        unknown = [size for size in self.plan.sizes if size not in scales]
-        if unknown and not self.plan.workload:
-            raise SessionError(f"There is no size '{unknown[0]}'. Known: {', '.join(sorted(known))}.")
+        if not self.plan.workload:
+            sizes, variants = (
+                {name.strip("'") for benchmark in benchmarks.values() for name in benchmark["params"][place]}
+                for place in (-1, 0)
+            )
+            # A scale, such as `small`, is one wherever some size has it.
+            choice.refuse_unknown(self.plan.sizes, sizes | set(SCALES), "size")
+            choice.refuse_unknown(self.plan.variants, variants, "variant")
         return benchmarks
 
     def _try_own_workload(self, console: Console) -> None:
@@ -576,6 +625,34 @@ class Session:
         self.state.parent.mkdir(parents=True, exist_ok=True)
         state = {"id": self.id, "finished": finished, "spent": self._spent, "suite": self._suite}
         write_atomically(self.state, json.dumps(state))
+
+
+class _Shown:
+    """How far a session is, shown as a bar, or said from time to time where the output is no terminal."""
+
+    def __init__(self, console: Console, progress: Progress) -> None:
+        self.console, self._progress = console, progress
+        self._task = progress.add_task("", total=0, note="")
+        self._told = time.monotonic()
+
+    def note(self, words: str) -> None:
+        self._progress.update(self._task, note=words)
+
+    def begin(self, words: str, total: int) -> None:
+        self._progress.update(self._task, description=words, completed=0, total=total)
+        if not self.console.is_terminal:
+            self.console.print(words)
+
+    def skip(self) -> None:
+        """Of what is stored already nothing is said."""
+        self._progress.advance(self._task)
+
+    def advance(self) -> None:
+        self._progress.advance(self._task)
+        if not self.console.is_terminal and time.monotonic() - self._told >= TELLING:
+            self._told = time.monotonic()
+            of = self._progress.tasks[self._task]
+            self.console.print(f"{of.completed:.0f} of {of.total:.0f} cases")
 
 
 def _suite(conf: Config) -> str:

@@ -17,8 +17,9 @@ from contract.request import Request
 from ..analysis.causes import Known, evidence, not_there
 from ..analysis.verdicts import Series
 from ..measuring.budget import effort
+from ..measuring.choice import SCALES
 from ..measuring.plan import Plan
-from ..measuring.session import SCALES, SESSIONS, Session
+from ..measuring.session import SESSIONS, Session
 from ..measuring.subjects import OwnWorkload
 from ..releases import environments
 from ..releases.axis import Axis

@@ -1,0 +1,98 @@
+"""Which cases does a session measure, in which order, and which fit into a limit? Those that a claim rests on come first."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from contract.certified import SLOW
+
+from ..analysis.claims import CLAIMS
+from ..errors import SessionError
+
+SCALES = ("small", "paper")
+"""Sizes that are measured when asked for; any other always is, unless sizes are asked for by their whole names."""
+
+ORDER = ("intersection", "batching", "selection", "saved_tensors", "warm_up", "start_up")
+"""Questions in the order in which a limit lets them through: first those whose answers differ most between devices."""
+
+DECIDING = " x 100"
+"""Sizes of selection that decide its claim."""
+
+SECONDS = {"cpu": (2.0, 1.0), "cuda": (3.0, 1.5)}
+"""Device -> seconds that a case takes on one release in the first round, with counts, and in a later one, before anything is
+known of this machine: most of it goes to starting a process, drawing inputs and checking the result."""
+
+START = 8.0
+"""Seconds that an interpreter takes to import torch and the suite, once a release and round."""
+
+AT_ONCE = 60
+"""Cases at most whose rounds are all measured before the next ones begin, so that a time that was assumed too short costs
+the last cases their numbers and not all cases their last round."""
+
+Place = tuple[str, int]
+"""A question (`selection.Selection`) and the index of one of its cases."""
+
+Parameters = tuple[str, ...]
+
+
+def is_asked(parameters: Parameters, sizes: Collection[str], variants: Collection[str]) -> bool:
+    """Whether a case, parameters as asv has them (`'eager'`), is of one of the `variants` and `sizes` that were asked for:
+    a whole name (`4,096 x 64`) or a scale (`small`). No variants are all; a whole name leaves out sizes without a scale."""
+    if not parameters:
+        return True
+    variant, size = parameters[0].strip("'"), parameters[-1].strip("'")
+    if variants and variant not in variants:
+        return False
+    scale = size.rpartition(" ")[2]
+    return size in sizes or scale in sizes or (scale not in SCALES and set(sizes) <= set(SCALES))
+
+
+def scales(sizes: Iterable[str]) -> tuple[str, ...]:
+    """What a measuring process is told of the `sizes` that were asked for: a scale, of a whole name its last word."""
+    found = (size if size in SCALES else size.rpartition(" ")[2] for size in sizes)
+    return tuple(dict.fromkeys(scale for scale in found if scale in SCALES))
+
+
+def refuse_unknown(asked: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raises SessionError for the first of `asked` that is none of the `known`; `what` is size or variant."""
+    known = set(known)
+    for each in asked:
+        if each not in known:
+            raise SessionError(f"There is no {what} '{each}'. Known: {', '.join(sorted(known))}.")
+
+
+def rank(question: str, parameters: Parameters) -> tuple[int, int]:
+    """Where a case stands in the order: cases that a claim rests on come first, slow ones last."""
+    name = question.partition(".")[0]
+    place = ORDER.index(name) if name in ORDER else len(ORDER)
+    variant, size = (parameters[0].strip("'"), parameters[-1].strip("'")) if parameters else ("", "")
+    claim = CLAIMS.get(name)
+    if variant in SLOW:
+        return 3, place
+    if claim is None or variant not in claim.depends_on[1]:
+        return 2, place
+    return (1 if name == "selection" and not size.endswith(DECIDING) else 0), place
+
+
+def fitting(
+    ordered: Sequence[Place], seconds: float, releases: int, rounds: int, costs: Callable[[str], tuple[float, float]]
+) -> list[Place]:
+    """The first of `ordered` that all `rounds` of all `releases` have time for; slow ones never are. `costs` gives the
+    seconds of a case in the first round and in a later one, by question."""
+    left = seconds - START * releases * rounds
+
+    def cost(place: Place) -> float:
+        first, later = costs(place[0])
+        return releases * (first + (rounds - 1) * later)
+
+    ends = itertools.accumulate(map(cost, ordered))
+    return [place for place, end in zip(ordered, ends, strict=True) if end <= left]
+
+
+def left_out(places: Iterable[Place], all_of: Mapping[str, int]) -> str:
+    """`selection (93 of 162 cases), warm_up (12 of 12)`: of each question how many of its cases are in `places`."""
+    counted: dict[str, int] = {}
+    for question, _ in places:
+        counted[question] = counted.get(question, 0) + 1
+    return ", ".join(f"{name.partition('.')[0]} ({n} of {all_of[name]} cases)" for name, n in counted.items())
