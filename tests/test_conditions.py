@@ -13,7 +13,6 @@ from torch_history.measuring.conditions import (
     USUAL_OF,
     Watch,
     disturbance,
-    gpu_state,
     processor_ticks,
     readable,
 )
@@ -55,9 +54,14 @@ def test_work_of_others_is_a_disturbance(monkeypatch: pytest.MonkeyPatch) -> Non
     assert watch.lap()["others"] == 0.25
 
 
-def test_gpu_that_holds_its_clocks_back_is_a_disturbance() -> None:
-    assert disturbance(found(gpu={"throttled": "0x40"}), USUAL) == "the GPU held its clocks back (0x40)"
+def test_gpu_that_holds_its_clocks_back_is_a_disturbance_unless_for_moments() -> None:
+    held = found(gpu={"throttled": "0x44", "throttled_share": 0.4})
+    assert disturbance(held, USUAL) == (
+        "the GPU held its clocks back for 40% of its work (limit of power, heat, by the hardware)"
+    )
+    assert disturbance(found(gpu={"throttled": "0x4", "throttled_share": 0.05}), USUAL) == ""
     assert disturbance(found(gpu={"celsius": 60.0}), USUAL) == ""
+    assert disturbance(found(gpu={"unknown": "nvidia-smi is not there"}), USUAL) == ""
 
 
 def test_a_lap_has_the_median_of_its_controls_and_the_next_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,33 +180,3 @@ def test_what_linux_says_is_read_and_what_is_missing_is_left_out(
     texts["/sys/devices/system/cpu"] = ["2400000\n"]
     texts["/sys/class/thermal"] = ["41000\n", "52500\n"]
     assert readable() == {"megahertz": 2400, "celsius": 52.5}
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        (
-            "1980, 2619, 55, 310.12, 0x0000000000000001\n",
-            {"sm_megahertz": 1980, "memory_megahertz": 2619, "celsius": 55, "watts": 310.12},
-        ),
-        (
-            "1200, 2619, [N/A], 90, 0x0000000000000040\n",
-            {"sm_megahertz": 1200, "memory_megahertz": 2619, "watts": 90, "throttled": "0x40"},
-        ),
-        ("", {}),
-        ("not what was asked\n", {}),
-    ],
-)
-def test_gpu_state_is_what_its_driver_says(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, answer: str, expected: dict[str, Any]
-) -> None:
-    tool = tmp_path / "nvidia-smi"
-    tool.write_text(f"#!/bin/sh\nprintf '%s' '{answer}'\n")
-    tool.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert gpu_state() == expected
-
-
-def test_no_gpu_has_no_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert gpu_state() == {}

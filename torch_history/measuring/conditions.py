@@ -11,14 +11,13 @@ import contextlib
 import os
 import re
 import statistics
-import subprocess
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .machine import of_visible
+from .gpu import WatchedGpu, reasons_in_words
 
 SLOW_CONTROL = 1.3
 """A control that takes 1.3 times as long as usual says that the machine was not itself: on shared cores the speed of an
@@ -58,17 +57,18 @@ LASTING = 0.25
 """Bursts of neighbours last for some milliseconds, now and then for a hundred; the clock finds its way between them. What
 lasts for a quarter of a second may have covered all samples of a process."""
 
-GPU_QUESTIONS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw", "clocks_throttle_reasons.active")
-GPU_IDLE_OR_SET = 0x1 | 0x2
-"""Reasons of a GPU's clocks that are no throttling: it is idle, or somebody has set them."""
+THROTTLED = 0.1
+"""A GPU whose clocks were held back in more than a tenth of the samples in which it worked was not itself. For a moment each
+is held back now and then, and the quickest sample of a process is its number."""
 
 
 class Watch:
     """The conditions from one `lap` to the next, judged by what was usual in the laps before."""
 
     def __init__(self, gpu: bool, threads: int = 1) -> None:
-        """`gpu` says whether a GPU measures, which is then asked as well; `threads` are those that measure."""
-        self._gpu = gpu
+        """`gpu` says whether a GPU measures, which is then watched and held open as long as this lives; `threads` are those
+        that measure."""
+        self._gpu = WatchedGpu() if gpu else None
         self._own = threads / (os.cpu_count() or 1)
         self._source, self._target = bytes(CONTROL_BYTES), memoryview(bytearray(CONTROL_BYTES))
         self._usual: deque[dict[str, float]] = deque(maxlen=USUAL_OF)
@@ -80,6 +80,8 @@ class Watch:
         self._ticks = processor_ticks()
         self._controls: list[tuple[float, float]] = []
         self._waited = 0.0
+        if self._gpu:
+            self._gpu.begin()
 
     def control(self) -> None:
         """Does the fixed work once: a loop of the interpreter, and a copy in memory."""
@@ -114,8 +116,8 @@ class Watch:
     def lap(self) -> dict[str, Any]:
         """What held since `begin`: `control` in seconds (`interpreter` for the loop, `memory` for the copy), `load`, the
         number of `processors` that what is measured may use, `stolen`, `busy` and, by `others` than what is measured, as
-        shares of the processors' time, what `readable` finds, the seconds that it `waited`, and `gpu`. `disturbed` says why
-        that was no fair measurement, and is absent where it was."""
+        shares of the processors' time, what `readable` finds, the seconds that it `waited`, and `gpu`: see
+        `WatchedGpu.state`. `disturbed` says why that was no fair measurement, and is absent where it was."""
         if not self._controls:
             self.control()
         columns = zip(*self._controls, strict=True)
@@ -131,7 +133,7 @@ class Watch:
         if self._waited:
             found["waited"] = round(self._waited, 1)
         if self._gpu:
-            found["gpu"] = gpu_state()
+            found["gpu"] = self._gpu.state()
         if reason := disturbance(found, self._usual):
             found["disturbed"] = reason
         self._usual.append(taken)
@@ -176,8 +178,10 @@ def disturbance(found: Mapping[str, Any], usual: Sequence[Mapping[str, float]]) 
             ratio = seconds / statistics.median(of[name] for of in usual)
             if ratio > SLOW_CONTROL:
                 return f"work without torch ({name}) took {ratio:.2f} times as long as usual"
-    if found.get("gpu", {}).get("throttled"):
-        return f"the GPU held its clocks back ({found['gpu']['throttled']})"
+    gpu = found.get("gpu", {})
+    if gpu.get("throttled_share", 0.0) > THROTTLED:
+        why = reasons_in_words(gpu["throttled"])
+        return f"the GPU held its clocks back for {gpu['throttled_share']:.0%} of its work ({why})"
     return ""
 
 
@@ -237,28 +241,3 @@ def _texts(folder: str, pattern: str) -> list[str]:
         except OSError:
             continue
     return found
-
-
-def gpu_state() -> dict[str, Any]:
-    """Clocks (MHz), temperature (degrees Celsius) and power (W) of the measured GPU, and `throttled`, the driver's bits of
-    why it is slower than it could be; empty where its driver's tool does not answer."""
-    command = ["nvidia-smi", *of_visible(), f"--query-gpu={','.join(GPU_QUESTIONS)}", "--format=csv,noheader,nounits"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    fields = [field.strip() for field in answer.splitlines()[0].split(",")] if answer.strip() else []
-    if len(fields) != len(GPU_QUESTIONS):
-        return {}
-    names = ("sm_megahertz", "memory_megahertz", "celsius", "watts")
-    found: dict[str, Any] = {}
-    for name, field in zip(names, fields, strict=False):
-        try:
-            found[name] = float(field)
-        except ValueError:
-            continue
-    try:
-        reasons = int(fields[-1], 16) & ~GPU_IDLE_OR_SET
-    except ValueError:
-        reasons = 0
-    return {**found, "throttled": f"{reasons:#x}"} if reasons else found

@@ -111,6 +111,11 @@ def of_visible() -> list[str]:
     return [] if visible is None else [f"--id={visible.partition(',')[0].strip() or 'none'}"]
 
 
+def of_measured() -> list[str]:
+    """The option by which nvidia-smi tells of the one GPU that is measured: the first that may be used."""
+    return of_visible() or ["--id=0"]
+
+
 def cpu() -> str:
     """The processor's name, as Linux tells it; elsewhere as Python does. A virtual machine's may lack the number that tells
     processors of one maker apart (`AMD EPYC`), which differ by half in what they take: family and model stand for it."""

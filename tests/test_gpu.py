@@ -1,0 +1,410 @@
+"""Is the state of a GPU that of its work, and is it said aloud where it cannot be had?
+
+The driver's tool nvidia-smi is played by a script, the device files by files of a folder."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from torch_history.measuring import card, gpu
+from torch_history.measuring.conditions import Watch
+from torch_history.measuring.gpu import WatchedGpu, reasons_in_words, sample_of, summary
+
+WORK = "1980, 2619, 55, 310.12, 97, 0x0000000000000000"
+IDLE = "345, 2619, 34, 70.50, 0, 0x0000000000000001"
+CARD = "00000000:04:00.0, 580.65.06, 81559, 9.0, 1980, 700.00, Enabled, Disabled, Enabled"
+SETTINGS = {
+    "driver": "580.65.06",
+    "memory_mib": "81559",
+    "capability": "9.0",
+    "most_sm_megahertz": "1980",
+    "limit_watts": "700.00",
+    "persistence": "Enabled",
+    "mig": "Disabled",
+    "ecc": "Enabled",
+}
+REFUSED = 'Field \\"clocks_event_reasons.active\\" is not a valid field to query.'
+
+
+class Box:
+    """A machine with one card, of which nvidia-smi tells what is in the file `line` twenty times a second."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.line = folder, folder / "line"
+        self.asked, self.number = folder / "asked", folder / "number"
+        self.devices, self.driver = folder / "dev", folder / "driver"
+        for made in ("bin", "dev", "driver"):
+            (folder / made).mkdir()
+        for name in ("nvidiactl", "nvidia3", "nvidia5"):
+            (self.devices / name).touch()
+        self.place(3)
+        self.tells(WORK)
+        self.plays(self.looping())
+
+    def place(self, minor: int) -> None:
+        (self.driver / "0000:04:00.0").mkdir(exist_ok=True)
+        words = f"Model: \t\t NVIDIA H100\nBus Location: \t 0000:04:00.0\nDevice Minor: \t {minor}\n"
+        (self.driver / "0000:04:00.0" / "information").write_text(words)
+
+    def tells(self, line: str) -> None:
+        fresh = self.folder / "fresh"
+        fresh.write_text(f"{line}\n")
+        fresh.replace(self.line)
+
+    def looping(self) -> str:
+        return f"while :; do cat {self.line}; sleep 0.05; done"
+
+    def plays(self, loop: str, once: str = f"echo '{CARD}'") -> None:
+        """`loop` is what the tool does where it is asked again and again, `once` where it is asked once."""
+        path = self.folder / "bin" / "nvidia-smi"
+        note = f'echo "$*" >> {self.asked}'
+        path.write_text(
+            f'#!/bin/sh\n{note}\ncase "$*" in *--loop-ms*) echo $$ > {self.number}\n{loop}\n;; *)\n{once}\n;; esac\n'
+        )
+        path.chmod(0o755)
+
+    def alive(self) -> bool:
+        """Whether the tool that was started last still runs."""
+        try:
+            return "State:\tZ" not in Path("/proc", self.number.read_text().strip(), "status").read_text()
+        except FileNotFoundError:
+            return False
+
+
+@pytest.fixture(autouse=True)
+def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Box:
+    found = Box(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(card, "DEVICES", found.devices)
+    monkeypatch.setattr(card, "DRIVER", found.driver)
+    return found
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def watched(said: list[str]) -> Iterator[Callable[[], WatchedGpu]]:
+    """Makes what watches the card, and ends it."""
+    made: list[WatchedGpu] = []
+
+    def make() -> WatchedGpu:
+        made.append(WatchedGpu(said.append))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def until(true: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def test_what_the_card_does_meanwhile_is_told_with_its_settings(
+    watched: Callable[[], WatchedGpu], said: list[str]
+) -> None:
+    found = watched()
+    found.begin()
+    time.sleep(0.5)
+    state = found.state()
+    assert state["samples"] == state["working"] >= 3
+    assert state["sm_megahertz"] == state["least_sm_megahertz"] == 1980
+    assert (state["memory_megahertz"], state["celsius"], state["watts"]) == (2619, 55, 310.12)
+    assert state["card"] == SETTINGS
+    assert "throttled" not in state
+    assert said == []
+
+
+def test_the_state_is_that_of_the_work_and_not_of_the_end(box: Box, watched: Callable[[], WatchedGpu]) -> None:
+    found = watched()
+    found.begin()
+    time.sleep(0.3)
+    box.tells(IDLE)
+    time.sleep(0.3)
+    state = found.state()
+    assert 0 < state["working"] < state["samples"]
+    assert state["sm_megahertz"] == state["least_sm_megahertz"] == 1980
+    assert (state["celsius"], state["watts"]) == (55, 310.12)
+    found.begin()
+    time.sleep(0.3)
+    idle = found.state()
+    assert (idle["working"], idle["celsius"]) == (0, 34)
+    assert "sm_megahertz" not in idle
+
+
+def test_reasons_of_work_count_and_those_of_idling_do_not() -> None:
+    lines = ["1200, 2619, 80, 690, 99, 0x4", "1100, 2619, 87, 650, 99, 0x24", WORK, WORK, "345, 2619, 60, 90, 0, 0x9"]
+    samples = [sample for line in lines if (sample := sample_of(line))]
+    assert summary(samples) == {
+        "samples": 5,
+        "working": 4,
+        "sm_megahertz": 1590,
+        "least_sm_megahertz": 1100,
+        "memory_megahertz": 2619,
+        "celsius": 87,
+        "watts": 690,
+        "throttled": "0x24",
+        "throttled_share": 0.5,
+    }
+    assert reasons_in_words("0x24") == "limit of power, heat, by the driver"
+    assert reasons_in_words("0x404") == "limit of power, 0x400"
+
+
+@pytest.mark.parametrize(
+    ("line", "works"),
+    [
+        ("1980, 2619, [N/A], 90, [N/A], 0x0", True),  # as with MIG
+        ("345, 2619, [N/A], 90, [N/A], 0x1", False),
+        ("1980, 2619, 40, 90, [N/A], [N/A]", True),
+        ("1980, 2619, 40, 90, 1, 0x1", True),
+        ("1980, 2619, 40, 90, 0, Requested functionality has been deprecated", False),
+    ],
+)
+def test_what_a_card_does_not_tell_is_left_out(line: str, works: bool) -> None:
+    sample = sample_of(line)
+    assert sample
+    assert sample.works is works
+    assert summary([sample])["watts"] == 90
+    assert ("celsius" in summary([sample])) is ("40" in line)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "no devices", "a, b, c, d, e, f", "1, 2, 3, 4, 5", "1, 2, 3, 4, 5, 0x0, 7", "nan, inf, 1_0, -, , f"]
+)
+def test_anything_else_is_no_sample(line: str) -> None:
+    assert sample_of(line) is None
+
+
+def test_a_driver_that_does_not_know_the_new_name_is_asked_under_the_old_one(
+    box: Box, watched: Callable[[], WatchedGpu], said: list[str]
+) -> None:
+    refuse = f'echo "{REFUSED}"; exit 2'
+    box.plays(f'case "$*" in *clocks_event*) {refuse};; *clocks_throttle*) {box.looping()};; esac')
+    assert watched().state()["sm_megahertz"] == 1980
+    assert said == []
+
+
+def test_a_setting_that_a_driver_does_not_know_hides_no_other(box: Box, watched: Callable[[], WatchedGpu]) -> None:
+    once = (
+        "case \"$*\" in *compute_cap*) echo 'Field is not valid'; exit 2;; *ecc*) echo '[N/A]';; *) echo 450.51;; esac"
+    )
+    box.plays(box.looping(), once)
+    assert watched().settings == {name: "450.51" for name in SETTINGS if name not in ("capability", "ecc")}
+
+
+@pytest.mark.parametrize(
+    ("visible", "asked"), [(None, "--id=0"), ("1,0", "--id=1"), ("GPU-5a", "--id=GPU-5a"), ("", "--id=none")]
+)
+def test_the_card_that_is_measured_is_asked_and_no_other(
+    box: Box, watched: Callable[[], WatchedGpu], monkeypatch: pytest.MonkeyPatch, visible: str | None, asked: str
+) -> None:
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    watched()
+    calls = box.asked.read_text().splitlines()
+    assert len(calls) == 2
+    assert all(asked in call.split() for call in calls)
+
+
+def test_a_tool_that_keeps_its_lines_back_from_a_pipe_is_heard_at_once(
+    box: Box, watched: Callable[[], WatchedGpu], said: list[str]
+) -> None:
+    code = f"import time\nwhile True: print('{WORK}'); time.sleep(0.05)"
+    box.plays(f'exec {sys.executable} -c "{code}"')
+    assert watched().state()["samples"]
+    assert said == []
+
+
+# --- what cannot be had is said
+
+
+def unknown(found: WatchedGpu, said: list[str]) -> str:
+    """Why nothing is known, which was said once, however often it is asked."""
+    whys = set()
+    for _ in range(3):
+        found.begin()
+        time.sleep(0.05)
+        whys.add(found.state()["unknown"])
+    (sentence,) = said
+    assert "clocks, temperature and throttling meanwhile are unknown" in sentence
+    (why,) = whys
+    assert why in sentence
+    return why
+
+
+def test_a_refusal_is_said_in_the_tools_words(box: Box, watched: Callable[[], WatchedGpu], said: list[str]) -> None:
+    box.plays("echo 'Unable to determine the device handle: Unknown Error'; exit 15")
+    why = unknown(watched(), said)
+    assert why == "nvidia-smi ended with 15 and said: Unable to determine the device handle: Unknown Error"
+
+
+def test_a_machine_without_the_tool_says_so(
+    box: Box, watched: Callable[[], WatchedGpu], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (box.devices / "nvidia5").unlink()  # the only card that is left is the one
+    monkeypatch.setenv("PATH", str(box.devices))
+    assert unknown(watched(), said) == "nvidia-smi cannot be started (No such file or directory)"
+
+
+@pytest.mark.parametrize("rubbish", ["yes 'half, a, line'", "yes | tr -d '\\n'", "head -c 2000000 /dev/urandom"])
+def test_rubbish_is_no_state_and_comes_to_an_end(
+    box: Box, watched: Callable[[], WatchedGpu], said: list[str], rubbish: str
+) -> None:
+    box.plays(rubbish)
+    assert unknown(watched(), said).startswith("nvidia-smi ended with ")
+    until(lambda: not box.alive())
+    assert all(character.isprintable() for character in said[0])
+
+
+def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(
+    box: Box, watched: Callable[[], WatchedGpu], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "PATIENCE", 0.3)
+    monkeypatch.setattr(card, "PATIENCE", 0.3)
+    (box.devices / "nvidia5").unlink()
+    box.plays("sleep 1000", "sleep 2")
+    began = time.monotonic()
+    found = watched()
+    assert time.monotonic() - began < 2
+    assert "told nothing of it within 0.3 s" in said[0]
+    assert found.state()["unknown"].startswith("nvidia-smi told nothing of it within")
+    found.close()
+    until(lambda: not box.alive())
+
+
+def test_a_tool_that_dies_is_started_again_some_times_and_then_said_to_be_gone(
+    box: Box, watched: Callable[[], WatchedGpu], said: list[str]
+) -> None:
+    box.plays(f"cat {box.line}; exit 7")
+    found = watched()
+    states = []
+    for _ in range(gpu.STARTS + 2):
+        until(lambda: found._stream.ended)
+        found.begin()
+        until(lambda: found._stream.ended)
+        states.append(found.state())
+    assert [state.get("samples") for state in states] == [1] * (gpu.STARTS - 1) + [None] * 3
+    assert states[-1]["unknown"] == "nvidia-smi ended with 7"
+    assert len(said) == 1
+
+
+def test_a_lap_too_short_for_a_sample_is_said_in_the_record_only(
+    box: Box, watched: Callable[[], WatchedGpu], said: list[str]
+) -> None:
+    box.plays(f"cat {box.line}; sleep 1000")
+    found = watched()
+    found.begin()
+    assert found.state()["unknown"] == "nvidia-smi told nothing of it within 0.0 s"
+    assert said == []
+
+
+# --- whose end is whose
+
+
+def test_it_ends_with_what_watches(box: Box, said: list[str]) -> None:
+    found = WatchedGpu(said.append)
+    assert box.alive()
+    del found
+    gc.collect()
+    assert not box.alive()
+
+
+def test_a_keyboards_interrupt_is_not_for_it(box: Box, watched: Callable[[], WatchedGpu]) -> None:
+    watched()
+    assert os.getpgid(int(box.number.read_text())) != os.getpgid(0)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="another system does not end it")
+def test_it_ends_with_this_process_even_where_that_is_killed(box: Box) -> None:
+    code = "from torch_history.measuring.gpu import WatchedGpu\nfound = WatchedGpu(print)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        until(lambda: box.number.exists() and bool(box.number.read_text()))
+        assert box.alive()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        until(lambda: not box.alive())
+
+
+# --- the card is held open
+
+
+def open_files(folder: Path) -> set[str]:
+    """Names of the files in `folder` that this process has open."""
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            path = link.readlink()
+        except FileNotFoundError:
+            continue
+        if path.parent == folder:
+            found.add(path.name)
+    return found
+
+
+def test_the_card_is_held_open_as_long_as_it_is_watched(box: Box, said: list[str]) -> None:
+    found = WatchedGpu(said.append)
+    assert open_files(box.devices) == {"nvidiactl", "nvidia3"}
+    box.place(5)
+    other = WatchedGpu(said.append)
+    assert open_files(box.devices) == {"nvidiactl", "nvidia3", "nvidia5"}
+    other.close()
+    del found
+    gc.collect()
+    assert open_files(box.devices) == set()
+
+
+def test_the_only_card_needs_no_place(box: Box, watched: Callable[[], WatchedGpu]) -> None:
+    box.plays(box.looping(), "exit 1")
+    (box.devices / "nvidia5").unlink()
+    watched()
+    assert open_files(box.devices) == {"nvidiactl", "nvidia3"}
+
+
+def test_a_card_that_cannot_be_held_is_said_and_measured_all_the_same(
+    box: Box, watched: Callable[[], WatchedGpu], said: list[str]
+) -> None:
+    for name in ("nvidia3", "nvidia5"):
+        (box.devices / name).unlink()
+    assert watched().state()["sm_megahertz"] == 1980
+    box.plays(box.looping(), "exit 1")
+    assert watched().state()["sm_megahertz"] == 1980
+    assert said == [
+        f"{box.devices}/nvidia3 cannot be opened (No such file or directory), so the GPU is not held open, and each process "
+        "may take longer to start on it.",
+        f"There is no device file of the GPU in {box.devices}, so the GPU is not held open, and each process may take "
+        "longer to start on it.",
+    ]
+
+
+def test_a_lap_on_a_gpu_holds_its_state_and_one_on_a_cpu_does_not(box: Box) -> None:
+    watch = Watch(gpu=True)
+    box.tells("1200, 2619, 88, 690, 99, 0x0000000000000040")
+    time.sleep(0.2)
+    watch.begin()
+    time.sleep(0.3)
+    lap = watch.lap()
+    assert (lap["gpu"]["throttled"], lap["gpu"]["throttled_share"]) == ("0x40", 1.0)
+    assert lap["gpu"]["card"] == SETTINGS
+    assert "disturbed" in lap
+    box.tells(WORK)
+    time.sleep(0.2)
+    watch.begin()
+    time.sleep(0.2)
+    assert "throttled" not in watch.lap()["gpu"]
+    assert "gpu" not in Watch(gpu=False).lap()
