@@ -27,6 +27,8 @@ from asv.environment import EnvironmentUnavailable
 from asv.repo import get_repo
 from packaging.version import Version
 
+from contract.request import Request
+from torch_history.measuring.subjects import InstalledEnvironment
 from torch_history.releases import environments, pins, repository
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
@@ -844,6 +846,37 @@ def test_measuring_process_does_not_inherit_what_would_change_it(
         assert not inherited.keys() & set(names)
         assert inherited["TORCH_HISTORY_THREADS"] == "1"
     assert os.environ["LD_PRELOAD"] == "1"
+
+
+@pytest.fixture
+def installed(conf: Config, tmp_path: Path) -> InstalledEnvironment:
+    """An interpreter that has a torch 2.0.1, as far as it is asked here."""
+    packages, python = tmp_path / "packages", tmp_path / "python"
+    packages.mkdir()
+    (packages / "numpy.py").touch()
+    (packages / "torch.py").write_text("__version__ = '2.0.1'\n")
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={packages}:$PYTHONPATH exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return InstalledEnvironment(conf, str(python))
+
+
+def test_an_installed_torch_is_measured_in_the_surroundings_of_a_release(
+    installed: InstalledEnvironment, lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert installed.torch == "2.0.1"
+    install(lane, conf, "v2.0.1")
+    for name in environments.MEASURING_WITHOUT:
+        monkeypatch.setenv(name, "0")
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    installed.request = lane.request = Request(device="cpu", threads=2)
+    show = ["-c", "import json, os; print(json.dumps(dict(os.environ)))"]
+    for environment in (installed, lane):
+        inherited: dict[str, Any] = json.loads(environment.run(show))
+        assert not inherited.keys() & set(environments.MEASURING_WITHOUT)
+        assert inherited["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+        assert inherited["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
+        assert inherited["TORCH_HISTORY_THREADS"] == "2"
 
 
 FAULTS = """

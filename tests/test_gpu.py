@@ -5,6 +5,7 @@ The driver's tool nvidia-smi is played by a script, the device files by files of
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -402,6 +403,7 @@ def test_a_lap_on_a_gpu_holds_its_state_and_one_on_a_cpu_does_not(box: Box) -> N
     assert (lap["gpu"]["throttled"], lap["gpu"]["throttled_share"]) == ("0x40", 1.0)
     assert lap["gpu"]["card"] == SETTINGS
     assert "disturbed" in lap
+    assert json.loads(json.dumps(lap, allow_nan=False)) == lap
     box.tells(WORK)
     time.sleep(0.2)
     watch.begin()

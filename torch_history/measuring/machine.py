@@ -139,5 +139,5 @@ def gpus() -> list[tuple[str, str]]:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return []
-    rows = [line.split(", ") for line in answer.splitlines() if ", " in line]
+    rows = [line.rsplit(", ", 1) for line in answer.splitlines() if ", " in line]
     return [(name.strip(), driver.strip()) for name, driver in rows]
