@@ -94,7 +94,11 @@ def write_lane(data: Path, lane: dict[str, Any]) -> None:
     steps: dict[str, list[Any]] = {benchmark: [] for benchmark in benchmarks}
     for place, step in enumerate(lane.get("steps", [])):
         steps[series[step["series"]]["benchmark"]].append({**step, "place": place})
+    told = [
+        {**claim, "cells": [claim["summary"]] * 3, "cpu": claim["advice"], "gpu": claim["advice"]} for claim in claims
+    ]
     files = {
+        "bases": {"columns": ["CPU measured", "CUDA recorded", "CUDA measured"], "claims": told},
         lane["id"]: about,
         about["parts"][0]: part,
         f"{lane['id']}-claims": [{key: claim[key] for key in claim if key != "answers"} for claim in claims],

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from torch_history.analysis import causes, claims
-from torch_history.analysis.claims import FAILS, HOLDS, PARTLY, UNKNOWN, Interval, Numbers, Setting, Turn
+from torch_history.analysis import bases, causes, claims
+from torch_history.analysis.claims import FAILS, HOLDS, PARTLY, UNKNOWN, UNMEASURED, Interval, Numbers, Setting, Turn
 from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import Series, history
 from torch_history.releases.axis import Axis
+from torch_history.reports import claims as reports
 from torch_history.store.launches import Case, Launch
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,7 +47,7 @@ def exactly(values: Mapping[tuple[str, str, str], float]) -> Numbers:
         (1.0, 4.0, PARTLY),
         (2.0, 4.0, FAILS),
         (4.0, None, FAILS),
-        (None, None, UNKNOWN),
+        (None, None, UNMEASURED),
     ],
 )
 def test_scripting_holds_where_no_intermediate_has_room_beside_the_result(
@@ -94,7 +95,7 @@ def test_disabling_hooks_holds_where_any_byte_or_gradient_differs(differs: str |
     assert answer.part == ("holds for chain; does not hold for loop" if differs else "")
     end = "in all 2 scripts. The intervals of the time lie between 0.99 and 1.03 times that of the plain variant."
     assert ("is 8.0 and 7.0" if differs else end) in answer.sentence
-    assert claims.saved_tensors(of_one_session({})).word == UNKNOWN
+    assert claims.saved_tensors(of_one_session({})).word == UNMEASURED
 
 
 STALLS = ("worst_over_median", "one shape")
@@ -139,7 +140,7 @@ def test_torchscript_stalls_where_it_does_and_eager_does_not(
         ((1.0, 0.9), FAILS),
         ((1.05, 1.05), UNKNOWN),
         ((1.05, 1.0), UNKNOWN),
-        ((), UNKNOWN),
+        ((), UNMEASURED),
     ],
 )
 def test_claim_of_time_holds_in_the_sizes_whose_interval_lies_beyond_the_border(
@@ -228,7 +229,7 @@ def test_a_spawned_worker_is_slow_where_it_takes_longer_than_a_forked_one(ratio:
     assert answer.word == word
     assert answer.sentence.startswith(f"A spawned worker takes {ratio:.{1 if ratio > 9 else 2}f} (files cached, ")
     assert " The import takes " in answer.sentence
-    assert claims.start_up(of_one_session({})).word == UNKNOWN
+    assert claims.start_up(of_one_session({})).word == UNMEASURED
 
 
 def test_a_claims_picture_is_of_the_size_that_most_releases_measured_then_of_the_one_that_changed_most() -> None:
@@ -243,7 +244,8 @@ def test_a_claims_picture_is_of_the_size_that_most_releases_measured_then_of_the
             for tag, value in of.items()
         ]  # fmt: skip
         words = {"intersection": [("v2.1.2", FAILS)]}
-        return claims.as_data(words, history(launches))[0]["picture"]["size"]
+        found = history(launches)
+        return claims.as_data(words, found, claims.answers(found))[0]["picture"]["size"]
 
     late = {"v2.1.2": 1e9}
     assert shown({"paper": late, "small": {"v2.0.1": 6e7, "v2.1.2": 24e7}}) == "small"
@@ -252,17 +254,23 @@ def test_a_claims_picture_is_of_the_size_that_most_releases_measured_then_of_the
     assert shown({"small": flat, "paper": {"v2.0.1": 6e7, "v2.1.2": 24e7}}) == "paper"
 
 
-def test_document_answers_release_by_release_from_the_medians_of_launches() -> None:
-    def launch(release: str, number: int, scripted: float) -> Launch:
-        cases = (Case(("'scripted'", "'small'"), value=scripted), Case(("'eager'", "'small'"), value=240e6))
-        name = "intersection.Intersection.track_peak_memory"
-        return Launch(
-            "s", 1, f"{release}{number}", release, "release-py3.11", name, "1", f"2026-01-0{number}", 1.0, {}, cases
-        )
+def of_bytes(release: str, number: int, scripted: float) -> Launch:
+    """A launch of the intersection's peak memory, in size small."""
+    cases = (Case(("'scripted'", "'small'"), value=scripted), Case(("'eager'", "'small'"), value=240e6))
+    name = "intersection.Intersection.track_peak_memory"
+    return Launch(
+        "s", 1, f"{release}{number}", release, "release-py3.11", name, "1", f"2026-01-0{number}", 1.0, {}, cases
+    )
 
+
+def test_document_answers_release_by_release_from_the_medians_of_launches(tmp_path: Path) -> None:
     axis = Axis.load(ROOT / "releases.toml")
-    launches = [launch("v2.0.1", number, 60e6) for number in (1, 2)] + [launch("v2.1.2", 3, 240e6)]
-    text = claims.document({"m": launches}, axis, lambda steps, _, machine: [f"{machine} {step.new}" for step in steps])
+    launches = [of_bytes("v2.0.1", number, 60e6) for number in (1, 2)] + [of_bytes("v2.1.2", 3, 240e6)]
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "machine.json").write_text('{"machine": "m", "cpu": "A processor", "device": "cpu"}')
+    lanes = reports.lanes(tmp_path, {"m": launches}, axis)
+    rows = bases.rows([lane.told for lane in lanes], axis)
+    text = reports.document(rows, lanes, axis, lambda steps, _, machine: [f"{machine} {step.new}" for step in steps])
     assert "| claim | 2.0.1 | 2.1.2 |" in text
     assert "Not measured: saved_tensors, warm_up, batching, selection, start_up." in text
     assert "TorchScript stalls" not in text
@@ -272,15 +280,15 @@ def test_document_answers_release_by_release_from_the_medians_of_launches() -> N
     )
     assert "  - v2.0.1 → v2.1.2, from *holds* to *does not hold*. m v2.1.2\n" in text
     assert (
-        "On v2.1.2, on a CPU with one thread\n\n- **Scripting keeps intermediates out of memory: does not hold.**"
-        in text
+        "On v2.1.2, measured on a CPU with one thread\n\n"
+        "- **Scripting keeps intermediates out of memory: does not hold.**" in text
     )
-    *_, row = claims.findings(history(launches), axis).splitlines()
+    *_, row = reports.table(rows, "docs/questions").splitlines()
     assert row == (
         "| [intersection](docs/questions/intersection.md) | Scripting keeps intermediates out of memory | "
-        "Holds up to v2.0.1, does not hold since v2.1.2. | "
+        "Holds up to v2.0.1, does not hold since v2.1.2 (A processor). | Not counted. | No GPU measured yet. | "
         "Do not script it to save memory: its peak equals that of eager. Use in-place operations, or compile it. "
-        "Measured on a CPU with one thread. |"
+        "Measured on a CPU with one thread. | Not measured. |"
     )
 
 
@@ -355,23 +363,25 @@ def test_what_a_claim_depends_on_is_what_decides_it() -> None:
         assert asked.metrics - {"time"} <= set(metrics), question
 
 
-def test_a_release_without_a_number_of_a_question_is_inconclusive_there() -> None:
+def test_a_release_without_a_number_of_a_question_was_not_measured_there() -> None:
     def launch(release: str, benchmark: str, case: Case, turn: int = 1) -> Launch:
         about = (f"{release} {turn}", release, "release-py3.11", benchmark, "1", release)
         return Launch("s", turn, *about, 1.0, {}, (case,))
 
-    axis = Axis.load(ROOT / "releases.toml")
     rows = Case(("'vstack_rows'", "'64 x 128'"), samples=(9.0,)), Case(("'flat_buffer'", "'64 x 128'"), samples=(1.0,))
     times = [launch("v2.0.1", "batching.Batching.track_time", case, turn) for case in rows for turn in (1, 2)]
     peak = Case(("'vstack_rows'", "'64 x 128'"), value=1.0)
     found = history([*times, launch("v2.1.0", "intersection.Intersection.track_peak_memory", peak)])
-    assert {release: answer.word for release, answer in claims.answers(found)["batching"].items()} == {
-        "v2.0.1": HOLDS,
-        "v2.1.0": UNKNOWN,
-    }
-    table = claims.findings(found, axis)
-    assert "Holds up to v2.0.1, inconclusive since v2.1.0." in table
-    assert "TorchScript stalls" not in table
+    answered = {release: answer.word for release, answer in claims.answers(found)["batching"].items()}
+    assert answered == {"v2.0.1": HOLDS, "v2.1.0": UNMEASURED}
+    assert claims.in_turn(list(answered.items())) == "Holds on v2.0.1."
+
+
+def test_releases_that_were_not_measured_are_named_where_they_lie_between_others() -> None:
+    answered = [("v1", UNMEASURED), ("v2", HOLDS), ("v3", UNMEASURED), ("v4", HOLDS), ("v5", UNMEASURED)]
+    assert claims.in_turn(answered) == "Holds from v2 to v4; not measured on v3."
+    assert claims.in_turn(answered, "not counted") == "Holds from v2 to v4; not counted on v3."
+    assert claims.in_turn(answered[:1]) == "Not measured."
 
 
 def test_inconclusive_releases_between_two_of_one_word_are_named_and_end_nothing() -> None:
@@ -381,18 +391,37 @@ def test_inconclusive_releases_between_two_of_one_word_are_named_and_end_nothing
     )
 
 
-def test_advice_says_what_it_rests_on_and_there_is_none_for_a_device_that_nobody_wrote_for() -> None:
+def test_advice_says_what_it_rests_on() -> None:
     claim = claims.CLAIMS["selection"]
     answer = claims.Answer(PARTLY, "Numbers.", "holds for a; does not hold for b")
     assert claim.advice_on(Setting("cpu", 1), answer) == (
         "If a mask is used more than once, convert it to an index first where that holds. "
         "Measured on a CPU with one thread: holds for a; does not hold for b."
     )
-    assert claim.advice_on(Setting("recorder", 1), answer).startswith(
-        "The advice is written for a CPU and may not hold here. N"
+    counted = claims.CLAIMS["intersection"].advice_on(Setting("recorder", 1), claims.Answer(HOLDS, "Numbers."))
+    assert counted.endswith(" Counted, no kernel ran.")
+    on_cuda = claim.advice_on(Setting("cuda", 1), claims.Answer(FAILS, "Numbers."))
+    assert on_cuda == "Select by the mask: a reused index is no faster. Measured on CUDA."
+    unknown = claim.advice_on(Setting("cuda", 1), claims.Answer(UNKNOWN, "Numbers."))
+    assert unknown == "The results here are inconclusive. Numbers. Measure it on your own machine."
+    assert claim.advice_on(Setting("cpu", 1), claims.Answer(UNMEASURED, "None.")).startswith("None. Measure it")
+
+
+def test_counts_decide_no_claim_of_time_and_are_told_beside_it() -> None:
+    values = {
+        ("host_waits", variant, f"vector 1 % x {uses}"): {("s", 1): float(waits)}
+        for variant, waits_of in (("mask", {1: 1, 10: 10, 100: 100}), ("index_reused", {1: 1, 10: 1, 100: 1}))
+        for uses, waits in waits_of.items()
+    }
+    answer = claims.CLAIMS["selection"].answer(Numbers(values), "recorder")
+    assert answer.word == UNMEASURED
+    assert answer.beside == (
+        "Counted: with a mask that is used again the host waits 10 to 100 times, with an index that is made once 1."
     )
-    assert "where that holds" not in claim.advice_on(Setting("cuda", 1), answer)
-    assert Setting("recorder").words == "recorded without a GPU"
+    assert answer.sentence == f"{claims.NEEDS_TIMES} {answer.beside}"
+    assert claims.CLAIMS["batching"].answer(Numbers({}), "recorder").beside == ""
+    by_counts = {question for question, claim in claims.CLAIMS.items() if not claim.needs_times}
+    assert by_counts == {"intersection", "saved_tensors"}
 
 
 def test_what_stands_for_a_variant_is_a_variant_of_its_question_and_in_one_group() -> None:

@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 from contract.metrics import METRICS, RECORDED
 from contract.request import Request
-from torch_history.analysis.claims import HOLDS, Numbers, selection
 from torch_history.analysis.compare import CannotCompare, choose_machine
 from torch_history.cli import main
 from torch_history.errors import UserError
@@ -118,18 +117,6 @@ def test_kernels_are_compared_without_what_every_compiler_changes() -> None:
     assert family(old) == family(new)
     assert family("fused_min_max_sub_cl_9870135744170595077") == "fused_min_max_sub_cl"
     assert sum(_families({old: 2, new: 1}).values()) == 3
-
-
-def test_waits_decide_about_a_mask_where_there_is_no_time() -> None:
-    values = {
-        ("host_waits", variant, f"vector 1 % x {uses}"): {("s", 1): float(waits)}
-        for variant, waits_of in (("mask", {1: 1, 10: 10, 100: 100}), ("index_reused", {1: 1, 10: 1, 100: 1}))
-        for uses, waits in waits_of.items()
-    }
-    answer = selection(Numbers(values))
-    assert answer.word == HOLDS
-    assert "no kernel ran" in answer.sentence
-    assert "waits 10 to 100 times, an index that is made once 1 to 1" in answer.sentence
 
 
 def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path: Path) -> None:

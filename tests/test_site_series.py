@@ -909,8 +909,8 @@ def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
             if point["value"] is not None
         )
         section.get_by_text("The numbers as a table").click()
-        section.locator("tbody th").first.wait_for()
-        assert section.locator("tbody th").count() == len(picture["variants"])
+        section.locator("details tbody th").first.wait_for()
+        assert section.locator("details tbody th").count() == len(picture["variants"])
         section.get_by_text("The numbers behind each").click()
         section.locator("dd").first.wait_for()
         assert section.locator("dd").all_text_contents() == [

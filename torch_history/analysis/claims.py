@@ -2,7 +2,8 @@
 
 A claim of bytes or counts is exact. A claim of time is decided size by size from ratios of two variants within rounds, as
 verdicts are: it holds where the whole interval lies beyond `BORDER`, it fails where the whole interval lies within, and
-in between it is inconclusive. An answer is of the device that was measured and says which one that was.
+in between it is inconclusive. What the recorder counted never decides a claim of time. An answer is of the device that was
+measured and says which one that was; `bases.py` sets the answers of all devices side by side.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from ..releases.axis import Axis
+from contract.metrics import METRICS, TIMES
+
 from ..store.launches import Case, Launch
-from .compare import escape
-from .steps import Kind, Step, of_history
-from .verdicts import ERROR_RATE, Block, Estimate, History, common_noise, history, human, moderated, paired
+from .steps import Kind, Step
+from .verdicts import ERROR_RATE, Block, Estimate, History, common_noise, human, moderated, paired
 
 BORDER = 1.05
 """The ratio of two variants from which one of them is the slower. Two builds of one source differ by less: an answer does
@@ -43,18 +44,25 @@ NO_CAUSE = (
 )
 
 HOLDS, PARTLY, FAILS, UNKNOWN = "holds", "holds in part", "does not hold", "inconclusive"
+UNMEASURED = "not measured"
+"""The word of a release that has no number which could decide."""
+
+DECIDED = (HOLDS, PARTLY, FAILS)
+
+NEEDS_TIMES = "It takes times to decide this; counts alone do not."
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`word` is HOLDS, PARTLY, FAILS or UNKNOWN; `sentence` gives the numbers it rests on; `part` says of a PARTLY where the
+    """`word` is HOLDS, PARTLY, FAILS, UNKNOWN or UNMEASURED; `sentence` gives its numbers; `part` says of a PARTLY where the
     claim holds and where it does not, else it is empty. `instead` says what is quicker on that release than what the claim
-    praises, empty where nothing is."""
+    praises, `beside` what counts say of a claim that they do not decide; both are empty where there is nothing to say."""
 
     word: str
     sentence: str
     part: str = ""
     instead: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,7 +143,7 @@ class Numbers:
 
 
 def _missing(what: str) -> Answer:
-    return Answer(UNKNOWN, f"No number was measured for {what}.")
+    return Answer(UNMEASURED, f"No number was measured for {what}.")
 
 
 def _together(parts: Mapping[str, str], sentence: str) -> Answer:
@@ -231,30 +239,30 @@ def batching(numbers: Numbers) -> Answer:
     return _by_time(ratios, "One tensor per row", "one flat buffer")
 
 
-def _selection_by_waits(numbers: Numbers) -> Answer:
-    """What is left of the claim where nothing ran, so that there is no time: how often the host waits for the GPU."""
+def selection_waits(numbers: Numbers) -> str:
+    """How often the host waits for the GPU where a mask is used again, in a sentence; empty where that was not counted."""
     waits = {
         size: (numbers("host_waits", "mask", size), numbers("host_waits", "index_reused", size))
         for size in numbers.sizes("host_waits", "mask")
     }
     known = {size: (mask, index) for size, (mask, index) in waits.items() if mask is not None and index is not None}
-    repeated = {size: of for size, of in known.items() if not size.endswith(" x 1")}
+    repeated = [of for size, of in known.items() if not size.endswith(" x 1")]
     if not repeated:
-        return _missing("selecting by a mask")
-    least, most = min(repeated.values()), max(repeated.values())
-    said = (
-        f"By waits of the host alone, for no kernel ran and there is no time: a mask that is used again waits "
-        f"{least[0]:g} to {most[0]:g} times, an index that is made once {least[1]:g} to {most[1]:g}."
+        return ""
+    mask, index = (_from_to(waits) for waits in zip(*repeated, strict=True))
+    return (
+        f"Counted: with a mask that is used again the host waits {mask} times, with an index that is made once {index}."
     )
-    fewer = [index < mask for mask, index in repeated.values()]
-    return Answer(HOLDS if all(fewer) else PARTLY if any(fewer) else FAILS, said)
+
+
+def _from_to(numbers: Sequence[float]) -> str:
+    least, most = min(numbers), max(numbers)
+    return f"{least:g}" if least == most else f"{least:g} to {most:g}"
 
 
 def selection(numbers: Numbers) -> Answer:
     """Turning the mask into an index once and reusing that saves time; decided at 100 uses, of every share and layout."""
     sizes = numbers.sizes("time", "mask")
-    if not sizes and numbers.sizes("host_waits", "mask"):
-        return _selection_by_waits(numbers)
     ratios = {size: numbers.interval("time", size, "mask", "index_reused") for size in sizes}
     deciding = {size: ratio for size, ratio in ratios.items() if size.endswith(" x 100")}
     others = {size: ratio for size, ratio in ratios.items() if size not in deciding}
@@ -309,19 +317,24 @@ def _extremes(ratios: Mapping[str, Interval]) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """What an answer rests on: the device, `cpu` or `cuda`, and the threads of a CPU."""
+    """What an answer rests on: the device, `cpu`, `cuda` or `recorder`, and the threads of a CPU."""
 
     device: str = "cpu"
     threads: int = 1
 
     @property
+    def unmeasured(self) -> str:
+        """What is said of a release without a number."""
+        return "not counted" if self.device == "recorder" else UNMEASURED
+
+    @property
     def words(self) -> str:
-        """`on a CPU with one thread`."""
+        """`measured on a CPU with one thread`."""
         if self.device == "recorder":
-            return "recorded without a GPU"
+            return "counted, no kernel ran"
         if self.device != "cpu":
-            return f"on {self.device.upper()}"
-        return f"on a CPU with {'one thread' if self.threads == 1 else f'{self.threads} threads'}"
+            return f"measured on {self.device.upper()}"
+        return f"measured on a CPU with {'one thread' if self.threads == 1 else f'{self.threads} threads'}"
 
 
 def setting_of(found: History) -> Setting:
@@ -335,12 +348,17 @@ def setting_of(found: History) -> Setting:
     return Setting(str(facts.get("device", "cpu")), int(facts.get("threads", 1)))
 
 
+def _nothing(numbers: Numbers) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class Claim:
-    """A claim in `words`, what decides it and of which metrics of which variants that depends, what to do on a CPU for each
-    word of the newest answer, and what shows it: a metric of some variants, in one of the sizes that hold `size`.
+    """A claim in `words`, what decides it and of which metrics of which variants that depends, what to do for each word of
+    the newest answer on the same device, and what shows it: a metric of some variants, in one of the sizes that hold `size`.
     `compares` are the comparisons of times whose noise releases tell each other. `rivals` is the variant that the advice
-    praises, those that may be quicker than it on some release, and what the sizes of that advice hold."""
+    praises, those that may be quicker than it on some release, and what the sizes of that advice hold. `counted` tells
+    what counts say beside a claim of time, which they do not decide."""
 
     words: str
     decide: Callable[[Numbers], Answer]
@@ -351,20 +369,28 @@ class Claim:
     size: str = ""
     compares: tuple[Comparison, ...] = ()
     rivals: tuple[str, tuple[str, ...], str] = ("", (), "")
+    counted: Callable[[Numbers], str] = _nothing
 
-    def answer(self, numbers: Numbers) -> Answer:
-        """What `decide` says, with what is quicker than the variant that the advice praises."""
+    @property
+    def needs_times(self) -> bool:
+        """Whether no count decides it."""
+        return all(METRICS[metric].kind == TIMES for metric in self.depends_on[0])
+
+    def answer(self, numbers: Numbers, device: str = "cpu") -> Answer:
+        """What `decide` says of that device's numbers, with what is quicker than the variant that the advice praises. A
+        claim of time has no answer on the recorder, whatever was counted."""
+        if device == "recorder" and self.needs_times:
+            beside = self.counted(numbers)
+            return Answer(UNMEASURED, f"{NEEDS_TIMES} {beside}".strip(), beside=beside)
         return replace(self.decide(numbers), instead=quicker(numbers, *self.rivals))
 
     def advice_on(self, setting: Setting, answer: Answer) -> str:
-        """What to do, with what that rests on; of a device for which nobody has written any, the numbers alone."""
-        if setting.device != "cpu":
-            return NO_ADVICE.format(sentence=answer.sentence)
+        """What to do on the device that the answer is of, with what that rests on."""
         told = self.advice.get(answer.word)
         if told is None:
-            return UNDECIDED.format(sentence=answer.sentence)
+            return UNDECIDED[answer.word].format(sentence=answer.sentence)
         told = f"{told} {answer.instead}" if answer.instead else told
-        where = f" Measured {setting.words}"
+        where = f" {setting.words[0].upper()}{setting.words[1:]}"
         return f"{told}{where}: {answer.part}." if answer.part else f"{told}{where}."
 
 
@@ -441,6 +467,7 @@ CLAIMS: dict[str, Claim] = {
         "vector 1 % x 100",
         (("time", "mask", "index_reused"), *(("time", variant, "index_reused") for variant in ALSO_BY_INDEX)),
         ("index_reused", ALSO_BY_INDEX, " x 100"),
+        selection_waits,
     ),
     "start_up": Claim(
         "A spawned worker is slow to start",
@@ -489,13 +516,17 @@ INSTEAD: dict[str, tuple[tuple[str, ...], ...]] = {
 """Question -> groups of variants that may stand for each other: from the same inputs they give the same result, and none is
 there to save memory where the others save time. A variant in no group stands for none."""
 
-NO_ADVICE = "The advice is written for a CPU and may not hold here. {sentence} Measure it on your own machine."
-UNDECIDED = "The results here are inconclusive. {sentence} Measure it on your own machine."
+UNDECIDED = {
+    UNKNOWN: "The results here are inconclusive. {sentence} Measure it on your own machine.",
+    UNMEASURED: "{sentence} Measure it on your own machine.",
+}
+"""Word of an answer that decides nothing -> what is said in the place of advice."""
 
 
 def answers(found: History) -> dict[str, dict[str, Answer]]:
     """Question -> release -> its answer, for what one environment measured. A release without a number of a question has
-    an answer as well: that it is inconclusive there."""
+    an answer as well: that it was not measured there."""
+    device = setting_of(found).device
     measured = list(dict.fromkeys(release for of in found.values() for release in of))
     values = _values(found)
     answered = {}
@@ -503,7 +534,7 @@ def answers(found: History) -> dict[str, dict[str, Answer]]:
         of_question = values.get(question, {})
         noise = _noise(claim, [Numbers(of) for of in of_question.values()])
         answered[question] = {
-            release: claim.answer(Numbers(of_question.get(release, {}), noise)) for release in measured
+            release: claim.answer(Numbers(of_question.get(release, {}), noise), device) for release in measured
         }
     return answered
 
@@ -532,24 +563,27 @@ def _noise(claim: Claim, releases: Iterable[Numbers]) -> dict[Comparison, tuple[
     return {comparison: common_noise(estimates) for comparison, estimates in seen.items()}
 
 
-def in_turn(answered: Sequence[tuple[str, str]]) -> str:
+def in_turn(answered: Sequence[tuple[str, str]], unmeasured: str = UNMEASURED) -> str:
     """The answers of all releases in one sentence: `Holds up to v2.0.1, does not hold since v2.1.2.` Inconclusive ones
-    between two that say the same do not end that; they are counted."""
-    joined, passed_over = _passed_over(answered)
+    between two that say the same do not end that; they are named, as are those between that are `unmeasured`."""
+    known = [i for i, (_, word) in enumerate(answered) if word != UNMEASURED]
+    if not known:
+        return f"{unmeasured.capitalize()}."
+    within = answered[known[0] : known[-1] + 1]
+    joined, passed_over = _passed_over([one for one in within if one[1] != UNMEASURED])
+    gaps = {UNKNOWN: passed_over, unmeasured: [release for release, word in within if word == UNMEASURED]}
+    end = "".join(f"; {word} on {', '.join(releases)}" for word, releases in gaps.items() if releases)
     turns = [list(group) for _, group in itertools.groupby(joined, key=lambda item: item[1])]
-    if not turns:
-        return "No release has an answer."
-    end = f"; {UNKNOWN} on {', '.join(passed_over)}." if passed_over else "."
     if len(turns) == 1:
         first, last = turns[0][0][0], turns[0][-1][0]
         where = f"from {first} to {last}" if first != last else f"on {first}"
-        return f"{turns[0][0][1].capitalize()} {where}{end}"
+        return f"{turns[0][0][1].capitalize()} {where}{end}."
     said = []
     for i, turn in enumerate(turns):
         first, last = turn[0][0], turn[-1][0]
         where = f"up to {last}" if i == 0 else f"since {first}" if i == len(turns) - 1 else f"from {first} to {last}"
         said.append(f"{turn[0][1]} {where if first != last or i in (0, len(turns) - 1) else f'on {first}'}")
-    return f"{', '.join(said).capitalize()}{end}"
+    return f"{', '.join(said).capitalize()}{end}."
 
 
 def _passed_over(answered: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], list[str]]:
@@ -592,7 +626,7 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
             moves.append((position[step.new], size, sentence))
             if step.kind is Kind.EXCURSION:
                 moves.append((position.get(step.until, position[step.new]) + 1, size, sentence))
-    told = [(release, word) for release, word in answered if word != UNKNOWN]
+    told = [(release, word) for release, word in answered if word in DECIDED]
     found = []
     for (old, before), (new, after) in itertools.pairwise(told):
         if before != after:
@@ -604,11 +638,15 @@ def turns(question: str, answered: Sequence[tuple[str, str]], happened: Iterable
 
 
 def as_data(
-    words: Mapping[str, Sequence[tuple[str, str]]], found: History, happened: Sequence[tuple[Step, str]] = ()
+    words: Mapping[str, Sequence[tuple[str, str]]],
+    found: History,
+    answered: Mapping[str, Mapping[str, Answer]],
+    happened: Sequence[tuple[Step, str]] = (),
 ) -> list[dict[str, Any]]:
     """Each claim as the site shows it. `words` are the answers of all releases, question -> (release, word), oldest first;
-    `found` has the newest of them, which decides what to do and what is drawn; `happened` as in `turns`."""
-    answered, setting = answers(found), setting_of(found)
+    `found` has the newest of them, which decides what to do and what is drawn, with what `answers` says of it; `happened`
+    as in `turns`."""
+    setting = setting_of(found)
     data = []
     for question, claim in CLAIMS.items():
         asked = any(series.question == question for series in found)
@@ -619,7 +657,7 @@ def as_data(
             {
                 "question": question,
                 "words": claim.words,
-                "summary": in_turn(words[question]),
+                "summary": in_turn(words[question], setting.unmeasured),
                 "turns": [asdict(turn) for turn in turns(question, words[question], happened)],
                 "advice": claim.advice_on(setting, newest),
                 "picture": _picture(found, question, claim),
@@ -674,72 +712,3 @@ def limits(found: History, releases: Sequence[str]) -> list[dict[str, Any]]:
                 {"benchmark": series.benchmark, "size": size, "words": "the bytes of the result", "numbers": numbers}
             )
     return data
-
-
-def findings(found: History, axis: Axis) -> str:
-    """The README's table: each claim, the answers of all releases that one environment measured, and what to do today."""
-    words = {
-        question: sorted(((tag, of[tag].word) for tag in of if tag in axis), key=lambda item: axis.position(item[0]))
-        for question, of in answers(found).items()
-    }
-    rows = [
-        "| [{question}](docs/questions/{question}.md) | {words} | {summary} | {advice} |".format(**claim)
-        for claim in as_data(words, found)
-    ]
-    return "\n".join(["| question | claim | result | advice |", "|---|---|---|---|", *rows])
-
-
-Tell = Callable[[list[Step], History, str], Sequence[str]]
-"""Steps, what they were found in, and its machine -> a sentence for each step."""
-
-
-def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis, tell: Tell) -> str:
-    """docs/generated/answers.md: each claim release by release, when and why it changed, and a sentence for the newest."""
-    parts = [
-        "# The claims, release by release\n\n`torch-history document` writes this page from `results/`. Each question's "
-        "page in [docs/questions](../questions) says how its answer is decided.\n"
-    ]
-    for machine, launches in launches_of.items():
-        launches = list(launches)
-        for environment in sorted({launch.environment for launch in launches}):
-            numbers = history(launch for launch in launches if launch.environment == environment)
-            found = answers(numbers)
-            releases = sorted({r for of in found.values() for r in of if r in axis}, key=axis.position)
-            if not releases:
-                continue
-            asked = {series.question for series in numbers}
-            theirs = {question: claim for question, claim in CLAIMS.items() if question in asked}
-            parts.append(f"\n## {machine}, {environment}\n\n")
-            if missing := [question for question in CLAIMS if question not in asked]:
-                parts.append(f"Not measured: {', '.join(missing)}.\n\n")
-            parts.append("| claim | " + " | ".join(release.removeprefix("v") for release in releases) + " |\n")
-            parts.append("|---" * (len(releases) + 1) + "|\n")
-            for question, claim in theirs.items():
-                cells = [found[question][release].word for release in releases]
-                parts.append(f"| [{claim.words}](../questions/{question}.md) | " + " | ".join(cells) + " |\n")
-            steps = of_history(numbers, axis)
-            happened = list(zip(steps, tell(steps, numbers, machine), strict=True))
-            parts.append("\n### What changed, when and why\n\n")
-            for question, claim in theirs.items():
-                parts += _what_changed(question, claim, [(tag, found[question][tag]) for tag in releases], happened)
-            parts.append(f"\n### On {releases[-1]}, {setting_of(numbers).words}\n\n")
-            for question, claim in theirs.items():
-                answer = found[question][releases[-1]]
-                parts.append(f"- **{claim.words}: {answer.word}.** {answer.sentence}\n")
-    return "".join(parts)
-
-
-def _what_changed(
-    question: str, claim: Claim, found: Sequence[tuple[str, Answer]], happened: Sequence[tuple[Step, str]]
-) -> list[str]:
-    """Lines of one claim: its answers in turn, an inconclusive one, those that hold in part, and why it changed."""
-    answered = [(tag, answer.word) for tag, answer in found]
-    lines = [f"- **{claim.words}.** {in_turn(answered)}\n"]
-    untold = [(tag, answer) for tag, answer in found if answer.word == UNKNOWN]
-    lines += [f"  - {tag}, {UNKNOWN}: {answer.sentence}\n" for tag, answer in untold[-1:]]
-    lines += [f"  - {tag}, {PARTLY}: {escape(answer.part)}.\n" for tag, answer in found if answer.part]
-    return lines + [f"  - {_of_turn(turn)}\n" for turn in turns(question, answered, happened)]
-
-
-def _of_turn(turn: Turn) -> str:
-    return f"{turn.old} → {turn.new}, from *{turn.before}* to *{turn.after}*. {escape(turn.why)}"

@@ -42,7 +42,7 @@ _in_lane = click.option(
 """Former name of the option: --environment."""
 
 BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"
-BEGIN_CUDA, END_CUDA = "<!-- on CUDA: by `torch-history document` -->", "<!-- end of CUDA -->"
+BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `torch-history document` -->", "<!-- end of the claim -->"
 
 
 @click.command()
@@ -76,16 +76,17 @@ def document(check: bool) -> None:
 
     These are the README's picture and findings, and the pages in docs/generated/.
     """
-    from ..analysis import claims, steps
+    from ..analysis import bases, steps
     from ..analysis import compare as said
     from ..analysis.verdicts import history
     from ..releases import wheels
     from ..reports import calibration as calibrations
+    from ..reports import claims, repeats, replication
     from ..reports import recorded as recordings
-    from ..reports import repeats, replication
     from ..reports.coverage import coverage
     from ..reports.pythons import pythons
     from ..site.charts import draw_history
+    from ..store.certificates import certificates_in
     from ..store.files import write_atomically
     from ..store.launches import machines_in, read_environment, read_on_axis
 
@@ -96,23 +97,26 @@ def document(check: bool) -> None:
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
     happened = steps.of_history(found, suite.axis)
     costs = said.tell_most(steps.costliest(happened), happened, found, results, machine)
-    findings = [claims.findings(found, suite.axis), "", "What rose most from one release to the next, by question:", ""]
+    answered = claims.lanes(results, launches, suite.axis)
+    certificates = certificates_in(results)
+    rows = bases.rows((each.told for each in answered), suite.axis, certificates)
+    on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), suite.axis)
+    findings = [on_a_gpu, "", claims.table(rows, "docs/questions"), ""]
+    findings += [
+        f"What rose most from one release to the next, by question, on a CPU (`results/{machine}`, `{lane}`):",
+        "",
+    ]
     findings += [f"- {said.escape(line)}" for line in costs]
-    for recorded in (name for name in launches if recordings.is_recorded(results, name)):
-        of_lane = history(launch for launch in launches[recorded] if launch.environment == lane)
-        if lines := recordings.findings(of_lane, suite.axis):
-            findings += ["", f"On CUDA, recorded; no kernel ran for these (`results/{recorded}`):", ""]
-            findings += [said.escape(line) for line in lines]
     files = {
         "README.md": _between("README.md", BEGIN, END, "\n".join(findings)),
         **{
-            f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", BEGIN_CUDA, END_CUDA, text)
-            for question, text in recordings.on_cuda(results, launches, suite.axis).items()
+            f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", BEGIN_CLAIM, END_CLAIM, text)
+            for question, text in claims.of_questions(rows, answered).items()
         },
-        "docs/generated/recorded.md": recordings.document(results, launches, suite.axis),
+        "docs/generated/recorded.md": recordings.document(results, launches, suite.axis, certificates),
         "docs/generated/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
         "docs/generated/answers.md": claims.document(
-            launches, suite.axis, lambda steps, of, machine: said.tell(steps, of, results, machine)
+            rows, answered, suite.axis, lambda steps, of, machine: said.tell(steps, of, results, machine)
         ),
         "docs/generated/facts.md": wheels.document(wheels.load(suite.list.with_name(wheels.FILE)), suite.axis),
         "docs/generated/coverage.md": coverage(launches, suite.axis),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..releases.axis import Axis
-from ..store import causes, sources
+from ..store import causes, certificates, sources
 from ..store.details import DETAILS, read_details
 from ..store.files import each_line, has_checksum, read_object
 from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
@@ -25,8 +25,6 @@ EXCLUDED = {"machine", "session", "benchmark", "releases", "launches", "rule", "
 """What each line of EXCLUSIONS says at least."""
 UNDER_OTHER_NAMES = (CALIBRATION, "agreement")
 """Folders of a machine whose launches go by names that are no releases."""
-CERTIFICATES = "certificates"
-"""The folder of what `torch-history certify` writes, which is no machine's."""
 EARLY = datetime.timedelta(days=1)
 """How far ahead of this clock a launch may be dated: clocks and time zones differ."""
 
@@ -59,9 +57,9 @@ def check(results: Path, axis: Axis) -> Found:
     for benchmark, version in sources.here().items():
         known[benchmark].add(version)
     for path in sorted(results.iterdir()):
-        if path.name == CERTIFICATES:
-            continue
-        if path.is_dir():
+        if path.name == certificates.FOLDER:
+            _check_certificates(path, axis, found)
+        elif path.is_dir():
             if why := unfit(path):
                 found.say(path, why)
         elif path.name == LISTED:
@@ -142,6 +140,24 @@ def _counted(removed: Iterable[Removal]) -> dict[Group, tuple[int, int]]:
     return found
 
 
+def _check_certificates(folder: Path, axis: Axis, found: Found) -> None:
+    """Each is whole, and of a release on the axis."""
+    if why := unfit(folder):
+        found.say(folder, why)
+        return
+    for path in sorted(folder.iterdir()):
+        if path.suffix != certificates.SUFFIX:
+            found.say(path, "it is no certificate")
+            continue
+        try:
+            release = certificates.parse(path).release
+        except ValueError as error:
+            found.say(path, error)
+            continue
+        if release not in axis:
+            found.say(path, f"there is no release {release} on the axis")
+
+
 def _check_details(path: Path, found: Found) -> None:
     try:
         read_details(path)
@@ -150,7 +166,7 @@ def _check_details(path: Path, found: Found) -> None:
 
 
 def _of_machine(path: Path) -> bool:
-    return path.is_dir() and path.name != CERTIFICATES and not unfit(path)
+    return path.is_dir() and path.name != certificates.FOLDER and not unfit(path)
 
 
 def _add_listed(path: Path, known: dict[str, set[str]], found: Found) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.claims import CLAIMS, UNKNOWN, answers, in_turn
+from ..analysis.compare import escape
 from ..analysis.verdicts import Change, History, Verdict, compare_history, history, human
 from ..releases.axis import Axis
+from ..store.certificates import Certificate
 from ..store.details import DETAILS, read_details
 from ..store.launches import Launch
 from ..store.machines import record_of
@@ -32,52 +33,19 @@ def is_recorded(results: Path, machine: str) -> bool:
     return record_of(results / machine).get("device") == "recorder"
 
 
-def findings(found: History, axis: Axis) -> list[str]:
-    """A line for each claim that counts alone decide, for what one lane of the recorder counted."""
-    lines = []
-    for question, of in answers(found).items():
-        words = [(tag, of[tag].word) for tag in sorted((tag for tag in of if tag in axis), key=axis.position)]
-        told = [(tag, word) for tag, word in words if word != UNKNOWN]
-        if told:
-            newest = of[told[-1][0]].sentence
-            lines.append(f"- {CLAIMS[question].words}: {in_turn(told)[0].lower()}{in_turn(told)[1:]} {newest}")
-    return lines
-
-
-def on_cuda(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> dict[str, str]:
-    """Question -> what its page says of CUDA: the claim in each lane of each card, or why counts do not decide it."""
-    lines: dict[str, list[str]] = {question: [] for question in CLAIMS}
-    for machine, launches in launches_of.items():
-        if not is_recorded(results, machine):
-            continue
-        found = history(launches)
-        for environment in sorted({series.environment for series in found}):
-            of_lane = {series: of for series, of in found.items() if series.environment == environment}
-            asked = {series.question for series in of_lane}
-            for question, of in answers(of_lane).items():
-                if question not in asked:
-                    continue
-                tags = _in_order(of, axis)
-                told = [(tag, of[tag].word) for tag in tags if of[tag].word != UNKNOWN]
-                words = f"{in_turn(told)} {of[told[-1][0]].sentence}" if told else of[tags[-1]].sentence
-                lines[question].append(f"- `{machine}`, `{environment}`: {words}")
-    head = "Recorded; no kernel ran. [How](../recorder.md), [every count and refusal](../generated/recorded.md)."
-    return {question: "\n".join([head, "", *of]) for question, of in lines.items() if of}
-
-
-def _in_order(tags: Iterable[str], axis: Axis) -> list[str]:
-    return sorted((tag for tag in tags if tag in axis), key=axis.position)
-
-
-def document(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
-    """docs/generated/recorded.md: for each pretended card what was counted, refused and failed, and every change between
-    neighbours. Raises ValueError where a file of details is damaged."""
+def document(
+    results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis, certificates: Sequence[Certificate] = ()
+) -> str:
+    """docs/generated/recorded.md: for each pretended card what was counted, refused and failed, what a certificate compared
+    with a real card, and every change between neighbours. Raises ValueError where a file of details is damaged."""
     parts = [HEADER]
     for machine, launches in launches_of.items():
         if not is_recorded(results, machine):
             continue
         found = history(launches)
         parts.append(f"\n## {machine}\n")
+        card = record_of(results / machine).get("card")
+        parts += [f"\n{_certified(each)}\n" for each in certificates if each.card == card]
         for environment in sorted({series.environment for series in found}):
             of_lane = {series: of for series, of in found.items() if series.environment == environment}
             tags = sorted({tag for of in of_lane.values() for tag in of if tag in axis}, key=axis.position)
@@ -89,6 +57,13 @@ def document(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: A
                 _changes(of_lane, details, tags),
             ]
     return "".join(parts)
+
+
+def _certified(certificate: Certificate) -> str:
+    """How many cases a certificate found equal, and which were not."""
+    said = f"{len(certificate.equal)} cases are equal to {escape(certificate.words)}"
+    different = ", ".join(escape(case) for case in sorted(certificate.different))
+    return f"{said}; {len(certificate.different)} are not: {different}." if different else f"{said}; none differs."
 
 
 def _not_counted(axis: Axis, tags: Sequence[str]) -> str:

@@ -33,7 +33,7 @@ from markupsafe import Markup
 
 from contract.metrics import METRICS
 
-from ..analysis import answer, claims, compare, findings, verdicts
+from ..analysis import answer, bases, claims, compare, findings, verdicts
 from ..analysis import causes as why
 from ..analysis.verdicts import Verdict
 from ..errors import UserError
@@ -41,6 +41,7 @@ from ..releases import wheels
 from ..releases.axis import Axis, Release
 from ..reports import calibration
 from ..scratch import mark
+from ..store.certificates import certificates_in
 from ..store.files import WRONG_DATA
 from ..store.launches import machines_in
 from . import intervals, pack
@@ -181,25 +182,31 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
         found = [lane for lane, of in zip(found, told, strict=True) if not isinstance(of, str)]
         if not found:
             raise nothing
-        data, upgrades = zip(*(of for of in told if not isinstance(of, str)), strict=True)
+        data, answered, upgrades = zip(*(of for of in told if not isinstance(of, str)), strict=True)
+        rows = bases.rows(answered, axis, certificates_in(results))
+        on_a_gpu = bases.on_a_gpu(((lane.device, lane.releases) for lane in found), axis)
         brought = wheels.load(Path(conf.repo).with_name(wheels.FILE))
         _write_data(new / "data", found, data, upgrades, axis, brought)
+        of_claims = {"columns": list(bases.BASES.values()), "claims": [row.as_data() for row in rows]}
+        _write_json(new / "data" / "bases", of_claims)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
         _write_picture(new / PICTURE, found[0], upgrades[0])
         made = {"calibration": calibration.document(results)}
-        _write_pages(new, axis, feeds, made, _on_a_gpu(found, axis), url)
+        _write_pages(new, axis, feeds, made, on_a_gpu, url)
         mark(new)
         require_replaceable(html_dir, conf)
         _swap(new, html_dir)
     return html_dir / "index.html"
 
 
-def _told(lane: Lane, axis: Axis, others: Sequence[Lane]) -> tuple[dict[str, Any], compare.Comparison | None] | str:
+def _told(
+    lane: Lane, axis: Axis, others: Sequence[Lane]
+) -> tuple[dict[str, Any], bases.Answered, compare.Comparison | None] | str:
     """What the pages are given of a lane, or why it cannot be read: the others are published all the same."""
     try:
         elsewhere = elsewhere_of(lane, others)
-        return lane_data(lane, axis, elsewhere), newest(lane, elsewhere)
+        return lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere)
     except WRONG_DATA as error:
         return f"it cannot be read ({type(error).__name__}: {error})"
 
@@ -490,24 +497,6 @@ def _width(text: str) -> int:
 
 
 # --- pages
-
-
-def _on_a_gpu(found: Sequence[Lane], axis: Axis) -> str:
-    """A sentence that says what of the site was measured on a GPU."""
-    measured = {tag for lane in found if lane.device == "cuda" for tag in lane.releases}
-    counted = {tag for lane in found if lane.device == "recorder" for tag in lane.releases}
-    if not measured and counted:
-        return (
-            f"Nothing here was measured on a GPU yet. What {len(counted)} releases ask of a GPU was recorded; no kernel "
-            "ran for those numbers."
-        )
-    if not measured:
-        return "Nothing here was measured on a GPU."
-    missing = len(axis.releases) - len(measured)
-    tags = ", ".join(sorted(measured, key=axis.position))
-    return (
-        f"On a GPU: {tags}; {missing} of the axis were not measured on one." if missing else "On a GPU: every release."
-    )
 
 
 def _write_pages(

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from contract.metrics import metric_of
 
-from ..analysis import claims, compare, steps
+from ..analysis import bases, claims, compare, steps
 from ..analysis.answer import UNMEASURED
 from ..analysis.causes import Known, evidence
 from ..analysis.replication import DECIDED, Measured, OtherPlaces, held_against
@@ -82,6 +82,25 @@ class Lane:
     def found(self) -> History:
         """The launches of the newest releases, as many as steps are looked for in; read when it is asked for first."""
         return self.files.history(self.environment, self.releases[-steps.WINDOW :])
+
+    @functools.cached_property
+    def answers(self) -> dict[str, dict[str, claims.Answer]]:
+        """The answers to the claims on the newest releases: question -> release -> answer."""
+        return claims.answers(self.found)
+
+    @functools.cached_property
+    def words_of(self) -> dict[str, list[tuple[str, str]]]:
+        """The word of each answer: question -> (release, word) of every release, oldest first."""
+        words: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for part in self.parts:
+            for question, of_part in part.words.items():
+                words[question] += [(tag, word) for tag, word in of_part]
+        return words
+
+    @property
+    def answered(self) -> bases.Answered:
+        """What it says of the claims, to be set beside other lanes."""
+        return bases.answered_by(self.machine, self.environment, self.words_of, self.found, self.answers)
 
     def decided(self, old: str, new: str) -> list[Change]:
         """The changes of times from one release to another that have a verdict: between neighbours as remembered."""
@@ -586,10 +605,6 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
     told = compare.told_findings(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence, elsewhere)
     sentences = {i: said for each in told for i, said in zip(each.places, each.sentences, strict=True)}
     said = [sentences[i] for i in range(len(happened))]
-    words: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for part in lane.parts:
-        for question, of_part in part.words.items():
-            words[question] += [(tag, word) for tag, word in of_part]
     keys = sorted({tuple(key) for part in lane.parts for key in part.series})
     series = {key: i for i, key in enumerate(keys)}
     return {
@@ -623,7 +638,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
             for each in told
             if each.finding.verdict.kind == "worse"
         ],
-        "claims": claims.as_data(words, lane.found, list(zip(happened, said, strict=True))),
+        "claims": claims.as_data(lane.words_of, lane.found, lane.answers, list(zip(happened, said, strict=True))),
     }
 
 

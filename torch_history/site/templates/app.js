@@ -370,6 +370,14 @@
                      el("tbody", {}, rows.map(row))));
     };
 
+    /** What was measured on a CPU, counted of CUDA and measured on a GPU, side by side, and what to do on each: of the claims
+        that `chosen` picks. @param {{columns: string[], claims: any[]}} bases @param {(claim: any) => boolean} chosen */
+    TH.bases = ({columns, claims}, chosen) => el("div", {class: "bases"}, TH.table({
+        caption: `Claims by device: ${columns.join(", ")}`,
+        head: ["Claim", ...columns, "On a CPU", "On a GPU"],
+        rows: claims.filter(chosen).map(({words, cells, cpu, gpu}) => [words, ...[...cells, cpu, gpu].map(TH.prose)]),
+    }));
+
     TH.download = (name, type, text) => {
         const url = URL.createObjectURL(new Blob([text], {type}));
         el("a", {href: url, download: name}).click();

@@ -13,6 +13,7 @@
         "holds in part": ["◐", "in-part"],
         "does not hold": ["○", "fails"],
         "inconclusive": ["?", "unknown"],
+        "not measured": ["–", "unknown"],
     };
 
     const sign = (word) => {
@@ -94,7 +95,7 @@
             el("dt", {}, release, " ", sign(word)), el("dd", {}, sentence),
         ])));
 
-    const section = (lane, claim, address) => {
+    const section = (lane, claim, address, bases) => {
         const {answers, question, words} = claim;
         const tags = answers.map(({release}) => release);
         const at = (text) => answers.find(({release}) => release === TH.tagOf(tags, text));
@@ -103,7 +104,8 @@
         const isNewest = shown === answers.at(-1);
         const id = `claim-${question}`;
         const hidden = address.columns ? 0 : answers.length - MOST_COLUMNS;
-        return el("section", {class: "claim", "aria-labelledby": id}, el("h2", {id}, words), shown ? [
+        return el("section", {class: "claim", "aria-labelledby": id}, el("h2", {id}, words),
+            TH.bases(bases, ({question: of}) => of === question), shown ? [
             el("p", {class: "summary"}, isNewest ? "Today: " : `On ${shown.release}: `, sign(shown.word), ". ", claim.summary),
             el("div", {class: "panel"}, el("h3", {}, `Advice for ${shown.release}${isNewest ? ", the newest release" : ""}`),
                el("p", {}, TH.prose(shown.advice))),
@@ -117,7 +119,7 @@
         ] : el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers this.`));
     };
 
-    const render = (lane, address, main, claims) => {
+    const render = (lane, address, main, [claims, bases]) => {
         const most = Math.max(0, ...claims.map(({answers}) => answers.length));
         const tags = lane.releases.map(({tag}) => tag);
         const strangers = [address.from, address.to].filter((text) => text && !tags.includes(TH.tagOf(tags, text)));
@@ -133,8 +135,9 @@
                 most > MOST_COLUMNS && TH.toggle(everyColumn, "columns", address.columns)),
             strangers.map((each) => el("p", {role: "alert"}, `There are no results of '${each}' here`,
                 each === address.to && `: this is ${tags.at(-1)}`, ".")),
-            claims.map((claim) => section(lane, claim, address))));
+            claims.map((claim) => section(lane, claim, address, bases))));
     };
 
-    TH.page({title: () => "Claims", needs: TH.claims, render});
+    const needs = (lane) => Promise.all([TH.claims(lane), TH.file("bases")]);
+    TH.page({title: () => "Claims", needs, render});
 })();

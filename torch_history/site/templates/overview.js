@@ -1082,16 +1082,22 @@
         return {section, open};
     };
 
+    /* What engineers say, on a CPU and on a GPU: of all machines, whichever is chosen at the top. */
+    const claimed = (bases) => el("section", {"aria-labelledby": "claims-title"},
+        el("h2", {id: "claims-title"}, el("a", {href: TH.link("claims.html")}, "What engineers say"), ", on a CPU and on a GPU"),
+        TH.bases(bases, () => true));
+
     TH.page({
         title: (lane, address) => `What ${chosen(lane, address).to} changes`,
         needs: async (lane, address) => {
             const {from, to} = chosen(lane, address);
             const known = [from, to].filter((tag) => TH.contents.wheels.includes(tag));
-            return Object.fromEntries(await Promise.all(known.map(async (tag) => [tag, await TH.file(`wheels-${tag}`)])));
+            const wheels = await Promise.all(known.map(async (tag) => [tag, await TH.file(`wheels-${tag}`)]));
+            return [Object.fromEntries(wheels), await TH.file("bases")];
         },
-        render: (lane, address, main, wheels) => {
+        render: (lane, address, main, [wheels, bases]) => {
             const {section, open} = map(lane, address);
-            main.append(sheet(lane, address, wheels), section);
+            main.append(sheet(lane, address, wheels), section, claimed(bases));
             open();
         },
     });

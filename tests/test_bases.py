@@ -1,0 +1,342 @@
+"""Do the three bases of a claim stand side by side, each with its own answer, and is advice given for each device?
+
+The launches are made up: of a CPU, of two cards that the recorder pretended, and of a GPU that measured one release.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torch_history.analysis import bases, claims
+from torch_history.analysis.bases import Answered, Row
+from torch_history.analysis.claims import RESULT_BYTES
+from torch_history.analysis.verdicts import history
+from torch_history.releases.axis import Axis
+from torch_history.reports import claims as reports
+from torch_history.reports import recorded
+from torch_history.store.certificates import Certificate
+from torch_history.store.launches import Case, Launch, append_launches
+from torch_history.store.sources import versions
+
+from .lab import write_lab
+
+ROOT = Path(__file__).resolve().parents[1]
+AXIS = Axis.load(ROOT / "releases.toml")
+
+PEAK = "intersection.Intersection.track_peak_memory"
+TIME = "batching.Batching.track_time"
+RESULT = float(RESULT_BYTES["small"])
+GPU = "NVIDIA H100 80GB HBM3"
+
+CPU_RECORD = {"machine": "here", "cpu": "AMD EPYC (family 26, model 2)", "device": "cpu", "threads": "1"}
+GPU_RECORD = {"machine": "nvidia-h100-80gb-hbm3", "cpu": "Xeon", "gpu": GPU, "device": "cuda"}
+RECORDED = {
+    card: {
+        "machine": f"recorded-{card}-no-kernel-ran",
+        "cpu": f"{name} pretended by the recorder, no kernel ran",
+        "device": "recorder",
+        "card": card,
+    }
+    for card, name in (("turing", "Tesla T4"), ("hopper", GPU))
+}
+
+
+def launch(
+    release: str, benchmark: str, cases: Mapping[tuple[str, str], float | None], device: str, lane: str, turn: int = 1
+) -> Launch:
+    """One launch; a case without a number is not available."""
+    found = tuple(
+        Case((repr(variant), repr(size)), value=number)
+        if number
+        else Case((repr(variant), repr(size)), unavailable="no")
+        for (variant, size), number in cases.items()
+    )
+    facts = {"device": device, "threads": 1, "torch": release}
+    version = versions(ROOT)[benchmark]
+    about = (f"{release} {turn}", f"v{release}", lane, benchmark, version, f"2026-01-0{turn}T00:00:00+00:00")
+    return Launch("s", turn, *about, 1.0, facts, found)
+
+
+def peaks(
+    device: str, scripted: Mapping[str, float | None], lane: str = "release-py3.11", sizes: tuple[str, ...] = ("small",)
+) -> list[Launch]:
+    """Launches of the intersection: the scripted peak of each release in results, the eager one is four times it."""
+    return [
+        launch(
+            release,
+            PEAK,
+            {
+                (variant, size): times and times * RESULT_BYTES[size]
+                for size in sizes
+                for variant, times in (("eager", 4.0), ("scripted", many))
+            },
+            device,
+            lane,
+        )
+        for release, many in scripted.items()
+    ]
+
+
+def of(record: Mapping[str, Any], launches: list[Launch]) -> list[Answered]:
+    """What the lanes of one machine answer."""
+    told = []
+    for lane in dict.fromkeys(each.environment for each in launches):
+        found = history(each for each in launches if each.environment == lane)
+        answers = claims.answers(found)
+        tags = sorted({tag for each in answers.values() for tag in each}, key=AXIS.position)
+        words = {question: [(tag, each[tag].word) for tag in tags] for question, each in answers.items()}
+        told.append(bases.answered_by(record, lane, words, found, answers))
+    return told
+
+
+def row(*lanes: Answered, certificates: tuple[Certificate, ...] = ()) -> Row:
+    (found,) = bases.rows(lanes, AXIS, certificates)
+    return found
+
+
+def cells(found: Row) -> list[str]:
+    return [found.cells[device].words for device in bases.BASES]
+
+
+CPU = of(CPU_RECORD, peaks("cpu", {"2.0.1": 1.0, "2.1.2": 4.0, "2.15.0": 4.0}))
+TURING = of(
+    RECORDED["turing"],
+    peaks("recorder", {"1.13.1": 1.0, "2.0.1": 1.0, "2.1.2": 1.0, "2.15.0": 1.0}, sizes=("small", "paper")),
+)
+HOPPER = of(RECORDED["hopper"], peaks("recorder", {"2.1.2": 1.0, "2.11.0": 1.0, "2.15.0": 1.0}))
+H100 = of(GPU_RECORD, peaks("cuda", {"2.11.0": 1.0}, "installed-py3.12"))
+
+
+def test_each_basis_has_its_own_cell_and_each_device_its_own_advice() -> None:
+    found = row(*CPU, *TURING)
+    assert cells(found) == [
+        "Holds up to v2.0.1, does not hold since v2.1.2 (AMD EPYC family 26, model 2).",
+        "Holds from v1.13.1 to v2.15.0 (Tesla T4).",
+        "No GPU measured yet.",
+    ]
+    assert found.cpu.startswith("Do not script it to save memory")
+    assert found.cpu.endswith("Measured on a CPU with one thread.")
+    assert found.gpu.startswith("Script it where memory is short.")
+    assert found.gpu.endswith("Counted, no kernel ran.")
+
+
+def test_a_gpu_that_measured_one_release_fills_its_column_and_decides_the_advice() -> None:
+    found = row(*CPU, *TURING, *H100)
+    assert cells(found)[2] == f"Holds on v2.11.0 ({GPU})."
+    assert found.gpu == (
+        "Script it where memory is short. Check again after an upgrade, because the fuser in the wheel does it. "
+        "Measured on CUDA. On v2.15.0, counted, no kernel ran: holds."
+    )
+    assert cells(found)[:2] == cells(row(*CPU, *TURING))[:2]
+
+
+def test_what_a_gpu_measured_and_what_was_counted_of_cuda_stand_beside_each_other_where_they_differ() -> None:
+    other = of(GPU_RECORD, peaks("cuda", {"2.11.0": 4.0}, "installed-py3.12"))
+    found = row(*TURING, *other)
+    assert cells(found)[1:] == ["Holds from v1.13.1 to v2.15.0 (Tesla T4).", f"Does not hold on v2.11.0 ({GPU})."]
+    assert found.gpu.startswith("Do not script it to save memory")
+    assert found.gpu.endswith("Measured on CUDA. On v2.15.0, counted, no kernel ran: holds.")
+    assert (cells(found)[0], found.cpu) == ("Not measured.", "Not measured.")
+
+
+def test_a_gpu_without_a_number_of_the_claim_was_not_measured_and_counts_give_the_advice() -> None:
+    nothing = of(GPU_RECORD, peaks("cuda", {"2.11.0": None}, "installed-py3.12"))
+    found = row(*TURING, *nothing)
+    assert cells(found)[2] == "Not measured."
+    assert found.gpu.endswith("Counted, no kernel ran.")
+
+
+def times(device: str, slow: float, rounds: int, lane: str) -> list[Launch]:
+    sizes = {("vstack_rows", "64 x 128"): slow, ("flat_buffer", "64 x 128"): 1.0}
+    return [launch("2.11.0", TIME, sizes, device, lane, turn) for turn in range(1, rounds + 1)]
+
+
+def test_counts_decide_no_claim_of_time_and_a_gpu_does() -> None:
+    counted = of(RECORDED["turing"], [launch("2.11.0", TIME, {("vstack_rows", "64 x 128"): None}, "recorder", "py")])
+    found = row(*counted)
+    assert cells(found) == ["Not measured.", claims.NEEDS_TIMES, "No GPU measured yet."]
+    assert found.gpu == bases.NO_TIMES_ON_A_GPU
+    found = row(*counted, *of(GPU_RECORD, times("cuda", 9.0, 3, "installed-py3.12")))
+    assert cells(found)[1:] == [claims.NEEDS_TIMES, f"Holds on v2.11.0 ({GPU})."]
+    assert found.gpu == "Gather the rows in NumPy and make one tensor. Measured on CUDA."
+    found = row(*of(GPU_RECORD, times("cuda", 9.0, 1, "installed-py3.12")))
+    assert cells(found)[2] == f"Inconclusive on v2.11.0 ({GPU})."
+    assert found.gpu.startswith(
+        "The results here are inconclusive. One tensor per row takes 9.00 (64 x 128, one round)"
+    )
+
+
+def test_pythons_of_a_machine_are_one_history_and_cards_that_agree_stand_together() -> None:
+    old = of(RECORDED["turing"], peaks("recorder", {"1.8.1": 1.0, "1.12.0": None, "1.12.1": 1.0}, "release-py3.9"))
+    assert cells(row(*TURING, *old, *HOPPER))[1] == (
+        f"Holds from v1.8.1 to v2.15.0; not counted on v1.12.0 (Tesla T4; {GPU} from v2.1.2 to v2.15.0)."
+    )
+
+
+def test_machines_that_contradict_each_other_are_told_apart_and_those_without_a_shared_release_too() -> None:
+    other = {**CPU_RECORD, "machine": "there", "cpu": "Another processor"}
+    contradicts = of(other, peaks("cpu", {"2.1.2": 1.0}))
+    assert cells(row(*CPU, *contradicts))[0] == (
+        "Holds up to v2.0.1, does not hold since v2.1.2 (AMD EPYC family 26, model 2). "
+        "Holds on v2.1.2 (Another processor)."
+    )
+    apart = of(other, peaks("cpu", {"1.13.1": 4.0}))
+    assert cells(row(*CPU, *apart))[0].endswith(" Does not hold on v1.13.1 (Another processor).")
+    lanes = of(CPU_RECORD, peaks("cpu", {"2.0.1": 4.0}, "release-py3.9"))
+    assert cells(row(*CPU, *lanes))[0].endswith(
+        "(AMD EPYC family 26, model 2 in release-py3.11). "
+        "Does not hold on v2.0.1 (AMD EPYC family 26, model 2 in release-py3.9)."
+    )
+
+
+def certificate(equal: set[str], different: set[str], release: str = "v2.11.0") -> Certificate:
+    return Certificate(release, GPU, "hopper", frozenset(equal), frozenset(different))
+
+
+@pytest.mark.parametrize(
+    ("equal", "different", "said"),
+    [
+        ({"intersection scripted small"}, set(), f" Equal to a real {GPU}'s, certificate of v2.11.0."),
+        (set(), {"intersection scripted small"}, f" Not equal to a real {GPU}'s, certificate of v2.11.0."),
+        ({"intersection eager small"}, {"intersection in_place small"}, ""),
+        (set(), set(), ""),
+    ],
+)
+def test_a_certificate_says_what_it_showed_of_the_cases_that_a_claim_rests_on(
+    equal: set[str], different: set[str], said: str
+) -> None:
+    shown = certificate(equal, different)
+    found = row(*TURING, *HOPPER, *H100, certificates=(shown,))
+    plain = row(*TURING, *HOPPER, *H100)
+    assert cells(found) == [cells(plain)[0], cells(plain)[1] + said, cells(plain)[2]]
+
+
+def test_a_certificate_of_some_sizes_names_them_and_one_of_another_card_or_release_says_nothing() -> None:
+    both = of(RECORDED["hopper"], peaks("recorder", {"2.11.0": 1.0}, sizes=("small", "paper")))
+    shown = certificate({"intersection scripted small"}, set())
+    assert cells(row(*both, certificates=(shown,)))[1].endswith(
+        f" Equal to, in small, a real {GPU}'s, certificate of v2.11.0."
+    )
+    assert "Equal" not in cells(row(*TURING, certificates=(shown,)))[1]
+    other = certificate({"intersection scripted small"}, set(), "v2.14.1")
+    assert "Equal" not in cells(row(*both, certificates=(other,)))[1]
+
+
+def test_a_sentence_says_what_was_measured_on_a_gpu() -> None:
+    lanes = [("cpu", ["v2.0.1"]), ("recorder", ["v2.0.1", "v2.1.0"])]
+    assert bases.on_a_gpu(lanes[:1], AXIS) == "Nothing here was measured on a GPU."
+    assert bases.on_a_gpu(lanes, AXIS).startswith("Nothing here was measured on a GPU yet. What 2 releases ask")
+    one = bases.on_a_gpu([*lanes, ("cuda", ["v2.11.0"])], AXIS)
+    assert one == f"On a GPU: v2.11.0; {len(AXIS.releases) - 1} of the axis were not measured on one."
+
+
+# --- where they are told
+
+
+def write(results: Path, record: Mapping[str, Any], launches: list[Launch]) -> None:
+    folder = results / str(record["machine"])
+    folder.mkdir(parents=True)
+    (folder / "machine.json").write_text(json.dumps({**record, "version": 1}))
+    for each in launches:
+        append_launches(folder / f"{each.release}-{each.environment}.jsonl", [each])
+
+
+def write_certificate(results: Path, **more: Any) -> Path:
+    folder = results / "certificates"
+    folder.mkdir()
+    here = {"torch": "2.11.0", "cuda": "13.0", "gpu": GPU, "capability": "sm_90"}
+    told = {"here": here, "card": "hopper", "agreed": ["intersection scripted small"], "differences": [], **more}
+    path = folder / "v2.11.0-nvidia-h100-80gb-hbm3.certificate"
+    path.write_text(json.dumps(told))
+    return path
+
+
+def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_stay_text(tmp_path: Path) -> None:
+    hostile = {**CPU_RECORD, "cpu": "a | b `c` <img src=x> [x](y)"}
+    machines = {
+        "here": (hostile, peaks("cpu", {"2.0.1": 4.0})),
+        GPU_RECORD["machine"]: (GPU_RECORD, peaks("cuda", {"2.11.0": 1.0}, "installed-py3.12")),
+    }
+    for record, launches in machines.values():
+        write(tmp_path, record, launches)
+    lanes = reports.lanes(tmp_path, {name: launches for name, (_, launches) in machines.items()}, AXIS)
+    found = bases.rows([lane.told for lane in lanes], AXIS)
+    *_, line = reports.table(found, "docs/questions").splitlines()
+    assert line.count(" | ") == 6
+    assert not {"<img", "`c`", "[x]"} & {part for part in ("<img", "`c`", "[x]") if part in line}
+    text = reports.of_questions(found, lanes)["intersection"]
+    assert text.splitlines()[0] == "| CPU measured | CUDA recorded | CUDA measured |"
+    assert f"Holds on v2.11.0 ({GPU})." in text
+    assert "- v2.11.0 in `nvidia-h100-80gb-hbm3`, `installed-py3.12`: In size small the scripted variant peaks" in text
+    assert "`here`" not in text
+
+
+def test_page_of_counts_says_what_a_certificate_found(tmp_path: Path) -> None:
+    launches = peaks("recorder", {"2.11.0": 1.0})
+    write(tmp_path, RECORDED["hopper"], launches)
+    named = {RECORDED["hopper"]["machine"]: launches}
+    one = certificate({"intersection scripted small"}, {"intersection eager small"})
+    text = recorded.document(tmp_path, named, AXIS, [one])
+    assert f"1 cases are equal to a real {GPU}'s, certificate of v2.11.0; 1 are not: intersection eager small." in text
+    assert "certificate" not in recorded.document(tmp_path, named, AXIS)
+
+
+@pytest.fixture(scope="module")
+def site_of_three(
+    tmp_path_factory: pytest.TempPathFactory, publish: Callable[..., subprocess.CompletedProcess[str]]
+) -> Path:
+    """A laboratory's site, which also recorded a card and measured one release on it, with a certificate."""
+    folder = tmp_path_factory.mktemp("three")
+    results = write_lab(folder)
+    write(results, RECORDED["hopper"], peaks("recorder", {"2.1.0": 1.0, "2.11.0": 1.0, "2.15.0": 1.0}))
+    write(results, GPU_RECORD, peaks("cuda", {"2.11.0": 1.0}, "installed-py3.12"))
+    write_certificate(results)
+    html = folder / "html"
+    answer = publish(html, "--results-dir", str(results))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return html
+
+
+def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three: Path) -> None:
+    told = json.loads((site_of_three / "data" / "bases.json").read_text())
+    assert told["columns"] == ["CPU measured", "CUDA recorded", "CUDA measured"]
+    first = told["claims"][0]
+    assert (first["question"], first["words"]) == ("intersection", "Scripting keeps intermediates out of memory")
+    assert first["cells"] == [
+        "Holds up to v2.0.1, does not hold since v2.1.0 (A processor).",
+        f"Holds from v2.1.0 to v2.15.0 ({GPU}). Equal to a real {GPU}'s, certificate of v2.11.0.",
+        f"Holds on v2.11.0 ({GPU}).",
+    ]
+    assert first["cpu"].startswith("Do not script it")
+    assert first["gpu"].startswith("Script it where memory is short.")
+    assert "On a GPU: v2.11.0; " in (site_of_three / "index.html").read_text()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("page", [(1200, 900), (360, 740)], indirect=True)
+def test_overview_and_claims_show_the_three_columns_and_the_advice_for_each_device(
+    site_of_three: Path, page: Any
+) -> None:
+    told = json.loads((site_of_three / "data" / "bases.json").read_text())["claims"]
+    for name in ("index", "claims"):
+        page.goto((site_of_three / f"{name}.html").as_uri())
+        page.wait_for_function("document.body.dataset.ready")
+        head = page.locator(".bases thead").first.locator("th").all_inner_texts()
+        assert head == ["Claim", "CPU measured", "CUDA recorded", "CUDA measured", "On a CPU", "On a GPU"]
+        rows = page.locator(".bases tbody tr")
+        shown = [[text.strip() for text in each.locator("th, td").all_inner_texts()] for each in rows.all()]
+        expected = [[one["words"], *one["cells"], one["cpu"], one["gpu"]] for one in told]
+        assert shown == [[text.replace("`", "") for text in line] for line in expected]
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    lane = f"{GPU_RECORD['machine']}-installed-py3-12"
+    page.goto((site_of_three / "claims.html").as_uri() + f"#lane={lane}")
+    page.wait_for_function("document.body.dataset.ready === location.hash")
+    section = page.locator("section.claim").first
+    assert section.locator(".bases tbody tr").count() == 1
+    assert "Measured on CUDA." in section.locator(".panel").inner_text()

@@ -1,0 +1,101 @@
+"""Is a certificate from anywhere read as what it says, and left out with a sentence where it cannot be?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torch_history.releases.axis import Axis
+from torch_history.reports.check import check
+from torch_history.store.certificates import certificates_in, parse
+
+ROOT = Path(__file__).resolve().parents[1]
+GPU = "NVIDIA H100 80GB HBM3"
+
+TOLD: dict[str, Any] = {
+    "here": {"torch": "2.11.0+cu130", "cuda": "13.0", "gpu": GPU, "memory": 1},
+    "card": "hopper",
+    "agreed": ["intersection eager small", "saved_tensors plain product, no gradient small"],
+    "differences": [{"case": "intersection scripted small", "what": "waits", "gpu": 1, "recorder": 2}],
+    "left_out": {"selection mask vector 1 % x 1": "No time was left."},
+    "of a newer version": {"deep": [1]},
+}
+
+
+def write(results: Path, told: Any, name: str = "v2.11.0-nvidia-h100") -> Path:
+    path = results / "certificates" / f"{name}.certificate"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(told if isinstance(told, str) else json.dumps(told))
+    return path
+
+
+def test_a_certificate_says_which_cases_are_equal_and_which_differ(tmp_path: Path) -> None:
+    write(tmp_path, TOLD)
+    (found,) = certificates_in(tmp_path)
+    assert (found.release, found.gpu, found.card) == ("v2.11.0", GPU, "hopper")
+    assert found.equal == set(TOLD["agreed"])
+    assert found.different == {"intersection scripted small"}
+    assert found.words == f"a real {GPU}'s, certificate of v2.11.0"
+
+
+def test_cases_that_agree_may_be_named_with_what_of_them_was_compared(tmp_path: Path) -> None:
+    path = write(tmp_path, {**TOLD, "agreed": {"intersection eager small": ["waits"]}})
+    assert parse(path).equal == {"intersection eager small"}
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ("{", "it is no JSON"),
+        ("[]", "it is no JSON object"),
+        ({**TOLD, "here": []}, "'here' is no object"),
+        ({**TOLD, "here": {**TOLD["here"], "torch": "newest"}}, "'here.torch' is no release"),
+        ({**TOLD, "here": {**TOLD["here"], "gpu": "x" * 200}}, "'here.gpu' is no name"),
+        ({**TOLD, "here": {**TOLD["here"], "gpu": "a\nb"}}, "'here.gpu' is no name"),
+        ({**TOLD, "card": None}, "'card' is no name"),
+        ({**TOLD, "agreed": 3}, "'agreed' is no list of cases"),
+        ({**TOLD, "agreed": [["intersection"]]}, "'agreed' is no name"),
+        ({**TOLD, "agreed": ["intersection"]}, "no question, variant and size"),
+        ({**TOLD, "differences": ["intersection eager small"]}, "'differences' are no list of objects"),
+        ({**TOLD, "differences": [{"what": "waits"}]}, "'differences' is no name"),
+        ({**TOLD, "agreed": ["intersection scripted small"]}, "that all agrees and that something differs"),
+    ],
+)
+def test_a_damaged_certificate_is_left_out_with_a_sentence_and_found_by_check(
+    told: Any, why: str, tmp_path: Path, warned: list[str]
+) -> None:
+    bad = write(tmp_path, told, f"bad-{abs(hash(why))}")
+    write(tmp_path, TOLD)
+    assert [found.release for found in certificates_in(tmp_path)] == ["v2.11.0"]
+    (sentence,) = warned
+    assert why in sentence
+    assert bad.name in sentence
+    (problem,) = check(tmp_path, Axis.load(ROOT / "releases.toml")).problems
+    assert why in problem
+    assert bad.name in problem
+
+
+def test_check_asks_for_a_release_of_the_axis_and_for_nothing_else_in_the_folder(tmp_path: Path) -> None:
+    write(tmp_path, {**TOLD, "here": {**TOLD["here"], "torch": "9.9.9"}})
+    (tmp_path / "certificates" / "run.sh").write_text("")
+    problems = check(tmp_path, Axis.load(ROOT / "releases.toml")).problems
+    assert len(problems) == 2
+    assert "run.sh" in problems[0]
+    assert "it is no certificate" in problems[0]
+    assert "there is no release v9.9.9 on the axis" in problems[1]
+
+
+def test_links_are_not_followed(tmp_path: Path, warned: list[str]) -> None:
+    elsewhere = write(tmp_path / "elsewhere", TOLD)
+    folder = tmp_path / "results" / "certificates"
+    folder.mkdir(parents=True)
+    (folder / "link.certificate").symlink_to(elsewhere)
+    assert certificates_in(tmp_path / "results") == []
+    assert "it is a link" in warned[0]
+    folder.joinpath("link.certificate").unlink()
+    folder.rmdir()
+    folder.symlink_to(elsewhere.parent)
+    assert certificates_in(tmp_path / "results") == []
