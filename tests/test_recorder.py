@@ -324,6 +324,12 @@ def test_the_default_card_runs_every_wheel_and_the_others_are_there() -> None:
         ("rtx3090", 8, 6),
         ("rtx2080ti", 7, 5),
         ("a100_80gb", 8, 0),
+        ("h200", 9, 0),
+        ("h100_pcie", 9, 0),
+        ("l4", 8, 9),
+        ("l40s", 8, 9),
+        ("a10", 8, 6),
+        ("rtx5090", 12, 0),
     ]
 
 
