@@ -322,7 +322,7 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
         reason = ""
         try:
             carried.require(workload.__name__.rpartition(".")[2], variant, size, on)
-            numbers = _measured_by(metric, on)(workload, variant, size, _ready())
+            numbers = _measured_by(metric, on)(workload, variant, size, _ready_for(workload, variant))
         except (Unavailable, carried.Refused, device.DeviceUnavailable) as error:
             numbers, reason = {}, str(error)
         named = metrics_of(workload.METRICS)
@@ -360,6 +360,14 @@ def _ready() -> str:
         Path("/proc/self/oom_score_adj").write_text("900", encoding="ascii")
     name = device.name()
     device.ready(name)
+    return name
+
+
+def _ready_for(workload: ModuleType, variant: str) -> str:
+    """`_ready`. Raises DeviceUnavailable where the GPU is too old for a variant of the suite."""
+    name = _ready()
+    if name == "cuda" and not getattr(workload, "IS_OWN", False):
+        device.require_capability(workload.__name__.rpartition(".")[2], variant)
     return name
 
 

@@ -19,6 +19,27 @@ DEFAULT_SIZES = {"cpu": "small", "cuda": "paper", "recorder": "small"}
 """A CPU takes minutes for what a GPU does in milliseconds, so the size that is measured unasked differs."""
 
 
+WHEELS = {
+    "sm_37": ("1.8.0", "2.0.1"),
+    "sm_50": ("1.8.0", "2.7.1"),
+    "sm_60": ("1.8.0", "2.7.1"),
+    "sm_70": ("1.8.0", "2.10.0"),
+    "sm_75": ("1.13.0", ""),
+    "sm_80": ("1.13.0", ""),
+    "sm_86": ("1.13.0", ""),
+    "sm_90": ("2.1.0", ""),
+    "sm_100": ("2.8.0", ""),
+    "sm_120": ("2.8.0", ""),
+}
+"""Architecture -> the first and the last release whose wheel on the package index has code for it; no last one where the
+newest still has. Source: `_cuda_getArchFlags` of each wheel, in wheels.json; tests hold the two together."""
+
+LEAST_CAPABILITY = {("intersection", "compiled"): "sm_70", ("warm_up", "compiled"): "sm_70"}
+"""Question and variant -> the oldest GPU that it runs on; all others run wherever the wheel has code. torch.compile makes
+code for GPUs with Triton, and PyTorch refuses to for older ones. Source: `GPUTooOldForTriton` in torch/_inductor/exc.py of
+2.11.0 and 2.15.0, and the same sentence in torch/_inductor/scheduler.py of 2.0.1."""
+
+
 class DeviceUnavailable(Exception):
     """The device that was asked for cannot run this release; the text is one sentence that says why."""
 
@@ -78,9 +99,35 @@ def require_code_for(capability: str) -> None:
     archs = torch._C._cuda_getArchFlags().split()
     if not runs(capability, archs):
         raise DeviceUnavailable(
-            "the wheel of torch {} carries no code for this GPU ({}), only for {}".format(
-                torch.__version__, capability, ", ".join(archs)
+            "the wheel of torch {} carries no code for this GPU ({}), only for {}; {}".format(
+                torch.__version__, capability, ", ".join(archs), _wheels_for(capability)
             )
+        )
+
+
+def _wheels_for(capability: str) -> str:
+    """Which releases' wheels run on `capability`, in words."""
+    spans = [span for arch, span in WHEELS.items() if runs(capability, [arch])]
+    if not spans:
+        return "no wheel of the package index runs on it, so measure on the CPU: --device cpu"
+    first = min((first for first, _ in spans), key=_in_order)
+    last = "" if any(not last for _, last in spans) else max((last for _, last in spans), key=_in_order)
+    which = f"from {first} to {last}" if last else f"of {first} and later"
+    return f"wheels of the package index {which} run on it"
+
+
+def _in_order(release: str) -> list:
+    return [int(part) for part in release.split(".")]
+
+
+def require_capability(question: str, variant: str) -> None:
+    """Raises DeviceUnavailable where this process's GPU is too old for that variant of that question."""
+    least = LEAST_CAPABILITY.get((question, variant), "sm_0")
+    have = "sm_{}{}".format(*torch.cuda.get_device_capability())
+    if int(have[3:]) < int(least[3:]):
+        raise DeviceUnavailable(
+            f"torch.compile needs a GPU of {least} or newer, on which Triton is supported, and this one is {have}; the "
+            "other variants run on it, and this one on the CPU: --device cpu"
         )
 
 

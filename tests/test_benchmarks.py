@@ -245,6 +245,17 @@ common.profile.profile = lambda *arguments: print("profiled") or profiled(*argum
 """
 WRONG = 'intersection.variants["in_place"] = lambda arguments: lambda: arguments[0]'
 
+OLD_GPU = """
+torch.cuda.is_available = lambda: True
+torch.cuda.get_device_capability = lambda: (6, 1)
+torch.cuda.init = lambda: None
+torch._C._cuda_getArchFlags = lambda: "sm_60 sm_70"
+try:
+    Intersection().track_peak_memory("compiled", "one")
+except SkipNotImplemented as reason:
+    print("skipped:", reason)
+"""
+
 CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
     "bad fork": ("print(torch.cuda._is_in_bad_fork())", {}),
     "first metric": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_peak_memory'])", {}),
@@ -262,6 +273,7 @@ CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
     "after it": ("turns('tiniest', ['track_operators'])", {}),
     "size not asked for": ("turns('small', ['track_time'])", {}),
     "no such device": ("turns('one', ['track_time'])", {"TORCH_HISTORY_DEVICE": "tpu"}),
+    "GPU too old to compile for": (OLD_GPU, {"TORCH_HISTORY_DEVICE": "cuda"}),
     "kernels on a CPU": ("turns('two', ['track_kernels'])", {}),
     "wrong result": (f"{WRONG}\nturns('three', ['track_time', 'track_operators'])", {}),
 }
@@ -357,6 +369,12 @@ def test_case_whose_process_was_ended_is_not_tried_again_for_its_other_metrics(c
             "choose one with --device or TORCH_HISTORY_DEVICE",
         ),
         ("kernels on a CPU", "unavailable", "kernels and waits of the host exist on a GPU only"),
+        (
+            "GPU too old to compile for",
+            "unavailable",
+            "torch.compile needs a GPU of sm_70 or newer, on which Triton is supported, and this one is sm_61; the other "
+            "variants run on it, and this one on the CPU: --device cpu",
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_skipped_with_its_sentence(

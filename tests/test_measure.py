@@ -29,6 +29,8 @@ except ImportError as _error:
 from measure import clock, device, explain, facts, profile
 from workloads import Unavailable, WrongResult, compilers, intersection
 
+ROOT = Path(__file__).resolve().parents[1]
+
 UNCOMPILED = sorted(set(intersection.variants) - {"compiled"})
 """torch.compile takes half a minute to build C++ and is measured with the releases."""
 
@@ -662,6 +664,73 @@ def test_wheel_without_code_for_the_gpu_is_refused_in_a_sentence(monkeypatch: py
     monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: "sm_80 sm_90")
     device.ready("cuda")
     assert started == ["init"]
+
+
+def fake_gpu(monkeypatch: pytest.MonkeyPatch, major: int, minor: int, archs: str) -> None:
+    """A usable GPU of that capability, and a wheel for those architectures."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (major, minor))
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: archs, raising=False)
+
+
+OF_2_11 = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"
+
+
+@pytest.mark.parametrize(
+    ("capability", "archs", "sentence"),
+    [
+        ((6, 1), OF_2_11, "wheels of the package index from 1.8.0 to 2.7.1 run on it"),
+        ((7, 0), OF_2_11, "wheels of the package index from 1.8.0 to 2.10.0 run on it"),
+        ((3, 7), OF_2_11, "wheels of the package index from 1.8.0 to 2.0.1 run on it"),
+        ((9, 0), "sm_70 sm_80", "wheels of the package index of 2.1.0 and later run on it"),
+        ((3, 5), OF_2_11, "no wheel of the package index runs on it, so measure on the CPU: --device cpu"),
+    ],
+)
+def test_gpu_without_code_in_the_wheel_is_told_which_releases_run_on_it(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], archs: str, sentence: str
+) -> None:
+    fake_gpu(monkeypatch, *capability, archs)
+    with pytest.raises(device.DeviceUnavailable) as refused:
+        device.ready("cuda")
+    assert str(refused.value).partition("; ")[2] == sentence
+
+
+def test_releases_that_run_on_a_gpu_are_those_whose_wheels_say_so() -> None:
+    """Of every capability between the oldest and the newest, by the architectures that wheels.json has of each release."""
+    wheels = json.loads((ROOT / "wheels.json").read_text())
+    of = {tag.removeprefix("v"): wheel["architectures"] for tag, wheel in wheels.items()}
+    releases = sorted(of, key=device._in_order)
+    for have in (35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120, 121):
+        running = [release for release in releases if device.runs(f"sm_{have}", of[release])]
+        said = device._wheels_for(f"sm_{have}")
+        if not running:
+            assert said.startswith("no wheel")
+            continue
+        assert running == releases[releases.index(running[0]) : releases.index(running[-1]) + 1]
+        newest = running[-1] == releases[-1]
+        which = f"of {running[0]} and later" if newest else f"from {running[0]} to {running[-1]}"
+        assert said == f"wheels of the package index {which} run on it", have
+
+
+@pytest.mark.parametrize(("capability", "runs"), [((6, 1), False), ((7, 0), True), ((7, 5), True), ((12, 0), True)])
+def test_compiling_on_a_gpu_that_triton_does_not_support_is_refused_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], runs: bool
+) -> None:
+    fake_gpu(monkeypatch, *capability, "sm_60 sm_70 sm_75 sm_120")
+    device.ready("cuda")
+    device.require_capability("intersection", "scripted")
+    if runs:
+        device.require_capability("warm_up", "compiled")
+        return
+    with pytest.raises(device.DeviceUnavailable, match=r"needs a GPU of sm_70 or newer, .* and this one is sm_61; the"):
+        device.require_capability("warm_up", "compiled")
+
+
+def test_variants_that_need_a_newer_gpu_are_variants_of_the_suite() -> None:
+    for question, variant in device.LEAST_CAPABILITY:
+        text = (ROOT / "workloads" / f"{question}.py").read_text()
+        assert f'"{variant}": ' in text
 
 
 def test_only_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
