@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from contract.certified import ALTERING
 
 from . import Refused
-from .cards import DEVICES, cards, source
+from .cards import DEVICES, Card, cards, source
 from .record import NO_CACHING
 
 HERE = Path(__file__).resolve().parent
@@ -150,12 +150,15 @@ def _nvrtc_folders(wheel: Wheel) -> list[Path]:
 
 
 def build(
-    environment: Path, folder: Path | None = None, devices: Path = DEVICES, without: Collection[str] = ()
+    environment: Path,
+    folder: Path | None = None,
+    devices: Path | Mapping[str, Card] = DEVICES,
+    without: Collection[str] = (),
 ) -> Built:
     """Builds the recorder for the release in `environment` into `folder`, or else into its folder `recorder`.
 
-    The entries `without` lose their bodies, to try what a missing one does. Raises Refused where the release, a card or the
-    compiler will not do.
+    `devices`: a file as devices.toml, or cards by their keys, the default first. The entries `without` lose their bodies, to
+    try what a missing one does. Raises Refused where the release, a card or the compiler will not do.
     """
     wheel = find_wheel(environment)
     asked = _read(wheel)
@@ -163,7 +166,8 @@ def build(
     (target / "lib").mkdir(parents=True, exist_ok=True)
     objects = compile_bodies(target, wheel.cuda, without)
     bodies = _defined(objects)
-    generated = source(cards(devices), wheel.cuda[0]) + redirection_source(asked.static)
+    known = cards(devices) if isinstance(devices, Path) else devices
+    generated = source(known, wheel.cuda[0]) + redirection_source(asked.static)
     if wheel.cudnn:
         generated += f"size_t cudnnGetVersion(void) {{ return {wheel.cudnn}; }}\n"
         bodies.add("cudnnGetVersion")

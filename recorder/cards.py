@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,7 +113,52 @@ def _elements(key: str, member: Member, given: Any, none: bool) -> list[int]:
     )
 
 
-def source(all_cards: dict[str, Card], cuda_major: int) -> str:
+TITLE = re.compile(r"[\w .,:;()/+-]{1,200}", re.ASCII)
+"""What a card's name may be made of: it is written into C text."""
+
+
+def asked_card(key: str, asked: Mapping[str, Any], path: Path = DEVICES) -> Card:
+    """The card that a driver described, as `asked` of measure/card.py has it, under the name `key`.
+
+    What the driver was not asked or does not know is as in `[every]` of `path`. A 0 is what that card truly says, and stays.
+    `asked` may be a stranger's: raises Refused where it is not of that form, or lacks a number that nobody else gives.
+    """
+    title, memory, attributes = (asked.get(name) for name in ("name", "memory", "attributes"))
+    if not isinstance(title, str) or not TITLE.fullmatch(title):
+        raise Refused(f"{str(title)[:60]!r} is no name of a GPU: it has letters, digits and a few signs.")
+    if not isinstance(attributes, Mapping):
+        raise Refused(f"Of '{title}' no attributes are given: ask its driver with `python -m measure.card`.")
+    every = tomllib.loads(path.read_text(encoding="utf-8"))["every"]
+    values = {member.name: _said(title, member, attributes, every) for member in members() if member.name not in OPAQUE}
+    values["totalGlobalMem"] = [_whole(title, "memory", memory, 1, 2**48)]
+    return Card(key, title, values)
+
+
+def _said(title: str, member: Member, attributes: Mapping[str, Any], every: Mapping[str, Any]) -> list[int]:
+    """The elements of a member as the driver said them, or else as every card has them."""
+    if member.attributes and all(str(number) in attributes for number in member.attributes):
+        may_be_negative = member.type == "int" and member.name not in FIELDS
+        least = -(2**31) if may_be_negative else int(member.name in FIELDS and member.name != "minor")
+        return [_whole(title, member.name, attributes[str(number)], least, 2**31) for number in member.attributes]
+    if member.name == "totalGlobalMem":
+        return []
+    if member.name in every or member.name in every["none"]:
+        return _elements(title, member, every.get(member.name), member.name in every["none"])
+    raise Refused(
+        f"The driver of '{title}' does not say {member.name} (attribute {member.attributes[0]}), by which a release may "
+        "allocate differently: ask with a newer driver, or describe the card in recorder/devices.toml."
+    )
+
+
+def _whole(title: str, name: str, value: Any, least: int, above: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < above:
+        raise Refused(
+            f"{name} of '{title}' is {str(value)[:60]}, which is no whole number from {least} to {above - 1}."
+        )
+    return value
+
+
+def source(all_cards: Mapping[str, Card], cuda_major: int) -> str:
     """The cards as C for `recorder.h`, with cudaDeviceProp as that version of CUDA has it."""
     there = [member for member in members() if member.first <= cuda_major <= member.last]
     lines = ["struct properties {"]
