@@ -108,8 +108,9 @@ publish: .venv/ready
 document: .venv/ready
 	$(BIN)/torch-history document
 
-# make lock   pins the tool's own environment anew
+# make lock   pins the tool's own environment anew, and what a kit carries for Python 3.10 to 3.13
 lock: .venv/ready
+	$(UV) pip compile --quiet --group kit --universal --python-version 3.10 --generate-hashes --no-header --upgrade --output-file kit.lock
 	$(UV) pip compile --quiet pyproject.toml --group dev --extra fleet --generate-hashes --python-version 3.11 --no-header --upgrade --output-file requirements.lock
 
 # make clean   removes the tool's environment, the releases' environments and the site

@@ -1,9 +1,9 @@
 """What does each case take and launch on this GPU? Asked by any interpreter that has torch, and written into one small file.
 
-    python3 -m measure.certified FILE [--recorder] [--within SECONDS] [--each SECONDS] [--beside NUMBER]
+    python3 -m measure.certified FILE [--within SECONDS] [--each SECONDS] [--beside NUMBER]
 
 Installs nothing, reaches nothing and needs nothing but torch, NumPy and this folder. The recorder is asked by the same
-program, so that a certificate can say where the two differ. Each case has a process and a time limit of its own; what is
+program, where a process runs on it, so that a certificate can say where the two differ. Each case has a process and a time limit of its own; what is
 known is written every few seconds, so that an interruption loses little. No time is taken, so cases run beside each other.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -198,13 +199,14 @@ def main() -> None:
     about = dict(answers([("here", here)], 1, EACH, EACH))["here"]
     if "failed" in about:
         sys.exit(f"{sys.executable} cannot ask a GPU: {about['failed']}. Name an interpreter whose torch sees one.")
+    recorded = hasattr(ctypes.CDLL(None), "recorder_count")
     workloads = questions()
     listed = cases({name: (of.variants, of.sizes) for name, of in workloads.items()})
     wanted = [case for case in listed if not case.left_out]
     left_out = {case.name: case.left_out for case in listed if case.left_out}
-    known = {"format": FORMAT, "here": about, "cases": {}, "left_out": left_out, "recorder": options.recorder}
+    known = {"format": FORMAT, "here": about, "cases": {}, "left_out": left_out, "recorder": recorded}
     file = _File(options.file, known)
-    work = [(case.name, _work(case, workloads, options.recorder)) for case in wanted]
+    work = [(case.name, _work(case, workloads, recorded)) for case in wanted]
     try:
         for number, (name, answer) in enumerate(
             answers(work, options.beside, options.each, options.within - (time.monotonic() - began)), 1
@@ -228,7 +230,6 @@ def _say(done: int, of: int, seconds: float) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Asks this machine's GPU what each case takes and launches.")
     parser.add_argument("file", help="where the answers go")
-    parser.add_argument("--recorder", action="store_true", help="this process runs on the recorder")
     parser.add_argument("--within", type=float, default=WITHIN, help="seconds for all cases")
     parser.add_argument("--each", type=float, default=EACH, help="seconds for one case")
     parser.add_argument("--beside", type=int, default=BESIDE, help="cases at the same time")

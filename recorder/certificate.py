@@ -16,14 +16,15 @@ from typing import Any
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode, encode, format
 
-from torch_history.store.files import read_bytes, write_atomically
+from torch_history.store.files import LONGEST_NAME, read_bytes, write_atomically
 
 from . import Refused
 from .build import Built
 from .cards import Card, cards
 
 ROOT = Path(__file__).resolve().parents[1]
-SUFFIX = ".certificate"
+SUFFIX, ASKED = ".certificate", ".asked"
+"""Of a certificate, and of the answers of a GPU from which one is made."""
 FORMAT = 1
 """Of the file of answers, as in measure/certified.py."""
 
@@ -243,12 +244,17 @@ def plain(kernel: str) -> str:
     return re.sub(r"\s+", "", name)
 
 
+def name_of(here: Here) -> str:
+    """The name of a file about a release on a GPU, such as `v2.11.0-nvidia-h100-80gb-hbm3`."""
+    gpu = re.sub(r"\W+", "-", here.gpu).strip("-").lower()
+    release = re.sub(r"[^\w.]+", "-", here.torch)
+    return f"v{release}-{gpu}"[:LONGEST_NAME]
+
+
 def write(certificate: Certificate, results: Path) -> Path:
     """Writes it into the folder `certificates` of `results`, under the release and the GPU; an earlier one of both is
     replaced."""
-    gpu = re.sub(r"\W+", "-", certificate.here.gpu).strip("-").lower()
-    release = re.sub(r"[^\w.]+", "-", certificate.here.torch)
-    path = results / "certificates" / f"v{release}-{gpu}{SUFFIX}"
+    path = results / "certificates" / f"{name_of(certificate.here)}{SUFFIX}"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, format(encode(certificate, order="sorted"), indent=1).decode() + "\n")
     return path

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_PACKAGED = Path(__file__).resolve().parent / "suite"
+PACKAGE = Path(__file__).resolve().parent
+"""The package torch_history itself."""
+
+_PACKAGED = PACKAGE / "suite"
 
 SOURCES = _PACKAGED if _PACKAGED.is_dir() else _PACKAGED.parents[1]
 """The suite that this program came with: a folder of the installed package, or the checkout that it runs from."""

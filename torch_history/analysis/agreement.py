@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import structs
-from scipy import special
 
 from contract.metrics import MARGIN
 
 from ..store.launches import Case, Launch, node_of, read_file
+from . import special
 from .calibration import FIRST, MOST_UNTOLD, SECOND, per_cent
 from .verdicts import FALSE_RATE, Change, Verdict, compare
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import structs
-from scipy import special
 
 from ..errors import SessionError
 from ..store.launches import Launch, read_file
+from . import special
 from .verdicts import Change, Evidence, Series, Verdict, comparable, compare, estimate, history, human, weigh
 
 FOLDER = "calibration"

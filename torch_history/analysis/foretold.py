@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
-from scipy import special
 
 from ..store.launches import Launch
+from . import special
 from .calibration import NOMINAL, Held, Variant, variant
 from .verdicts import Estimate, Series, history, paired, weigh
 

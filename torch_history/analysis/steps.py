@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from ..releases.axis import Axis
 from ..store.launches import Case, Launch
+from . import special
 from .verdicts import (
     ERROR_RATE,
     LEAST_VARIANCE,

@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
-from scipy import special
 
 from contract.metrics import COUNTS, MARGIN, RESIDENT, STEADY, Metric, metric_of
 
 from ..store.launches import Case, Launch, node_of
 from ..store.sources import that_count
+from . import special
 
 FALSE_RATE = 0.01
 """Of the series of one comparison called FASTER or SLOWER, at most this share is expected not to have changed at all. One in

@@ -112,12 +112,14 @@ def _compared(path: Path, suite: Suite, out: Console) -> bool:
 
     try:
         gpu = certificate.read(path)
+        if gpu.recorder:
+            raise Refused(f"{path} was asked of the recorder, and not of a GPU.")
         card = certificate.card_of(gpu.here)
         built = made(suite.axis.find(gpu.here.torch), suite.env / "recorder", lambda text: out.print(plain(text)))
         certificate.same_release(gpu.here, built)
         python = built.wheel.packages.parents[2] / "bin" / "python"
         with tempfile.TemporaryDirectory(prefix="torch-history-") as folder:
-            options = ["--recorder", "--beside", str(os.cpu_count() or 1), "--within", str(certificate.MOST_SECONDS)]
+            options = ["--beside", str(os.cpu_count() or 1), "--within", str(certificate.MOST_SECONDS)]
             recorded = certificate.ask(python, built.surroundings(card.key), Path(folder, "recorder.json"), options)
     except Refused as refused:
         raise UserError(f"{refused} No certificate was written.") from refused

@@ -2,12 +2,136 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
+
+from . import suite as suites
+from .options import from_here, seconds_of
+from .output import console, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FOLDER = click.Path(path_type=Path, resolve_path=True)
+
+ASKING = 0.4
+MOST_ASKING = 240.0
+"""Share of the time that goes to asking the card for a certificate, and seconds that it takes at most."""
+
+LEAVES = 20.0
+"""Seconds that packing and ending take at most."""
 
 
 @click.group()
 def kit() -> None:
     """Measure on a machine that reaches no network. See docs/gpu.md."""
+
+
+@kit.command()
+@click.argument("folder", type=FOLDER)
+@click.option("--for-python", "python", default="3.12", show_default=True, help="The Python there that has torch.")
+def make(folder: Path, python: str) -> None:
+    """Make a FOLDER that measures a GPU without a network.
+
+    It holds the suite, this program and its packages. Take it to the machine with the GPU and run `./measure` there.
+    """
+    from ..kit import make as making
+
+    out = console()
+    size = making.make(folder, python, lambda words: out.print(plain(words)))
+    out.print(plain(f"{folder} takes {size / 2**20:.1f} MiB. Take it to the GPU, and run {folder.name}/measure there."))
+
+
+@kit.command()
+@click.argument("folder", type=FOLDER)
+@click.option(
+    "--python",
+    "interpreter",
+    callback=from_here,
+    help="Interpreter whose torch sees the GPU [default: the one that runs].",
+)
+@click.option("--within", default="9m", show_default=True, help="Time for everything.")
+@click.option("--device", default="", help="cpu or cuda [default: a GPU if there is one].")
+@click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
+@click.option("--variant", "variants", multiple=True, help="Measure only this variant. Repeatable.")
+@click.option("--size", "sizes", multiple=True, help="Measure this size. Repeatable.")
+@click.option("--rounds", type=click.IntRange(min=1), help="Rounds that measure everything. [default: 3]")
+@click.option("--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts.")
+@click.option("--ask/--no-ask", default=True, help="Whether the card is asked for a certificate first.")
+def here(
+    folder: Path,
+    interpreter: str | None,
+    within: str,
+    device: str,
+    questions: tuple[str, ...],
+    variants: tuple[str, ...],
+    sizes: tuple[str, ...],
+    rounds: int | None,
+    only: str | None,
+    ask: bool,
+) -> None:
+    """Measure here, with the kit in FOLDER, and write one archive. `./measure` in a kit calls this.
+
+    What was measured when the time is over, or when Ctrl+C is pressed, is in the archive.
+    """
+    from ..kit import archive
+    from .run import Asked, measure
+
+    archive.mark(folder)
+    ends = time.monotonic() + seconds_of(within)
+    out, found = console(), suites.load()
+    answers = folder / archive.ANSWERS
+    interpreter = interpreter or sys.executable
+    try:
+        if ask:
+            _ask(answers, interpreter, min(MOST_ASKING, ASKING * seconds_of(within)), out)
+        left = ends - time.monotonic() - LEAVES
+        asked = Asked(
+            releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,
+            only=only or "", budget=None, again=False, removes=False, shares=False, interpreter=interpreter,
+            recorded_as=None, device=device, variants=variants, within=f"{max(left, 1):.0f}s",
+        )  # fmt: skip
+        measure(asked)
+    finally:
+        if path := archive.pack(folder, found.results.resolve(), answers):
+            out.print(plain(f"Take this home: {path} ({path.stat().st_size / 2**20:.1f} MiB)."))
+
+
+def _ask(answers: Path, interpreter: str, seconds: float, out: Console) -> None:
+    """Asks the card for a certificate; where that fails it is said, and the rest goes on."""
+    from recorder import Refused, certificate
+
+    out.print(f"Asking the GPU what each case takes and launches, for at most {seconds / 60:.1f} minutes.")
+    try:
+        asked = certificate.ask(Path(interpreter), os.environ, answers, ["--within", str(seconds)])
+    except Refused as refused:
+        out.print(plain(f"There is no certificate: {refused}"))
+        return
+    out.print(f"{sum(not of.why for of in asked.cases.values())} of {len(asked.cases)} cases were asked.")
+
+
+@kit.command("file")
+@click.argument("path", metavar="ARCHIVE", type=FOLDER)
+def file_(path: Path) -> None:
+    """Check an ARCHIVE that a kit wrote, and file it in results/.
+
+    Nothing is filed where anything in it is wrong. Its results get the folder of the machine that was measured.
+    """
+    from ..kit import archive
+
+    found, out = suites.load(), console()
+    filed = archive.file(path, found.results, found.env, found.axis, lambda words: out.print(plain(words)))
+    for machine in filed.machines:
+        out.print(plain(f"{filed.lines} new lines are in {found.results / machine}."))
+    if filed.answers:
+        out.print(plain(f"Compare the GPU's answers with the recorder: torch-history certify {filed.answers}"))
+    else:
+        out.print(plain(f"No answers for a certificate were filed: {filed.why}."))
 
 
 COMMANDS = (kit,)

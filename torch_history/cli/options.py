@@ -57,10 +57,10 @@ def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
     return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value
 
 
-def from_here(_context: click.Context, _option: click.Parameter, value: str) -> str:
+def from_here(_context: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     """A path as seen from the caller's folder, since the suite's becomes the working one. A name without a folder, such as
     `python3`, stays as it is: it is looked up on PATH. A link is not followed: an environment's `python` is one."""
-    return os.path.abspath(value) if os.sep in value else value
+    return os.path.abspath(value) if value and os.sep in value else value
 
 
 def python_option(about: str) -> Callable[[Any], Any]:

@@ -39,13 +39,26 @@ def collect(attempts: Iterable[Attempt], results: Path, env: Path) -> Collected:
     (env / FLEETS).mkdir(parents=True, exist_ok=True)
     with locked(env / FLEETS / "collecting", f"collects into {results}"):
         for attempt in attempts:
-            folders = sorted(path.parent for path in attempt.results.glob(f"*/{RECORD}"))
-            for folder in folders:
-                _refuse_another_kind(folder, results / folder.name)
-            for folder in folders:
-                _collect_machine(folder, results / folder.name, collected)
+            _collect_folder(attempt.results, results, collected)
             _copy_benchmarks(attempt.results, results)
     return collected
+
+
+def collect_folder(source: Path, results: Path, env: Path) -> Collected:
+    """Adds what a folder of results holds to `results`. Raises UserError as `collect` does."""
+    collected = Collected()
+    (env / FLEETS).mkdir(parents=True, exist_ok=True)
+    with locked(env / FLEETS / "collecting", f"collects into {results}"):
+        _collect_folder(source, results, collected)
+    return collected
+
+
+def _collect_folder(source: Path, results: Path, collected: Collected) -> None:
+    folders = sorted(path.parent for path in source.glob(f"*/{RECORD}"))
+    for folder in folders:
+        _refuse_another_kind(folder, results / folder.name)
+    for folder in folders:
+        _collect_machine(folder, results / folder.name, collected)
 
 
 def collect_check(attempts: Iterable[Attempt], release: str, environment: str, results: Path, env: Path) -> list[str]:

@@ -1,0 +1,202 @@
+"""Does a kit measure where nothing can be reached, and does what comes back get filed only where all of it is right?"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from torch_history.cli import main
+from torch_history.errors import UserError
+from torch_history.kit import archive, make
+from torch_history.releases.axis import Axis
+
+from . import lab
+from .test_releases import environments  # noqa: F401  a fixture
+
+ROOT = Path(__file__).resolve().parents[1]
+AXIS = Axis.load(ROOT / "releases.toml")
+ANSWERS = {
+    "format": 1,
+    "here": {"torch": "2.15.0", "cuda": "13.2", "gpu": "Tesla T4", "capability": "sm_75", "multiprocessors": 40},
+    "cases": {"intersection eager small": {"waits": 0, "peak_requested": 1}},
+    "left_out": {},
+    "recorder": False,
+}
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
+    """A kit in which a laboratory measured, with a GPU's answers."""
+    kit = tmp_path / "kit"
+    kit.mkdir()
+    (kit / make.MARK).write_text('{"python": "3.12"}')
+    lab.write_lab(kit)
+    (kit / archive.ANSWERS).write_text(json.dumps(ANSWERS))
+    return kit
+
+
+def packed(kit: Path) -> Path:
+    path = archive.pack(kit, kit / "results", kit / archive.ANSWERS)
+    assert path
+    return path
+
+
+def file(path: Path, tmp_path: Path) -> archive.Filed:
+    (tmp_path / "home").mkdir(exist_ok=True)
+    return archive.file(path, tmp_path / "home", tmp_path / "env", AXIS, lambda _: None)
+
+
+def test_what_a_kit_measured_is_filed_line_by_line_and_once(measured: Path, tmp_path: Path) -> None:
+    path = packed(measured)
+    filed = file(path, tmp_path)
+    assert filed.machines == [lab.MACHINE]
+    theirs = {of.name: of.read_bytes() for of in (measured / "results" / lab.MACHINE).glob("*.jsonl")}
+    assert {of.name: of.read_bytes() for of in (tmp_path / "home" / lab.MACHINE).glob("*.jsonl")} == theirs
+    assert filed.lines == sum(text.count(b"\n") for text in theirs.values())
+    assert filed.answers == tmp_path / "home" / "certificates" / "v2.15.0-tesla-t4.asked"
+    assert json.loads(filed.answers.read_text()) == ANSWERS
+    assert file(path, tmp_path).lines == 0
+
+
+def test_answers_of_the_recorder_are_no_gpus(measured: Path, tmp_path: Path) -> None:
+    (measured / archive.ANSWERS).write_text(json.dumps({**ANSWERS, "recorder": True}))
+    filed = file(packed(measured), tmp_path)
+    assert (filed.answers, filed.why) == (None, "they are the recorder's, and no GPU's")
+
+
+def test_nothing_is_filed_where_one_line_is_wrong(measured: Path, tmp_path: Path) -> None:
+    line = next((measured / "results" / lab.MACHINE).glob("*.jsonl"))
+    line.write_text(line.read_text().replace('"round":1', '"round":-1', 1))
+    with pytest.raises(UserError, match="1 things in it are wrong"):
+        file(packed(measured), tmp_path)
+    assert not any((tmp_path / "home").iterdir())
+
+
+def test_a_record_of_another_kind_of_machine_is_refused(measured: Path, tmp_path: Path) -> None:
+    path = packed(measured)
+    file(path, tmp_path)
+    record = tmp_path / "home" / lab.MACHINE / "machine.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "device": "cuda"}))
+    with pytest.raises(UserError, match="its device is 'cpu' and not 'cuda'"):
+        file(path, tmp_path)
+
+
+def member(name: str, **more: object) -> tarfile.TarInfo:
+    found = tarfile.TarInfo(name)
+    for key, value in more.items():
+        setattr(found, key, value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ([member("results/../../evil.json")], "which no kit writes"),
+        ([member("/etc/passwd")], "which no kit writes"),
+        ([member("results/a/b/c.json")], "which no kit writes"),
+        ([member("results/a/link.json", type=tarfile.SYMTYPE, linkname="/etc/passwd")], "which no kit writes"),
+        ([member("results/a/pipe.json", type=tarfile.FIFOTYPE)], "which no kit writes"),
+        ([member("gpu.json"), member("gpu.json")], "twice"),
+        ([member(f"results/a/{number}.json") for number in range(archive.MOST_FILES + 1)], "more than"),
+        ([], "holds no results"),
+    ],
+)
+def test_an_archive_that_no_kit_wrote_is_refused(members: list[tarfile.TarInfo], words: str, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.tar.xz"
+    with tarfile.open(path, "w:xz") as stream:
+        for each in members:
+            stream.addfile(each, io.BytesIO(b""))
+    with pytest.raises(UserError, match=words):
+        file(path, tmp_path)
+    assert not any((tmp_path / "home").iterdir())
+
+
+def test_an_archive_that_grows_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.tar.xz"
+    with tarfile.open(path, "w:xz") as stream:
+        for number in range(3):
+            size = archive.MOST_BYTES // 2
+            stream.addfile(member(f"results/a/{number}.json", size=size), Zeros(size))
+    with pytest.raises(UserError, match="more than"):
+        file(path, tmp_path)
+
+
+class Zeros(io.RawIOBase):
+    """So many bytes of zeros, without taking their room."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+    def read(self, size: int = -1) -> bytes:
+        given = min(size, self.left)
+        self.left -= given
+        return bytes(given)
+
+
+def test_something_else_than_an_archive_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "none.tar.xz"
+    path.write_bytes(b"\xfd7zXZ\x00 no archive")
+    answer = CliRunner().invoke(main, ["kit", "file", str(path)])
+    assert answer.exit_code == 1
+    assert "is no archive of a kit" in answer.output
+
+
+def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match="holds files that this program did not make"):
+        make.make(tmp_path, "3.12", lambda _: None)
+    with pytest.raises(UserError, match=r"made for Python 3\.10, .*, and not for 2\.7"):
+        make.make(tmp_path / "kit", "2.7", lambda _: None)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_kit_that_measured_nothing_writes_no_archive(tmp_path: Path) -> None:
+    assert archive.pack(tmp_path, tmp_path / "results", tmp_path / archive.ANSWERS) is None
+
+
+@pytest.fixture(scope="module")
+def kit(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:  # noqa: F811
+    """A kit for the Python of the releases that tests install."""
+    folder = tmp_path_factory.mktemp("gpu") / "kit"
+    size = make.make(folder, "3.11", lambda _: None)
+    assert size <= make.MOST_BYTES
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.releases
+def test_a_kit_measures_without_a_network_and_what_it_wrote_is_filed(
+    kit: Path,
+    environments: Path,  # noqa: F811
+    tmp_path: Path,
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode:
+        pytest.skip("a network can be taken away by root only, with `unshare -n`")
+    python = environments / "v2.15.0-py3.11" / "bin" / "python"
+    asked = ("--no-ask", "--device", "cpu", "--question", "batching", "--size", "64 x 128", "--rounds", "2")
+    variables = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHON": str(python),
+        "TORCH_HISTORY_MACHINE": "far",
+    }
+    command = ["unshare", "-n", str(kit / make.SCRIPT), *asked]
+    answer = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    (path,) = kit.glob("far-*.tar.xz")
+    filed = archive.file(path, results, tmp_path / "env", AXIS, lambda _: None)
+    assert filed.machines == ["far"]
+    text = (results / "far" / "v2.15.0-installed-py3.11.jsonl").read_text()
+    assert text.count("track_time") == 2
+    assert "\"flat_buffer'" not in text.replace("\"'flat_buffer'\"", "")

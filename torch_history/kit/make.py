@@ -1,0 +1,131 @@
+"""What does a GPU that reaches no network need, to be measured with the torch that it has? A folder that holds all of it.
+
+The suite and this program as they are here, and for one version of Python the packages that measuring takes, checked
+against kit.lock. Nothing is installed there: the folder's script names what lies in it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from .. import program
+from ..errors import UserError
+from ..releases.uv import run_uv
+from ..store.files import write_atomically
+
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+"""For which kit.lock holds the packages."""
+
+MOST_BYTES = 60 * 2**20
+"""What a kit may weigh, so that it travels in one call of a service that takes 64 MiB."""
+
+MARK = "kit.json"
+"""Written first: who finds it in a folder may replace what lies there, which nobody else made."""
+
+SUITE, SITE, SCRIPT, README = "suite", "site", "measure", "README.txt"
+
+COPIED = ("benchmarks", "contract", "measure", "recorder", "workloads", "asv.conf.json", "releases.toml")
+"""What of the suite is needed to measure, beside the program itself."""
+
+NOT_MEASURING = ("__pycache__", "vendor", "*.pyc")
+
+CALL = """\
+#!/bin/sh
+# Measures this machine's GPU with the torch that is installed, and writes one archive beside this file: ./measure --help
+here=$(cd "$(dirname "$0")" && pwd)
+PYTHONPATH="$here/{suite}:$here/{site}" exec "${{PYTHON:-python3}}" -c '
+import sys
+sys.argv[0] = "torch-history"
+from torch_history.start import main
+main()' kit here "$here" "$@"
+"""
+
+ABOUT = """\
+This folder measures how quick and how hungry PyTorch is on a machine with a GPU. It installs nothing and reaches no network.
+It is made for Python {python}, whose torch must see the GPU:
+
+    ./measure                      about nine minutes; PYTHON=/path/of/python ./measure names another interpreter
+    ./measure --within 4m          less of it
+    ./measure --help               what else it can be asked
+
+It writes one archive beside this file. Take that back, and there:
+
+    torch-history kit file ARCHIVE
+"""
+
+
+def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
+    """Makes the kit in `folder` for a version of Python such as `3.12`, and returns its bytes. Raises UserError where that
+    version is not served, the folder holds something else, or a package cannot be had."""
+    if python not in PYTHONS:
+        raise UserError(
+            f"A kit is made for Python {', '.join(PYTHONS)}, and not for {python}. Choose one with --for-python."
+        )
+    _clear(folder)
+    write_atomically(folder / MARK, json.dumps({"python": python, "commit": _commit()}, indent=1) + "\n")
+    tell("Copying the suite and the program")
+    _copy(folder / SUITE)
+    tell(f"Fetching packages for Python {python}")
+    _fetch(folder / SITE, python)
+    script = folder / SCRIPT
+    script.write_text(CALL.format(suite=SUITE, site=SITE), encoding="utf-8")
+    script.chmod(0o755)
+    (folder / README).write_text(ABOUT.format(python=python), encoding="utf-8")
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if size > MOST_BYTES:
+        raise UserError(
+            f"The kit takes {size / 2**20:.0f} MiB, and at most {MOST_BYTES / 2**20:.0f} are wanted. Say so to us."
+        )
+    return size
+
+
+def _clear(folder: Path) -> None:
+    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} holds files that this program did not make. Nothing was changed: name a new folder.")
+    for name in (SUITE, SITE):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _copy(suite: Path) -> None:
+    leave = shutil.ignore_patterns(*NOT_MEASURING)
+    for name in COPIED:
+        source = program.SOURCES / name
+        suite.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, suite / name, ignore=leave)
+        else:
+            shutil.copy2(source, suite / name)
+    shutil.copytree(program.PACKAGE, suite / "torch_history", ignore=shutil.ignore_patterns(*NOT_MEASURING, "suite"))
+
+
+def _fetch(site: Path, python: str) -> None:
+    """Puts the packages of kit.lock for that Python into `site`, each checked against its sha256 there."""
+    try:
+        run_uv(
+            [
+                *("pip", "install", "--no-config", "--target", str(site), "--python-version", python),
+                *("--python-platform", "x86_64-manylinux_2_28", "--only-binary", ":all:", "--no-deps"),
+                *("--require-hashes", "--link-mode", "copy", "--requirement", str(program.SOURCES / "kit.lock")),
+            ]
+        )
+    except subprocess.CalledProcessError as error:
+        said = re.sub(r"\s+", " ", error.stderr).strip()
+        raise UserError(f"The packages for Python {python} cannot be had. uv said: {said}") from error
+    for name in ("bin", ".lock"):
+        path = site / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _commit() -> str:
+    """The commit of this checkout, empty where it is none."""
+    command = ["git", "-C", str(program.SOURCES), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
