@@ -86,7 +86,7 @@ ROOMS: dict[str, set[str]] = {
     "explaining": {"children", "errors", "store", "releases", "analysis", "measuring"},
     "fleet": {"signals", "errors", "scratch", "store", "releases", "analysis", "measuring"},
     "fitting": {"children", "program", "errors", "releases"},
-    "kit": {"children", "program", "errors", "store", "releases", "analysis", "measuring"},
+    "kit": {"children", "program", "errors", "store", "releases", "analysis", "measuring", "reports", "fleet"},
     "upgrading": {"errors", "store", "releases", "analysis", "measuring", "explaining"},
     "reports": {"errors", "store", "releases", "analysis"},
     "site": {"children", "scratch", "signals", "errors", "store", "releases", "analysis", "explaining", "reports"},
