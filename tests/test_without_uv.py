@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,19 @@ def test_a_command_that_installs_nothing_needs_no_uv(words: tuple[str, ...], tmp
         [sys.executable, "-c", BLOCK + COMMAND, *words], cwd=ROOT, env=surroundings, capture_output=True, text=True
     )
     assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.parametrize("command", ["publish", "sync"])
+def test_a_command_that_needs_more_is_refused_in_a_sentence(command: str, tmp_path: Path) -> None:
+    code, surroundings = [sys.executable, "-c", BLOCK + COMMAND, command], {**os.environ, "HOME": str(tmp_path)}
+    answer = subprocess.run(code, cwd=ROOT, env=surroundings, capture_output=True, text=True)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    (sentence,) = answer.stderr.splitlines()
+    said = re.fullmatch(
+        rf"torch-history: `{command}` needs the package (\w+), which {sys.executable} does not have\. .*", sentence
+    )
+    assert said
+    assert said[1] in LACKING
 
 
 class Bare:

@@ -15,6 +15,9 @@ from .output import refuse
 SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
 """Exceptions of asv's that are meant for a person; known by name, because importing asv takes longer than most commands."""
 
+OURS = ("contract", "recorder", "torch_history")
+"""What cannot be missing on a machine, so that it is a fault of ours if it is."""
+
 
 class _Sentences(click.Group):
     """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
@@ -24,6 +27,14 @@ class _Sentences(click.Group):
             return super().invoke(context)
         except UserError as error:
             refuse(str(error))
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package in ("", *OURS):
+                raise
+            refuse(
+                f"`{context.invoked_subcommand}` needs the package {package}, which {sys.executable} does not have. Install "
+                "torch-history with all that it needs, or run this command elsewhere: what was measured here can be copied."
+            )
         except BrokenPipeError:
             raise
         except OSError as error:
