@@ -152,6 +152,15 @@ def test_a_gpu_without_a_number_of_the_claim_was_not_measured_and_counts_give_th
     assert found.gpu.endswith("Counted, no kernel ran.")
 
 
+def test_a_question_that_no_gpu_measured_says_so_where_another_was_measured_on_one() -> None:
+    batching = of(CPU_RECORD, times("cpu", 9.0, 3, "release-py3.11"))
+    first, second = bases.rows([*batching, *H100], AXIS)
+    assert cells(first)[0] == "Not measured."
+    assert cells(second)[2] == "Not measured."
+    assert second.gpu == bases.NO_TIMES_ON_A_GPU
+    assert cells(row(*batching))[2] == bases.NO_GPU
+
+
 def times(device: str, slow: float, rounds: int, lane: str) -> list[Launch]:
     sizes = {("vstack_rows", "64 x 128"): slow, ("flat_buffer", "64 x 128"): 1.0}
     return [launch("2.11.0", TIME, sizes, device, lane, turn) for turn in range(1, rounds + 1)]
@@ -221,7 +230,7 @@ def test_a_certificate_of_some_sizes_names_them_and_one_of_another_card_or_relea
     both = of(RECORDED["hopper"], peaks("recorder", {"2.11.0": 1.0}, sizes=("small", "paper")))
     shown = certificate({"intersection scripted small"}, set())
     assert cells(row(*both, certificates=(shown,)))[1].endswith(
-        f" Equal to, in small, a real {GPU}'s, certificate of v2.11.0."
+        f" In size small equal to a real {GPU}'s, certificate of v2.11.0."
     )
     assert "Equal" not in cells(row(*TURING, certificates=(shown,)))[1]
     other = certificate({"intersection scripted small"}, set(), "v2.14.1")

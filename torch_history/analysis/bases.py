@@ -30,13 +30,9 @@ from .verdicts import History
 BASES = {"cpu": "CPU measured", "recorder": "CUDA recorded", "cuda": "CUDA measured"}
 """Device of a lane -> the name of its column, in the order of the columns."""
 
-NOTHING = {"cpu": "Not measured.", "recorder": "Not counted.", "cuda": "No GPU measured yet."}
-"""Device -> what its cell says where no lane answers."""
+NO_GPU = "No GPU measured yet."
 
 NO_TIMES_ON_A_GPU = "Not known: it takes times to decide this, and none was measured on a GPU."
-
-MOST_NAMED = 2
-"""Sizes that are named; of more it is told how many they are."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +104,10 @@ def _sizes(found: History, question: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Cell:
-    """What one basis says of one claim: `words` in sentences; `by` is the lane whose newest answer decides, None where no
-    lane decides."""
+    """What one basis says of one claim: `words` in sentences, empty where it says nothing; `by` is the lane whose newest
+    answer decides, None where no lane decides."""
 
-    words: str
+    words: str = ""
     by: Answered | None = None
 
 
@@ -139,17 +135,23 @@ class Row:
 def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certificate] = ()) -> list[Row]:
     """A row for each claim that any lane was asked about."""
     lanes = list(lanes)
+    devices = {lane.setting.device for lane in lanes}
+    nothing = {
+        "cpu": "Not measured.",
+        "recorder": "Not counted.",
+        "cuda": "Not measured." if "cuda" in devices else NO_GPU,
+    }
     found = []
     for question, claim in CLAIMS.items():
         asked = sorted((lane for lane in lanes if question in lane.words), key=_best_first(question, axis))
         if not asked:
             continue
-        cells = {
-            device: _cell(
+        cells = {}
+        for device in BASES:
+            told = _cell(
                 question, [lane for lane in asked if lane.setting.device == device], device, axis, certificates
             )
-            for device in BASES
-        }
+            cells[device] = told if told.words else Cell(nothing[device])
         cpu = _advice(question, cells["cpu"]) or cells["cpu"].words
         found.append(Row(question, claim.words, cells, cpu, _advice_on_a_gpu(question, cells)))
     return found
@@ -177,7 +179,7 @@ def _cell(
         return Cell(_with_certificates(question, told.sentence, lanes, certificates) if told else NEEDS_TIMES)
     groups = [group for group in _groups(question, lanes, axis) if group.told]
     if not groups:
-        return Cell(f"{lanes[0].setting.unmeasured.capitalize()}." if lanes else NOTHING[device])
+        return Cell()
     said = " ".join(_in_words(question, group, groups) for group in groups)
     first = groups[0].lanes[0]
     decides = first if first.newest[question][1].word in (*DECIDED, UNKNOWN) else None
@@ -253,16 +255,17 @@ def certified(certificate: Certificate, question: str, sizes: Sequence[str]) -> 
     equal = [size for size, of in cases.items() if of <= certificate.equal]
     different = [size for size, of in cases.items() if of & certificate.different]
     return [
-        f"{word}{_of_sizes(of, sizes)} {certificate.words}."
-        for word, of in (("Equal to", equal), ("Not equal to", different))
+        f"{_in_sizes(of, sizes, word)} {certificate.words}."
+        for word, of in (("equal to", equal), ("not equal to", different))
         if of
     ]
 
 
-def _of_sizes(some: Sequence[str], every: Sequence[str]) -> str:
+def _in_sizes(some: Sequence[str], every: Sequence[str], word: str) -> str:
+    """`Equal to`; where it is so of some sizes alone `In size small equal to`."""
     if len(some) == len(every):
-        return ""
-    return f", in {' and '.join(some)}," if len(some) <= MOST_NAMED else f", in {len(some)} of {len(every)} sizes,"
+        return word.capitalize()
+    return f"In size {some[0]} {word}" if len(some) == 1 else f"In {len(some)} of {len(every)} sizes {word}"
 
 
 # --- advice
