@@ -38,8 +38,12 @@ FORMAT = 1
 SEED = 20240229
 WITHIN = 240.0
 EACH = 90.0
-BESIDE = 8
-"""Seconds for all cases and for one, and how many run at the same time: each holds a context of half a gigabyte."""
+"""Seconds for all cases and for one."""
+
+BESIDE = 16
+BYTES_OF_ONE = 4 * 2**30
+"""How many run at the same time at most, as the processors and the GPU's memory allow: each holds a context of half a
+gigabyte, and what its case takes."""
 
 WRITTEN_EVERY = 5.0
 
@@ -208,9 +212,9 @@ def main() -> None:
     file = _File(options.file, known)
     work = [(case.name, _work(case, workloads, recorded)) for case in wanted]
     try:
-        for number, (name, answer) in enumerate(
-            answers(work, options.beside, options.each, options.within - (time.monotonic() - began)), 1
-        ):
+        beside = max(1, min(options.beside, os.cpu_count() or 1, about["memory"] // BYTES_OF_ONE))
+        left = options.within - (time.monotonic() - began)
+        for number, (name, answer) in enumerate(answers(work, beside, options.each, left), 1):
             file.add(name, answer)
             if number % 10 == 0 or number == len(work):
                 _say(number, len(work), time.monotonic() - began)
@@ -232,7 +236,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("file", help="where the answers go")
     parser.add_argument("--within", type=float, default=WITHIN, help="seconds for all cases")
     parser.add_argument("--each", type=float, default=EACH, help="seconds for one case")
-    parser.add_argument("--beside", type=int, default=BESIDE, help="cases at the same time")
+    parser.add_argument("--beside", type=int, default=BESIDE, help="cases at the same time, at most")
     return parser.parse_args()
 
 

@@ -19,8 +19,8 @@ from msgspec.json import decode, encode, format
 from torch_history.store.files import LONGEST_NAME, read_bytes, write_atomically
 
 from . import Refused
-from .build import Built
-from .cards import Card, cards
+from .build import Built, build
+from .cards import Card, asked_card, cards
 
 ROOT = Path(__file__).resolve().parents[1]
 SUFFIX, ASKED = ".certificate", ".asked"
@@ -103,13 +103,15 @@ class Difference(Struct, frozen=True):
 
 
 class Certificate(Struct, frozen=True):
-    """`here`: the GPU and the release. `card`: the card that was pretended. `agreed`: cases of which all that was compared
+    """`here`: the GPU and the release. `card`: the card that was pretended; `described_otherwise`: what of it this GPU's
+    driver tells otherwise, name -> [pretended, as the driver]. `agreed`: cases of which all that was compared
     is the same. `compared`: case -> what of it is the same. `library_kernels`: case -> the kernels that the GPU launched
     for library calls, which the recorder does not know. `refused`: case -> the side that could not tell it, and its
     sentence. `left_out`: case -> why it was not asked."""
 
     here: Here
     card: str
+    described_otherwise: dict[str, list[list[int]]]
     agreed: list[str]
     compared: dict[str, list[str]]
     differences: list[Difference]
@@ -152,15 +154,38 @@ def ask(python: Path, surroundings: Mapping[str, str], path: Path, options: list
     return read(path)
 
 
-def card_of(here: Here, known: Mapping[str, Card] | None = None) -> Card:
-    """The known card that the GPU is. Raises Refused where it is none: another card may take other bytes."""
-    for card in (known or cards()).values():
+PRETENDED = "asked"
+"""The name of a card that devices.toml lacks, and that is pretended as its driver described it."""
+
+
+def card_of(here: Here) -> Card:
+    """The card of devices.toml that the GPU is, else one as its driver described it. Raises Refused where that is not there:
+    another card may take other bytes."""
+    known = cards()
+    for card in known.values():
         if card.title == here.gpu:
             return card
-    raise Refused(
-        f"The GPU is '{here.gpu}' ({here.capability}, {here.multiprocessors} multiprocessors), which is no card of "
-        "recorder/devices.toml: add it there with the numbers that deviceQuery prints, so that both sides mean the same."
-    )
+    try:
+        return asked_card(PRETENDED, here.properties)
+    except Refused as refused:
+        raise Refused(
+            f"The GPU is '{here.gpu}' ({here.capability}, {here.multiprocessors} multiprocessors), which is no card of "
+            f"recorder/devices.toml, and its driver did not describe it: {refused} Ask it again, or add the card there."
+        ) from refused
+
+
+def built_for(card: Card, built: Built, folder: Path) -> Built:
+    """`built`, or where it cannot pretend the card one that can, in `folder`."""
+    return built if card.key in cards() else build(built.wheel.packages.parents[2], folder, {**cards(), card.key: card})
+
+
+def described_otherwise(here: Here, card: Card) -> dict[str, list[list[int]]]:
+    """Properties of the card of devices.toml that this GPU's driver tells otherwise: name -> [as there, as the driver]."""
+    try:
+        said = asked_card(PRETENDED, here.properties).values
+    except Refused:
+        return {}
+    return {name: [value, said[name]] for name, value in card.values.items() if said[name] != value}
 
 
 def same_release(here: Here, built: Built) -> None:
@@ -196,7 +221,8 @@ def compare(gpu: Asked, recorder: Asked, card: Card) -> Certificate:
         compared[case] = same
     differing = {each.case for each in differences}
     agreed = [case for case in compared if case not in differing]
-    return Certificate(gpu.here, card.key, agreed, compared, differences, library, refused, gpu.left_out)
+    otherwise = described_otherwise(gpu.here, card)
+    return Certificate(gpu.here, card.key, otherwise, agreed, compared, differences, library, refused, gpu.left_out)
 
 
 def _numbers(case: str, there: Answer, pretended: Answer) -> tuple[list[str], list[Difference]]:

@@ -121,6 +121,19 @@ def test_a_file_without_both_parts_is_refused(keep: Keep) -> None:
         calibration.read(path)
 
 
+def test_a_release_against_itself_alone_has_no_row_of_what_was_planted(keep: Keep) -> None:
+    path = keep(false="variant 7")
+    lines = path.read_text().splitlines(True)
+    times = [line for line in lines if '"selection.Selection.track_time"' in line]
+    path.write_text("".join(line for line in times if json.loads(line)["release"] in calibrate.ITSELF))
+    found = calibration.read(path)
+    assert not found.is_planted
+    assert [change.series.words for change in found.here.false_times] == ["selection time, variant 7 small"]
+    text = report.text(found)
+    assert "Nothing was planted in any. Of these times, 1 (1.7 %) were reported as changed" in text
+    assert "| planted |" not in text
+
+
 def test_the_page_has_every_machine(keep: Keep, tmp_path: Path) -> None:
     keep()
     page = report.document(tmp_path / "results", {})

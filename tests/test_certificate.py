@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from contract.certified import cases
 from recorder import Refused, certificate
 from recorder.build import Built, Wheel
-from recorder.cards import cards
+from recorder.cards import Card, cards, members
 from recorder.certificate import Answer, Asked, Difference, Here
 from torch_history.cli import main
 from torch_history.fitting import answer
@@ -100,12 +100,38 @@ def test_a_case_that_one_side_cannot_tell_is_said_with_its_side() -> None:
 
 
 def test_a_card_that_is_unknown_and_another_wheel_are_refused() -> None:
-    with pytest.raises(Refused, match=r"'Titan' .* is no card of recorder/devices\.toml: add it"):
+    with pytest.raises(
+        Refused, match=r"'Titan' .* is no card of recorder/devices\.toml, and its driver did not describe"
+    ):
         certificate.card_of(replace(HERE, gpu="Titan"))
     built = Built(Path(), Wheel(Path(), "2.15.0+cu132", (13, 2)), [], [])
     certificate.same_release(HERE, built)
     with pytest.raises(Refused, match=r"2\.15\.0 for CUDA 12\.8, and what is recorded is 2\.15\.0 for CUDA 13\.2"):
         certificate.same_release(replace(HERE, cuda="12.8"), built)
+
+
+def described(card: Card, name: str) -> dict[str, Any]:
+    """What a driver says of a card."""
+    numbers = {
+        str(number): value
+        for member in members()
+        if member.attributes
+        for number, value in zip(member.attributes, card.values[member.name], strict=True)
+    }
+    return {"name": name, "memory": card.memory, "attributes": numbers}
+
+
+def test_a_card_that_nobody_described_is_pretended_as_its_driver_says() -> None:
+    hopper = cards()["hopper"]
+    card = certificate.card_of(replace(HERE, gpu="NVIDIA H999", properties=described(hopper, "NVIDIA H999")))
+    assert (card.title, card.capability, card.memory) == ("NVIDIA H999", "sm_90", hopper.memory)
+
+
+def test_a_known_card_that_its_driver_describes_otherwise_is_said() -> None:
+    turing = cards()["turing"]
+    other = turing._replace(values={**turing.values, "l2CacheSize": [1]})
+    here = replace(HERE, properties=described(other, "Tesla T4"))
+    assert certificate.described_otherwise(here, turing) == {"l2CacheSize": [turing.values["l2CacheSize"], [1]]}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ FOLDER = "calibration"
 
 FIRST, SECOND, LONGER = "first", "second", "longer"
 TIMES = {FIRST: "", SECOND: "", LONGER: "time"}
+ITSELF = {FIRST: "", SECOND: ""}
 COUNTS = {FIRST: "", SECOND: "", "operator": "operator", "peak": "peak", "failure": "failure"}
 """Name of an arm -> what measure/planted.py puts into its cases. Each is compared with the first."""
 
@@ -167,6 +168,11 @@ class Calibration:
     false_counts: Sequence[str]
 
     @property
+    def is_planted(self) -> bool:
+        """Whether changes were planted, and not only one release compared with itself."""
+        return bool(self.here.beside or any(of.series for of in [*self.here.times, *self.counts]))
+
+    @property
     def missed(self) -> list[str]:
         """The aims that this machine misses, in words; none is good."""
         return [
@@ -185,7 +191,7 @@ def read(path: Path) -> Calibration:
     launches = list(read_file(path))
     counts = [launch for launch in launches if only_counts(launch)]
     times = [launch for launch in launches if not only_counts(launch)]
-    if not counts or not times:
+    if not times or (not counts and any(launch.release == LONGER for launch in times)):
         raise SessionError(f"{path} contains no calibration. Run `torch-history calibrate`.")
     tag, _, environment = path.stem.partition("-")
     return Calibration(

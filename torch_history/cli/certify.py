@@ -119,7 +119,8 @@ def _compared(path: Path, suite: Suite, out: Console) -> bool:
         certificate.same_release(gpu.here, built)
         python = built.wheel.packages.parents[2] / "bin" / "python"
         with tempfile.TemporaryDirectory(prefix="torch-history-") as folder:
-            options = ["--beside", str(os.cpu_count() or 1), "--within", str(certificate.MOST_SECONDS)]
+            built = certificate.built_for(card, built, Path(folder, "recorder"))
+            options = ["--within", str(certificate.MOST_SECONDS)]
             recorded = certificate.ask(python, built.surroundings(card.key), Path(folder, "recorder.json"), options)
     except Refused as refused:
         raise UserError(f"{refused} No certificate was written.") from refused
@@ -133,6 +134,8 @@ def _compared(path: Path, suite: Suite, out: Console) -> bool:
 
 
 def _say(result: Certificate, out: Console) -> None:
+    for name, (ours, theirs) in result.described_otherwise.items():
+        out.print(plain(f"The card: {name} is {theirs} by its driver and {ours} in devices.toml"))
     for each in result.differences:
         out.print(
             plain(f"{each.case}: {each.what} is {each.gpu} on the GPU and {each.recorder} on the recorder ({each.why})")

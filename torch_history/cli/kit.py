@@ -63,6 +63,7 @@ def make(folder: Path, python: str) -> None:
 @click.option("--rounds", type=click.IntRange(min=1), help="Rounds that measure everything. [default: 3]")
 @click.option("--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts.")
 @click.option("--ask/--no-ask", default=True, help="Whether the card is asked for a certificate first.")
+@click.option("--itself", help="Time for comparing the release with itself, such as 2m; it is part of --within.")
 def here(
     folder: Path,
     interpreter: str | None,
@@ -74,13 +75,14 @@ def here(
     rounds: int | None,
     only: str | None,
     ask: bool,
+    itself: str | None,
 ) -> None:
     """Measure here, with the kit in FOLDER, and write one archive. `./measure` in a kit calls this.
 
     What was measured when the time is over, or when Ctrl+C is pressed, is in the archive.
     """
     from ..kit import archive
-    from .run import Asked, measure
+    from .run import Asked, Calibrating, calibrated, measure
 
     archive.mark(folder)
     ends = time.monotonic() + seconds_of(within)
@@ -90,6 +92,13 @@ def here(
     try:
         if ask:
             _ask(answers, interpreter, min(MOST_ASKING, ASKING * seconds_of(within)), out)
+        if itself:
+            calibrated(
+                Calibrating(
+                    release=None, lane=suites.DEFAULT_LANE, device=device, questions=questions, launches=rounds, budget="0",
+                    within=itself, again=False, itself=True, interpreter=interpreter,
+                )
+            )  # fmt: skip
         left = ends - time.monotonic() - LEAVES
         asked = Asked(
             releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,

@@ -97,6 +97,11 @@ ROUNDS = click.option(
 @click.option("--installed", is_flag=True, help="Measure the torch that is installed for --python. Needs no network.")
 @python_option("Interpreter for --installed.")
 @click.option(
+    "--carried",
+    type=click.Path(path_type=Path, resolve_path=True),
+    help="Measure the releases that `kit unpack` put into this folder. Needs no network. See docs/gpu.md.",
+)
+@click.option(
     "--as", "recorded_as", help="The release to record an --installed torch under, if it is not a release itself."
 )
 def run(
@@ -128,26 +133,46 @@ def run(
 @click.command()
 @click.argument("release", required=False)
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
+@click.option("--device", default="", help="cpu or cuda [default: a GPU if there is one].")
 @click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
 @ROUNDS
 @click.option("--budget", default="60m", show_default=True, help="Time to spend on times, as in `run`.")
+@click.option("--within", help="Time for everything, as in `run`; instead of --budget.")
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
-def calibrate(
-    release: str | None, lane: str, questions: tuple[str, ...], launches: int | None, budget: str, again: bool
-) -> None:
+@click.option("--itself", is_flag=True, help="Compare the release with itself only, and plant nothing.")
+@click.option("--installed", is_flag=True, help="Measure the torch that is installed for --python. Needs no network.")
+@python_option("Interpreter for --installed.")
+def calibrate(release: str | None, installed: bool, interpreter: str, **options: Any) -> None:
     """Measure how often verdicts are right on this machine.
 
     RELEASE is compared with itself, and with itself plus planted changes. The default is the newest release of the lane.
 
     Exit code 3 means that an aim of docs/generated/calibration.md is missed.
     """
-    if not _calibrate(release, lane, questions, launches or DEFAULT_LAUNCHES, budget, again):
+    if not calibrated(Calibrating(release=release, interpreter=interpreter if installed else None, **options)):
         sys.exit(3)
 
 
 @dataclass(frozen=True)
+class Calibrating:
+    """The options of `calibrate`; `interpreter` is the one whose torch is measured as installed, None for a release."""
+
+    release: str | None
+    lane: str
+    device: str
+    questions: tuple[str, ...]
+    launches: int | None
+    budget: str
+    within: str | None
+    again: bool
+    itself: bool
+    interpreter: str | None
+
+
+@dataclass(frozen=True)
 class Asked:
-    """The options of `run`; `interpreter` is the one whose torch is measured as installed, None for releases."""
+    """The options of `run`; `interpreter` is the one whose torch is measured as installed, None for releases; `carried` the
+    folder of carried ones, None for others."""
 
     releases: tuple[str, ...]
     lane: str
@@ -167,6 +192,7 @@ class Asked:
     explains: str | None = None
     variants: tuple[str, ...] = ()
     within: str | None = None
+    carried: Path | None = None
 
     def request(self, own: OwnWorkload | None) -> Request:
         """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
@@ -298,6 +324,8 @@ def _environment(asked: Asked, request: Request, conf: Any) -> Any:
     from ..measuring.subjects import InstalledEnvironment
     from ..releases.environments import ReleaseEnvironment
 
+    if asked.carried is not None:
+        return _carried(asked, asked.carried, request, conf)
     if request.device == "recorder":
         return RecorderEnvironment(conf, asked.lane, request.card)
     if asked.interpreter is None:
@@ -309,6 +337,19 @@ def _environment(asked: Asked, request: Request, conf: Any) -> Any:
     return InstalledEnvironment(conf, _interpreter(asked.interpreter))
 
 
+def _carried(asked: Asked, folder: Path, request: Request, conf: Any) -> Any:
+    """Raises SessionError where what is asked for needs more than what was carried."""
+    from ..kit.carried import CarriedEnvironment
+
+    others = asked.workload or asked.interpreter or asked.removes or asked.explains is not None
+    if others or request.device == "recorder":
+        raise SessionError(
+            "--carried measures the suite on releases that hold no more than it needs. Leave out --workload, --installed, "
+            "--prune, --explain and --device recorder."
+        )
+    return CarriedEnvironment(conf, folder)
+
+
 def _releases(
     asked: Asked, request: Request, axis: Any, results: Path, environment: Any, out: Console
 ) -> Sequence[Release]:
@@ -317,6 +358,8 @@ def _releases(
     from ..measuring.plan import chosen, new_releases
     from ..store.launches import read_on_axis
 
+    if asked.carried is not None:
+        return environment.releases(axis, asked.releases)
     if asked.interpreter is not None:
         release = environment.release(axis, asked.recorded_as)
         out.print(f"Measuring the installed torch {plain(environment.torch)} as {release.tag}.")
@@ -465,7 +508,7 @@ def explainable(found: Comparison, asked: Asked) -> str:
     import shlex
 
     rises = rose(found)
-    if not rises or asked.interpreter is not None:
+    if not rises or asked.interpreter is not None or asked.carried is not None:
         return ""
     lane = f" --lane {asked.lane}" if asked.lane != DEFAULT_LANE else ""
     own = f" --workload {shlex.quote(str(asked.workload))}" if asked.workload else ""
@@ -478,30 +521,50 @@ def explainable(found: Comparison, asked: Asked) -> str:
     )
 
 
-def _calibrate(
-    release: str | None, lane: str, questions: Sequence[str], launches: int, budget: str, again: bool
-) -> bool:
-    """Calibrates and prints the report; returns whether every aim is met."""
+def calibrated(asked: Calibrating) -> bool:
+    """Calibrates and prints the report; returns whether every aim is met. Raises SessionError and UserError."""
     from ..analysis.calibration import read
     from ..measuring import calibrate as calibrations
+    from ..measuring import machine
     from ..measuring.locks import alone
+    from ..measuring.machine_records import use
     from ..measuring.plan import measurable
+    from ..measuring.subjects import InstalledEnvironment
     from ..releases.environments import ReleaseEnvironment
     from ..reports.calibration import text
     from ..scratch import temporary_files
 
     found = suites.load()
     conf, axis, out = found.config(), found.axis, console()
-    chosen_one = axis.find(release) if release else measurable(list(axis.releases), lane)[0][-1]
-    environment = ReleaseEnvironment(conf, lane, {}, {})
+    request = machine.asked()
+    request = machine.decided(replace(request, device=asked.device or request.device))
+    use(machine.describe(request))
+    environment: Any
+    if asked.interpreter is None:
+        environment = ReleaseEnvironment(conf, asked.lane, {}, {})
+        release = axis.find(asked.release) if asked.release else measurable(list(axis.releases), asked.lane)[0][-1]
+    else:
+        environment = InstalledEnvironment(conf, _interpreter(asked.interpreter))
+        release = environment.release(axis, asked.release)
     with temporary_files(), alone(Path(conf.env_dir)):
         path = calibrations.measure(
-            conf, axis, chosen_one, environment, questions, launches, seconds_of(budget), again, out
+            conf,
+            axis,
+            release,
+            environment,
+            asked.questions,
+            asked.launches or DEFAULT_LAUNCHES,
+            seconds_of(asked.budget),
+            asked.again,
+            out,
+            request,
+            asked.itself,
+            seconds_of(asked.within) if asked.within else None,
         )
         calibration = read(path)
         click.echo(text(calibration))
         out.print(f"The measurements are in {plain(str(path))}.")
-    return not calibration.missed
+        return not calibration.missed
 
 
 def _default_sizes(request: Request, own: OwnWorkload | None) -> tuple[str, ...]:

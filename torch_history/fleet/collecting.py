@@ -15,6 +15,7 @@ from ..store.details import DETAILS, add_details, read_details
 from ..store.files import append_lines, each_line, read_lines, read_object, set_aside, warn, write_atomically
 from ..store.launches import ENVIRONMENTS, Launch, append_environment, environment_of
 from ..store.machines import RECORD
+from ..store.removed import CALIBRATION
 from .attempts import Attempt
 from .head import locked
 from .order import FLEETS
@@ -109,8 +110,10 @@ def _record(folder: Path) -> dict[str, Any]:
 def _collect_machine(source: Path, target: Path, collected: Collected) -> None:
     """Everything of one machine's folder; asv's own files last, which are made from what asv had in both."""
     target.mkdir(parents=True, exist_ok=True)
-    for path in sorted(source.glob("*.jsonl")):
-        _collect_launches(path, target / path.name, collected)
+    for path in sorted([*source.glob("*.jsonl"), *source.glob(f"{CALIBRATION}/*.jsonl")]):
+        place = target / path.relative_to(source)
+        place.parent.mkdir(exist_ok=True)
+        _collect_launches(path, place, collected)
     for path in sorted(source.glob(f"*{ENVIRONMENTS}")):
         for line in read_lines(path, environment_of):
             append_environment(target / path.name, line["environment"])

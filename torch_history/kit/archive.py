@@ -28,7 +28,9 @@ MOST_BYTES = 256 * 2**20
 MOST_FILES = 2_000
 """Of what is unpacked; ten minutes on a card make about a megabyte."""
 
-NAME = re.compile(r"results/benchmarks\.json|results/[\w.+-]{1,150}/[\w.+-]{1,150}|gpu\.json|kit\.json")
+NAME = re.compile(
+    r"results/benchmarks\.json|results/[\w.+-]{1,150}/(calibration/)?[\w.+-]{1,150}|gpu\.json|kit\.json", re.ASCII
+)
 """Files that an archive may hold."""
 
 MOST_SHOWN = 10

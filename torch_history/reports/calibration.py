@@ -36,7 +36,7 @@ from ..store.launches import Launch
 
 def text(calibration: Calibration) -> str:
     """The report, in Markdown that reads well in a terminal too."""
-    parts = (_taken, _against_itself, _planted, _intervals)
+    parts = (_taken, _against_itself, *((_planted, _intervals) if calibration.is_planted else ()))
     lines = [line for part in parts for line in part(calibration)]
     lines += [
         *_missed("Aims missed", calibration.missed),
@@ -83,10 +83,13 @@ def _against_itself(found: Calibration) -> list[str]:
     return [
         f"**The same release under two names.** {len(here.same)} times: "
         + ", ".join(f"{count} {words}" for words, count in tally.most_common())
-        + f". {per_cent(here.untold)} are inconclusive (aim: under {MOST_UNTOLD:.0%}). In another {len(here.beside)} "
-        f"times of the planted arm nothing was planted. Of all {len(here.same) + len(here.beside)} unchanged times, "
-        f"{len(here.false_times)} ({per_cent(here.false_share)}) were reported as changed (aim: at most {MOST_FALSE:.0%}). "
-        f"Of the counts and bytes, {len(found.false_counts)} were reported as changed (aim: none).",
+        + f". {per_cent(here.untold)} are inconclusive (aim: under {MOST_UNTOLD:.0%}). {_beside(found)}"
+        f"{len(here.false_times)} ({per_cent(here.false_share)}) were reported as changed (aim: at most {MOST_FALSE:.0%})."
+        + (
+            f" Of the counts and bytes, {len(found.false_counts)} were reported as changed (aim: none)."
+            if found.is_planted
+            else ""
+        ),
         "",
         *[f"- false: {escape(_in_words(change))}" for change in here.false_times],
         *[f"- false: {escape(words)}" for words in found.false_counts],
@@ -97,6 +100,17 @@ def _against_itself(found: Calibration) -> list[str]:
         "of the release against itself are inconclusive.",
         "",
     ]
+
+
+def _beside(found: Calibration) -> str:
+    """How many unchanged times there are in all."""
+    here = found.here
+    if not found.is_planted:
+        return "Nothing was planted in any. Of these times, "
+    return (
+        f"In another {len(here.beside)} times of the planted arm nothing was planted. "
+        f"Of all {len(here.same) + len(here.beside)} unchanged times, "
+    )
 
 
 def _planted(found: Calibration) -> list[str]:
