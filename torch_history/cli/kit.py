@@ -63,6 +63,7 @@ def make(folder: Path, python: str) -> None:
 @click.option("--rounds", type=click.IntRange(min=1), help="Rounds that measure everything. [default: 3]")
 @click.option("--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts.")
 @click.option("--ask/--no-ask", default=True, help="Whether the card is asked for a certificate first.")
+@click.option("--carried", type=FOLDER, help="Measure the releases that `unpack` put into this folder.")
 @click.option("--itself", help="Time for comparing the release with itself, such as 2m; it is part of --within.")
 def here(
     folder: Path,
@@ -76,6 +77,7 @@ def here(
     only: str | None,
     ask: bool,
     itself: str | None,
+    carried: Path | None,
 ) -> None:
     """Measure here, with the kit in FOLDER, and write one archive. `./measure` in a kit calls this.
 
@@ -102,7 +104,8 @@ def here(
         left = ends - time.monotonic() - LEAVES
         asked = Asked(
             releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,
-            only=only or "", budget=None, again=False, removes=False, shares=False, interpreter=interpreter,
+            only=only or "", budget=None, again=False, removes=False, shares=False,
+            interpreter=None if carried else interpreter, carried=carried,
             recorded_as=None, device=device, variants=variants, within=f"{max(left, 1):.0f}s",
         )  # fmt: skip
         measure(asked)
@@ -141,6 +144,66 @@ def file_(path: Path) -> None:
         out.print(plain(f"Compare the GPU's answers with the recorder: torch-history certify {filed.answers}"))
     else:
         out.print(plain(f"No answers for a certificate were filed: {filed.why}."))
+
+
+@kit.command()
+@click.argument("release")
+@click.argument("folder", type=FOLDER)
+@click.option("--for-python", "python", default="3.12", show_default=True, help="The Python there that has torch.")
+@click.option("--arch", "architecture", default=90, show_default=True, help="The GPU's architecture, 90 for sm_90.")
+@click.option(
+    "--part",
+    "limits",
+    multiple=True,
+    type=int,
+    default=(60,),
+    help="MiB of a part, the last for all others. [default: 60]",
+)
+@click.option("--headers/--no-headers", default=True, help="Whether variants in C++ can be built there.")
+@click.option("--cores", default=os.cpu_count(), show_default=True, help="Processors to compress with.")
+def carry(
+    release: str, folder: Path, python: str, architecture: int, limits: tuple[int, ...], headers: bool, cores: int
+) -> None:
+    """Make in FOLDER the parts of a RELEASE, to measure it where there is no network.
+
+    It runs there on the CUDA libraries that the installed torch has. The same command goes on where it was interrupted.
+    """
+    from ..kit import carry as carrying
+    from ..program import cache
+    from ..releases.pins import LOCK_FILE, Lock
+
+    found, out = suites.load(), console()
+    chosen = found.axis.find(release)
+    work = cache() / "carry" / f"{chosen.tag}-py{python}-sm{architecture}"
+    out.print(plain(carrying.cost(work, cores)), highlight=False)
+    index = carrying.carry(
+        chosen, python, architecture, folder,
+        work=work, results=found.results, lock=Lock.read(Path(LOCK_FILE)), limits=[limit * 2**20 for limit in limits],
+        headers=headers, cores=cores, tell=lambda words: out.print(plain(words), highlight=False),
+    )  # fmt: skip
+    for name, part in index.parts.items():
+        out.print(plain(f"{name} takes {part.size / 2**20:.1f} MiB."))
+    out.print(plain(f"Take {folder} there, and run: torch-history kit unpack {folder.name} CARRIED"))
+
+
+@kit.command()
+@click.argument("packed", metavar="PARTS", type=FOLDER)
+@click.argument("folder", type=FOLDER)
+@click.option(
+    "--python", "interpreter", callback=from_here, help="Interpreter that has torch [default: the one that runs]."
+)
+def unpack(packed: Path, folder: Path, interpreter: str | None) -> None:
+    """Unpack the PARTS of a carried release, and make its environment in FOLDER.
+
+    The torch that is installed gets one beside it, so that both are compared.
+    """
+    from ..kit import carried
+
+    began, out = time.monotonic(), console()
+    tags = carried.unpack(packed, folder, interpreter or sys.executable)
+    versions = " ".join(tag[1:] for tag in tags)
+    out.print(plain(f"These can be measured: torch-history run --carried {folder} {versions}"), soft_wrap=True)
+    out.print(f"Unpacking and checking took {time.monotonic() - began:.0f} s.")
 
 
 COMMANDS = (kit,)

@@ -24,15 +24,18 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from ..errors import UserError
-from ..store.files import is_list_of, is_text, read_object, write_atomically
+from ..store.files import is_list_of, is_text, write_atomically
 from . import fatbin
 
-INDEX = "index.json"
+INDEX = "index.json.xz"
 FORM = 1
 MIB = 2**20
 
 PIECE = 32 * MIB
 """Bytes of a piece at most: larger ones take no fewer bytes once compressed, and keep fewer cores busy."""
+
+MEMORY = 256 * MIB
+"""Bytes that unpacking the list takes at most."""
 
 SMALL = 1 * MIB
 """Files of fewer bytes are compressed together, sorted by their endings, as one file."""
@@ -53,6 +56,9 @@ WAYS: dict[str, list[dict[str, Any]]] = {
     "table": [{"id": lzma.FILTER_DELTA, "dist": 24}, _LZMA],
 }
 """Name -> how a piece is compressed. Tables of symbols and relocations have rows of 24 bytes."""
+
+LEAST_LOOK_BACK = 4096
+"""Bytes that LZMA looks back at least."""
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 FOLDER_MODE = 0o755
@@ -97,7 +103,7 @@ class Index:
     def read(cls, path: Path) -> Index:
         """Raises PartsError where it is damaged, or names what must not be written."""
         try:
-            stored = read_object(path)
+            stored = json.loads(lzma.decompress(path.read_bytes(), memlimit=MEMORY))
             if stored.get("form") != FORM:
                 raise ValueError(f"it is of form {stored.get('form')}, and this program reads form {FORM}")
             files, parts = (
@@ -107,7 +113,7 @@ class Index:
             found = cls(files, small, [Piece(*piece) for piece in stored["pieces"]], parts)
             _check(found)
             return found
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, lzma.LZMAError) as error:
             raise PartsError(f"{path} is no list of parts that can be unpacked: {error}. Copy it again.") from error
 
 
@@ -250,14 +256,16 @@ def _compress(job: _Job) -> tuple[str, bytes]:
             return way, found.read_bytes()
     middle = max(0, len(data) // 2 - TRIED // 2)
     tried = data[middle : middle + TRIED]
-    way = min(WAYS, key=lambda name: len(lzma.compress(tried, lzma.FORMAT_RAW, filters=_quick(WAYS[name]))))
-    body = lzma.compress(data, lzma.FORMAT_RAW, filters=WAYS[way])
+    way = min(WAYS, key=lambda name: len(_made(tried, name, preset=1)))
+    body = _made(data, way)
     write_atomically(job.kept / f"{name}.{way}", body)
     return way, body
 
 
-def _quick(way: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**each, "preset": 1} if "preset" in each else each for each in way]
+def _made(data: bytes, way: str, **changed: int) -> bytes:
+    """`data` compressed. What looks back no further than `data` is long takes less memory, and is unpacked all the same."""
+    last = {**WAYS[way][-1], "dict_size": max(LEAST_LOOK_BACK, len(data)), **changed}
+    return lzma.compress(data, lzma.FORMAT_RAW, filters=[*WAYS[way][:-1], last])
 
 
 def _write(
@@ -294,7 +302,7 @@ def _write(
         for number, (job, (way, body)) in enumerate(zip(jobs, made, strict=True))
     ]
     index = Index(files, small, pieces, parts)
-    write_atomically(target / INDEX, index.text())
+    write_atomically(target / INDEX, lzma.compress(index.text().encode()))
     return index
 
 

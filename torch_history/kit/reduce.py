@@ -38,15 +38,17 @@ DROPPED = (
     "torch/lib/libshm",
     "torch/share/",
     "torch/test/",
-    "torch/testing/_internal/",
     "caffe2/",
 )
-"""What the files begin with that no measured case loads: programs, and tests of PyTorch itself."""
+"""What the files begin with that nothing loads: programs, tests and build files of PyTorch itself."""
 
 LOADED = ("torch/lib/libshm.so",)
 """Files that begin as DROPPED does and are loaded."""
 
 NOT_LOADED = (".a", ".cuh", ".pyi")
+LIST_OF_FILES = "RECORD"
+"""The file in a package's metadata that lists what a wheel installs: what is left out of it would be missing."""
+
 LIBRARY = re.compile(r"\.so(\.|$)")
 HEADERS = "torch/include/"
 NEVER_LOADED_SECTIONS = (".symtab", ".strtab", ".comment")
@@ -147,7 +149,7 @@ def _needed(source: Path, headers: bool) -> Iterator[Path]:
         dropped = name.startswith(DROPPED) and not name.startswith(LOADED)
         if name.startswith(HEADERS):
             dropped = not headers
-        elif path.suffix in NOT_LOADED:
+        elif path.suffix in NOT_LOADED or path.name == LIST_OF_FILES:
             dropped = True
         if path.is_file() and not dropped:
             yield path

@@ -1,0 +1,516 @@
+"""Are the releases that are carried to another machine what their wheels hold, and is everything else refused in words?"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import lzma
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.carried import case_of, refusal
+from torch_history.errors import SessionError, UserError
+from torch_history.kit import carried, carry, fatbin, parts
+from torch_history.kit.carried import About, CarriedError, Machine
+from torch_history.kit.parts import PartsError
+from torch_history.kit.reduce import launching, reduce_library, reduce_wheel
+from torch_history.kit.symbols import Symbol, asked_of_others, symbols
+from torch_history.store.details import add_details
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# --- libraries that are made up
+
+
+def elf(*named: tuple[str, bytes]) -> bytes:
+    """A 64-bit ELF file with these sections, laid out by the ELF specification."""
+    names, offsets, body = b"\0", [], b""
+    for name, _ in (*named, (".shstrtab", b"")):
+        offsets.append(len(names))
+        names += name.encode() + b"\0"
+    rows = [bytes(64)]
+    for (_, data), name_at in zip((*named, ("", names)), offsets, strict=True):
+        body += bytes(-len(body) % 8)
+        rows.append(struct.pack("<IIQQQQIIQQ", name_at, 1, 0, 0, 64 + len(body), len(data), 0, 0, 8, 0))
+        body += data
+    body += bytes(-len(body) % 8)
+    head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHH", 3, 62, 1, 0, 0, 64 + len(body), 0, 64, 0, 0)
+    return head + struct.pack("<HHH", 64, len(rows), len(rows) - 1) + body + b"".join(rows)
+
+
+def cubin(*kernels: str) -> bytes:
+    return elf(*((f".text.{kernel}", kernel.encode() * 20) for kernel in kernels))
+
+
+def image(architecture: int, code: bytes, kind: int = fatbin.CUBIN) -> bytes:
+    code += bytes(-len(code) % 8)
+    return struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(code), 0, 0, 0, 1, architecture, 0, 0, 0, 0, 0) + code
+
+
+def container(*images: bytes) -> bytes:
+    body = b"".join(images)
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+
+
+def unit(kernel: str) -> bytes:
+    """A source file compiled for two architectures."""
+    return container(image(75, cubin(kernel)), image(90, cubin(kernel)))
+
+
+def library(*containers: bytes) -> bytes:
+    return elf((".text", b"host code" * 9), (".nv_fatbin", b"".join(containers)), (".symtab", b"never loaded" * 8))
+
+
+def architectures(data: bytes | bytearray) -> list[list[int]]:
+    return [[i.architecture for i in c.images] for c in fatbin.device_code(data)]
+
+
+def zstd(data: bytes) -> bytes:
+    """As nvcc compresses an image, by zstd's own library."""
+    found = ctypes.CDLL("libzstd.so.1")
+    target = ctypes.create_string_buffer(len(data) + 1000)
+    found.ZSTD_compress.restype = ctypes.c_size_t
+    size = found.ZSTD_compress(target, ctypes.c_size_t(len(target)), data, ctypes.c_size_t(len(data)), 3)
+    return target.raw[:size]
+
+
+# --- reading device code
+
+
+def test_containers_and_their_images_are_read_with_padding_between_them() -> None:
+    data = library(unit("one"), bytes(8), unit("two"))
+    found = list(fatbin.device_code(data))
+    assert [[i.architecture for i in c.images] for c in found] == [[75, 90], [75, 90]]
+    assert [fatbin.kernels(data, c.images[1]) for c in found] == [{"one"}, {"two"}]
+
+
+def test_names_of_kernels_are_read_of_a_compressed_image() -> None:
+    data = library(container(image(90, zstd(cubin("squeezed")))))
+    (found,) = fatbin.device_code(data)
+    assert fatbin.kernels(data, found.images[0]) == {"squeezed"}
+
+
+def test_a_library_without_device_code_has_no_containers() -> None:
+    assert list(fatbin.device_code(elf((".text", b"host")))) == []
+
+
+@pytest.mark.parametrize("length", [0, 3, 40, 63, 100, 400, -1])
+def test_a_library_that_is_cut_short_is_refused(length: int) -> None:
+    data = library(unit("one"))[:length]
+    with pytest.raises(fatbin.FormatError):
+        list(fatbin.device_code(data))
+
+
+def test_what_is_no_container_is_refused() -> None:
+    with pytest.raises(fatbin.FormatError, match="no container"):
+        list(fatbin.device_code(library(b"not a container of anything!!!!!")))
+
+
+def test_a_container_that_ends_after_its_section_is_refused() -> None:
+    with pytest.raises(fatbin.FormatError, match="no container"):
+        list(fatbin.device_code(library(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + bytes(64))))
+
+
+@pytest.mark.parametrize(("header", "size"), [(0, 8), (64, 2**40), (8, 8)])
+def test_an_image_that_does_not_lie_in_its_container_is_refused(header: int, size: int) -> None:
+    odd = struct.pack("<HHIQIIHHIIIQQQ", 2, 1, header, size, 0, 0, 0, 1, 90, 0, 0, 0, 0, 0) + bytes(64)
+    with pytest.raises(fatbin.FormatError, match="does not lie in its container"):
+        list(fatbin.device_code(library(container(odd))))
+
+
+@pytest.mark.parametrize("frame", [b"\x28\xb5\x2f\xfd" + b"\xff" * 40, zstd(cubin("x"))[:-9]])
+def test_an_image_that_cannot_be_decompressed_is_refused(frame: bytes) -> None:
+    data = library(container(image(90, frame)))
+    (found,) = fatbin.device_code(data)
+    with pytest.raises(fatbin.FormatError):
+        fatbin.kernels(data, found.images[0])
+
+
+# --- reducing
+
+
+def reduced(data: bytes, *kernels: str) -> bytearray:
+    made = bytearray(data)
+    reduce_library(made, 90, launching(kernels))
+    return made
+
+
+def test_every_byte_that_is_kept_stays_in_its_place() -> None:
+    data = library(unit("wanted"), unit("another"))
+    made = reduced(data, "wanted")
+    assert len(made) == len(data)
+    first, _ = fatbin.device_code(data)
+    ours = first.images[1]
+    assert made[ours.at : ours.end] == data[ours.at : ours.end]
+    changed = {at for at in range(len(data)) if data[at] != made[at]}
+    inside = {at for c in fatbin.device_code(data) for at in range(c.at + 16, c.end)}
+    tables = {at for s in fatbin.sections(data) if s.name == ".symtab" for at in range(s.offset, s.offset + s.size)}
+    assert changed <= inside | tables
+
+
+def test_code_for_other_architectures_becomes_zeros_behind_headers_that_stay() -> None:
+    data = library(unit("wanted"))
+    made = reduced(data, "wanted")
+    (before,), (after,) = fatbin.device_code(data), fatbin.device_code(made)
+    other = after.images[0]
+    assert made[other.begin : other.end] == bytes(other.size)
+    assert made[before.images[0].at : other.begin] == data[before.images[0].at : other.begin]
+
+
+def test_an_emptied_unit_has_no_code_and_no_image_for_the_card() -> None:
+    made = reduced(library(unit("wanted"), unit("planted")), "wanted")
+    assert architectures(made) == [[75, 90], [75, 75]]
+    _, emptied = fatbin.device_code(made)
+    assert all(made[i.begin : i.end] == bytes(i.size) for i in emptied.images)
+    assert b"planted" not in made
+
+
+def test_cuobjdump_finds_code_for_the_card_in_a_kept_unit_and_none_in_an_emptied_one(tmp_path: Path) -> None:
+    tool = shutil.which("cuobjdump")
+    if tool is None:
+        pytest.skip("NVIDIA's cuobjdump is not here")
+    for kernel, there in (("wanted", True), ("planted", False)):
+        path = tmp_path / f"{kernel}.so"
+        path.write_bytes(reduced(library(unit(kernel)), "wanted"))
+        listed = subprocess.run([tool, "--list-elf", str(path)], capture_output=True, text=True).stdout
+        assert ("sm_90" in listed) is there
+
+
+def test_kernels_are_wanted_by_the_names_that_the_recorder_has_and_by_operator() -> None:
+    wanted = launching(["void at::native::fill<float>(float*)"])
+    assert wanted(frozenset({"_ZN2at6native4fillIfEEvPT_"}))
+    assert wanted(frozenset({"_ZN2at6native14indexSelectXYZEv"}))
+    assert not wanted(frozenset({"_ZN2at6native5flashEv"}))
+
+
+def test_a_wheel_without_code_for_the_card_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "wheel").mkdir()
+    (tmp_path / "wheel" / "libtorch_cuda.so").write_bytes(library(container(image(75, cubin("old")))))
+    with pytest.raises(UserError, match="no code for sm_90"):
+        reduce_wheel(tmp_path / "wheel", tmp_path / "made", 90, launching(["old"]), False, lambda words: None)
+
+
+def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path: Path) -> None:
+    source = tmp_path / "wheel"
+    kept = ("torch/__init__.py", "torch/lib/libshm.so", "torch/bin/torch_shm_manager")
+    left = ("torch/bin/protoc", "torch/test/x.py", "torch/_C.pyi", "torch/lib/libshm/socket.h", "torch/include/a.h")
+    for name in (*kept, *left):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes(elf((".text", b"x")) if name.endswith(".so") else b"x")
+    (source / "torch/lib/libtorch_cuda.so").write_bytes(library(unit("wanted")))
+    reduce_wheel(source, tmp_path / "made", 90, launching(["wanted"]), False, lambda words: None)
+    found = {p.relative_to(tmp_path / "made").as_posix() for p in (tmp_path / "made").rglob("*") if p.is_file()}
+    assert found == {*kept, "torch/lib/libtorch_cuda.so"}
+
+
+# --- parts
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of each kind: small, empty, a program, large ones that cannot be compressed, zeros, and a library."""
+    made = tmp_path_factory.mktemp("carried") / "folder"
+    (made / "deep" / "er").mkdir(parents=True)
+    (made / "deep" / "small.py").write_text("small = 1\n" * 40)
+    (made / "deep" / "er" / "empty").write_bytes(b"")
+    (made / "run").write_text("#!/bin/sh\n")
+    (made / "run").chmod(0o755)
+    (made / "large.bin").write_bytes(os.urandom(1_100_000) + bytes(2**20))
+    rows = b"".join(struct.pack("<QQQ", 8 * n, 8, n) for n in range(50_000))
+    (made / "lib.so").write_bytes(elf((".text", os.urandom(1_100_000)), (".zeros", bytes(2**20)), (".rows", rows)))
+    return made
+
+
+def pack_again(folder: Path, target: Path, limit: int = 1_200_000) -> None:
+    parts.pack(folder, target, [limit], folder.with_name("kept"), 1, lambda done, total: None)
+
+
+@pytest.fixture(scope="module")
+def once(folder: Path) -> Path:
+    pack_again(folder, folder.with_name("parts"))
+    return folder.with_name("parts")
+
+
+@pytest.fixture
+def packed(once: Path, tmp_path: Path) -> Path:
+    """The parts of `folder`, to be damaged."""
+    return shutil.copytree(once, tmp_path / "parts")
+
+
+def contents(folder: Path) -> dict[str, tuple[str, bool]]:
+    return {
+        path.relative_to(folder).as_posix(): (parts.digest(path), os.access(path, os.X_OK))
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_what_is_unpacked_is_what_was_packed(folder: Path, packed: Path, tmp_path: Path) -> None:
+    sizes = [path.stat().st_size for path in packed.glob("part*")]
+    assert len(sizes) == 2
+    assert max(sizes) <= 1_200_000
+    parts.unpack(packed, tmp_path / "again", 2)
+    assert contents(tmp_path / "again") == contents(folder)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith(".")) == []
+
+
+def test_an_interrupted_packing_goes_on_with_what_it_has(folder: Path, once: Path, tmp_path: Path) -> None:
+    def kept() -> dict[str, int]:
+        return {path.name: path.stat().st_mtime_ns for path in folder.with_name("kept").iterdir()}
+
+    before = kept()
+    pack_again(folder, tmp_path / "others")
+    assert kept() == before
+    assert contents(tmp_path / "others") == contents(once)
+
+
+def test_a_part_that_is_too_small_for_a_piece_is_refused(folder: Path, once: Path, tmp_path: Path) -> None:
+    with pytest.raises(PartsError, match="too small"):
+        pack_again(folder, tmp_path / "others", 1000)
+
+
+def test_an_interrupted_unpacking_begins_anew(folder: Path, packed: Path, tmp_path: Path) -> None:
+    (tmp_path / ".again.unfinished" / "left").mkdir(parents=True)
+    parts.unpack(packed, tmp_path / "again", 1)
+    assert contents(tmp_path / "again") == contents(folder)
+
+
+def test_nothing_is_unpacked_over_a_folder_that_is_there(folder: Path, packed: Path) -> None:
+    with pytest.raises(PartsError, match="is there already"):
+        parts.unpack(packed, folder, 1)
+
+
+def test_a_part_that_did_not_arrive_whole_is_named(packed: Path, tmp_path: Path) -> None:
+    part = packed / "part01"
+    part.write_bytes(part.read_bytes()[:-1])
+    with pytest.raises(PartsError, match=r"part01 did not arrive whole"):
+        parts.unpack(packed, tmp_path / "again", 1)
+    part.unlink()
+    with pytest.raises(PartsError, match=r"part01 is missing"):
+        parts.unpack(packed, tmp_path / "again", 1)
+    assert not (tmp_path / "again").exists()
+
+
+def edited(target: Path, edit: Callable[[dict[str, Any]], None]) -> Path:
+    index = json.loads(lzma.decompress((target / parts.INDEX).read_bytes()))
+    edit(index)
+    (target / parts.INDEX).write_bytes(lzma.compress(json.dumps(index).encode()))
+    return target
+
+
+def test_a_file_with_another_digest_is_refused_and_nothing_is_kept(packed: Path, tmp_path: Path) -> None:
+    def lie(index: dict[str, Any]) -> None:
+        index["files"]["run"][2] = hashlib.sha256(b"another").hexdigest()
+
+    with pytest.raises(PartsError, match="run is not what was packed"):
+        parts.unpack(edited(packed, lie), tmp_path / "again", 1)
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("name", ["../out", "/tmp/out", "a/../../out", "a//b", "./a", "a\\b", "a\nb", "..", ""])
+def test_a_name_that_leads_elsewhere_is_refused(packed: Path, tmp_path: Path, name: str) -> None:
+    def rename(index: dict[str, Any]) -> None:
+        index["files"][name] = index["files"].pop("deep/small.py")
+        index["small"] = [name if each == "deep/small.py" else each for each in index["small"]]
+
+    with pytest.raises(PartsError, match="no name of a file"):
+        parts.unpack(edited(packed, rename), tmp_path / "again", 1)
+    assert not (tmp_path / "again").exists()
+
+
+HOSTILE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "another form": lambda index: index.update(form=2),
+    "no files": lambda index: index.pop("files"),
+    "files that are no table": lambda index: index.update(files=[1]),
+    "a size below zero": lambda index: index["files"]["run"].__setitem__(0, -1),
+    "a size of a petabyte": lambda index: index["files"]["run"].__setitem__(0, 2**50),
+    "no digest": lambda index: index["files"]["run"].__setitem__(2, "zz"),
+    "a small file that is none": lambda index: index["small"].append("nowhere"),
+    "a piece of no file": lambda index: index["pieces"][0].__setitem__(0, "nowhere"),
+    "a piece after the end": lambda index: index["pieces"][0].__setitem__(1, 2**33),
+    "a piece in no part": lambda index: index["pieces"][0].__setitem__(4, "../part00"),
+    "a piece after the part": lambda index: index["pieces"][0].__setitem__(5, 2**33),
+    "an unknown way": lambda index: index["pieces"][0].__setitem__(3, "magic"),
+    "a huge piece": lambda index: index["pieces"][0].__setitem__(2, 2**33),
+    "a part in another folder": lambda index: index["parts"].update({"a/b": [1, False, "0" * 64]}),
+    "a truth for a size": lambda index: index["files"]["run"].__setitem__(0, True),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_list_of_parts_that_cannot_be_is_refused(packed: Path, tmp_path: Path, what: str) -> None:
+    with pytest.raises(PartsError, match="no list of parts"):
+        parts.unpack(edited(packed, HOSTILE[what]), tmp_path / "again", 1)
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_piece_that_unpacks_to_more_than_it_says_is_refused(packed: Path, tmp_path: Path) -> None:
+    def shorten(index: dict[str, Any]) -> None:
+        index["pieces"][0][2] -= 1
+
+    with pytest.raises(PartsError, match="has not the size"):
+        parts.unpack(edited(packed, shorten), tmp_path / "again", 1)
+
+
+def test_a_part_that_is_no_lzma_is_refused(packed: Path, tmp_path: Path) -> None:
+    body = b"\xff" * (packed / "part00").stat().st_size
+    (packed / "part00").write_bytes(body)
+    edited(packed, lambda index: index["parts"]["part00"].__setitem__(2, hashlib.sha256(body).hexdigest()))
+    with pytest.raises(PartsError):
+        parts.unpack(packed, tmp_path / "again", 1)
+
+
+def test_the_ways_to_compress_are_raw_lzma_of_the_standard_library() -> None:
+    for way in parts.WAYS.values():
+        body = lzma.compress(b"some bytes", lzma.FORMAT_RAW, filters=way)
+        assert lzma.decompress(body, lzma.FORMAT_RAW, filters=way) == b"some bytes"
+
+
+# --- symbols and stubs
+
+
+def compiled(folder: Path, name: str, code: str, *options: str) -> Path:
+    source, target = folder / f"{name}.c", folder / name
+    source.write_text(code)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(target), str(source), *options], check=True)
+    return target
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> Path:
+    """A library that calls NCCL and NVSHMEM and reads data of it."""
+    code = "extern int ncclNew(void), nvshmem_go(void); extern char nvshmem_data[]; int f(int n)"
+    return compiled(tmp_path, "libasking.so", code + "{ return n ? ncclNew() + nvshmem_go() : nvshmem_data[0]; }")
+
+
+def test_symbols_that_are_asked_and_defined_are_those_that_nm_lists(asking: Path) -> None:
+    found = symbols(asking)
+    listed = subprocess.run(["nm", "-D", str(asking)], capture_output=True, text=True, check=True).stdout
+    rows = [line.split()[-2:] for line in listed.splitlines()]
+    assert {symbol.name for symbol in found.asked} == {name.partition("@")[0] for kind, name in rows if kind in "Uw"}
+    assert found.defined == {name for kind, name in rows if kind not in "Uw"}
+
+
+def test_versions_that_are_asked_are_read(tmp_path: Path) -> None:
+    path = compiled(tmp_path, "libc-user.so", "#include <stdlib.h>\nvoid f(void) { abort(); }", "-lc")
+    assert "GLIBC_2.2.5" in {symbol.version for symbol in symbols(path).asked if symbol.name == "abort"}
+
+
+def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking: Path, tmp_path: Path) -> None:
+    asked = {
+        Symbol("nvshmem_go", "NVSHMEM", False),
+        Symbol("nvshmem_data", "NVSHMEM", True),
+        Symbol("ncclNew", "", False),
+    }
+    assert {symbol.name for symbol in asked_of_others([asking])} >= {symbol.name for symbol in asked}
+    carry.make_stubs(asked, tmp_path / "stubs")
+    made = sorted(path for path in (tmp_path / "stubs").rglob("*") if path.is_file())
+    assert [path.name for path in made] == ["libnccl.so.2", "libnvshmem_host.so.3"]
+    load = "".join(f"ctypes.CDLL({str(path)!r}, ctypes.RTLD_GLOBAL);" for path in (*made, asking))
+    quiet = subprocess.run([sys.executable, "-c", f"import ctypes;{load}ctypes.CDLL({str(asking)!r}).f(0)"])
+    assert quiet.returncode == 0
+    code = f"import ctypes;{load}ctypes.CDLL({str(asking)!r}).f(1)"
+    loud = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert loud.returncode < 0
+    assert "ncclNew was called" in loud.stderr
+
+
+def test_what_a_stub_does_not_stand_for_is_asked_of_the_machine(tmp_path: Path) -> None:
+    path = compiled(tmp_path, "libuser.so", "extern int cublasCreate(void); int f(void) { return cublasCreate(); }")
+    about = plain_about(asked=sorted(s.name for s in asked_of_others([path]) if carry.NVIDIA.match(s.name)))
+    assert about.asked == ["cublasCreate"]
+    (tmp_path / "farm" / "cu").mkdir(parents=True)
+    with pytest.raises(CarriedError, match="asks this machine's libraries for cublasCreate"):
+        carried._refuse_missing(about, tmp_path / "farm")
+    compiled(tmp_path / "farm" / "cu", "libcublas.so", "int cublasCreate(void) { return 0; }")
+    carried._refuse_missing(about, tmp_path / "farm")
+
+
+# --- what is carried, and what it does not answer
+
+
+def plain_about(**changed: Any) -> About:
+    stored = {
+        "release": "v2.15.0",
+        "python": "3.12",
+        "cuda": "13.2",
+        "architecture": 90,
+        "wheel": "torch-2.15.0-cp312-cp312-manylinux_2_28_x86_64.whl",
+        "sha256": "0" * 64,
+        "code": "with device code for sm_90 only",
+        "asked": [],
+        "library_calls": {},
+        "known": [],
+    }
+    return About.of({**stored, **changed})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"release": "../x"}, {"python": "3"}, {"asked": [1]}, {"library_calls": []}, {"architecture": "90"}, {"more": 1}],
+)
+def test_what_a_carried_release_says_of_itself_is_checked(changed: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        plain_about(**changed)
+
+
+MACHINE = Machine(
+    "python3", "2.11.0+cu130", "13.0", "3.12", [], [], "/usr", ["nvidia-cublas==13.1.0.3", "torch==2.11.0"]
+)
+
+
+def test_the_kind_and_the_words_name_the_libraries_of_the_machine() -> None:
+    assert MACHINE.kind == "carried-cuda13.0-py3.12"
+    assert MACHINE.libraries == "CUDA 13.0 (cuBLAS 13.1.0.3)"
+
+
+@pytest.mark.parametrize(("changed", "words"), [({"python": "3.11"}, "Python 3.11"), ({"cuda": "12.8"}, "CUDA 12.8")])
+def test_a_release_that_does_not_fit_the_machine_is_refused(changed: dict[str, str], words: str) -> None:
+    with pytest.raises(CarriedError, match=words):
+        carried._refuse_misfit(plain_about(**changed), MACHINE)
+
+
+def test_the_recorders_cases_say_what_calls_a_library_on_any_card(tmp_path: Path) -> None:
+    for machine, calls in (("a", {}), ("b", {"cublasGemmEx": 3})):
+        (tmp_path / machine).mkdir()
+        found = {"q.Q 'v' 'a size'": {"kernels": {f"k{machine}": 1}, "library_calls": calls}}
+        add_details(tmp_path / machine / "v2.15.0-release-py3.11.recorded", "s", found)
+    found = carry.recorded_cases(tmp_path, "v2.15.0")
+    assert found == {"q.Q 'v' 'a size'": {"kernels": {"ka": 1, "kb": 1}, "library_calls": {"cublasGemmEx": 3}}}
+    with pytest.raises(carry.CannotCarry, match=r"--device recorder 2\.14\.1"):
+        carry.recorded_cases(tmp_path, "v2.14.1")
+
+
+KNOWN = {"cuda": "13.0", "library_calls": {case_of("saved", "plain", "loop"): ["cublasGemmEx"]}, "known": ["saved"]}
+
+
+@pytest.mark.parametrize(
+    ("question", "variant", "device", "words"),
+    [
+        ("saved", "plain", "cuda", "calls cublasGemmEx"),
+        ("saved", "plain", "cpu", ""),
+        ("saved", "numpy", "cuda", ""),
+        ("warm_up", "eager", "cuda", "does not count"),
+        ("warm_up", "eager", "cpu", ""),
+        ("saved", "compiled", "cpu", "no Triton of its own"),
+    ],
+)
+def test_what_would_not_test_the_release_is_refused_in_words(
+    question: str, variant: str, device: str, words: str
+) -> None:
+    found = refusal(KNOWN, question, variant, "loop", device)
+    assert words in found if words else found == ""
+
+
+def test_a_folder_without_carried_releases_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SessionError, match="holds no carried release"):
+        carried.CarriedEnvironment(None, tmp_path)
