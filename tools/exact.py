@@ -59,13 +59,13 @@ EXPECTED = {
     "gelu_forward_and_backward": f"a={S} g={S} b={S} d={S} -b",
     "product": f"a={MIB} b={MIB} c={MIB} workspace",
     "products_one_after_the_other": f"a={S} b={S} workspace c={S} workspace -b b={S} workspace -c",
-    "linear_training_step": f"w={S} x=512000 g=512000 y=512000 workspace d={S} workspace -y -d y=512000 workspace d={S} "
-    "workspace -y -d",
+    "linear_training_step": f"w={S} x=512000 g=512000 y=512000 workspace d={S} workspace_of_backward -y -d "
+    f"y=512000 workspace d={S} workspace_of_backward -y -d",
     "batch_of_products": "a=1920000 b=1920000 c=2880000 workspace",
     "sgd_with_momentum": f"w={S} g={S} m={S} -g g={S} -g",
 }
 """Program -> what happens to device memory, in order: `a=4` a tensor of so many bytes begins, `-a` it ends, `workspace` is a
-product, `empty` empties the cache."""
+product, `workspace_of_backward` one in the thread of a backward pass, `empty` empties the cache."""
 
 
 class Block:
@@ -173,8 +173,8 @@ def expected(events: str, version: Version) -> Bytes:
             held[name] = allocator.take(int(size))
         elif event == "empty":
             allocator.empty()
-        elif event == "workspace":
-            _workspace(allocator, held, version)
+        elif event in ("workspace", "workspace_of_backward"):
+            _workspace(allocator, held, version, event)
         else:
             block = held.pop(name[1:])
             assert block
@@ -182,14 +182,15 @@ def expected(events: str, version: Version) -> Bytes:
     return Bytes(allocator.peak_allocated, allocator.peak_reserved, allocator.allocated, allocator.reserved)
 
 
-def _workspace(allocator: Allocator, held: dict[str, Block | None], version: Version) -> None:
-    """A product: cuBLAS's workspace is PyTorch's from 2.0 on, kept from the first product on, and 2.15 gives it back."""
-    if version < Version("2.0") or "workspace" in held:
+def _workspace(allocator: Allocator, held: dict[str, Block | None], version: Version, of_thread: str) -> None:
+    """A product: cuBLAS's workspace is PyTorch's from 2.0 on, kept for each thread's handle from its first product on, and
+    2.15 gives it back."""
+    if version < Version("2.0") or of_thread in held:
         return
     block = allocator.take(WORKSPACE)
     assert block
     if version < Version("2.15"):
-        held["workspace"] = block
+        held[of_thread] = block
     else:
         allocator.give_back(block)
 
