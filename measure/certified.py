@@ -3,8 +3,9 @@
     python3 -m measure.certified FILE [--within SECONDS] [--each SECONDS] [--beside NUMBER]
 
 Installs nothing, reaches nothing and needs nothing but torch, NumPy and this folder. The recorder is asked by the same
-program, where a process runs on it, so that a certificate can say where the two differ. Each case has a process and a time limit of its own; what is
-known is written every few seconds, so that an interruption loses little. No time is taken, so cases run beside each other.
+program, where a process runs on it, so that a certificate can say where the two differ. Each case has a process and a time
+limit of its own. What is known is written every few seconds, so that an interruption loses little. No time is taken, so
+cases run beside each other.
 """
 
 from __future__ import annotations
