@@ -23,7 +23,7 @@ SECONDS = {"cpu": (2.0, 1.0), "cuda": (3.0, 1.5)}
 """Device -> seconds that a case takes on one release in the first round, with counts, and in a later one, before anything is
 known of this machine: most of it goes to starting a process, drawing inputs and checking the result."""
 
-START = 8.0
+START = 6.0
 """Seconds that an interpreter takes to import torch and the suite, once a release and round."""
 
 AT_ONCE = 60
