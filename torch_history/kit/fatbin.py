@@ -29,13 +29,14 @@ IMAGE = struct.Struct("<HHIQIIHHIIIQQQ")
 """Kind, version, bytes of this header, bytes that follow it, of those compressed, options, minor and major version,
 architecture, place and length of a name, flags, zero, bytes once decompressed."""
 
-ARCHITECTURE_AT = 28
-"""Where in the header of an image its architecture stands, 4 bytes."""
+SIZE_AT = 8
+"""Where in the header of a container the bytes of its images stand, 8 of them."""
 
 CUBIN, PTX = 2, 1
 """Kinds of image: machine code for one architecture, and text that a driver compiles for its own."""
 
 ALIGNMENT = 8
+ZEROS = 2**12
 NO_BYTES = 8
 """The ELF type of a section that has no bytes in the file (SHT_NOBITS)."""
 
@@ -80,9 +81,10 @@ class Image(NamedTuple):
 
 
 class Container(NamedTuple):
-    """The images of one source file."""
+    """The images of one source file: they lie between `begin` and `end`, after a header at `at`."""
 
     at: int
+    begin: int
     end: int
     images: tuple[Image, ...]
 
@@ -115,13 +117,22 @@ def containers(data: Bytes, section: Section) -> Iterator[Container]:
     while at + CONTAINER.size <= end:
         magic, _, header, size = CONTAINER.unpack_from(data, at)
         if magic == 0:  # padding up to the next container
-            at += ALIGNMENT
+            at = _after_zeros(data, at, end)
             continue
         last = at + header + size
         if magic != MAGIC or header < CONTAINER.size or last > end:
             raise FormatError(f"there is no container of device code at byte {at:,} of {section.name}'s file")
-        yield Container(at, last, tuple(_images(data, at + header, last)))
+        yield Container(at, at + header, last, tuple(_images(data, at + header, last)))
         at = last + -last % ALIGNMENT
+
+
+def _after_zeros(data: Bytes, at: int, end: int) -> int:
+    """The first place after zeros, a whole number of ALIGNMENT bytes on."""
+    while at + ZEROS <= end and not any(data[at : at + ZEROS]):
+        at += ZEROS
+    while at < end and not any(data[at : at + ALIGNMENT]):
+        at += ALIGNMENT
+    return at
 
 
 def _images(data: Bytes, at: int, end: int) -> Iterator[Image]:

@@ -1,10 +1,10 @@
 """What of a torch wheel does a measurement on one GPU need? Its device code for that architecture, where a measured
 case may launch it, and all else but what nobody loads.
 
-A library keeps its size, and every byte that stays keeps its place: what goes becomes zeros, which take no room once
-packed. Of an image of device code that goes the header stays, by which a driver passes it over as in any wheel for
-several architectures. Of a unit that is emptied the images for the wanted architecture are named as another's: a
-kernel of it fails by name (cudaErrorNoKernelImageForDevice), never silently.
+A library keeps its size, and no address in it changes: what goes becomes zeros, which take no room once packed. A unit
+that is kept has the images for the wanted architecture as they were, at the front of its container, as a wheel for
+that architecture alone would have it. One that is emptied has the smallest image for another architecture that the
+library has: a kernel of it fails by name (cudaErrorNoKernelImageForDevice), never silently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from recorder.record import demangled
 
 from ..errors import UserError
 from . import fatbin
-from .fatbin import Container, Image
+from .fatbin import Container
 
 OPERATORS = re.compile(
     r"CatArrayBatchedCopy|MulFunctor|(maximum|minimum)_kernel_cuda|direct_copy_kernel|sum_functor|clamp_|silu|FillFunctor"
@@ -88,35 +88,31 @@ def _plain(name: str) -> str:
 def reduce_library(data: bytearray, architecture: int, wanted: Wanted, name: str = "") -> Code:
     """Empties in `data`, a library's bytes, what a GPU of `architecture` (90 for sm_90) does not need. Raises
     FormatError."""
+    found = list(fatbin.device_code(data))
+    others = [i for container in found for i in container.images if i.architecture != architecture]
+    smallest = min(others, key=lambda image: image.size, default=None)
+    another = bytes(data[smallest.at : smallest.end]) if smallest else b""
     units = kept = size = size_kept = 0
-    for container in list(fatbin.device_code(data)):
-        ours = _images(container, architecture)
+    for container in found:
+        ours = [i for i in container.images if i.architecture == architecture and i.kind == fatbin.CUBIN]
         keeps = bool(ours) and wanted(frozenset().union(*(fatbin.kernels(data, image) for image in ours)))
         units += bool(ours)
         kept += keeps
         size += sum(image.size for image in ours)
         size_kept += sum(image.size for image in ours) if keeps else 0
-        _empty(data, container, ours, keeps)
+        _fill(data, container, b"".join(bytes(data[i.at : i.end]) for i in ours) if keeps else another)
     for section in fatbin.sections(data):
         if section.name in NEVER_LOADED_SECTIONS and not section.address:
             data[section.offset : section.offset + section.size] = bytes(section.size)
     return Code(name, units, kept, size, size_kept)
 
 
-def _images(container: Container, architecture: int) -> list[Image]:
-    return [i for i in container.images if i.architecture == architecture and i.kind == fatbin.CUBIN]
-
-
-def _empty(data: bytearray, container: Container, ours: list[Image], keeps: bool) -> None:
-    """Makes the code of a unit zeros but for `ours`, and for that, too, unless the unit `keeps` it."""
-    others = [image for image in container.images if image not in ours]
-    for image in others if keeps else container.images:
-        data[image.begin : image.end] = bytes(image.size)
-    if keeps:
-        return
-    for image in ours:
-        another = next((other.architecture for other in others), image.architecture + 10)
-        struct.pack_into("<I", data, image.at + fatbin.ARCHITECTURE_AT, another)
+def _fill(data: bytearray, container: Container, images: bytes) -> None:
+    """Gives a container these images alone, none where they have no room, and zeros behind them up to where it ended."""
+    room = container.end - container.begin
+    images = images if len(images) <= room else b""
+    data[container.begin : container.end] = images + bytes(room - len(images))
+    struct.pack_into("<Q", data, container.at + fatbin.SIZE_AT, len(images))
 
 
 def reduce_wheel(
