@@ -32,7 +32,7 @@ BASES = {"cpu": "CPU measured", "recorder": "CUDA recorded", "cuda": "CUDA measu
 
 NO_GPU = "No GPU measured yet."
 
-NO_TIMES_ON_A_GPU = "Not known: it takes times to decide this, and none was measured on a GPU."
+NO_TIMES_ON_A_GPU = "Not known: only times can decide this claim, and none was measured on a GPU."
 
 
 @dataclass(frozen=True)

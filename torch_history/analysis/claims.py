@@ -49,7 +49,7 @@ UNMEASURED = "not measured"
 
 DECIDED = (HOLDS, PARTLY, FAILS)
 
-NEEDS_TIMES = "It takes times to decide this; counts alone do not."
+NEEDS_TIMES = "Only times can decide this claim; counts cannot."
 
 
 @dataclass(frozen=True)

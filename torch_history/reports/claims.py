@@ -78,7 +78,7 @@ def lanes(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis
 
 def table(rows: Sequence[Row], to_questions: str) -> str:
     """Each claim on all bases, and what to do on each device. `to_questions` leads to the folder of the questions' pages."""
-    heads = ["question", "claim", *BASES.values(), "on a CPU", "on a GPU"]
+    heads = ["question", "claim", *BASES.values(), "advice for a CPU", "advice for a GPU"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in rows:
         cells = [*(row.cells[device].words for device in BASES), row.cpu, row.gpu]
@@ -93,7 +93,7 @@ def of_questions(rows: Sequence[Row], of_lanes: Sequence[Lane]) -> dict[str, str
     for row in rows:
         heads = [f"| {' | '.join(BASES.values())} |", "|---" * len(BASES) + "|"]
         cells = f"| {' | '.join(_escaped(row.cells[device].words) for device in BASES)} |"
-        advice = [f"- On a CPU: {_escaped(row.cpu)}", f"- On a GPU: {_escaped(row.gpu)}"]
+        advice = [f"- Advice for a CPU: {_escaped(row.cpu)}", f"- Advice for a GPU: {_escaped(row.gpu)}"]
         said[row.question] = "\n".join([*heads, cells, "", *advice, "", COUNTED, *_numbers(row.question, of_lanes)])
     return said
 

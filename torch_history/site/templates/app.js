@@ -374,7 +374,7 @@
         that `chosen` picks. @param {{columns: string[], claims: any[]}} bases @param {(claim: any) => boolean} chosen */
     TH.bases = ({columns, claims}, chosen) => el("div", {class: "bases"}, TH.table({
         caption: `Claims by device: ${columns.join(", ")}`,
-        head: ["Claim", ...columns, "On a CPU", "On a GPU"],
+        head: ["Claim", ...columns, "Advice for a CPU", "Advice for a GPU"],
         rows: claims.filter(chosen).map(({words, cells, cpu, gpu}) => [words, ...[...cells, cpu, gpu].map(TH.prose)]),
     }));
 
