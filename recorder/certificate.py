@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode, encode, format
 
+from torch_history.store.certificates import FOLDER, SUFFIX
 from torch_history.store.files import LONGEST_NAME, read_bytes, write_atomically
 
 from . import Refused
@@ -23,8 +24,6 @@ from .build import Built, build
 from .cards import Card, asked_card, cards
 
 ROOT = Path(__file__).resolve().parents[1]
-SUFFIX, ASKED = ".certificate", ".asked"
-"""Of a certificate, and of the answers of a GPU from which one is made."""
 FORMAT = 1
 """Of the file of answers, as in measure/certified.py."""
 
@@ -280,7 +279,7 @@ def name_of(here: Here) -> str:
 def write(certificate: Certificate, results: Path) -> Path:
     """Writes it into the folder `certificates` of `results`, under the release and the GPU; an earlier one of both is
     replaced."""
-    path = results / "certificates" / f"{name_of(certificate.here)}{SUFFIX}"
+    path = results / FOLDER / f"{name_of(certificate.here)}{SUFFIX}"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, format(encode(certificate, order="sorted"), indent=1).decode() + "\n")
     return path

@@ -16,7 +16,7 @@ from ..errors import UserError
 from ..fleet.collecting import collect_folder
 from ..releases.axis import Axis
 from ..reports.check import check
-from ..store.certificates import FOLDER
+from ..store.certificates import ASKED, FOLDER
 from ..store.files import read_object
 from ..store.machines import RECORD
 from .make import MARK
@@ -126,7 +126,7 @@ def _answers(path: Path, results: Path) -> tuple[Path | None, str]:
         raise UserError(f"The GPU's answers cannot be filed. {refused}") from refused
     if asked.recorder:
         return None, "they are the recorder's, and no GPU's"
-    return results / FOLDER / f"{certificate.name_of(asked.here)}{certificate.ASKED}", ""
+    return results / FOLDER / f"{certificate.name_of(asked.here)}{ASKED}", ""
 
 
 def mark(kit: Path) -> dict[str, object]:

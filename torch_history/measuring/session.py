@@ -62,6 +62,9 @@ Neighbours keep a shared one busy for seconds or for half an hour, and what is m
 a session of 48 minutes at such a time more than 90 % of the times could not be told. Where it is never calm, all is measured
 all the same."""
 
+HURRIED_PATIENCE = 0.05
+"""The same of the time in which everything ends, which is short."""
+
 AT_A_TIME = 30
 """Cases whose numbers are written together, with the conditions that they were measured in: half a minute on one release."""
 
@@ -425,9 +428,15 @@ class Session:
                 self._remember(turn, (tag, metric, index), seconds)
         return "disturbed" not in conditions, beside, rest
 
+    @property
+    def _patience(self) -> float:
+        if self.plan.within:
+            return min(HURRIED_PATIENCE * self.plan.within, LEAST_PATIENCE)
+        return PATIENCE * self.plan.budget if self.plan.budget else LEAST_PATIENCE
+
     def _wait(self) -> bool:
         """Waits until the processor is calm, as long as patience lasts. Returns whether that took more than a burst."""
-        left = (PATIENCE * self.plan.budget if self.plan.budget else LEAST_PATIENCE) - self._waited
+        left = self._patience - self._waited
         if left > 0 and not self._watch.calm():
             self._note("waiting: other processes keep the processor busy")
             waited = self._watch.wait(left)

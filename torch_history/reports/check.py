@@ -146,6 +146,9 @@ def _check_certificates(folder: Path, axis: Axis, found: Found) -> None:
         found.say(folder, why)
         return
     for path in sorted(folder.iterdir()):
+        if path.suffix == certificates.ASKED:
+            _check_object(path, found)
+            continue
         if path.suffix != certificates.SUFFIX:
             found.say(path, "it is no certificate")
             continue

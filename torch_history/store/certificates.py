@@ -14,7 +14,8 @@ from typing import Any
 from .files import LONGEST_NAME, is_name, read_object, warn
 
 FOLDER = "certificates"
-SUFFIX = ".certificate"
+SUFFIX, ASKED = ".certificate", ".asked"
+"""Of a certificate, and of the answers of a GPU from which it was made."""
 
 
 @dataclass(frozen=True)
