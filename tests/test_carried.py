@@ -11,20 +11,25 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contract.carried import case_of, refusal
+from contract.metrics import metric_of
 from torch_history.errors import SessionError, UserError
-from torch_history.kit import carried, carry, fatbin, parts
+from torch_history.kit import carried, carry, fatbin, make, parts
 from torch_history.kit.carried import About, CarriedError, Machine
 from torch_history.kit.parts import PartsError
 from torch_history.kit.reduce import launching, reduce_library, reduce_wheel
 from torch_history.kit.symbols import Symbol, asked_of_others, symbols
+from torch_history.releases.axis import Axis
+from torch_history.releases.pins import Lock
+from torch_history.releases.uv import run_uv
 from torch_history.store.details import add_details
+from torch_history.store.launches import read_environment, read_launches
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -511,3 +516,147 @@ def test_what_would_not_test_the_release_is_refused_in_words(
 def test_a_folder_without_carried_releases_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="holds no carried release"):
         carried.CarriedEnvironment(None, tmp_path)
+
+
+# --- a real release, carried
+
+
+COUNTED_ON = "amd-epyc-family-26-model-2-2-cores"
+
+
+@pytest.fixture(scope="module")
+def machine_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The interpreter of a machine that has PyTorch 2.11.0 on Python 3.12."""
+    folder = tmp_path_factory.mktemp("there") / "machine"
+    python = folder / "bin" / "python"
+    run_uv(["venv", "--python", "3.12", str(folder)])
+    run_uv(["pip", "install", "--python", str(python), "torch==2.11.0", "numpy==2.5.2", "setuptools<82"])
+    yield python
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder in which 2.15.0 was reduced."""
+    folder = tmp_path_factory.mktemp("here")
+    release = Axis.load(ROOT / "releases.toml").find("2.15.0")
+    lock = Lock.read(ROOT / "releases.lock")
+    carry.prepare(release, "3.12", 90, folder, ROOT / "results", lock, True, lambda words: None)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def real_parts(work: Path) -> Path:
+    """Its parts, packed in less time and into more bytes than `kit carry` takes."""
+    quick = {
+        name: [{**each, **({"preset": 0} if "preset" in each else {})} for each in way]
+        for name, way in parts.WAYS.items()
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "WAYS", quick)
+        index = parts.pack(
+            work / "payload-headers",
+            work / "parts",
+            [60 * 2**20],
+            work / "pieces",
+            os.cpu_count() or 1,
+            lambda done, total: None,
+        )
+    print({name: part.size for name, part in index.parts.items()})
+    return work / "parts"
+
+
+@pytest.mark.releases
+def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work: Path) -> None:
+    name = "torch/lib/libtorch_cuda.so"
+    before, after = (
+        (work / carry.WHEEL / name).read_bytes(),
+        (work / "payload-headers" / carried.SITE / name).read_bytes(),
+    )
+    assert len(before) == len(after)
+    left = {
+        s.offset: s.offset + s.size for s in fatbin.sections(before) if s.name in (".symtab", ".strtab", ".comment")
+    }
+    left |= {s.offset: s.offset + s.size for s in fatbin.sections(before) if s.name in fatbin.DEVICE_CODE}
+    at = 0
+    for begin, end in sorted(left.items()):
+        assert before[at:begin] == after[at:begin]
+        at = end
+    assert before[at:] == after[at:]
+    kept = 0
+    for old, new in zip(fatbin.device_code(before), fatbin.device_code(after), strict=True):
+        ours = [before[i.at : i.end] for i in old.images if i.architecture == 90]
+        now = [after[i.at : i.end] for i in new.images if i.architecture == 90]
+        assert old.at == new.at
+        assert now in (ours, [])
+        kept += bool(now)
+    assert 0 < kept < 476
+
+
+@pytest.mark.releases
+def test_nvidias_own_tool_lists_the_units_that_are_kept_and_no_other_for_the_card(work: Path, tmp_path: Path) -> None:
+    run_uv(["pip", "install", "--target", str(tmp_path), "--python", sys.executable, "nvidia-cuda-cuobjdump"])
+    (tool,) = tmp_path.rglob("cuobjdump")
+    tool.chmod(0o755)
+    path = work / "payload-headers" / carried.SITE / "torch/lib/libtorch_cuda.so"
+    listed = subprocess.run([str(tool), "--list-elf", str(path)], capture_output=True, text=True, check=True).stdout
+    ours = sum(90 in each for each in architectures(path.read_bytes()))
+    assert listed.count(".sm_90.") == ours
+    assert len(listed.splitlines()) == len(architectures(path.read_bytes()))
+
+
+@pytest.mark.releases
+def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones_did(
+    real_parts: Path, machine_python: Path, tmp_path: Path
+) -> None:
+    assert carried.unpack(real_parts, tmp_path / "releases", str(machine_python)) == ["v2.11.0", "v2.15.0"]
+    make.make(tmp_path / "kit", "3.12", lambda words: None)
+    options = [
+        "--no-ask",
+        "--device",
+        "cpu",
+        "--only",
+        "counts",
+        "--question",
+        "intersection",
+        "--question",
+        "batching",
+    ]
+    command = [
+        str(tmp_path / "kit" / make.SCRIPT),
+        "--carried",
+        str(tmp_path / "releases"),
+        "--within",
+        "20m",
+        *options,
+    ]
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHON": str(machine_python),
+        "TORCH_HISTORY_MACHINE": "far",
+    }
+    answer = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    results = tmp_path / "kit" / make.SUITE / "results"
+    for release in ("v2.11.0", "v2.15.0"):
+        now = counted(results, "far", release, "carried-cuda13.0-py3.12")
+        committed = counted(ROOT / "results", COUNTED_ON, release, "release-py3.11")
+        same = now.keys() & committed.keys()
+        assert len(same) > 100
+        assert {key: now[key] for key in same} == {key: committed[key] for key in same}
+    said = read_environment(results, "far", "v2.15.0", "carried-cuda13.0-py3.12")["origin"]
+    assert "torch 2.15.0 carried" in said
+    assert "this machine's: CUDA 13.0" in said
+
+
+def counted(results: Path, machine: str, release: str, environment: str) -> dict[tuple[str, tuple[str, ...]], float]:
+    """Benchmark and case -> its number on the version that is stored last."""
+    found: dict[tuple[str, tuple[str, ...]], float] = {}
+    for launch in read_launches(results, machine, environment, ("intersection", "batching")):
+        if launch.release == release and metric_of(launch.benchmark).kind == "counts":
+            found |= {
+                (launch.benchmark, case.parameters): case.value for case in launch.cases if case.value is not None
+            }
+    return found

@@ -52,6 +52,9 @@ PIECE = 2**22
 DOWNLOADED, ON_DISK, MINUTES = 0.6, 3.0, 14
 """Of a release built for CUDA 13: GB to download and on disk, and minutes of one processor, nearly all for packing."""
 
+WHEEL = "wheel"
+"""The folder with the unpacked wheel, among what is made on the way."""
+
 Tell = Callable[[str], None]
 
 
@@ -76,11 +79,21 @@ def carry(
     """Makes in `target` the parts of a release for Python `python` and GPUs of `architecture` (90 for sm_90), of at most
     `limits` bytes each. What is made on the way lies in `work`, and is removed in the end. The recorder's cases are
     read from `results`. Raises UserError."""
+    payload = prepare(release, python, architecture, work, results, lock, headers, tell)
+    index = parts.pack(payload, target, limits, work / "pieces", cores, _percent(tell))
+    shutil.rmtree(work)
+    return index
+
+
+def prepare(
+    release: Release, python: str, architecture: int, work: Path, results: Path, lock: Lock, headers: bool, tell: Tell
+) -> Path:
+    """The folder in `work` with what is packed of a release. Beside it the unpacked wheel lies in WHEEL. Raises
+    UserError."""
     cases = recorded_cases(results, release.tag)
     work.mkdir(parents=True, exist_ok=True)
     wheel, sha256 = _fetched(release, python, work, lock, tell)
-    unpacked = _once(work / "wheel", lambda to: _extract(wheel, to), "Unpacking the wheel", tell)
-    payload = work / f"payload{'-headers' if headers else ''}"
+    unpacked = _once(work / WHEEL, lambda to: _extract(wheel, to), "Unpacking the wheel", tell)
 
     def reduce(to: Path) -> None:
         wanted = launching({name for case in cases.values() for name in case["kernels"]})
@@ -90,10 +103,7 @@ def carry(
         about = _about(release, python, architecture, wheel.name, sha256, code, asked, cases, unpacked)
         write_atomically(to / ABOUT, json.dumps(asdict(about), indent=1))
 
-    _once(payload, reduce, "Reducing it", tell)
-    index = parts.pack(payload, target, limits, work / "pieces", cores, _percent(tell))
-    shutil.rmtree(work)
-    return index
+    return _once(work / f"payload{'-headers' if headers else ''}", reduce, "Reducing it", tell)
 
 
 def cost(work: Path, cores: int) -> str:

@@ -159,8 +159,11 @@ def _is_inside(name: str) -> bool:
 
 def digest(path: Path) -> str:
     """The sha256 of a file in hexadecimal."""
+    found = hashlib.sha256()
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        while piece := stream.read(MIB):
+            found.update(piece)
+    return found.hexdigest()
 
 
 def digest_of(files: Mapping[str, File]) -> str:
