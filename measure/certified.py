@@ -29,9 +29,10 @@ from contract.certified import ALTERING, NOT_ASKED, QUESTIONS, Case, cases
 from recorder import Refused
 from recorder.record import explained, recording
 
-from . import counted, profile
+from . import counted
 from .beside import answers
 from .clock import WARM_UP_CALLS
+from .launched import launched
 
 FORMAT = 1
 """Of the file; a reader refuses another."""
@@ -47,9 +48,6 @@ BYTES_OF_ONE = 4 * 2**30
 gigabyte, and what its case takes."""
 
 WRITTEN_EVERY = 5.0
-
-COPIES = {"HtoD": "host to device", "DtoH": "device to host", "DtoD": "device to device"}
-"""How the profiler names a direction -> how the recorder does."""
 
 
 def bytes_of(call: Callable[[], object]) -> dict:
@@ -92,19 +90,13 @@ def _recorded(call: Callable[[], object], by_design: str) -> dict:
 
 
 def _profiled(call: Callable[[], object]) -> dict:
-    found = profile._record(call, "cuda")
-    kernels: list = []
-    copies: list = []
-    for name in found.launched:
-        if name.startswith("Memcpy"):
-            copies.append(COPIES.get(name.split()[1], name))
-        elif not name.startswith(("Memset", "[memory]")) and name not in set(found.host):
-            kernels.append(name)
+    found = launched(call)
+    # On a GPU the calls of a library are kernels.
     return {
-        "kernels": dict(Counter(kernels)),
-        "library_calls": None,  # on a GPU they are kernels
-        "copies": dict(Counter(copies)),
-        "waits": sum(name in profile._WAITS for name in found.host),
+        "kernels": dict(Counter(found.kernels)),
+        "library_calls": None,
+        "copies": found.copies,
+        "waits": found.waits,
     }
 
 
