@@ -19,7 +19,7 @@ ORDER = ("intersection", "batching", "selection", "saved_tensors", "warm_up", "s
 DECIDING = " x 100"
 """Sizes of selection that decide its claim."""
 
-SECONDS = {"cpu": (2.0, 1.0), "cuda": (3.0, 1.5)}
+SECONDS = {"cpu": (2.0, 1.0), "cuda": (2.5, 1.2)}
 """Device -> seconds that a case takes on one release in the first round, with counts, and in a later one, before anything is
 known of this machine: most of it goes to starting a process, drawing inputs and checking the result."""
 
