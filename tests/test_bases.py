@@ -205,14 +205,19 @@ def test_machines_that_contradict_each_other_are_told_apart_and_those_without_a_
 
 
 def certificate(equal: set[str], different: set[str], release: str = "v2.11.0") -> Certificate:
-    return Certificate(release, GPU, "hopper", frozenset(equal), frozenset(different))
+    what = frozenset(("waits", "peak_requested"))
+    return Certificate(release, GPU, "hopper", frozenset(equal), dict.fromkeys(different, what))
 
 
 @pytest.mark.parametrize(
     ("equal", "different", "said"),
     [
         ({"intersection scripted small"}, set(), f" Equal to a real {GPU}'s, certificate of v2.11.0."),
-        (set(), {"intersection scripted small"}, f" Not equal to a real {GPU}'s, certificate of v2.11.0."),
+        (
+            set(),
+            {"intersection scripted small"},
+            f" Not equal to a real {GPU}'s, certificate of v2.11.0: peak requested and waits differ.",
+        ),
         ({"intersection eager small"}, {"intersection in_place small"}, ""),
         (set(), set(), ""),
     ],
@@ -291,8 +296,9 @@ def test_page_of_counts_says_what_a_certificate_found(tmp_path: Path) -> None:
     write(tmp_path, RECORDED["hopper"], launches)
     named = {RECORDED["hopper"]["machine"]: launches}
     one = certificate({"intersection scripted small"}, {"intersection eager small"})
+    differing = "intersection eager small (peak_requested, waits)"
     text = recorded.document(tmp_path, named, AXIS, [one])
-    assert f"1 cases are equal to a real {GPU}'s, certificate of v2.11.0; 1 are not: intersection eager small." in text
+    assert f"1 cases are equal to a real {GPU}'s, certificate of v2.11.0; 1 are not: {differing}." in text
     assert "certificate" not in recorded.document(tmp_path, named, AXIS)
 
 

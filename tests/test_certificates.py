@@ -19,7 +19,10 @@ TOLD: dict[str, Any] = {
     "here": {"torch": "2.11.0+cu130", "cuda": "13.0", "gpu": GPU, "memory": 1},
     "card": "hopper",
     "agreed": ["intersection eager small", "saved_tensors plain product, no gradient small"],
-    "differences": [{"case": "intersection scripted small", "what": "waits", "gpu": 1, "recorder": 2}],
+    "differences": [
+        {"case": "intersection scripted small", "what": "waits", "gpu": 1, "recorder": 2},
+        {"case": "intersection scripted small", "what": f"kernel {'x' * 500}", "gpu": 1, "recorder": 2},
+    ],
     "left_out": {"selection mask vector 1 % x 1": "No time was left."},
     "of a newer version": {"deep": [1]},
 }
@@ -37,7 +40,7 @@ def test_a_certificate_says_which_cases_are_equal_and_which_differ(tmp_path: Pat
     (found,) = certificates_in(tmp_path)
     assert (found.release, found.gpu, found.card) == ("v2.11.0", GPU, "hopper")
     assert found.equal == set(TOLD["agreed"])
-    assert found.different == {"intersection scripted small"}
+    assert found.different == {"intersection scripted small": {"waits", "kernels"}}
     assert found.words == f"a real {GPU}'s, certificate of v2.11.0"
 
 

@@ -253,10 +253,12 @@ def certified(certificate: Certificate, question: str, sizes: Sequence[str]) -> 
     its variants are, and different where one is."""
     cases = {size: {f"{question} {variant} {size}" for variant in CLAIMS[question].depends_on[1]} for size in sizes}
     equal = [size for size, of in cases.items() if of <= certificate.equal]
-    different = [size for size, of in cases.items() if of & certificate.different]
+    different = [size for size, of in cases.items() if of & certificate.different.keys()]
+    what = {each for of in cases.values() for case in of for each in certificate.different.get(case, ())}
+    differ = f": {' and '.join(sorted(what)).replace('_', ' ')} differ"
     return [
-        f"{_in_sizes(of, sizes, word)} {certificate.words}."
-        for word, of in (("equal to", equal), ("not equal to", different))
+        f"{_in_sizes(of, sizes, word)} {certificate.words}{more}."
+        for word, of, more in (("equal to", equal, ""), ("not equal to", different, differ))
         if of
     ]
 

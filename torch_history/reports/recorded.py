@@ -62,7 +62,9 @@ def document(
 def _certified(certificate: Certificate) -> str:
     """How many cases a certificate found equal, and which were not."""
     said = f"{len(certificate.equal)} cases are equal to {escape(certificate.words)}"
-    different = ", ".join(escape(case) for case in sorted(certificate.different))
+    different = ", ".join(
+        escape(f"{case} ({', '.join(sorted(what))})") for case, what in sorted(certificate.different.items())
+    )
     return f"{said}; {len(certificate.different)} are not: {different}." if different else f"{said}; none differs."
 
 

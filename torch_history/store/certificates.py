@@ -6,7 +6,8 @@ They come from anywhere: one that is damaged or says two things of a case is lef
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,14 @@ SUFFIX, ASKED = ".certificate", ".asked"
 @dataclass(frozen=True)
 class Certificate:
     """Of one release on one GPU, pretended by the recorder as `card`. Cases are `intersection eager small`: question,
-    variant and size. `equal`: all that was compared of it is the same. `different`: something is not. What is in neither
-    was not compared."""
+    variant and size. `equal`: all that was compared of it is the same. `different`: what of it is not, such as `waits`; of
+    kernels no names. What is in neither was not compared."""
 
     release: str
     gpu: str
     card: str
     equal: frozenset[str]
-    different: frozenset[str]
+    different: Mapping[str, frozenset[str]]
 
     @property
     def words(self) -> str:
@@ -47,8 +48,8 @@ def parse(path: Path) -> Certificate:
     if not release:
         raise ValueError("its 'here.torch' is no release, such as 2.11.0")
     equal = frozenset(_cases(stored.get("agreed"), "agreed"))
-    different = frozenset(_cases(_of_differences(stored.get("differences")), "differences"))
-    if both := sorted(equal & different):
+    different = _differences(stored.get("differences"))
+    if both := sorted(equal & different.keys()):
         raise ValueError(f"it says of {both[0]} that all agrees and that something differs")
     gpu, card = _name(here.get("gpu"), "here.gpu"), _name(stored.get("card"), "card")
     return Certificate(f"v{release[1]}", gpu, card, equal, different)
@@ -77,10 +78,15 @@ def _name(value: Any, key: str) -> str:
     return str(value)
 
 
-def _of_differences(value: Any) -> list[Any]:
+def _differences(value: Any) -> dict[str, frozenset[str]]:
+    """Case -> what differs. A difference in a kernel is `kernel` and its name, of which only that it is one is kept."""
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise ValueError("its 'differences' are no list of objects")
-    return [each.get("case") for each in value]
+    found: dict[str, set[str]] = defaultdict(set)
+    for case, each in zip(_cases([each.get("case") for each in value], "differences"), value, strict=True):
+        what = str(each.get("what")).partition(" ")[0]
+        found[case].add("kernels" if what == "kernel" else _name(what, "what"))
+    return {case: frozenset(of) for case, of in found.items()}
 
 
 def _cases(value: Any, key: str) -> Iterable[str]:
