@@ -194,6 +194,8 @@ def read(path: Path) -> Calibration:
     if not times or (not counts and any(launch.release == LONGER for launch in times)):
         raise SessionError(f"{path} contains no calibration. Run `torch-history calibrate`.")
     tag, _, environment = path.stem.partition("-")
+    if not _times(compare(times, FIRST, SECOND)):
+        raise SessionError(f"{path} contains no time that both arms have. Measure for longer.")
     return Calibration(
         release=tag,
         environment=environment,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,16 @@ def here(
     try:
         if ask:
             _ask(answers, interpreter, min(MOST_ASKING, ASKING * seconds_of(within)), out)
+        last = seconds_of(itself) if itself else 0.0
+        left = ends - time.monotonic() - last - LEAVES
+        asked = Asked(
+            releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,
+            only=only or "", budget=None, again=False, removes=False, shares=False,
+            interpreter=None if carried else interpreter, carried=carried,
+            recorded_as=None, device=device, variants=variants, within=f"{max(left, 1):.0f}s",
+            tells=find_spec("scipy") is not None,  # without it nothing can be compared here
+        )  # fmt: skip
+        measure(asked)
         if itself:
             calibrated(
                 Calibrating(
@@ -101,14 +112,6 @@ def here(
                     within=itself, again=False, itself=True, interpreter=interpreter,
                 )
             )  # fmt: skip
-        left = ends - time.monotonic() - LEAVES
-        asked = Asked(
-            releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,
-            only=only or "", budget=None, again=False, removes=False, shares=False,
-            interpreter=None if carried else interpreter, carried=carried,
-            recorded_as=None, device=device, variants=variants, within=f"{max(left, 1):.0f}s",
-        )  # fmt: skip
-        measure(asked)
     finally:
         if path := archive.pack(folder, found.results.resolve(), answers):
             out.print(plain(f"Take this home: {path} ({path.stat().st_size / 2**20:.1f} MiB)."))

@@ -172,7 +172,7 @@ class Calibrating:
 @dataclass(frozen=True)
 class Asked:
     """The options of `run`; `interpreter` is the one whose torch is measured as installed, None for releases; `carried` the
-    folder of carried ones, None for others."""
+    folder of carried ones, None for others. `tells`: whether it is said what changed."""
 
     releases: tuple[str, ...]
     lane: str
@@ -192,6 +192,7 @@ class Asked:
     explains: str | None = None
     variants: tuple[str, ...] = ()
     within: str | None = None
+    tells: bool = True
     carried: Path | None = None
 
     def request(self, own: OwnWorkload | None) -> Request:
@@ -426,7 +427,8 @@ def _sessions(
             out.print(f"{words} session {session.id} on {plain(session.machine.machine)}.")
             session.measure(out)
         ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
-        told += [_told(asked, request, own, conf, session, plan, pair) for pair in plan.pairs]
+        if asked.tells:
+            told += [_told(asked, request, own, conf, session, plan, pair) for pair in plan.pairs]
         if own and (hint := deciding(session)):
             click.echo(hint)
         if asked.removes and group is not groups[-1]:
@@ -463,7 +465,9 @@ def _told(
     # What an own file was before it was mended is of no interest, not even where that is all that has a count.
     versions = own_versions(own.question, own.text) if own else None
     stored = Path(conf.results_dir), session.machine.machine, plan.environment
-    found = said.find(*stored, *pair, (own.question,) if own else asked.questions, versions=versions)
+    measured = {launch.benchmark.partition(".")[0] for launch in session.launches()}
+    questions = tuple(question for question in asked.questions if question in measured)
+    found = said.find(*stored, *pair, (own.question,) if own else questions, versions=versions)
     found = replace(found, file=str(asked.workload)) if own else found
     console().print(f"\n[bold]{pair[0]} -> {pair[1]}[/bold]")
     click.echo(said.text(found, everything=own is not None))

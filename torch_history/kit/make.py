@@ -28,22 +28,32 @@ MARK = "kit.json"
 """Written first: who finds it in a folder may replace what lies there, which nobody else made."""
 
 SUITE, SITE, SCRIPT, README = "suite", "site", "measure", "README.txt"
+"""What lies in a kit; its scripts name the first two."""
 
 COPIED = ("benchmarks", "contract", "measure", "recorder", "workloads", "asv.conf.json", "releases.toml")
 """What of the suite is needed to measure, beside the program itself."""
 
 NOT_MEASURING = ("__pycache__", "vendor", "*.pyc")
 
-CALL = """\
+CALLS = {
+    "torch-history": """\
 #!/bin/sh
-# Measures this machine's GPU with the torch that is installed, and writes one archive beside this file: ./measure --help
+# The program, from this folder alone: ./torch-history --help
 here=$(cd "$(dirname "$0")" && pwd)
-PYTHONPATH="$here/{suite}:$here/{site}" exec "${{PYTHON:-python3}}" -c '
+PYTHONPATH="$here/suite:$here/site" exec "${PYTHON:-python3}" -c '
 import sys
 sys.argv[0] = "torch-history"
 from torch_history.start import main
-main()' kit here "$here" "$@"
-"""
+main()' "$@"
+""",
+    SCRIPT: """\
+#!/bin/sh
+# Measures this machine's GPU with the torch that is installed, and writes one archive beside this file: ./measure --help
+here=$(cd "$(dirname "$0")" && pwd)
+exec "$here/torch-history" kit here "$here" "$@"
+""",
+}
+"""Name of a script in the kit -> its text."""
 
 ABOUT = """\
 This folder measures how quick and how hungry PyTorch is on a machine with a GPU. It installs nothing and reaches no network.
@@ -72,9 +82,9 @@ def make(folder: Path, python: str, tell: Callable[[str], None]) -> int:
     _copy(folder / SUITE)
     tell(f"Fetching packages for Python {python}")
     _fetch(folder / SITE, python)
-    script = folder / SCRIPT
-    script.write_text(CALL.format(suite=SUITE, site=SITE), encoding="utf-8")
-    script.chmod(0o755)
+    for name, text in CALLS.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).chmod(0o755)
     (folder / README).write_text(ABOUT.format(python=python), encoding="utf-8")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > MOST_BYTES:
