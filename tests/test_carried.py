@@ -8,9 +8,11 @@ import json
 import lzma
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -273,6 +275,28 @@ def test_an_interrupted_packing_goes_on_with_what_it_has(folder: Path, once: Pat
     pack_again(folder, tmp_path / "others")
     assert kept() == before
     assert contents(tmp_path / "others") == contents(once)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_packing_stops_when_it_is_asked_to_and_leaves_no_process(tmp_path: Path, number: int) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "large").write_bytes(os.urandom(60_000_000))
+    code = (
+        "import sys; from pathlib import Path; from torch_history.kit import parts; from torch_history import signals\n"
+        "signals.stop_on_signals(); here = Path(sys.argv[1])\n"
+        "try: parts.pack(here / 'folder', here / 'parts', [2**27], here / 'kept', 2, lambda done, total: None)\n"
+        "except KeyboardInterrupt: sys.exit(signals.say_stopped())\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, start_new_session=True)
+    workers: list[str] = []
+    while len(workers) < 2 and process.poll() is None:
+        time.sleep(0.05)
+        workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    time.sleep(0.5)
+    os.killpg(process.pid, number)  # as a terminal does: the workers get it, too
+    assert process.wait(30) == 128 + number
+    assert len(workers) == 2
+    assert not any(Path("/proc", worker).exists() for worker in workers)
 
 
 def test_a_part_that_is_too_small_for_a_piece_is_refused(folder: Path, once: Path, tmp_path: Path) -> None:

@@ -9,20 +9,24 @@ checked.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import lzma
 import math
+import multiprocessing
 import os
 import re
 import shutil
+import signal
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from ..children import dies_with_parent
 from ..errors import UserError
 from ..store.files import is_list_of, is_text, write_atomically
 from . import fatbin
@@ -59,6 +63,8 @@ WAYS: dict[str, list[dict[str, Any]]] = {
 
 LEAST_LOOK_BACK = 4096
 """Bytes that LZMA looks back at least."""
+
+T = TypeVar("T")
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 FOLDER_MODE = 0o755
@@ -203,7 +209,8 @@ def pack(
     for name, path in paths.items():
         if files[name].size >= SMALL:
             jobs += _jobs(name, path, kept)
-    made = list(_compressed(jobs, cores, tell))
+    with contextlib.closing(_compressed(jobs, cores, tell)) as compressing:
+        made = list(compressing)
     index = _write(target, files, small, jobs, made, limits)
     together.unlink()
     return index
@@ -239,10 +246,39 @@ def _ends_of_sections(path: Path, size: int) -> Iterator[int]:
             yield from (end for end in (section.offset, section.offset + section.size) if 0 < end < size)
 
 
-def _compressed(jobs: list[_Job], cores: int, tell: Callable[[int, int], None]) -> Iterator[tuple[str, bytes]]:
+@contextlib.contextmanager
+def _workers(cores: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes for as many cores, which end at once with whatever ends this block, or this process."""
+    die = dies_with_parent()
+    pool = ProcessPoolExecutor(cores, initializer=_begin, initargs=(die,))
+    try:
+        yield pool
+    except BaseException:
+        for process in multiprocessing.active_children():
+            process.kill()
+        raise
+    finally:
+        pool.shutdown()
+
+
+def _each(pool: ProcessPoolExecutor, work: Callable[[Any], T], jobs: Iterable[Any]) -> Iterator[T]:
+    """What `work` returns for each job, in their order. Nothing is cancelled where one fails: the workers end."""
+    for future in [pool.submit(work, job) for job in jobs]:
+        yield future.result()
+
+
+def _begin(die: Callable[[], None]) -> None:
+    """What a worker does first: who presses Ctrl+C asks this program to stop, which ends its workers."""
+    die()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _compressed(
+    jobs: list[_Job], cores: int, tell: Callable[[int, int], None]
+) -> Generator[tuple[str, bytes], None, None]:
     done, total = 0, sum(job.size for job in jobs)
-    with ProcessPoolExecutor(cores) as pool:
-        for job, made in zip(jobs, pool.map(_compress, jobs), strict=True):
+    with _workers(cores) as pool:
+        for job, made in zip(jobs, _each(pool, _compress, jobs), strict=True):
             done += job.size
             tell(done, total)
             yield made
@@ -323,13 +359,13 @@ def unpack(parts: Path, folder: Path, cores: int | None = None) -> Index:
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     together = _laid_out(index, unfinished)
-    with ProcessPoolExecutor(cores or os.cpu_count() or 1) as pool:
+    with _workers(cores or os.cpu_count() or 1) as pool:
         jobs = [(parts / p.part, p, unfinished / p.file if p.file else together) for p in index.pieces]
-        list(pool.map(_unpack, jobs))
+        for _ in _each(pool, _unpack, jobs):
+            pass
         _take_apart(index, unfinished, together)
-        wrong = [
-            name for name in pool.map(_differs, [(unfinished / n, n, of) for n, of in index.files.items()]) if name
-        ]
+        checks = [(unfinished / name, name, of) for name, of in index.files.items()]
+        wrong = [name for name in _each(pool, _differs, checks) if name]
     if wrong:
         raise PartsError(f"{wrong[0]} is not what was packed (sha256), and {len(wrong) - 1} more. Nothing was kept.")
     unfinished.rename(folder)
