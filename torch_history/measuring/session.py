@@ -260,8 +260,10 @@ class Session:
         launches = self.launches()
         early = cost(launch for launch in launches if launch.round == 1)
         late = cost(launch for launch in launches if launch.round > 1)
-        assumed = choice.SECONDS["cuda" if self._on_gpu else "cpu"]
-        return lambda question: (early.get(question, assumed[0]), late.get(question, assumed[1]))
+        first, later = choice.SECONDS["cuda" if self._on_gpu else "cpu"]
+        if self.plan.only == "times":
+            first = later
+        return lambda question: (early.get(question, first), late.get(question, later))
 
     def _turns(self, questions: _Questions, began: float, shown: _Shown) -> None:
         """The rounds of what is chosen, then those that the budget allows."""
