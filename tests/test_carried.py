@@ -28,6 +28,7 @@ from torch_history.kit.parts import PartsError
 from torch_history.kit.reduce import launching, reduce_library, reduce_wheel
 from torch_history.kit.symbols import Symbol, asked_of_others, symbols
 from torch_history.releases.axis import Axis
+from torch_history.releases.environments import HARNESS
 from torch_history.releases.pins import Lock
 from torch_history.releases.uv import run_uv
 from torch_history.store.details import add_details
@@ -545,16 +546,17 @@ def test_a_folder_without_carried_releases_is_refused(tmp_path: Path) -> None:
 # --- a real release, carried
 
 
+PYTHON = "3.11"
 COUNTED_ON = "amd-epyc-family-26-model-2-2-cores"
 
 
 @pytest.fixture(scope="module")
 def machine_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The interpreter of a machine that has PyTorch 2.11.0 on Python 3.12."""
+    """The interpreter of a machine that has PyTorch 2.11.0."""
     folder = tmp_path_factory.mktemp("there") / "machine"
     python = folder / "bin" / "python"
-    run_uv(["venv", "--python", "3.12", str(folder)])
-    run_uv(["pip", "install", "--python", str(python), "torch==2.11.0", "numpy==2.5.2", "setuptools<82"])
+    run_uv(["venv", "--python", PYTHON, str(folder)])
+    run_uv(["pip", "install", "--python", str(python), "torch==2.11.0", *HARNESS[1:]])
     yield python
     shutil.rmtree(folder)
 
@@ -565,7 +567,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("here")
     release = Axis.load(ROOT / "releases.toml").find("2.15.0")
     lock = Lock.read(ROOT / "releases.lock")
-    carry.prepare(release, "3.12", 90, folder, ROOT / "results", lock, True, lambda words: None)
+    carry.prepare(release, PYTHON, 90, folder, ROOT / "results", lock, True, lambda words: None)
     yield folder
     shutil.rmtree(folder)
 
@@ -635,7 +637,7 @@ def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones
     real_parts: Path, machine_python: Path, tmp_path: Path
 ) -> None:
     assert carried.unpack(real_parts, tmp_path / "releases", str(machine_python)) == ["v2.11.0", "v2.15.0"]
-    make.make(tmp_path / "kit", "3.12", lambda words: None)
+    make.make(tmp_path / "kit", PYTHON, lambda words: None)
     options = [
         "--no-ask",
         "--device",
@@ -665,12 +667,12 @@ def test_a_carried_release_counts_beside_the_installed_one_as_the_committed_ones
     assert answer.returncode == 0, answer.stdout + answer.stderr
     results = tmp_path / "kit" / make.SUITE / "results"
     for release in ("v2.11.0", "v2.15.0"):
-        now = counted(results, "far", release, "carried-cuda13.0-py3.12")
+        now = counted(results, "far", release, f"carried-cuda13.0-py{PYTHON}")
         committed = counted(ROOT / "results", COUNTED_ON, release, "release-py3.11")
         same = now.keys() & committed.keys()
         assert len(same) > 100
         assert {key: now[key] for key in same} == {key: committed[key] for key in same}
-    said = read_environment(results, "far", "v2.15.0", "carried-cuda13.0-py3.12")["origin"]
+    said = read_environment(results, "far", "v2.15.0", f"carried-cuda13.0-py{PYTHON}")["origin"]
     assert "torch 2.15.0 carried" in said
     assert "this machine's: CUDA 13.0" in said
 

@@ -169,7 +169,7 @@ def carry(
 ) -> None:
     """Make in FOLDER the parts of a RELEASE, to measure it where there is no network.
 
-    It runs there on the CUDA libraries that the installed torch has. The same command goes on where it was interrupted.
+    It runs there on the CUDA libraries that the installed torch has. The same command continues where it was interrupted.
     """
     from ..kit import carry as carrying
     from ..program import cache

@@ -214,7 +214,7 @@ def _refuse_misfit(about: About, machine: Machine) -> None:
     if about.python != machine.python:
         raise CarriedError(
             f"{about.release} was carried for Python {about.python}, and {machine.interpreter} is Python {machine.python}. "
-            f"Carry it anew: torch-history kit carry {about.release[1:]} --for-python {machine.python} FOLDER"
+            f"Carry it again: torch-history kit carry {about.release[1:]} --for-python {machine.python} FOLDER"
         )
     if about.cuda.partition(".")[0] != machine.cuda.partition(".")[0]:
         raise CarriedError(

@@ -111,7 +111,7 @@ def cost(work: Path, cores: int) -> str:
     free = shutil.disk_usage(next(path for path in (work, *work.parents) if path.exists())).free
     return (
         f"This downloads {DOWNLOADED:.1f} GB, takes about {MINUTES / cores:.0f} minutes on {cores} processors and, while it "
-        f"runs, {ON_DISK:.1f} GB in {work} ({free / 1e9:.0f} GB are free). An interrupted command goes on."
+        f"runs, {ON_DISK:.1f} GB in {work} ({free / 1e9:.0f} GB are free). An interrupted command continues."
     )
 
 
@@ -159,7 +159,7 @@ def _fetched(release: Release, python: str, work: Path, lock: Lock, tell: Tell) 
     except (requests.RequestException, NoSuchProjectError) as error:
         raise CannotCarry(
             f"The package index at {without_secrets(address)} does not give the wheel of PyTorch {release.version} "
-            f"({type(error).__name__}). Check the network or the index settings of uv; the same command goes on."
+            f"({type(error).__name__}). Check the network or the index settings of uv; the same command continues."
         ) from error
     if parts.digest(path) != sha256:
         path.unlink()
