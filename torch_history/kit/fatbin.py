@@ -96,11 +96,11 @@ def sections(data: Bytes) -> list[Section]:
     (table,) = struct.unpack_from("<Q", data, 0x28)
     entry, count, names_at = struct.unpack_from("<HHH", data, 0x3A)
     if entry < 64 or names_at >= count or table + entry * count > len(data):
-        raise FormatError("the table of sections does not lie in the file, which may be cut short")
+        raise FormatError("the table of sections is not in the file, which may be cut short")
     rows = [struct.unpack_from("<IIQQQQ", data, table + i * entry) for i in range(count)]
     kept = [row for row in rows if row[1] not in (0, NO_BYTES)]
     if any(offset + size > len(data) for _, _, _, _, offset, size in kept):
-        raise FormatError("a section does not lie in the file, which may be cut short")
+        raise FormatError("a section is not in the file, which may be cut short")
     names = rows[names_at]
     texts = bytes(data[names[4] : names[4] + names[5]])
     return [Section(_text(texts, name), offset, size, address) for name, _, _, address, offset, size in kept]
@@ -112,7 +112,7 @@ def _text(texts: bytes, at: int) -> str:
 
 def containers(data: Bytes, section: Section) -> Iterator[Container]:
     """The containers of a section of device code, in the order of the file. Raises FormatError where anything but
-    padding stands between them, or one of them does not lie in the section."""
+    padding stands between them, or one of them is not in the section."""
     at, end = section.offset, section.offset + section.size
     while at + CONTAINER.size <= end:
         magic, _, header, size = CONTAINER.unpack_from(data, at)
@@ -140,7 +140,7 @@ def _images(data: Bytes, at: int, end: int) -> Iterator[Image]:
         kind, _, header, size, *_, architecture, _, _, _, _, _ = IMAGE.unpack_from(data, at)
         image = Image(at, header, size, kind, architecture)
         if header < IMAGE.size or image.end > end:
-            raise FormatError(f"an image of device code at byte {at:,} does not lie in its container")
+            raise FormatError(f"an image of device code at byte {at:,} is not in its container")
         yield image
         at = image.end
 

@@ -147,9 +147,9 @@ def _check_piece(piece: Piece, sizes: Mapping[str, int], parts: Mapping[str, Fil
     if not all(map(_is_size, numbers)) or piece.size > PIECE or piece.way not in WAYS:
         raise ValueError("a piece of it is damaged")
     if piece.file not in sizes or piece.at + piece.size > sizes[piece.file]:
-        raise ValueError(f"a piece of {piece.file!r} does not lie in that file")
+        raise ValueError(f"a piece of {piece.file!r} is not in that file")
     if piece.part not in parts or piece.where + piece.length > parts[piece.part].size:
-        raise ValueError(f"a piece of {piece.file!r} does not lie in {piece.part!r}")
+        raise ValueError(f"a piece of {piece.file!r} is not in {piece.part!r}")
 
 
 def _is_size(value: object) -> bool:
