@@ -183,8 +183,8 @@ def test_the_list_names_every_case_that_is_asked_and_why_others_are_not() -> Non
     asked = CliRunner().invoke(main, ["certify", "--list"])
     lines = asked.output.splitlines()
     assert lines[0] == "intersection eager small"
-    assert "saved_tensors numpy chain: left out, it computes on the host, for half a minute a call" in lines
-    assert sum(": left out" not in line for line in lines) == 7 + 11 * 6 + 13 * 3 + 9 * 18
+    assert "saved_tensors numpy chain: omitted, it computes on the host, for half a minute a call" in lines
+    assert sum(": omitted" not in line for line in lines) == 7 + 11 * 6 + 13 * 3 + 9 * 18
 
 
 def test_questions_are_asked_in_the_order_of_what_may_be_lost() -> None:

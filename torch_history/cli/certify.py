@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @python_option("Interpreter whose torch sees the GPU, for --ask.")
 @click.option("--within", default="4m", show_default=True, help="Time for --ask. What was asked until then is kept.")
-@click.option("--list", "lists", is_flag=True, help="List the cases, and why others are left out.")
+@click.option("--list", "lists", is_flag=True, help="List the cases, and why others are omitted.")
 def certify(files: tuple[Path, ...], target: Path | None, interpreter: str, within: str, lists: bool) -> None:
     """Compare a GPU with the recorder: bytes, kernels, copies and waits.
 
@@ -65,7 +65,7 @@ def _list(suite: Suite) -> None:
             click.echo(case.name)
     for case in listed:
         if case.left_out:
-            click.echo(f"{case.name}: left out, {case.left_out}")
+            click.echo(f"{case.name}: omitted, {case.left_out}")
 
 
 def _questions(suite: Suite) -> dict[str, tuple[list[str], list[str]]]:

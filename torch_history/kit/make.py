@@ -63,7 +63,7 @@ It is made for Python {python}, whose torch must see the GPU:
     ./measure --within 4m          less of it
     ./measure --help               what else it can be asked
 
-It writes one archive beside this file. Take that back, and there:
+It writes one archive into this folder. Take that back, and there:
 
     torch-history kit file ARCHIVE
 """

@@ -374,7 +374,7 @@ def unpack(parts: Path, folder: Path, cores: int | None = None) -> Index:
 
 def _refuse_part(path: Path, of: File) -> None:
     if not path.is_file():
-        raise PartsError(f"{path} is missing. Put every part beside {INDEX}, then ask again.")
+        raise PartsError(f"{path} is missing. Put every part next to {INDEX}, then ask again.")
     if path.stat().st_size != of.size or digest(path) != of.sha256:
         raise PartsError(f"{path} did not arrive whole: its sha256 is not that of {INDEX}. Copy it again.")
 

@@ -239,13 +239,13 @@ class Session:
         waiting = sorted((place for place in places if place not in slow), key=lambda place: ranks[place])
         counted = {question: sum(place[0] == question for place in places) for question in questions}
         if slow:
-            console.print(f"Left out, because one call takes too long: {choice.left_out(slow, counted)}.")
+            console.print(f"Skipped, because one call takes too long: {choice.left_out(slow, counted)}.")
         first = True
         while waiting and (left := self._ends - time.monotonic()) > 0:
             fits = choice.fitting(waiting, left, len(self.plan.releases), self.plan.launches, self._costs(questions))
             if first and len(fits) < len(waiting):
                 console.print(
-                    f"In {_minutes(left)} about {len(fits)} of {len(places)} cases fit. These may be left out, and the same "
+                    f"In {_minutes(left)} about {len(fits)} of {len(places)} cases fit. These may be skipped, and the same "
                     f"command measures them: {choice.left_out(waiting[len(fits) :], counted)}."
                 )
             first = False
