@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--within", default="4m", show_default=True, help="Time for --ask. What was asked until then is kept.")
 @click.option("--list", "lists", is_flag=True, help="List the cases, and why others are omitted.")
 def certify(files: tuple[Path, ...], target: Path | None, interpreter: str, within: str, lists: bool) -> None:
-    """Compare a GPU with the recorder: bytes, kernels, copies and waits.
+    """Compare a GPU with the recorder.
 
     On a machine with a GPU, `torch-history certify --ask FILE` asks it. That needs only an interpreter with torch. Nothing
     is installed, and no network is used. Anywhere and later, `torch-history certify FILE...` asks the recorder the same
