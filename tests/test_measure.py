@@ -26,7 +26,7 @@ try:
 except ImportError as _error:
     pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
 
-from measure import clock, device, explain, facts, profile
+from measure import clock, device, explain, facts, launched, profile
 from workloads import Unavailable, WrongResult, compilers, intersection
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -812,3 +812,27 @@ def test_operators_hold_what_profile_counts() -> None:
     assert found["rows"]["aten::mul"]["peak_memory"] >= 4000
     assert found["rows"]["aten::exp"]["peak_memory"] == 4000
     assert found["rows"]["aten::sum"]["retained"] == 4
+
+
+class Event:
+    """What the profiler tells of one thing; a release before 2.5 does not say what is an annotation."""
+
+    def __init__(self, name: str, on_gpu: bool, is_mark: bool | None = None) -> None:
+        self._name, self._device = name, "DeviceType.CUDA" if on_gpu else "DeviceType.CPU"
+        if is_mark is not None:
+            self.is_user_annotation = lambda: is_mark
+
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def device_type(self) -> Any:
+        return lambda: self._device
+
+
+def test_a_fused_kernel_with_its_hosts_name_is_told_from_the_mark_of_an_annotation() -> None:
+    host = ["fused_add", "my annotation"]
+    assert not launched._is_mark(Event("fused_add", True, is_mark=False), host)
+    assert launched._is_mark(Event("my annotation", True, is_mark=True), host)
+    assert launched._is_mark(Event("my annotation", True), host)
+    assert not launched._is_mark(Event("relu", True), host)
