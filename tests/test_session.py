@@ -316,7 +316,12 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
     monkeypatch.setattr(choice, "START", 0.0)
     world.noise = 0.001
     session = make(within=60.0)
-    monkeypatch.setattr(Session, "_is_over", lambda self: len(world.asked) >= 6 and not setattr(self, "_spent", True))
+
+    def is_over(self: Session) -> bool:
+        self._spent = self._spent or len(world.asked) >= 6
+        return self._spent
+
+    monkeypatch.setattr(Session, "_is_over", is_over)
     monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
     session.measure(said)
     assert len(world.asked) == 6
