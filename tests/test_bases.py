@@ -247,7 +247,7 @@ def test_a_sentence_says_what_was_measured_on_a_gpu() -> None:
     assert bases.on_a_gpu(lanes[:1], AXIS) == "Nothing here was measured on a GPU."
     assert bases.on_a_gpu(lanes, AXIS).startswith("Nothing here was measured on a GPU yet. What 2 releases ask")
     one = bases.on_a_gpu([*lanes, ("cuda", ["v2.11.0"])], AXIS)
-    assert one == f"On a GPU: v2.11.0; {len(AXIS.releases) - 1} of the axis were not measured on one."
+    assert one == f"Releases measured on a GPU: v2.11.0. The axis has {len(AXIS.releases) - 1} more."
 
 
 # --- where they are told

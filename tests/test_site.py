@@ -415,7 +415,7 @@ def test_what_was_not_measured_on_a_gpu_is_said_on_every_page(tmp_path: Path) ->
     (machine / "machine.json").write_text(json.dumps({**record, "device": "cuda"}))
     next(machine.glob(f"{tag(2)}-*.jsonl")).unlink()
     assert said() == {False}
-    sentence = f"On a GPU: {tag(0)}, {tag(1)}; 1 of the axis were not measured on one."
+    sentence = f"Releases measured on a GPU: {tag(0)}, {tag(1)}. The axis has 1 more."
     assert said() == {True}
 
 

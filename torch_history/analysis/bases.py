@@ -320,5 +320,5 @@ def on_a_gpu(lanes: Iterable[tuple[str, Sequence[str]]], axis: Axis) -> str:
     missing = len(axis.releases) - len(measured)
     tags = ", ".join(sorted(measured, key=axis.position))
     return (
-        f"On a GPU: {tags}; {missing} of the axis were not measured on one." if missing else "On a GPU: every release."
+        f"Releases measured on a GPU: {tags}. The axis has {missing} more." if missing else "On a GPU: every release."
     )
