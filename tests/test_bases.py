@@ -330,7 +330,7 @@ def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three: Path) 
     ]
     assert first["cpu"].startswith("Do not script it")
     assert first["gpu"].startswith("Script it where memory is short.")
-    assert "On a GPU: v2.11.0; " in (site_of_three / "index.html").read_text()
+    assert "Releases measured on a GPU: v2.11.0. " in (site_of_three / "index.html").read_text()
 
 
 @pytest.mark.browser

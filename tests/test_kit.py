@@ -18,6 +18,7 @@ from torch_history.cli import main
 from torch_history.errors import UserError
 from torch_history.kit import archive, make
 from torch_history.releases.axis import Axis
+from torch_history.releases.uv import run_uv
 
 from . import lab
 from .test_releases import environments  # noqa: F401  a fixture
@@ -157,6 +158,24 @@ def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"made for Python 3\.10, .*, and not for 2\.7"):
         make.make(tmp_path / "kit", "2.7", lambda _: None)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+COMPILE = """
+import pathlib, sys
+for path in pathlib.Path(sys.argv[1]).rglob("*.py"):
+    compile(path.read_bytes(), str(path), "exec")
+"""
+
+
+@pytest.mark.parametrize("python", make.PYTHONS)
+def test_what_a_kit_copies_is_understood_by_every_python_that_it_is_made_for(python: str, tmp_path: Path) -> None:
+    try:
+        found = run_uv(["python", "find", "--no-project", "--system", "--no-python-downloads", python]).strip()
+    except subprocess.CalledProcessError:
+        pytest.skip(f"Python {python} is not on this machine")
+    make._copy(tmp_path)
+    answer = subprocess.run([found, "-c", COMPILE, str(tmp_path)], capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
 
 
 def test_a_kit_that_measured_nothing_writes_no_archive(tmp_path: Path) -> None:

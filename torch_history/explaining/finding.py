@@ -151,7 +151,7 @@ def explain(
         parameters=series.parameters,
         old=sides[0].tag,
         new=sides[1].tag,
-        taken_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        taken_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         took=found.took,
         clock=found.clock,
         numbers=(old, new),

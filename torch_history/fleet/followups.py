@@ -146,8 +146,8 @@ class Judge:
         }
         if (of, *done) not in self._found:
             self._found = {key: parts for key, parts in self._found.items() if key[0] != of}
-            self._found[of, *done] = self._judge(of)
-        return [part for part in self._found[of, *done] if part.releases not in shut]
+            self._found[(of, *done)] = self._judge(of)
+        return [part for part in self._found[(of, *done)] if part.releases not in shut]
 
     def _judge(self, of: int) -> list[Part]:
         """The undecided pairs of a job, whoever measures them now."""

@@ -133,7 +133,7 @@ def _rates(taken: Mapping[Any, float], kinds: Mapping[Any, set[str]], cases: Map
         if not everything:
             continue
         if len(kinds[key]) == 1:
-            found[question, *kinds[key], release].append(everything)
+            found[(question, *kinds[key], release)].append(everything)
         else:
             both[question, release].append(everything)
     for (question, release), seconds_of_both in both.items():

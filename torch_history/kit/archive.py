@@ -53,7 +53,7 @@ def pack(kit: Path, results: Path, answers: Path) -> Path | None:
     if not machines and not answers.exists():
         return None
     name = machines[0] if machines else "answers"
-    when = datetime.datetime.now(datetime.UTC)
+    when = datetime.datetime.now(datetime.timezone.utc)
     path = kit / f"{name}-{when:%Y%m%dT%H%M%S}.tar.xz"
     with tarfile.open(path, "w:xz") as archive:
         archive.add(kit / MARK, MARK)

@@ -35,6 +35,9 @@ COPIED = ("benchmarks", "contract", "measure", "recorder", "workloads", "asv.con
 
 NOT_MEASURING = ("__pycache__", "vendor", "*.pyc")
 
+TOMLLIB = "from tomli import TOMLDecodeError, load, loads\n"
+"""The module of that name which Python has from 3.11 on."""
+
 CALLS = {
     "torch-history": """\
 #!/bin/sh
@@ -127,6 +130,8 @@ def _fetch(site: Path, python: str) -> None:
     except subprocess.CalledProcessError as error:
         said = re.sub(r"\s+", " ", error.stderr).strip()
         raise UserError(f"The packages for Python {python} cannot be had. uv said: {said}") from error
+    if python == PYTHONS[0]:
+        (site / "tomllib.py").write_text(TOMLLIB, encoding="utf-8")
     for name in ("bin", ".lock"):
         path = site / name
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

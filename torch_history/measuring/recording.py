@@ -203,7 +203,7 @@ class RecordedResults(Results):
         self._environment: dict[str, Any] | None = None
         self._details: dict[str, dict[str, Any]] = {}
         self._told: dict[int, Told] = {}
-        self._began = datetime.datetime.now(datetime.UTC)
+        self._began = datetime.datetime.now(datetime.timezone.utc)
         self._seconds = 0.0
 
     def take(self, benchmark: dict[str, Any], index: int, began: datetime.datetime) -> None:
@@ -212,7 +212,7 @@ class RecordedResults(Results):
         if not self._told:
             self._began, self._seconds = began, 0.0
         self._told[index] = _ended.pop((benchmark["name"], index))
-        self._seconds += (datetime.datetime.now(datetime.UTC) - began).total_seconds()
+        self._seconds += (datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()
 
     def record(
         self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any], result_dir: str
@@ -282,7 +282,9 @@ class RecordedResults(Results):
                     environment=self._env_name,
                     benchmark=benchmark["name"],
                     version=benchmark["version"],
-                    started_at=(started_at or datetime.datetime.now(datetime.UTC)).isoformat(timespec="seconds"),
+                    started_at=(started_at or datetime.datetime.now(datetime.timezone.utc)).isoformat(
+                        timespec="seconds"
+                    ),
                     duration=round(duration or 0.0, 2),
                     facts={**facts, **self._circumstances()},
                     cases=tuple(_case(cases[i], i, result, said[i]) for i in chosen),

@@ -85,7 +85,7 @@ class Server:
 
     def ask(self, benchmark: dict[str, Any], index: int) -> None:
         """Measures case `index` of `benchmark` in a process of its own. Raises KeyboardInterrupt if that is interrupted."""
-        began = datetime.datetime.now(datetime.UTC)
+        began = datetime.datetime.now(datetime.timezone.utc)
         with told_through(self._channel):
             if self._ready:
                 timeout = benchmark.get("timeout") or self._conf.default_benchmark_timeout

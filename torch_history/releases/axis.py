@@ -57,7 +57,7 @@ class Release:
     @property
     def timestamp(self) -> int:
         """Milliseconds since 1970 of the release's day in UTC, as asv counts dates."""
-        midnight = datetime.datetime.combine(self.date, datetime.time(), datetime.UTC)
+        midnight = datetime.datetime.combine(self.date, datetime.time(), datetime.timezone.utc)
         return int(midnight.timestamp()) * 1000
 
 

@@ -268,7 +268,7 @@ def _of_launch(path: Path, launch: Launch, axis: Axis) -> Iterator[str]:
         started = datetime.datetime.fromisoformat(launch.started_at)
         if started.tzinfo is None:
             yield f"'{launch.started_at}' says no time zone"
-        elif started > datetime.datetime.now(datetime.UTC) + EARLY:
+        elif started > datetime.datetime.now(datetime.timezone.utc) + EARLY:
             yield f"it is dated in the future, {launch.started_at}"
     except ValueError:
         yield f"'{launch.started_at}' is no time"

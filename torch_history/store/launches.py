@@ -41,7 +41,7 @@ Counted = Annotated[float, Meta(gt=-MOST_COUNTED, lt=MOST_COUNTED)] | int
 
 def new_session() -> str:
     """A name for a session, readable and sortable: its start in UTC and a random part."""
-    return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+    return f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 class Case(Struct, frozen=True):

@@ -17,7 +17,7 @@ LONGEST_REASON = 2000
 def remember(folder: Path, environment: str, tag: str, reason: str) -> None:
     """Keeps why a release was skipped, in place of an earlier reason. Raises OSError where the folder cannot be written."""
     every = _read(folder)
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     every.setdefault(environment, {})[tag] = (now, " ".join(reason.split())[:LONGEST_REASON])
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / FILE, json.dumps(every, indent=1))
