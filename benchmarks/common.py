@@ -234,8 +234,6 @@ def _process(workload: ModuleType, variant: str, size: str, on: str) -> dict:
 
 def _start(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     """Metrics of one step of a new process. Raises Unavailable where it cannot be made."""
-    if on != "cpu":
-        raise Unavailable(ON_CPU_ONLY)
     try:
         return start_up.measured(workload.__name__.rpartition(".")[2], variant)
     except start_up.Refused as refused:
@@ -327,7 +325,7 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
         reason = ""
         try:
             carried.require(workload.__name__.rpartition(".")[2], variant, size, on)
-            numbers = _measured_by(metric, on)(workload, variant, size, _ready_for(workload, variant))
+            numbers = _measured_by(metric, on)(workload, variant, size, _ready_for(workload, variant, metric))
         except (Unavailable, carried.Refused, device.DeviceUnavailable) as error:
             numbers, reason = {}, str(error)
         named = metrics_of(workload.METRICS)
@@ -368,8 +366,11 @@ def _ready() -> str:
     return name
 
 
-def _ready_for(workload: ModuleType, variant: str) -> str:
-    """`_ready`. Raises DeviceUnavailable where the GPU is too old for a variant of the suite."""
+def _ready_for(workload: ModuleType, variant: str, metric: Metric) -> str:
+    """`_ready`. Raises DeviceUnavailable where the GPU is too old for a variant of the suite, and Unavailable where the
+    metric is not measured on one, before CUDA is started."""
+    if metric.measured == START and device.name() != "cpu":
+        raise Unavailable(ON_CPU_ONLY)
     name = _ready()
     if name == "cuda" and not getattr(workload, "IS_OWN", False):
         device.require_capability(workload.__name__.rpartition(".")[2], variant)

@@ -256,6 +256,15 @@ except SkipNotImplemented as reason:
     print("skipped:", reason)
 """
 
+NEVER_STARTS = """
+torch.cuda.is_available = torch.cuda.init = lambda: print("CUDA was started")
+from benchmarks.start_up import StartUp
+try:
+    StartUp().track_start_time("import_torch", "files cached")
+except SkipNotImplemented as reason:
+    print("skipped:", reason)
+"""
+
 CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
     "bad fork": ("print(torch.cuda._is_in_bad_fork())", {}),
     "first metric": (f"{BUILDS}{TIMES}{PROFILES}\nturns('tinier', ['track_peak_memory'])", {}),
@@ -274,6 +283,7 @@ CHILDREN: dict[str, tuple[str, dict[str, str]]] = {
     "size not asked for": ("turns('small', ['track_time'])", {}),
     "no such device": ("turns('one', ['track_time'])", {"TORCH_HISTORY_DEVICE": "tpu"}),
     "GPU too old to compile for": (OLD_GPU, {"TORCH_HISTORY_DEVICE": "cuda"}),
+    "a start, on a GPU": (NEVER_STARTS, {"TORCH_HISTORY_DEVICE": "cuda"}),
     "kernels on a CPU": ("turns('two', ['track_kernels'])", {}),
     "wrong result": (f"{WRONG}\nturns('three', ['track_time', 'track_operators'])", {}),
 }
@@ -325,6 +335,11 @@ def test_process_says_what_it_measures_with_and_the_first_of_a_launch_in_what_en
     facts = later
     assert facts.keys() == {"torch", "python", "threads", "device"}
     assert (facts["python"], facts["threads"], facts["device"]) == (sys.version.split()[0], 1, "cpu")
+
+
+def test_a_start_is_refused_on_a_gpu_before_cuda_is_started(children: SimpleNamespace) -> None:
+    (said,) = children.said["a start, on a GPU"]
+    assert said.startswith("skipped: what a start takes is measured on a CPU")
 
 
 def test_all_metrics_of_a_case_come_from_one_process_that_times_before_it_profiles(children: SimpleNamespace) -> None:

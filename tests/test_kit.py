@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from recorder import certificate
+from recorder.build import build
 from torch_history.cli import main
 from torch_history.errors import UserError
 from torch_history.kit import archive, make
@@ -192,30 +194,35 @@ def kit(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     shutil.rmtree(folder)
 
 
+@pytest.fixture(scope="module")
+def pretended(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:  # noqa: F811
+    """The variables by which a process of 2.15.0 runs on the recorder, which stands in for the card."""
+    return build(environments / "v2.15.0-py3.11", tmp_path_factory.mktemp("card")).variables("hopper")
+
+
 @pytest.mark.releases
-def test_a_kit_measures_without_a_network_and_what_it_wrote_is_filed(
+def test_a_kit_asks_every_case_and_measures_without_a_network_and_what_it_wrote_is_filed(
     kit: Path,
     environments: Path,  # noqa: F811
+    pretended: dict[str, str],
     tmp_path: Path,
     results: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode:
         pytest.skip("a network can be taken away by root only, with `unshare -n`")
     python = environments / "v2.15.0-py3.11" / "bin" / "python"
-    asked = ("--no-ask", "--device", "cpu", "--question", "batching", "--size", "64 x 128", "--rounds", "2")
-    variables = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "PYTHON": str(python),
-        "TORCH_HISTORY_MACHINE": "far",
-    }
-    command = ["unshare", "-n", str(kit / make.SCRIPT), *asked]
-    answer = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
+    asked = ("--device", "cpu", "--question", "intersection", "--question", "batching", "--only", "times")
+    usual = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHON": str(python), "TORCH_HISTORY_MACHINE": "far"}
+    command = ["unshare", "-n", str(kit / make.SCRIPT), "--within", "15m", "--rounds", "1", *asked]
+    answer = subprocess.run(command, cwd=tmp_path, env={**usual, **pretended}, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stdout + answer.stderr
+    told = certificate.read(kit / archive.ANSWERS)
+    assert told.recorder
+    assert {case: of.failed for case, of in told.cases.items() if of.failed} == {}
+    assert len(told.cases) == 7 + 11 * 6 + 13 * 3 + 9 * 18
     (path,) = kit.glob("far-*.tar.xz")
     filed = archive.file(path, results, tmp_path / "env", AXIS, lambda _: None)
-    assert filed.machines == ["far"]
+    assert (filed.machines, filed.why) == (["far"], "they are the recorder's, and no GPU's")
     text = (results / "far" / "v2.15.0-installed-py3.11.jsonl").read_text()
-    assert text.count("track_time") == 2
-    assert "\"flat_buffer'" not in text.replace("\"'flat_buffer'\"", "")
+    assert {line.count("track_time") for line in text.splitlines()} == {1}
+    assert all(f"{question}." in text for question in ("intersection", "batching"))
