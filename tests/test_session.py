@@ -28,6 +28,7 @@ from rich.progress import Progress
 
 from contract.request import Request
 from torch_history.analysis.verdicts import Verdict, compare, history
+from torch_history.cli.run import Asked, seconds_within
 from torch_history.errors import SessionError
 from torch_history.measuring import choice, recording
 from torch_history.measuring import server as servers
@@ -332,6 +333,28 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
     again.measure(said)
     assert len(world.asked) == 2 * (4 + 3)
     assert make(within=30.0).finished
+
+
+@pytest.mark.parametrize(
+    ("device", "more", "seconds"),
+    [
+        ("cuda", {}, 540.0),
+        ("cuda", {"within": "4m"}, 240.0),
+        ("cuda", {"questions": ("selection",)}, None),
+        ("cuda", {"budget": "6m"}, None),
+        ("cpu", {}, None),
+        ("cpu", {"within": "90s"}, 90.0),
+    ],
+)
+def test_on_a_gpu_the_whole_suite_ends_within_ten_minutes_unless_more_is_said(
+    device: str, more: dict[str, Any], seconds: float | None
+) -> None:
+    usual = dict.fromkeys(("again", "removes", "shares"), False)
+    nothing = dict.fromkeys(("workload", "launches", "budget", "interpreter", "recorded_as"))
+    asked = Asked(
+        **{**usual, **nothing, "releases": (), "lane": "3.11", "questions": (), "sizes": (), "only": "", **more}
+    )
+    assert seconds_within(asked, Request(device=device)) == seconds
 
 
 def test_a_limit_says_beforehand_what_may_be_left_out(make: Make, world: World, said: Console) -> None:
