@@ -31,7 +31,8 @@ SUITE, SITE, SCRIPT, README = "suite", "site", "measure", "README.txt"
 """What lies in a kit; its scripts name the first two."""
 
 COPIED = ("benchmarks", "contract", "measure", "recorder", "workloads", "asv.conf.json", "releases.toml")
-"""What of the suite is needed to measure, beside the program itself."""
+LISTED = "results/benchmarks.json"
+"""What of the suite is needed to measure, beside the program itself; and asv's list of all cases, where there is one."""
 
 NOT_MEASURING = ("__pycache__", "vendor", "*.pyc")
 
@@ -114,6 +115,9 @@ def _copy(suite: Path) -> None:
             shutil.copytree(source, suite / name, ignore=leave)
         else:
             shutil.copy2(source, suite / name)
+    if (program.SOURCES / LISTED).exists():
+        (suite / LISTED).parent.mkdir(parents=True)
+        shutil.copy2(program.SOURCES / LISTED, suite / LISTED)
     shutil.copytree(program.PACKAGE, suite / "torch_history", ignore=shutil.ignore_patterns(*NOT_MEASURING, "suite"))
 
 
