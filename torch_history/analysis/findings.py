@@ -59,10 +59,11 @@ class Row:
     @property
     def nearest(self) -> float:
         """How far from no change it is at least, as a logarithm: the bound of its interval nearest to no change. Infinite
-        where there is no ratio."""
+        where there is no ratio. To nine places: the last digits of a logarithm differ between processors and browsers, and
+        what is as far stays in its order."""
         if not self.ratio or not self.low or not self.high:
             return math.inf
-        return max(0.0, math.log(self.low) if self.ratio > 1 else -math.log(self.high))
+        return round(max(0.0, math.log(self.low) if self.ratio > 1 else -math.log(self.high)), 9)
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,13 @@
         const parameters = series.parameters.map((parameter) => parameter.replace(/^'+|'+$/gu, ""));
         return {...change, of: series, parameters, variant: parameters[0] || "", because: change.why || ""};
     };
-    /* How far from no change it is at least, as a logarithm: by the bound of its interval nearest to no change. */
+    /* How far from no change it is at least, as a logarithm: by the bound of its interval nearest to no change. To nine places:
+       the last digits of a logarithm differ between processors and browsers, and what is as far stays in its order. */
     const nearest = ({ratio, low, high}) => {
         if (!ratio || !low || !high) {
             return Infinity;
         }
-        return Math.max(0, ratio > 1 ? Math.log(low) : -Math.log(high));
+        return Math.round(Math.max(0, ratio > 1 ? Math.log(low) : -Math.log(high)) * 1e9) / 1e9;
     };
     const keyOf = ({of, verdict, variant, reason, because}) => {
         const belongs = isMissing(verdict) ? [operator(variant), reason]
