@@ -28,7 +28,7 @@ class _Child:
                 os.setsid()
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
                 os.close(self.pipe)
-                _write_all(writer, json.dumps(work()).encode())
+                _write_all(writer, json.dumps(_answer(work)).encode())
             finally:
                 os._exit(0)
         os.close(writer)
@@ -51,6 +51,13 @@ class _Child:
             return json.loads(self._text)
         except ValueError:
             return {"failed": f"its process ended with status {status} and no answer"}
+
+
+def _answer(work: Callable[[], dict]) -> dict:
+    try:
+        return work()
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {error}"}
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -23,7 +23,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import torch
+try:
+    import torch
+except ImportError as _error:
+    sys.exit(f"{sys.executable} has no torch ({_error}). Name the interpreter whose torch sees the GPU, with --python.")
 
 from contract.certified import ALTERING, NOT_ASKED, QUESTIONS, Case, cases
 from recorder import Refused
@@ -195,7 +198,8 @@ def main() -> None:
     # A process that asked CUDA could not fork the ones that use it, so this question is one of another process too.
     about = dict(answers([("here", here)], 1, EACH, EACH))["here"]
     if "failed" in about:
-        sys.exit(f"{sys.executable} cannot ask a GPU: {about['failed']}. Name an interpreter whose torch sees one.")
+        why = about["failed"].splitlines()[0].rstrip(".")
+        sys.exit(f"The torch of {sys.executable} sees no GPU here. {why}.")
     recorded = hasattr(ctypes.CDLL(None), "recorder_count")
     workloads = questions()
     listed = cases({name: (of.variants, of.sizes) for name, of in workloads.items()})

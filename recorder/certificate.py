@@ -11,9 +11,9 @@ import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import MsgspecError, Struct, field
+from msgspec import Meta, MsgspecError, Struct, field
 from msgspec.json import decode, encode, format
 
 from torch_history.store.certificates import FOLDER, SUFFIX
@@ -33,22 +33,33 @@ MOST_SECONDS = 1_800.0
 UNEXPLAINED = "unexplained"
 
 
+MOST = 2**62
+Count = Annotated[int, Meta(ge=0, le=MOST)]
+Level = Annotated[int, Meta(ge=-MOST, le=MOST)]
+"""A number of things or bytes, and one that may have fallen below where it began."""
+
+Name = Annotated[str, Meta(pattern=r"^[ -~]{1,20000}\Z")]
+Words = Annotated[str, Meta(max_length=20_000)]
+Counted = dict[Name, Count]
+"""What a stranger's file may name: printable ASCII, as kernels' names are, of which one is some hundreds of characters."""
+
+
 class Answer(Struct, frozen=True):
     """What one call of a case takes and launches, or why that is not known: `refused` by the recorder, or `failed`. Bytes;
     kernels, library calls and copies are counted by name. A count that one side cannot tell is None."""
 
-    peak_requested: int | None = None
-    retained_requested: int | None = None
-    peak_allocated: int | None = None
-    retained_allocated: int | None = None
-    peak_reserved: int | None = None
-    allocations: int | None = None
-    copies: dict[str, int] | None = None
-    waits: int | None = None
-    kernels: dict[str, int] | None = None
-    library_calls: dict[str, int] | None = None
-    refused: str = ""
-    failed: str = ""
+    peak_requested: Level | None = None
+    retained_requested: Level | None = None
+    peak_allocated: Level | None = None
+    retained_allocated: Level | None = None
+    peak_reserved: Count | None = None
+    allocations: Count | None = None
+    copies: Counted | None = None
+    waits: Count | None = None
+    kernels: Counted | None = None
+    library_calls: Counted | None = None
+    refused: Words = ""
+    failed: Words = ""
 
     @property
     def why(self) -> str:
@@ -72,12 +83,12 @@ COMPARED = (
 class Here(Struct, frozen=True):
     """Which torch, CUDA and GPU the answers are of; `memory` in bytes, `properties` as the driver told them."""
 
-    torch: str
-    cuda: str
-    gpu: str
-    capability: str
-    multiprocessors: int
-    memory: int = 0
+    torch: Annotated[str, Meta(pattern=r"^\d{1,4}\.\d{1,4}\.\d{1,4}\w{0,20}\Z")]
+    cuda: Annotated[str, Meta(pattern=r"^\d{1,4}\.\d{1,4}\Z")]
+    gpu: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][ -~]{0,99}\Z")]
+    capability: Annotated[str, Meta(pattern=r"^sm_\d{2,4}\Z")]
+    multiprocessors: Count
+    memory: Count = 0
     properties: dict[str, Any] = field(default_factory=dict)
 
 
@@ -86,8 +97,8 @@ class Asked(Struct, frozen=True):
 
     format: int
     here: Here
-    cases: dict[str, Answer]
-    left_out: dict[str, str]
+    cases: dict[Name, Answer]
+    left_out: dict[Name, Words]
     recorder: bool
 
 
@@ -148,8 +159,8 @@ def ask(python: Path, surroundings: Mapping[str, str], path: Path, options: list
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Refused(f"{python} could not be asked: {error}.") from error
-    if ended.returncode and not path.exists():
-        raise Refused(f"{python} could not be asked; what it said stands above.")
+    if ended.returncode:
+        raise Refused("Nothing could be asked, for the reason above.")
     return read(path)
 
 

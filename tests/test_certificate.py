@@ -26,6 +26,7 @@ from torch_history.reports.check import check
 from torch_history.store.files import read_object
 
 ROOT = Path(__file__).resolve().parents[1]
+GOOD = {"torch": "2.15.0", "cuda": "13.2", "gpu": "Tesla T4", "capability": "sm_75", "multiprocessors": 40}
 
 HERE = Here(torch="2.15.0", cuda="13.2", gpu="Tesla T4", capability="sm_75", multiprocessors=40)
 CASE = Answer(
@@ -141,8 +142,20 @@ def test_a_known_card_that_its_driver_describes_otherwise_is_said() -> None:
         ("[]", "Expected `object`"),
         ('{"format": 1, "here": {}, "cases": {}, "left_out": {}, "recorder": false}', "missing required field `torch`"),
         ("[" * 100_000, "no file of a GPU's answers"),
-        (json.dumps({"format": 9, "here": {"torch": "a", "cuda": "a", "gpu": "a", "capability": "a", "multiprocessors": 1},
-                     "cases": {}, "left_out": {}, "recorder": False}), "has the format 9"),
+        *(
+            (json.dumps({"format": 1, "here": {**GOOD, **wrong}, "cases": {}, "left_out": {}, "recorder": False}), words)
+            for wrong, words in (
+                ({"gpu": "../../x"}, "$.here.gpu"),
+                ({"gpu": ""}, "$.here.gpu"),
+                ({"gpu": "Tesla\x1b]0;title\x07"}, "$.here.gpu"),
+                ({"gpu": "\U0001f600" * 90}, "$.here.gpu"),
+                ({"torch": "2.11.0\n"}, "$.here.torch"),
+                ({"torch": "../../x"}, "$.here.torch"),
+                ({"capability": "\x1b[31m"}, "$.here.capability"),
+                ({"multiprocessors": -(10**30)}, "no file of a GPU's answers"),
+            )
+        ),
+        (json.dumps({"format": 9, "here": GOOD, "cases": {}, "left_out": {}, "recorder": False}), "has the format 9"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path, text: str, words: str) -> None:
@@ -155,7 +168,7 @@ def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path, text: str, word
 def test_an_interpreter_without_torch_gets_a_sentence(results: Path, tmp_path: Path) -> None:
     asked = CliRunner().invoke(main, ["certify", "--python", "/bin/false", "--ask", str(tmp_path / "gpu.json")])
     assert asked.exit_code == 1
-    assert "/bin/false could not be asked" in asked.output
+    assert "Nothing could be asked, for the reason above" in asked.output
     assert not (tmp_path / "gpu.json").exists()
 
 

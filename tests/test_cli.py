@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
-from torch_history.cli import main, report
+from torch_history.cli import main, output, report
 from torch_history.errors import UserError
 from torch_history.measuring import plan
 from torch_history.releases import environments
@@ -339,3 +339,10 @@ def test_a_file_is_meant_from_the_callers_folder(
     assert answer.exit_code == 1
     assert str(tmp_path / "mine.py") in answer.stderr
     assert "Give the path of a Python file" in answer.stderr
+
+
+def test_a_sentence_moves_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        output.refuse("the card \x1b]0;title\x07 of\nsomebody's")
+    assert "the card \\x1b]0;title\\x07 of\nsomebody's" in capsys.readouterr().err
+    assert output.plain("\x1b[31mred") == "\\x1b\\[31mred"

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def measured(tmp_path: Path) -> Path:
 
 
 def packed(kit: Path) -> Path:
-    path = archive.pack(kit, kit / "results", kit / archive.ANSWERS)
+    path = archive.pack(kit, kit / "results", kit / archive.ANSWERS, 0.0)
     assert path
     return path
 
@@ -105,12 +106,16 @@ def member(name: str, **more: object) -> tarfile.TarInfo:
     [
         ([member("results/../../evil.json")], "which no kit writes"),
         ([member("/etc/passwd")], "which no kit writes"),
+        ([member("results/../machine.json")], "which no kit writes"),
+        ([member("results/certificates/x.certificate")], "which no kit writes"),
+        ([member("results/\x1b]0;title\x07/x.json")], r"holds 'results/\\x1b\]0;title"),
         ([member("results/a/b/c.json")], "which no kit writes"),
         ([member("results/a/link.json", type=tarfile.SYMTYPE, linkname="/etc/passwd")], "which no kit writes"),
         ([member("results/a/pipe.json", type=tarfile.FIFOTYPE)], "which no kit writes"),
         ([member("gpu.json"), member("gpu.json")], "twice"),
         ([member(f"results/a/{number}.json") for number in range(archive.MOST_FILES + 1)], "more than"),
-        ([], "holds no results"),
+        ([], "is no archive of a kit"),
+        ([member("kit.json")], "holds no results"),
     ],
 )
 def test_an_archive_that_no_kit_wrote_is_refused(members: list[tarfile.TarInfo], words: str, tmp_path: Path) -> None:
@@ -181,7 +186,43 @@ def test_what_a_kit_copies_is_understood_by_every_python_that_it_is_made_for(pyt
 
 
 def test_a_kit_that_measured_nothing_writes_no_archive(tmp_path: Path) -> None:
-    assert archive.pack(tmp_path, tmp_path / "results", tmp_path / archive.ANSWERS) is None
+    assert archive.pack(tmp_path, tmp_path / "results", tmp_path / archive.ANSWERS, 0.0) is None
+
+
+def test_what_an_earlier_run_left_is_not_packed_again(measured: Path) -> None:
+    ago = time.time() - 100
+    os.utime(measured / archive.ANSWERS, (ago, ago))
+    since = time.time() - 50
+    path = archive.pack(measured, measured / "results", measured / archive.ANSWERS, since)
+    assert path
+    with tarfile.open(path) as stream:
+        assert archive.ANSWERS not in stream.getnames()
+    assert archive.pack(measured, measured / "results", measured / archive.ANSWERS, time.time() + 50) is None
+
+
+def test_answers_that_lie_there_already_are_never_replaced(measured: Path, tmp_path: Path) -> None:
+    file(packed(measured), tmp_path)
+    (measured / archive.ANSWERS).write_text(json.dumps({**ANSWERS, "cases": {}}))
+    filed = file(packed(measured), tmp_path)
+    assert (filed.answers, "holds other answers of that release and card" in filed.why) == (None, True)
+    assert json.loads((tmp_path / "home" / "certificates" / "v2.15.0-tesla-t4.asked").read_text()) == ANSWERS
+
+
+def test_a_record_that_would_move_a_terminal_is_refused(measured: Path, tmp_path: Path) -> None:
+    record = measured / "results" / lab.MACHINE / "machine.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "cpu": "\x1b]0;title\x07"}))
+    with pytest.raises(UserError, match="its 'cpu' is no short text that can be printed"):
+        file(packed(measured), tmp_path)
+
+
+@pytest.mark.parametrize("at", [0.3, 0.6, 0.99])
+def test_a_damaged_archive_is_a_sentence(at: float, measured: Path, tmp_path: Path) -> None:
+    path = packed(measured)
+    data = bytearray(path.read_bytes())
+    data[int(at * len(data))] ^= 255
+    path.write_bytes(data)
+    with pytest.raises(UserError, match="is no archive of a kit, or it is damaged"):
+        file(path, tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..errors import UserError
 from . import suite as suites
 from .options import from_here, seconds_of
 from .output import console, plain
@@ -23,6 +24,9 @@ FOLDER = click.Path(path_type=Path, resolve_path=True)
 ASKING = 0.4
 MOST_ASKING = 240.0
 """Share of the time that goes to asking the card for a certificate, and seconds that it takes at most."""
+
+LEAST = 60.0
+"""Seconds below which nothing is begun."""
 
 LEAVES = 20.0
 """Seconds that packing and ending take at most."""
@@ -85,11 +89,17 @@ def here(
     What was measured when the time is over, or when Ctrl+C is pressed, is in the archive.
     """
     from ..kit import archive
+    from ..measuring.machine import asked as asked_of_surroundings
+    from ..measuring.machine import decided
     from .run import Asked, Calibrating, calibrated, measure
 
     archive.mark(folder)
-    ends = time.monotonic() + seconds_of(within)
+    if seconds_of(within) < LEAST:
+        raise UserError(f"In {within} nothing can be measured. Give at least a minute: --within 1m.")
+    ends, began = time.monotonic() + seconds_of(within), time.time()
     out, found = console(), suites.load()
+    if not device and decided(asked_of_surroundings()).device != "cuda":
+        raise UserError("nvidia-smi shows no GPU here. To measure the processor instead, say --device cpu.")
     answers = folder / archive.ANSWERS
     interpreter = interpreter or sys.executable
     try:
@@ -104,7 +114,7 @@ def here(
             recorded_as=None, device=device, variants=variants, within=f"{max(left, 1):.0f}s",
             tells=find_spec("scipy") is not None,  # without it nothing can be compared here
         )  # fmt: skip
-        measure(asked)
+        ran = measure(asked)
         if itself:
             calibrated(
                 Calibrating(
@@ -113,8 +123,10 @@ def here(
                 )
             )  # fmt: skip
     finally:
-        if path := archive.pack(folder, found.results.resolve(), answers):
-            out.print(plain(f"Take this home: {path} ({path.stat().st_size / 2**20:.1f} MiB)."))
+        if path := archive.pack(folder, found.results.resolve(), answers, began):
+            out.print(plain(f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)."))
+    if not ran:
+        sys.exit(4)
 
 
 def _ask(answers: Path, interpreter: str, seconds: float, out: Console) -> None:
@@ -125,7 +137,7 @@ def _ask(answers: Path, interpreter: str, seconds: float, out: Console) -> None:
     try:
         asked = certificate.ask(Path(interpreter), os.environ, answers, ["--within", str(seconds)])
     except Refused as refused:
-        out.print(plain(f"There is no certificate: {refused}"))
+        out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
         return
     out.print(f"{sum(not of.why for of in asked.cases.values())} of {len(asked.cases)} cases were asked.")
 

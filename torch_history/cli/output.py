@@ -54,13 +54,18 @@ def machine_of(results: Path, asked: str | None, tags: Collection[str] = ()) -> 
 def refuse(sentence: str) -> NoReturn:
     """Says on standard error why a command did not do what it was asked to, and ends it with exit code 1."""
     name = "torch-history:"
-    click.echo(f"{name if os.environ.get('NO_COLOR') else click.style(name, fg='red')} {sentence}", err=True)
+    click.echo(f"{name if os.environ.get('NO_COLOR') else click.style(name, fg='red')} {harmless(sentence)}", err=True)
     sys.exit(1)
 
 
 def plain(text: str) -> str:
-    """`text` so that rich prints its square brackets."""
-    return text.replace("[", r"\[")
+    """`text` so that rich prints its square brackets, and no character that moves a terminal."""
+    return harmless(text).replace("[", r"\[")
+
+
+def harmless(text: str) -> str:
+    """`text` with characters that a terminal would obey, such as an escape, written out."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)
 
 
 def listed(value: object) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import io
+import lzma
 import re
 import tarfile
 import tempfile
@@ -17,19 +19,23 @@ from ..fleet.collecting import collect_folder
 from ..releases.axis import Axis
 from ..reports.check import check
 from ..store.certificates import ASKED, FOLDER
-from ..store.files import read_object
+from ..store.files import read_bytes, read_object, write_atomically
 from ..store.machines import RECORD
-from .make import MARK
+from .make import LISTED, MARK
 
 RESULTS, ANSWERS = "results", "gpu.json"
 """In an archive: a folder of results, and what the GPU was asked for a certificate."""
 
-MOST_BYTES = 256 * 2**20
+MOST_BYTES = 64 * 2**20
 MOST_FILES = 2_000
 """Of what is unpacked; ten minutes on a card make about a megabyte."""
 
+MEMORY = 128 * 2**20
+"""Bytes that unpacking may take beside that; what packs here asks for less."""
+
+PART = r"[A-Za-z0-9][\w.+-]{0,149}"
 NAME = re.compile(
-    r"results/benchmarks\.json|results/[\w.+-]{1,150}/(calibration/)?[\w.+-]{1,150}|gpu\.json|kit\.json", re.ASCII
+    rf"results/benchmarks\.json|results/(?!{FOLDER}/){PART}/(calibration/)?{PART}|gpu\.json|kit\.json", re.ASCII
 )
 """Files that an archive may hold."""
 
@@ -47,19 +53,27 @@ class Filed:
     why: str = ""
 
 
-def pack(kit: Path, results: Path, answers: Path) -> Path | None:
-    """Writes the archive into the kit's folder, and returns its path; None where nothing was measured."""
-    machines = sorted(path.parent.name for path in results.glob(f"*/{RECORD}"))
-    if not machines and not answers.exists():
+def pack(kit: Path, results: Path, answers: Path, since: float) -> Path | None:
+    """Writes the archive into the kit's folder, and returns its path; None where nothing was measured `since` (seconds of
+    the system's clock). It holds all of a machine's results, and answers that are as new."""
+    machines = [
+        record.parent.name
+        for record in sorted(results.glob(f"*/{RECORD}"))
+        if any(path.stat().st_mtime >= since for path in record.parent.rglob("*.jsonl"))
+    ]
+    asked = answers.exists() and answers.stat().st_mtime >= since
+    if not machines and not asked:
         return None
     name = machines[0] if machines else "answers"
     when = datetime.datetime.now(datetime.timezone.utc)
     path = kit / f"{name}-{when:%Y%m%dT%H%M%S}.tar.xz"
     with tarfile.open(path, "w:xz") as archive:
         archive.add(kit / MARK, MARK)
-        if answers.exists():
+        if asked:
             archive.add(answers, ANSWERS)
-        for file in sorted(results.rglob("*")):
+        for file in sorted(
+            path for name in (LISTED.name, *machines) for path in [results / name, *(results / name).rglob("*")]
+        ):
             inside = (PurePosixPath(RESULTS) / file.relative_to(results)).as_posix()
             if file.is_file() and NAME.fullmatch(inside):
                 archive.add(file, inside)
@@ -69,51 +83,72 @@ def pack(kit: Path, results: Path, answers: Path) -> Path | None:
 def unpack(path: Path, folder: Path) -> None:
     """Takes an archive's files out into `folder`. Raises UserError where it holds anything that no kit writes."""
     try:
-        with tarfile.open(path) as archive:
-            size = 0
+        with tarfile.open(fileobj=io.BytesIO(_decompressed(path)), mode="r:") as archive:
             for number, member in enumerate(archive, 1):
-                size += member.size
+                if number > MOST_FILES:
+                    raise UserError(f"{path} holds more than {MOST_FILES} files. Nothing was filed.")
                 if not member.isreg() or not NAME.fullmatch(member.name):
-                    raise UserError(f"{path} holds '{member.name[:80]}', which no kit writes. Nothing was filed.")
-                if number > MOST_FILES or size > MOST_BYTES:
-                    raise UserError(
-                        f"{path} holds more than {MOST_FILES} files or {MOST_BYTES // 2**20} MiB. Nothing was filed."
-                    )
+                    raise UserError(f"{path} holds {member.name[:80]!r}, which no kit writes. Nothing was filed.")
                 target = folder / member.name
                 if target.exists():
                     raise UserError(f"{path} holds '{member.name}' twice. Nothing was filed.")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 stream = archive.extractfile(member)
                 target.write_bytes(stream.read() if stream else b"")
-    except (tarfile.TarError, OSError, EOFError, ValueError) as error:
-        raise UserError(f"{path} is no archive of a kit: {error}. `./measure` in a kit writes one.") from error
+    except (tarfile.TarError, EOFError, ValueError, ArithmeticError, RecursionError) as error:
+        raise UserError(f"{path} {NO_ARCHIVE}") from error
+    if not (folder / MARK).exists():
+        raise UserError(f"{path} {NO_ARCHIVE}")
+
+
+NO_ARCHIVE = "is no archive of a kit, or it is damaged. `./measure` in a kit writes one, whose name ends in .tar.xz."
+
+
+def _decompressed(path: Path) -> bytes:
+    """All of an archive, at most MOST_BYTES. Raises UserError where it is longer, damaged, or no archive."""
+    decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
+    try:
+        data = decoder.decompress(read_bytes(path), max_length=MOST_BYTES + 1)
+    except ValueError as error:
+        raise UserError(f"{path} cannot be filed: {error}.") from error
+    except (lzma.LZMAError, EOFError) as error:
+        raise UserError(f"{path} {NO_ARCHIVE}") from error
+    if len(data) > MOST_BYTES:
+        raise UserError(f"{path} holds more than {MOST_BYTES // 2**20} MiB, which no kit writes. Nothing was filed.")
+    if not decoder.eof or decoder.unused_data:
+        raise UserError(f"{path} {NO_ARCHIVE}")
+    return data
 
 
 def file(path: Path, results: Path, env: Path, axis: Axis, tell: Callable[[str], None]) -> Filed:
     """Checks an archive and adds what it holds to `results`, under the machine that its record names. Raises UserError where
     anything in it is wrong; nothing is added then."""
     with tempfile.TemporaryDirectory(prefix="torch-history-") as scratch:
-        folder = Path(scratch)
-        unpack(path, folder)
-        theirs = folder / RESULTS
-        records = sorted(theirs.glob(f"*/{RECORD}"))
-        if records:
-            tell("Checking every line")
-            found = check(theirs, axis)
-            if found.problems:
-                shown = " ".join(text.replace(f"{scratch}/", "") for text in found.problems[:MOST_SHOWN])
-                raise UserError(
-                    f"{path} cannot be filed, because {len(found.problems)} things in it are wrong. {shown}"
-                )
-        answers, why = _answers(folder / ANSWERS, results)
-        lines = collect_folder(theirs, results, env).lines if records else 0
-        if answers:
-            answers.parent.mkdir(parents=True, exist_ok=True)
-            answers.write_bytes((folder / ANSWERS).read_bytes())
-        if not records and not answers:
-            raise UserError(f"{path} holds no results and no GPU's answers. Nothing was filed.")
-        machines = [str(read_object(record)["machine"]) for record in records]
-        return Filed(machines, lines, answers, why)
+        try:
+            return _filed(path, Path(scratch), results, env, axis, tell)
+        except UserError as error:
+            raise UserError(str(error).replace(f"{scratch}/", "")) from error
+
+
+def _filed(path: Path, folder: Path, results: Path, env: Path, axis: Axis, tell: Callable[[str], None]) -> Filed:
+    unpack(path, folder)
+    theirs = folder / RESULTS
+    records = sorted(theirs.glob(f"*/{RECORD}"))
+    if records:
+        tell("Checking every line")
+        found = check(theirs, axis)
+        if found.problems:
+            shown = " ".join(found.problems[:MOST_SHOWN])
+            raise UserError(f"{path} cannot be filed, because {len(found.problems)} things in it are wrong. {shown}")
+    answers, why = _answers(folder / ANSWERS, results)
+    if not records and not answers:
+        raise UserError(f"{path} holds no results, and of a GPU's answers {why}. Nothing was filed.")
+    lines = collect_folder(theirs, results, env).lines if records else 0
+    if answers:
+        answers.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(answers, (folder / ANSWERS).read_bytes())
+    machines = [str(read_object(record)["machine"]) for record in records]
+    return Filed(machines, lines, answers, why)
 
 
 def _answers(path: Path, results: Path) -> tuple[Path | None, str]:
@@ -126,7 +161,10 @@ def _answers(path: Path, results: Path) -> tuple[Path | None, str]:
         raise UserError(f"The GPU's answers cannot be filed. {refused}") from refused
     if asked.recorder:
         return None, "they are the recorder's, and no GPU's"
-    return results / FOLDER / f"{certificate.name_of(asked.here)}{ASKED}", ""
+    target = results / FOLDER / f"{certificate.name_of(asked.here)}{ASKED}"
+    if target.exists() and target.read_bytes() != path.read_bytes():
+        return None, f"{target} holds other answers of that release and card; move it away to file these"
+    return target, ""
 
 
 def mark(kit: Path) -> dict[str, object]:

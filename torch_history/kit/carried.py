@@ -8,18 +8,19 @@ compared with each other only.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import asv_runner
+from msgspec import Meta, Struct
 from packaging.version import Version
 
 from contract.carried import CARRIED
@@ -27,7 +28,7 @@ from contract.carried import CARRIED
 from ..errors import SessionError, UserError
 from ..releases.axis import Axis, Release
 from ..releases.environments import MARK, ReleaseEnvironment, digests, for_measuring
-from ..store.files import is_list_of, is_text, naming, read_object, write_atomically
+from ..store.files import is_text, read_bytes, read_object, write_atomically
 from . import parts
 from .symbols import libraries, symbols
 
@@ -64,45 +65,37 @@ class CarriedError(UserError):
     """A carried release that cannot be used here; the text says which, why, and what to do."""
 
 
-@dataclass(frozen=True)
-class About:
+Words = Annotated[str, Meta(pattern=r"\A[ -~]{1,300}\Z")]
+Name = Annotated[str, Meta(pattern=r"\A[!-~]{1,300}\Z")]
+Minor = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}\.[0-9]{1,3}\Z")]
+Tag = Annotated[str, Meta(pattern=r"\Av[0-9]{1,3}(\.[0-9]{1,3}){2}\Z")]
+
+
+class About(Struct, frozen=True, forbid_unknown_fields=True):
     """What was carried. `cuda`: what the release was built for. `code`: in words, how much of its device code.
     `asked`: the symbols that NVIDIA's libraries must have. `library_calls`: case -> the calls of such libraries that
     the recorder saw. `known`: the questions that it counted."""
 
-    release: str
-    python: str
-    cuda: str
+    release: Tag
+    python: Minor
+    cuda: Minor
     architecture: int
-    wheel: str
-    sha256: str
-    code: str
-    asked: list[str]
-    library_calls: dict[str, list[str]]
-    known: list[str]
+    wheel: Name
+    sha256: parts.Digest
+    code: Words
+    asked: list[Name]
+    library_calls: dict[str, list[Name]]
+    known: list[Name]
 
     @classmethod
     def read(cls, path: Path) -> About:
         """Raises CarriedError where it is not there or damaged."""
         try:
-            with naming(path):
-                return cls.of(read_object(path))
-        except (OSError, ValueError, TypeError) as error:
-            raise CarriedError(f"{path.parent} holds no carried release: {error}. Unpack its parts again.") from error
-
-    @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> About:
-        found = cls(**stored)
-        words = (found.release, found.python, found.cuda, found.wheel, found.sha256, found.code)
-        texts = is_list_of(is_text)
-        calls = found.library_calls
-        if not (texts([*words]) and texts(found.asked) and texts(found.known) and isinstance(found.architecture, int)):
-            raise ValueError("what it says of itself is damaged")
-        if not isinstance(calls, dict) or not all(texts(names) for names in calls.values()):
-            raise ValueError("its calls of libraries are damaged")
-        if not re.fullmatch(r"v\d+\.\d+\.\d+", found.release) or not re.fullmatch(r"\d+\.\d+", found.python):
-            raise ValueError("its release or its Python is no version")
-        return found
+            return parts.decode(read_bytes(path), cls)
+        except ValueError as error:
+            raise CarriedError(
+                f"What was unpacked is no carried release, by its {path.name}: {error}. Carry the release again."
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -162,7 +155,6 @@ def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
     """Unpacks a release's parts and makes its environment in `folder`, and that of the torch that is installed for
     `interpreter` where there is none yet. Returns the tags of all releases in `folder`. Raises UserError."""
     machine = Machine.of(interpreter)
-    folder.mkdir(parents=True, exist_ok=True)
     unpacked = folder / ".unpacked"
     shutil.rmtree(unpacked, ignore_errors=True)
     try:
@@ -177,23 +169,42 @@ def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
 
 def settle(unpacked: Path, about: About, index: parts.Index, machine: Machine, folder: Path) -> Path:
     """Makes of an unpacked release an environment, `folder`/<tag>, moving its files there. Raises CarriedError where
-    the machine's Python, CUDA or libraries do not fit."""
+    the machine's Python, CUDA or libraries do not fit; an environment that is there then stays."""
     _refuse_misfit(about, machine)
     target = folder / about.release
-    shutil.rmtree(target, ignore_errors=True)
-    site = _environment(target, machine)
-    for child in (unpacked / SITE).iterdir():
-        child.rename(site / child.name)
-    _link_libraries(site / "nvidia", unpacked / STUBS, [Path(path) for path in machine.nvidia])
-    _refuse_missing(about, site / "nvidia")
     origin = (
         f"torch {about.release[1:]} carried: of {about.wheel} (sha256 {about.sha256}) {about.code}, built for CUDA "
         f"{about.cuda}. All else is this machine's: {machine.libraries}, NumPy and the other packages. NCCL and NVSHMEM are "
         "stubs that nothing calls. Every file was checked by its sha256 before it was moved here"
     )
     own = {f"torch=={about.release[1:]}": parts.digest_of(index.files)}
-    _finish(target, origin, own, about, machine, about.release)
+    with _replacing(target):
+        site = _environment(target, machine)
+        for child in (unpacked / SITE).iterdir():
+            child.rename(site / child.name)
+        _link_libraries(site / "nvidia", unpacked / STUBS, [Path(path) for path in machine.nvidia])
+        _refuse_missing(about, site / "nvidia")
+        _finish(target, origin, own, about, machine, about.release)
     return target
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[None]:
+    """Makes room for an environment at `target`, which its files name. One that is there comes back where the block
+    fails, or where it was killed and the next fails; else it is removed."""
+    before = target.with_name(f".{target.name}.before")
+    if (target / MARK).exists():
+        shutil.rmtree(before, ignore_errors=True)
+        target.rename(before)
+    shutil.rmtree(target, ignore_errors=True)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        if before.exists():
+            before.rename(target)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
 
 
 def installed(machine: Machine, about: About, folder: Path) -> Path:
@@ -202,11 +213,11 @@ def installed(machine: Machine, about: About, folder: Path) -> Path:
     target = folder / tag
     if (target / MARK).exists():
         return target
-    shutil.rmtree(target, ignore_errors=True)
-    _environment(target, machine)
     own = {name: digest for name, digest in digests(Path(machine.prefix)).items() if name.startswith("torch==")}
     origin = f"torch {machine.torch} as it is installed on this machine, with its {machine.libraries}; not checked"
-    _finish(target, origin, own, about, machine, tag)
+    with _replacing(target):
+        _environment(target, machine)
+        _finish(target, origin, own, about, machine, tag)
     return target
 
 

@@ -14,11 +14,11 @@ import stat
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import requests
+from msgspec.structs import asdict
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 

@@ -31,7 +31,7 @@ SUITE, SITE, SCRIPT, README = "suite", "site", "measure", "README.txt"
 """What lies in a kit; its scripts name the first two."""
 
 COPIED = ("benchmarks", "contract", "measure", "recorder", "workloads", "asv.conf.json", "releases.toml")
-LISTED = "results/benchmarks.json"
+LISTED = Path("results/benchmarks.json")
 """What of the suite is needed to measure, beside the program itself; and asv's list of all cases, where there is one."""
 
 NOT_MEASURING = ("__pycache__", "vendor", "*.pyc")
@@ -43,9 +43,15 @@ CALLS = {
     "torch-history": """\
 #!/bin/sh
 # The program, from this folder alone: ./torch-history --help
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 PYTHONPATH="$here/suite:$here/site" exec "${PYTHON:-python3}" -c '
-import sys
+import json, os, sys
+with open(os.path.join(os.path.dirname(sys.path[1]), "kit.json")) as stream:
+    made = json.load(stream)["python"]
+here = "%d.%d" % sys.version_info[:2]
+if here != made:
+    sys.exit("This kit is made for Python " + made + ", and " + sys.executable + " is Python " + here + ". Name the "
+             "interpreter that has torch, such as PYTHON=/path/of/python" + made + " ./measure, or make a kit for " + here)
 sys.argv[0] = "torch-history"
 from torch_history.start import main
 main()' "$@"
@@ -53,7 +59,7 @@ main()' "$@"
     SCRIPT: """\
 #!/bin/sh
 # Measures this machine's GPU with the torch that is installed, and writes one archive beside this file: ./measure --help
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 exec "$here/torch-history" kit here "$here" "$@"
 """,
 }

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import lzma
 import math
 import multiprocessing
@@ -20,15 +19,20 @@ import re
 import shutil
 import signal
 import stat
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, TypeVar
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
 
 from ..children import dies_with_parent
 from ..errors import UserError
-from ..store.files import is_list_of, is_text, write_atomically
+from ..store.files import LONGEST_NAME, read_bytes, write_atomically
 from . import fatbin
 
 INDEX = "index.json.xz"
@@ -39,7 +43,10 @@ PIECE = 32 * MIB
 """Bytes of a piece at most: larger ones take no fewer bytes once compressed, and keep fewer cores busy."""
 
 MEMORY = 256 * MIB
-"""Bytes that unpacking the list takes at most."""
+"""Bytes that decompressing the list takes at most, beside what it is decompressed to."""
+
+MOST_JSON = 16 * MIB
+"""Bytes of JSON that are decoded at most; the list of a release with 12,000 files has 2.4 million."""
 
 SMALL = 1 * MIB
 """Files of fewer bytes are compressed together, sorted by their endings, as one file."""
@@ -50,11 +57,12 @@ TOGETHER = ""
 TRIED = 2 * MIB
 """Bytes from the middle of a piece on which the ways to compress it are tried."""
 
-LARGEST = 16 * 2**30
+LARGEST = 4 * 2**30
 """Bytes that the files of a folder have at most together, once unpacked."""
 
 _LZMA = {"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": PIECE}
-WAYS: dict[str, list[dict[str, Any]]] = {
+Way = Literal["text", "code", "table"]
+WAYS: dict[Way, list[dict[str, Any]]] = {
     "text": [_LZMA],
     "code": [{"id": lzma.FILTER_X86}, {**_LZMA, "lc": 4, "pb": 0}],
     "table": [{"id": lzma.FILTER_DELTA, "dist": 24}, _LZMA],
@@ -66,7 +74,18 @@ LEAST_LOOK_BACK = 4096
 
 T = TypeVar("T")
 
-DIGEST = re.compile(r"[0-9a-f]{64}")
+Size = Annotated[int, Meta(ge=0, le=LARGEST)]
+Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+
+NAME = re.compile(rf"(?!\.\.?\Z)[ -\[\]-~]{{1,{LONGEST_NAME}}}")
+"""A file's or a folder's name: printable ASCII without a backslash."""
+
+LONGEST_PATH = 1000
+"""Characters of a file's name with its folders."""
+
+SHOWN = 80
+"""Characters of a stranger's text that are repeated in a sentence."""
+
 FOLDER_MODE = 0o755
 
 
@@ -78,89 +97,107 @@ class Piece(NamedTuple):
     """`size` bytes of `file` from `at` on, compressed in one of WAYS: `length` bytes of a part from `where` on."""
 
     file: str
-    at: int
-    size: int
-    way: str
+    at: Size
+    size: Annotated[int, Meta(ge=1, le=PIECE)]
+    way: Way
     part: str
-    where: int
-    length: int
+    where: Size
+    length: Annotated[int, Meta(ge=1, le=2 * PIECE)]
 
 
 class File(NamedTuple):
-    size: int
+    size: Size
     executable: bool
-    sha256: str
+    sha256: Digest
 
 
-@dataclass(frozen=True)
-class Index:
+class _Form(Struct):
+    form: int
+
+
+class Index(Struct, frozen=True, forbid_unknown_fields=True):
     """What the parts hold. `small` are the files that are compressed together, in their order; `parts`: name ->
     sha256."""
 
-    files: dict[str, File]
+    form: int
+    files: Annotated[dict[str, File], Meta(min_length=1)]
     small: list[str]
     pieces: list[Piece]
     parts: dict[str, File]
-
-    def text(self) -> str:
-        return json.dumps({"form": FORM, **vars(self)}, separators=(",", ":"))
 
     @classmethod
     def read(cls, path: Path) -> Index:
         """Raises PartsError where it is damaged, or names what must not be written."""
         try:
-            stored = json.loads(lzma.decompress(path.read_bytes(), memlimit=MEMORY))
-            if stored.get("form") != FORM:
-                raise ValueError(f"it is of form {stored.get('form')}, and this program reads form {FORM}")
-            files, parts = (
-                {str(name): File(*of) for name, of in dict(stored[what]).items()} for what in ("files", "parts")
-            )
-            small = list(stored["small"])
-            found = cls(files, small, [Piece(*piece) for piece in stored["pieces"]], parts)
+            text = _decompressed(read_bytes(path))
+            if (form := decode(text, _Form).form) != FORM:
+                raise ValueError(f"it is of form {form}, and this program reads form {FORM}")
+            found = decode(text, cls)
             _check(found)
             return found
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, lzma.LZMAError) as error:
+        except (ValueError, lzma.LZMAError) as error:
             raise PartsError(f"{path} is no list of parts that can be unpacked: {error}. Copy it again.") from error
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Name -> bytes of each file that pieces make up: the large ones, and the small ones TOGETHER."""
+        small = set(self.small)
+        large = {name: of.size for name, of in self.files.items() if name not in small}
+        return {TOGETHER: sum(self.files[name].size for name in self.small), **large}
+
+
+def decode(text: bytes, kind: type[T]) -> T:
+    """The JSON of a stranger as `kind`. Raises ValueError, in words that can be printed, where it is something else."""
+    if len(text) > MOST_JSON:
+        raise ValueError(f"it has more than {MOST_JSON // MIB} MiB of JSON")
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError as error:
+        words = "".join(each if each.isprintable() else "?" for each in str(error))
+        raise ValueError(words if len(words) <= 2 * SHOWN else f"{words[:SHOWN]} … {words[-SHOWN:]}") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ValueError("it is no JSON of this program's") from error
+
+
+def _decompressed(data: bytes) -> bytes:
+    """The first bytes that `data` is decompressed to, one more than are decoded. Raises LZMAError, or ValueError where it
+    is cut short."""
+    stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
+    found = stream.decompress(data, MOST_JSON + 1)
+    if not stream.eof and len(found) <= MOST_JSON:
+        raise ValueError("it is cut short")
+    return found
 
 
 def _check(index: Index) -> None:
     """Raises ValueError where what `index` says cannot be, or would write outside its folder."""
-    for name, of in {**index.files, **index.parts}.items():
-        if not _is_inside(name):
-            raise ValueError(f"{name!r} is no name of a file in a folder")
-        if not (_is_size(of.size) and isinstance(of.executable, bool) and DIGEST.fullmatch(str(of.sha256))):
-            raise ValueError(f"what it says of {name!r} is damaged")
-    if any("/" in name for name in index.parts) or not is_list_of(is_text)(index.small):
-        raise ValueError("its parts or its small files are no names")
-    if unknown := set(index.small) - index.files.keys():
-        raise ValueError(f"{min(unknown)!r} is not among its files")
+    for name in (*index.files, *index.parts):
+        if len(name) > LONGEST_PATH or not all(map(NAME.fullmatch, name.split("/"))):
+            raise ValueError(f"{name[:SHOWN]!r} is no name of a file in a folder")
+    for one, following in pairwise(sorted(name.split("/") for name in index.files)):
+        if following[: len(one)] == one:
+            raise ValueError(f"{'/'.join(one)[:SHOWN]!r} is a file and a folder in it")
+    if unknown := Counter(index.small) - Counter(index.files.keys()):
+        raise ValueError(f"{min(unknown)[:SHOWN]!r} is not among its files, or is twice among the small ones")
     if sum(of.size for of in index.files.values()) > LARGEST:
         raise ValueError(f"its files have more than {LARGEST / 2**30:.0f} GiB")
-    sizes = {name: of.size for name, of in index.files.items()}
-    sizes[TOGETHER] = sum(sizes[name] for name in index.small)
-    for piece in index.pieces:
-        _check_piece(piece, sizes, index.parts)
+    _check_pieces(index)
 
 
-def _check_piece(piece: Piece, sizes: Mapping[str, int], parts: Mapping[str, File]) -> None:
-    numbers = (piece.at, piece.size, piece.where, piece.length)
-    if not all(map(_is_size, numbers)) or piece.size > PIECE or piece.way not in WAYS:
-        raise ValueError("a piece of it is damaged")
-    if piece.file not in sizes or piece.at + piece.size > sizes[piece.file]:
-        raise ValueError(f"a piece of {piece.file!r} is not in that file")
-    if piece.part not in parts or piece.where + piece.length > parts[piece.part].size:
-        raise ValueError(f"a piece of {piece.file!r} is not in {piece.part!r}")
-
-
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
-
-
-def _is_inside(name: str) -> bool:
-    """Whether `name` is a path below a folder, written in the one way that this program writes it."""
-    path = PurePosixPath(name)
-    odd = path.is_absolute() or ".." in path.parts or path.as_posix() != name or "\\" in name or not name.isprintable()
-    return bool(path.parts) and not odd
+def _check_pieces(index: Index) -> None:
+    """Raises ValueError unless the pieces lie in parts, and make up every file from its first byte to its last."""
+    sizes = index.sizes
+    ends = dict.fromkeys(sizes, 0)
+    for piece in sorted(index.pieces):
+        if piece.at != ends.get(piece.file):
+            raise ValueError(f"its pieces do not make up {piece.file[:SHOWN]!r}")
+        ends[piece.file] += piece.size
+        if "/" in piece.part or piece.part not in index.parts:
+            raise ValueError(f"{piece.part[:SHOWN]!r} is no part")
+        if piece.where + piece.length > index.parts[piece.part].size:
+            raise ValueError(f"a piece is not in {piece.part[:SHOWN]!r}")
+    if wrong := [name for name, size in sizes.items() if ends[name] != size]:
+        raise ValueError(f"its pieces do not make up {wrong[0][:SHOWN]!r}")
 
 
 def digest(path: Path) -> str:
@@ -275,7 +312,7 @@ def _begin(die: Callable[[], None]) -> None:
 
 def _compressed(
     jobs: list[_Job], cores: int, tell: Callable[[int, int], None]
-) -> Generator[tuple[str, bytes], None, None]:
+) -> Generator[tuple[Way, bytes], None, None]:
     done, total = 0, sum(job.size for job in jobs)
     with _workers(cores) as pool:
         for job, made in zip(jobs, _each(pool, _compress, jobs), strict=True):
@@ -284,7 +321,7 @@ def _compressed(
             yield made
 
 
-def _compress(job: _Job) -> tuple[str, bytes]:
+def _compress(job: _Job) -> tuple[Way, bytes]:
     """The way in which a piece takes the fewest bytes, and these bytes; as they are kept, where they are."""
     with job.source.open("rb") as stream:
         stream.seek(job.at)
@@ -301,7 +338,7 @@ def _compress(job: _Job) -> tuple[str, bytes]:
     return way, body
 
 
-def _made(data: bytes, way: str, **changed: int) -> bytes:
+def _made(data: bytes, way: Way, **changed: int) -> bytes:
     """`data` compressed. What looks back no further than `data` is long takes less memory, and is unpacked all the same."""
     last = {**WAYS[way][-1], "dict_size": max(LEAST_LOOK_BACK, len(data)), **changed}
     return lzma.compress(data, lzma.FORMAT_RAW, filters=[*WAYS[way][:-1], last])
@@ -312,7 +349,7 @@ def _write(
     files: dict[str, File],
     small: list[str],
     jobs: list[_Job],
-    made: list[tuple[str, bytes]],
+    made: list[tuple[Way, bytes]],
     limits: Iterable[int],
 ) -> Index:
     """Puts what was compressed into parts, the largest first into the first part that has room for it."""
@@ -340,9 +377,9 @@ def _write(
         Piece(job.file, job.at, job.size, way, names[places[number][0]], places[number][1], len(body))
         for number, (job, (way, body)) in enumerate(zip(jobs, made, strict=True))
     ]
-    index = Index(files, small, pieces, parts)
-    write_atomically(target / INDEX, lzma.compress(index.text().encode()))
-    return index
+    text = msgspec.json.encode(Index(FORM, files, small, pieces, parts))
+    write_atomically(target / INDEX, lzma.compress(text))
+    return Index.read(target / INDEX)
 
 
 # --- unpacking
@@ -350,7 +387,8 @@ def _write(
 
 def unpack(parts: Path, folder: Path, cores: int | None = None) -> Index:
     """Unpacks `parts`, a folder with all of them and their list, into `folder`, which appears once every file's sha256
-    is that of the list. What an interruption left is removed first. Raises PartsError."""
+    is that of the list; where one is not, nothing is kept. What an interruption left is removed first. Raises
+    PartsError."""
     index = Index.read(parts / INDEX)
     if folder.exists():
         raise PartsError(f"{folder} is there already. Name a folder that is not, or remove it.")
@@ -358,18 +396,28 @@ def unpack(parts: Path, folder: Path, cores: int | None = None) -> Index:
         _refuse_part(parts / name, of)
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
-    together = _laid_out(index, unfinished)
-    with _workers(cores or os.cpu_count() or 1) as pool:
-        jobs = [(parts / p.part, p, unfinished / p.file if p.file else together) for p in index.pieces]
+    try:
+        _unpack_all(index, parts, unfinished, cores or os.cpu_count() or 1).rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return index
+
+
+def _unpack_all(index: Index, parts: Path, unfinished: Path, cores: int) -> Path:
+    """The folder in `unfinished` with every file of `index`. Raises PartsError where one is not what was packed."""
+    made, together = unfinished / "files", unfinished / "together"
+    targets = {name: made / name if name else together for name in index.sizes}
+    _lay_out(index, targets)
+    with _workers(cores) as pool:
+        jobs = [(parts / piece.part, piece, targets[piece.file]) for piece in index.pieces]
         for _ in _each(pool, _unpack, jobs):
             pass
-        _take_apart(index, unfinished, together)
-        checks = [(unfinished / name, name, of) for name, of in index.files.items()]
+        _take_apart(index, made, together)
+        checks = [(made / name, name, of) for name, of in index.files.items()]
         wrong = [name for name in _each(pool, _differs, checks) if name]
     if wrong:
         raise PartsError(f"{wrong[0]} is not what was packed (sha256), and {len(wrong) - 1} more. Nothing was kept.")
-    unfinished.rename(folder)
-    return index
+    return made
 
 
 def _refuse_part(path: Path, of: File) -> None:
@@ -379,16 +427,12 @@ def _refuse_part(path: Path, of: File) -> None:
         raise PartsError(f"{path} did not arrive whole: its sha256 is not that of {INDEX}. Copy it again.")
 
 
-def _laid_out(index: Index, folder: Path) -> Path:
-    """Makes each large file in its size, all of it zeros, and returns where the small ones are put together."""
-    together = folder.with_name(f"{folder.name}.together")
-    sizes = {folder / name: of.size for name, of in index.files.items() if name not in set(index.small)}
-    sizes[together] = sum(index.files[name].size for name in index.small)
-    for path, size in sizes.items():
-        path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
-        with path.open("wb") as stream:
+def _lay_out(index: Index, targets: Mapping[str, Path]) -> None:
+    """Makes each file that pieces make up in its size, all of it zeros."""
+    for name, size in index.sizes.items():
+        targets[name].parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+        with targets[name].open("wb") as stream:
             stream.truncate(size)
-    return together
 
 
 def _unpack(job: tuple[Path, Piece, Path]) -> None:
@@ -416,7 +460,6 @@ def _take_apart(index: Index, folder: Path, together: Path) -> None:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
             path.write_bytes(stream.read(index.files[name].size))
-    together.unlink()
     for name, of in index.files.items():
         (folder / name).chmod(0o755 if of.executable else 0o644)
 

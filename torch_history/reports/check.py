@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recorder import Refused, certificate
+
 from ..releases.axis import Axis
 from ..store import causes, certificates, sources
 from ..store.details import DETAILS, read_details
-from ..store.files import each_line, has_checksum, read_object
+from ..store.files import each_line, has_checksum, is_name, read_object
 from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
 from ..store.machines import RECORD
 from ..store.removed import CALIBRATION, Removal, removals
@@ -147,7 +149,10 @@ def _check_certificates(folder: Path, axis: Axis, found: Found) -> None:
         return
     for path in sorted(folder.iterdir()):
         if path.suffix == certificates.ASKED:
-            _check_object(path, found)
+            try:
+                certificate.read(path)
+            except Refused as refused:
+                found.problems.append(str(refused))
             continue
         if path.suffix != certificates.SUFFIX:
             found.say(path, "it is no certificate")
@@ -230,8 +235,14 @@ def _check_object(path: Path, found: Found) -> None:
         data = read_object(path)
         if path.name == RECORD and data.get("machine") != path.parent.name:
             found.say(path, f"it is the record of another machine, {data.get('machine')!r}")
+        if path.name == RECORD and (strange := [key for key, value in data.items() if not _is_of_a_record(key, value)]):
+            found.say(path, f"its {strange[0]!r} is no short text that can be printed")
     except ValueError as error:
         found.say(path, error)
+
+
+def _is_of_a_record(key: str, value: object) -> bool:
+    return is_name(key) and (is_name(value) or (key == "version" and isinstance(value, int)))
 
 
 def _check_environments(path: Path, found: Found) -> None:
