@@ -13,10 +13,12 @@ import struct
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from contract.carried import case_of, refusal
@@ -28,7 +30,7 @@ from torch_history.kit.parts import PartsError
 from torch_history.kit.reduce import launching, reduce_library, reduce_wheel
 from torch_history.kit.symbols import Symbol, asked_of_others, symbols
 from torch_history.releases.axis import Axis
-from torch_history.releases.environments import HARNESS
+from torch_history.releases.environments import HARNESS, MARK
 from torch_history.releases.pins import Lock
 from torch_history.releases.uv import run_uv
 from torch_history.store.details import add_details
@@ -338,19 +340,35 @@ def test_a_file_with_another_digest_is_refused_and_nothing_is_kept(packed: Path,
     def lie(index: dict[str, Any]) -> None:
         index["files"]["run"][2] = hashlib.sha256(b"another").hexdigest()
 
-    with pytest.raises(PartsError, match="run is not what was packed"):
+    with pytest.raises(PartsError, match=r"run is not what was packed .* Nothing was kept"):
         parts.unpack(edited(packed, lie), tmp_path / "again", 1)
-    assert not (tmp_path / "again").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["parts"]
 
 
-@pytest.mark.parametrize("name", ["../out", "/tmp/out", "a/../../out", "a//b", "./a", "a\\b", "a\nb", "..", ""])
+def test_what_was_unpacked_and_is_no_release_leaves_nothing(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Machine, "of", lambda interpreter: MACHINE)
+    with pytest.raises(CarriedError, match="no carried release"):
+        carried.unpack(packed, tmp_path / "carried", sys.executable)
+    assert [path.name for path in tmp_path.iterdir()] == ["parts"]
+
+
+LONG = ["n" * 300, "/".join("n" * 600)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../out", "/tmp/out", "a/../../out", "a//b", "./a", "a/.", "a\\b", "a\nb", "a\x1b[31m", "..", "", "a/", *LONG],
+)
 def test_a_name_that_leads_elsewhere_is_refused(packed: Path, tmp_path: Path, name: str) -> None:
     def rename(index: dict[str, Any]) -> None:
         index["files"][name] = index["files"].pop("deep/small.py")
         index["small"] = [name if each == "deep/small.py" else each for each in index["small"]]
 
-    with pytest.raises(PartsError, match="no name of a file"):
+    with pytest.raises(PartsError, match="no name of a file") as refused:
         parts.unpack(edited(packed, rename), tmp_path / "again", 1)
+    assert is_a_sentence(str(refused.value))
     assert not (tmp_path / "again").exists()
 
 
@@ -370,22 +388,87 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a huge piece": lambda index: index["pieces"][0].__setitem__(2, 2**33),
     "a part in another folder": lambda index: index["parts"].update({"a/b": [1, False, "0" * 64]}),
     "a truth for a size": lambda index: index["files"]["run"].__setitem__(0, True),
+    "16 GiB without a piece": lambda index: index["files"].update({"more": [2**34, False, "0" * 64]}),
+    "3 GiB without a piece": lambda index: index["files"].update({"more": [3 * 2**30, False, "0" * 64]}),
+    "6 GiB in two files": lambda index: index["files"].update({n: [3 * 2**30, False, "0" * 64] for n in "ab"}),
+    "a gap between pieces": lambda index: index["pieces"].pop(),
+    "a piece twice": lambda index: index["pieces"].append(index["pieces"][0]),
+    "an empty piece": lambda index: index["pieces"].append(["run", 0, 0, "text", "part00", 0, 0]),
+    "a piece of a small file": lambda index: index["pieces"].append(["run", 0, 10, "text", "part00", 0, 9]),
+    "a small file twice": lambda index: index["small"].append("run"),
+    "a file in a file": lambda index: index["files"].update({"run/in": [0, False, "0" * 64]}),
+    "nothing": lambda index: index.update(files={}, small=[], pieces=[], parts={}),
+    "a list for a name": lambda index: index["pieces"][0].__setitem__(0, []),
+    "a list among small files": lambda index: index["small"].append([]),
+    "rows that are too short": lambda index: index.update(files={"run": [1]}),
+    "an unknown key": lambda index: index.update({"\x1b[31mred": 1}),
+    "a key of a megabyte": lambda index: index.update({"x" * 2**20: 1}),
+    "a form in red": lambda index: index.update(form="\x1b[31m1"),
+    "a way in red": lambda index: index["pieces"][0].__setitem__(3, "\x1b[31m"),
+    "a part in red": lambda index: index["pieces"][0].__setitem__(4, "\x1b[31m"),
+    "half a character": lambda index: index["small"].append("\ud800"),
 }
 
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_list_of_parts_that_cannot_be_is_refused(packed: Path, tmp_path: Path, what: str) -> None:
-    with pytest.raises(PartsError, match="no list of parts"):
+    with pytest.raises(PartsError, match="no list of parts") as refused:
         parts.unpack(edited(packed, HOSTILE[what]), tmp_path / "again", 1)
-    assert not (tmp_path / "again").exists()
+    assert is_a_sentence(str(refused.value))
+    assert [path.name for path in tmp_path.iterdir()] == ["parts"]
+
+
+def is_a_sentence(words: str) -> bool:
+    """Whether a terminal shows all of it, in a few lines, and none of it is Python's."""
+    of_python = ("object has", "__init__", "unhashable", "dictionary update", "codec", "recursion")
+    return words.isprintable() and len(words) < 500 and not any(each in words for each in of_python)
+
+
+NO_LISTS = {
+    "brackets": lzma.compress(b"[" * 200_000),
+    "brackets in a key": lzma.compress(b'{"form":1,"more":' + b"[" * 200_000),
+    "a list": lzma.compress(b"[]"),
+    "no UTF-8": lzma.compress(b'{"form":1,"files":{"\xff'),
+    "nothing": b"",
+    "a list that is cut short": lzma.compress(b"{}")[:-1],
+    "another format": lzma.compress(b"{}", lzma.FORMAT_ALONE),
+}
+
+
+@pytest.mark.parametrize("what", NO_LISTS)
+def test_a_file_that_holds_no_list_of_parts_is_refused(tmp_path: Path, what: str) -> None:
+    (tmp_path / parts.INDEX).write_bytes(NO_LISTS[what])
+    with pytest.raises(PartsError, match="no list of parts") as refused:
+        parts.unpack(tmp_path, tmp_path / "again", 1)
+    assert is_a_sentence(str(refused.value))
+
+
+def test_a_list_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / parts.INDEX)
+    with pytest.raises(PartsError, match="no regular file"):
+        parts.unpack(tmp_path, tmp_path / "again", 1)
+
+
+def test_a_list_that_is_small_on_disk_and_large_in_memory_is_not_decompressed(tmp_path: Path) -> None:
+    (tmp_path / parts.INDEX).write_bytes(lzma.compress(b" " * (8 * parts.MOST_JSON), preset=0))
+    with pytest.raises(PartsError, match="more than 16 MiB of JSON"):
+        parts.unpack(tmp_path, tmp_path / "again", 1)
+    tracemalloc.start()
+    parts._decompressed((tmp_path / parts.INDEX).read_bytes())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 3 * parts.MOST_JSON
 
 
 def test_a_piece_that_unpacks_to_more_than_it_says_is_refused(packed: Path, tmp_path: Path) -> None:
     def shorten(index: dict[str, Any]) -> None:
-        index["pieces"][0][2] -= 1
+        last = max(piece for piece in index["pieces"] if piece[0] == "large.bin")
+        last[2] -= 1
+        index["files"]["large.bin"][0] -= 1
 
     with pytest.raises(PartsError, match="has not the size"):
         parts.unpack(edited(packed, shorten), tmp_path / "again", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["parts"]
 
 
 def test_a_part_that_is_no_lzma_is_refused(packed: Path, tmp_path: Path) -> None:
@@ -394,6 +477,7 @@ def test_a_part_that_is_no_lzma_is_refused(packed: Path, tmp_path: Path) -> None
     edited(packed, lambda index: index["parts"]["part00"].__setitem__(2, hashlib.sha256(body).hexdigest()))
     with pytest.raises(PartsError):
         parts.unpack(packed, tmp_path / "again", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["parts"]
 
 
 def test_the_ways_to_compress_are_raw_lzma_of_the_standard_library() -> None:
@@ -478,16 +562,41 @@ def plain_about(**changed: Any) -> About:
         "library_calls": {},
         "known": [],
     }
-    return About.of({**stored, **changed})
+    return msgspec.convert({**stored, **changed}, About)
 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"release": "../x"}, {"python": "3"}, {"asked": [1]}, {"library_calls": []}, {"architecture": "90"}, {"more": 1}],
+    [
+        {"release": "../x"},
+        {"release": "v2.15.0\n"},
+        {"python": "3"},
+        {"python": "3.12\n"},
+        {"asked": [1]},
+        {"asked": ["\x1b[31m"]},
+        {"library_calls": []},
+        {"library_calls": {"case": 1}},
+        {"architecture": "90"},
+        {"sha256": "0"},
+        {"code": "\x1b[31m"},
+        {"more": 1},
+        {"\x1b[31m": 1},
+    ],
 )
-def test_what_a_carried_release_says_of_itself_is_checked(changed: dict[str, Any]) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        plain_about(**changed)
+def test_what_a_carried_release_says_of_itself_is_checked(tmp_path: Path, changed: dict[str, Any]) -> None:
+    path = tmp_path / carried.ABOUT
+    path.write_text(json.dumps({**msgspec.structs.asdict(plain_about()), **changed}))
+    with pytest.raises(CarriedError, match="no carried release") as refused:
+        About.read(path)
+    assert is_a_sentence(str(refused.value))
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "null", "", "\xff", "[" * 200_000])
+def test_what_says_nothing_of_a_carried_release_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / carried.ABOUT).write_bytes(text.encode("latin-1"))
+    with pytest.raises(CarriedError, match="no carried release") as refused:
+        About.read(tmp_path / carried.ABOUT)
+    assert is_a_sentence(str(refused.value))
 
 
 MACHINE = Machine(
@@ -504,6 +613,41 @@ def test_the_kind_and_the_words_name_the_libraries_of_the_machine() -> None:
 def test_a_release_that_does_not_fit_the_machine_is_refused(changed: dict[str, str], words: str) -> None:
     with pytest.raises(CarriedError, match=words):
         carried._refuse_misfit(plain_about(**changed), MACHINE)
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """A folder with an environment of 2.15.0, and beside it what was unpacked to replace it."""
+    for name in ("carried/v2.15.0/lib", "unpacked/site/torch", "unpacked/stubs"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "carried" / "v2.15.0" / MARK).write_text("older")
+    return tmp_path
+
+
+def settled(folder: Path, **changed: Any) -> None:
+    python = "{}.{}".format(*sys.version_info)
+    machine = Machine(sys.executable, "2.11.0", "13.0", python, [], [], sys.prefix, [])
+    index = parts.Index(parts.FORM, {}, [], [], {})
+    carried.settle(folder / "unpacked", plain_about(python=python, **changed), index, machine, folder / "carried")
+
+
+@pytest.mark.parametrize("is_killed_before", [False, True])
+def test_a_release_that_does_not_fit_leaves_the_one_that_is_there(older: Path, is_killed_before: bool) -> None:
+    if is_killed_before:
+        (older / "carried" / "v2.15.0").rename(older / "carried" / ".v2.15.0.before")
+        (older / "carried" / "v2.15.0").mkdir()
+    with pytest.raises(CarriedError, match="asks this machine's libraries for cublasCreate"):
+        settled(older, asked=["cublasCreate"])
+    assert [path.name for path in (older / "carried").iterdir()] == ["v2.15.0"]
+    assert (older / "carried" / "v2.15.0" / MARK).read_text() == "older"
+
+
+def test_a_release_that_fits_replaces_the_one_that_is_there(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carried, "_finish", lambda target, *others: (target / MARK).write_text("newer"))
+    settled(older)
+    assert [path.name for path in (older / "carried").iterdir()] == ["v2.15.0"]
+    assert (older / "carried" / "v2.15.0" / MARK).read_text() == "newer"
+    assert len([*(older / "carried").glob("v2.15.0/lib/python*/site-packages/torch")]) == 1
 
 
 def test_the_recorders_cases_say_what_calls_a_library_on_any_card(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
     """Unpacks a release's parts and makes its environment in `folder`, and that of the torch that is installed for
     `interpreter` where there is none yet. Returns the tags of all releases in `folder`. Raises UserError."""
     machine = Machine.of(interpreter)
-    unpacked = folder / ".unpacked"
+    unpacked, is_new = folder / ".unpacked", not folder.exists()
     shutil.rmtree(unpacked, ignore_errors=True)
     try:
         index = parts.unpack(packed, unpacked)
@@ -163,6 +163,9 @@ def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
         settle(unpacked, about, index, machine, folder)
     finally:
         shutil.rmtree(unpacked, ignore_errors=True)
+        if is_new:
+            with contextlib.suppress(OSError):  # it holds what was made
+                folder.rmdir()
     installed(machine, about, folder)
     return sorted(path.parent.name for path in folder.glob(f"v*/{MARK}"))
 

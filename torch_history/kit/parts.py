@@ -80,7 +80,7 @@ Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 NAME = re.compile(rf"(?!\.\.?\Z)[ -\[\]-~]{{1,{LONGEST_NAME}}}")
 """A file's or a folder's name: printable ASCII without a backslash."""
 
-LONGEST_PATH = 1000
+LONGEST_PATH = 300
 """Characters of a file's name with its folders."""
 
 SHOWN = 80
@@ -174,6 +174,8 @@ def _check(index: Index) -> None:
     for name in (*index.files, *index.parts):
         if len(name) > LONGEST_PATH or not all(map(NAME.fullmatch, name.split("/"))):
             raise ValueError(f"{name[:SHOWN]!r} is no name of a file in a folder")
+    if folders := [name for name in index.parts if "/" in name]:
+        raise ValueError(f"the part {folders[0][:SHOWN]!r} is in another folder")
     for one, following in pairwise(sorted(name.split("/") for name in index.files)):
         if following[: len(one)] == one:
             raise ValueError(f"{'/'.join(one)[:SHOWN]!r} is a file and a folder in it")
@@ -192,10 +194,8 @@ def _check_pieces(index: Index) -> None:
         if piece.at != ends.get(piece.file):
             raise ValueError(f"its pieces do not make up {piece.file[:SHOWN]!r}")
         ends[piece.file] += piece.size
-        if "/" in piece.part or piece.part not in index.parts:
-            raise ValueError(f"{piece.part[:SHOWN]!r} is no part")
-        if piece.where + piece.length > index.parts[piece.part].size:
-            raise ValueError(f"a piece is not in {piece.part[:SHOWN]!r}")
+        if piece.part not in index.parts or piece.where + piece.length > index.parts[piece.part].size:
+            raise ValueError(f"a piece is not in the part {piece.part[:SHOWN]!r}")
     if wrong := [name for name, size in sizes.items() if ends[name] != size]:
         raise ValueError(f"its pieces do not make up {wrong[0][:SHOWN]!r}")
 
