@@ -467,7 +467,7 @@ def _told(
     stored = Path(conf.results_dir), session.machine.machine, plan.environment
     measured = {launch.benchmark.partition(".")[0] for launch in session.launches()}
     questions = tuple(question for question in asked.questions if question in measured)
-    found = said.find(*stored, *pair, (own.question,) if own else questions, versions=versions)
+    found = said.find(*stored, *pair, (own.question,) if own else questions or asked.questions, versions=versions)
     found = replace(found, file=str(asked.workload)) if own else found
     console().print(f"\n[bold]{pair[0]} -> {pair[1]}[/bold]")
     click.echo(said.text(found, everything=own is not None))
