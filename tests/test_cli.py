@@ -71,6 +71,7 @@ def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch
         raise subprocess.CalledProcessError(1, ["uv"])
 
     monkeypatch.setattr(environments, "run_uv", refuse)
+    monkeypatch.setattr(environments, "is_ready", lambda *_: False)  # whatever other tests have installed here
     (tmp_path / "mine.py").write_text("functions = {'f': abs}\ndef inputs(): return 1\n")
     answer = command("upgrade", str(tmp_path / "mine.py"), "--from", "1.8.1", "--to", "1.9.1", "--lane", "3.9")
     assert answer.exit_code == 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -293,3 +294,35 @@ def test_evidence_of_a_pair_is_that_of_all_its_jobs(order: Order, queue: PlayedS
         for launch, _ in releases["v2.5.0"]
     }
     assert len(sessions) > 1
+
+
+class EndsWhileLookedAt(PlayedScheduler):
+    """A queue whose job ends after its head has seen it run, and before that asks which nodes are free."""
+
+    fleet: Path
+
+    def release(self, ids: Iterable[str]) -> None:
+        for name in [name for name, seen in self.jobs.items() if seen.state == "RUNNING"]:
+            self.run(self.fleet, name, TimedWork)
+
+
+def test_a_job_that_ends_while_its_head_looks_is_judged_before_the_head_ends(
+    order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURMD_NODENAME", "n4")
+    queue = EndsWhileLookedAt()
+    queue.fleet = Path(order.env) / "fleets" / "late"
+    replace(order, jobs=(LOUD,)).save(queue.fleet)
+    head = Head(queue.fleet, queue, 1, lambda words: None)
+    head.start()
+    queue.turn("1_0", "RUNNING", node="n4")
+    submit = queue.submit
+    monkeypatch.setattr(queue, "submit", lambda *asked: started(queue, submit(*asked)))
+    assert head.watch(0)
+    assert {wanted.of for wanted in followups(queue.fleet).values()} == {0}
+
+
+def started(queue: PlayedScheduler, names: list[str]) -> list[str]:
+    for name in names:
+        queue.turn(name, "RUNNING", node="n4")
+    return names

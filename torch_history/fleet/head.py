@@ -105,6 +105,7 @@ class Head:
         self._forgive()
         before: dict[int, str] = {}
         while True:
+            done = self._done()
             standings = self._look()
             for standing in standings:
                 words = sentence(standing)
@@ -112,9 +113,13 @@ class Head:
                     self._tell(words)
                     before[standing.number] = words
             ended = all(standing.state in ("done", "failed", "closed") for standing in standings)
-            if ended and not (self._away and self.order.adaptive):
+            judged = self._done() == done  # what ended during the look has left its node since
+            if ended and judged and not (self._away and self.order.adaptive):
                 return all(standing.state == "done" for standing in standings)
             time.sleep(poll)
+
+    def _done(self) -> set[int]:
+        return {number for number, job in enumerate(self.jobs) if job.done}
 
     def start(self) -> list[Standing]:
         """Submits what is missing, and how the jobs stand then."""
