@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from torch_history.site.asv_dashboard import POLICY
 from torch_history.site.build import publish_site
 from torch_history.site.folder import SCRATCH, require_replaceable, scratch_beside
 
+from .lab import write_lab
 from .synthetic import write_tree
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -162,6 +164,41 @@ def test_asv_on_the_command_line_refuses_too(tmp_path: Path) -> None:
     assert "A site cannot take the place of" in answer.stdout + answer.stderr
     assert "Traceback" not in answer.stdout + answer.stderr
     assert listing(tmp_path) == {"thesis/chapter": b"somebody's work"}
+
+
+@pytest.mark.parametrize("commands", [("asv", "torch-history"), ("torch-history", "asv")])
+def test_asvs_publish_and_the_sites_take_either_order_again_and_again(
+    tmp_path: Path, commands: tuple[str, str]
+) -> None:
+    write_lab(tmp_path)
+    for command in commands * 2:
+        answer = subprocess.run(
+            [Path(sys.executable).with_name(command), "publish"],
+            cwd=tmp_path,
+            env={**os.environ, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert (tmp_path / "html" / "asv" / "graphs").is_dir()
+    assert (tmp_path / "html" / "index.html").is_file()
+
+
+def test_a_folder_is_no_sites_where_anything_in_it_is_somebodys(tmp_path: Path) -> None:
+    html = tmp_path / "html"
+    (html / "asv").mkdir(parents=True)
+    mark(html / "asv")
+    (html / "elsewhere").symlink_to(html / "asv")
+    before = listing(tmp_path)
+    conf = Config()
+    with pytest.raises(UserError, match="it holds files"):
+        require_replaceable(html, conf)
+    assert listing(tmp_path) == before
+    (html / "elsewhere").unlink()
+    require_replaceable(html, conf)
+    (html / "notes").write_text("somebody's work")
+    with pytest.raises(UserError, match="it holds files"):
+        require_replaceable(html, conf)
 
 
 # --- leftovers

@@ -194,6 +194,7 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
         _write_picture(new / PICTURE, found[0], upgrades[0])
         made = {"calibration": calibration.document(results)}
         _write_pages(new, axis, feeds, made, on_a_gpu, url)
+        mark(new / "asv")
         mark(new)
         require_replaceable(html_dir, conf)
         _swap(new, html_dir)

@@ -1,7 +1,7 @@
-"""Which folder may a publish replace? One that is new, empty, or marked as this program's own, and holds nothing else.
+"""Which folder may a publish replace? One that is new, empty, marked as this program's own, or holds such folders alone.
 
-An asv plugin too: asv's own `publish` deletes the folder that it writes into, so it asks here first; and its pages get the
-policy that all pages have.
+The site holds asv's dashboard, and each has a mark: so either may be published first. An asv plugin too: asv's own `publish`
+deletes the folder that it writes into, so it asks here first; and its pages get the policy that all pages have.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def require_replaceable(folder: Path, conf: Config) -> None:
         return
     if not folder.is_dir():
         raise UserError(f"A site cannot take the place of {folder}, which is no folder. {advice}")
-    if any(folder.iterdir()) and not is_own(folder):
+    if not is_own(folder) and not all(is_own(each) and not each.is_symlink() for each in folder.iterdir()):
         raise UserError(
             f"A site cannot take the place of {folder}: it holds files, and none named {MARK} that says torch-history made "
             f"them. {advice} Where it is a site that an older torch-history published, remove it yourself first."
