@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .lab import MACHINE
+from .lab import MACHINE, write_lab
 
 ROOT = Path(__file__).resolve().parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -107,7 +107,16 @@ def test_what_measures_may_write_nothing_and_what_pushes_checks_first() -> None:
     assert "||" not in found["measure"], "an exit status is swallowed"
     assert [name for name, job in found.items() if "contents: write" in job] == ["sync", "commit"]
     assert "torch-history run" not in found["sync"] + found["commit"]
-    assert 0 < found["commit"].index("torch-history check results/") < found["commit"].index(".ci/commit")
+    in_turn = [
+        'torch-history check "$RUNNER_TEMP/measured"',
+        'tools.measured add "$RUNNER_TEMP/measured"',
+        "torch-history check results/",
+        ".ci/commit",
+    ]
+    assert in_turn == sorted(in_turn, key=found["commit"].index)
+    handed_over = [re.findall(r"path: (.*)", found[job]) for job in ("measure", "commit")]
+    assert handed_over == [["${{ runner.temp }}/measured"]] * 2
+    assert 'tools.measured take "$RUNNER_TEMP/measured"' in found["measure"]
 
 
 # --- an issue for what costs
@@ -209,6 +218,151 @@ def test_results_are_pushed_although_somebody_else_pushed_meanwhile(tmp_path: Pa
         "results/second",
     ]
     assert "Nothing changed in results." in commit("second", "Again", "results").stdout
+
+
+# --- what a machine measured while others added
+
+
+LAUNCHES = Path("results", MACHINE, "v2.15.0-release-py3.11.jsonl")
+OTHER = Path("results", "another-machine", "v2.15.0-release-py3.11.jsonl")
+
+
+@pytest.fixture
+def clones(tmp_path: Path) -> dict[str, Path]:
+    """An origin with the results of two machines, and a clone for one of them and for somebody else."""
+    origin, first = tmp_path / "origin", tmp_path / "first"
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch", "main", origin], check=True)
+    clone(origin, first)
+    write_lab(first)
+    (first / OTHER).parent.mkdir()
+    (first / OTHER).write_text((first / LAUNCHES).read_text())
+    record = json.loads((first / LAUNCHES).with_name("machine.json").read_text())
+    (first / OTHER).with_name("machine.json").write_text(json.dumps({**record, "machine": OTHER.parent.name}))
+    pushed(first, "Begun")
+    return {"origin": origin, **{name: clone(origin, tmp_path / name) for name in ("machine", "somebody")}}
+
+
+def clone(origin: Path, folder: Path) -> Path:
+    subprocess.run(["git", "clone", "--quiet", origin, folder], check=True, capture_output=True)
+    return folder
+
+
+def pushed(folder: Path, message: str) -> None:
+    git(folder, "add", "--all")
+    git(folder, *AUTHOR, "commit", "--quiet", "--message", message)
+    git(folder, "push", "--quiet", "origin", "HEAD:main")
+
+
+def measured(checkout: Path, what: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    surroundings = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TORCH_HISTORY_MACHINE": MACHINE,
+        "TORCH_HISTORY_DEVICE": "cpu",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "tools.measured", what, folder],
+        cwd=checkout,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+    )
+
+
+def committed(checkout: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ROOT / ".ci" / "commit", "Measured", "results"], cwd=checkout, capture_output=True, text=True
+    )
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def append(path: Path, name: str) -> str:
+    """A launch of another id, after the others of a file."""
+    line = json.dumps({**json.loads(lines_of(path)[0]), "launch": name}, separators=(",", ":"))
+    path.write_text("".join(f"{each}\n" for each in [*lines_of(path), line]))
+    return line
+
+
+def test_a_line_that_others_added_or_excluded_meanwhile_stays_so(clones: dict[str, Path], tmp_path: Path) -> None:
+    machine, somebody = clones["machine"], clones["somebody"]
+    mine = append(machine / LAUNCHES, "mine")
+    theirs = [append(somebody / OTHER, "theirs"), append(somebody / LAUNCHES, "of the same kind of machine")]
+    kept = lines_of(somebody / LAUNCHES)
+    excluded = kept.pop(3)
+    (somebody / LAUNCHES).write_text("".join(f"{line}\n" for line in kept))
+    pushed(somebody, "Two lines more, one excluded")
+
+    answer = measured(machine, "take", tmp_path / "handed-over")
+    assert "1 new lines of a-laboratory-4-cores" in answer.stdout, answer.stderr
+    assert lines_of(tmp_path / "handed-over" / LAUNCHES.relative_to("results")) == [mine]
+    for again in range(2):
+        commits = clone(clones["origin"], tmp_path / f"commits-{again}")
+        answer = measured(commits, "add", tmp_path / "handed-over")
+        assert answer.returncode == 0, answer.stderr
+        answer = committed(commits)
+        assert answer.returncode == 0, answer.stderr
+        assert ("Nothing changed" in answer.stdout) == bool(again)
+
+    now = clone(clones["origin"], tmp_path / "now")
+    assert lines_of(now / LAUNCHES) == [*kept, mine]
+    assert excluded not in lines_of(now / LAUNCHES)
+    assert theirs[0] in lines_of(now / OTHER)
+    assert git(now, "diff", "--numstat", "HEAD~1").split() == ["1", "0", str(LAUNCHES)]
+
+
+def test_a_machine_that_lost_lines_hands_nothing_over(clones: dict[str, Path], tmp_path: Path) -> None:
+    machine = clones["machine"]
+    append(machine / LAUNCHES, "mine")
+    for lost in (lines_of(machine / LAUNCHES)[1:], []):
+        (machine / LAUNCHES).write_text("".join(f"{line}\n" for line in lost))
+        if not lost:
+            (machine / LAUNCHES).unlink()
+        answer = measured(machine, "take", tmp_path / "handed-over")
+        assert answer.returncode == 1
+        assert re.search(r"lacks \d+ lines that are committed. Nothing was copied", answer.stderr)
+        assert not (tmp_path / "handed-over").exists()
+
+
+def test_a_machine_adds_to_its_own_folder_alone(clones: dict[str, Path], tmp_path: Path) -> None:
+    measured(clones["machine"], "take", tmp_path / "handed-over")
+    shutil.copytree((clones["machine"] / OTHER).parent, tmp_path / "handed-over" / "another-machine")
+    answer = measured(clones["somebody"], "add", tmp_path / "handed-over")
+    assert answer.returncode == 1
+    assert "adds to its own folder alone" in answer.stderr
+    assert git(clones["somebody"], "status", "--short", "results") == ""
+
+
+def test_a_commit_that_removes_from_the_results_is_refused(clones: dict[str, Path]) -> None:
+    somebody = clones["somebody"]
+    append(somebody / OTHER, "theirs")
+    pushed(somebody, "One line more")
+    before = git(clones["origin"], "rev-parse", "main")
+    for path in (OTHER, OTHER.with_name("machine.json")):
+        git(somebody, "reset", "--quiet", "--hard")
+        if path == OTHER:  # as where results of before are laid over those of now
+            shutil.copy(clones["machine"] / OTHER, somebody / OTHER)
+        else:
+            (somebody / path).unlink()
+        answer = committed(somebody)
+        assert answer.returncode == 1
+        assert "A measurement only adds to the results" in answer.stderr
+        assert str(path) in answer.stderr
+        assert git(clones["origin"], "rev-parse", "main") == before
+
+
+def test_of_two_who_add_to_one_file_at_once_the_later_is_told_to_begin_again(clones: dict[str, Path]) -> None:
+    append(clones["somebody"] / LAUNCHES, "theirs")
+    mine = append(clones["machine"] / LAUNCHES, "mine")
+    assert committed(clones["somebody"]).returncode == 0
+    before = git(clones["origin"], "rev-parse", "main")
+    answer = committed(clones["machine"])
+    assert answer.returncode == 1
+    assert "Nothing was pushed: run this job again" in answer.stderr
+    assert git(clones["origin"], "rev-parse", "main") == before
+    assert mine in lines_of(clones["machine"] / LAUNCHES)
 
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not here")
