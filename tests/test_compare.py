@@ -139,9 +139,27 @@ def test_single_launch_is_no_evidence_and_the_next_command_is_named(results: Pat
     store(results, *series("time", [1.0], [5.0]))
     answer = command("2.0.1", "2.1.2")
     said = " ".join(answer.output.split())
-    assert "No change was detected." in said
+    assert "No change was detected" not in said
+    assert "Undecided: 1 of 1 time is inconclusive." in said
     assert "Time Inconclusive in all 1 series." in said
     assert "`torch-history run --lane 3.11 --rounds 5 v2.0.1 v2.1.2`" in said
+
+
+def test_where_most_times_are_inconclusive_that_is_what_is_said_and_what_would_decide_it(results: Path) -> None:
+    store(results, *series("time", [1.0, 1.2, 0.9], [1.05, 0.92, 1.2]), *series("operators", [5], [5]))
+    said = " ".join(command("2.0.1", "2.1.2").output.split())
+    assert "Undecided: 1 of 1 time is inconclusive." in said
+    assert re.search(
+        r"On that machine `torch-history run --lane 3.11 v2.0.1 v2.1.2` with --budget \d+m would prob", said
+    )
+    assert "Undecided: 1 of 1 time is inconclusive." in command("2.0.1", "2.1.2", "--markdown").output
+
+
+def test_where_a_few_times_are_inconclusive_the_headline_counts_them(results: Path) -> None:
+    quiet = [one for name in "abc" for one in series("time", STEADY, STEADY, name)]
+    store(results, *quiet, *series("time", STEADY, [0.5, 1.0, 2.0], "noisy"))
+    said = " ".join(command("2.0.1", "2.1.2").output.split())
+    assert "No change was detected, but 1 of 4 times is inconclusive." in said
 
 
 def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results: Path) -> None:

@@ -26,6 +26,9 @@ MOST_FINDINGS = 10
 MOST_REASONS = 3
 """Reasons why cases have no number that a card names."""
 
+UNDECIDED = 0.5
+"""Share of the times from which on inconclusive ones are what is said first where nothing changed."""
+
 UNMEASURED = {
     "import and start-up of a process": ("process_time", "start_time"),
     "resident memory": ("resident_memory", "start_resident"),
@@ -163,6 +166,17 @@ def _reasons(changes: Iterable[Change]) -> str:
     return "; ".join([*said, f"other reasons ({rest})"] if rest else said)
 
 
+def unchanged(changes: Iterable[Change]) -> str:
+    """What is said where no series changed, in words that a full stop follows: that no change was detected, which is no
+    answer where the times, or most of them, are inconclusive."""
+    times = [change for change in changes if change.series.varies and change.verdict in _SAID]
+    untold = sum(change.verdict is Verdict.CANT_TELL for change in times)
+    if not untold:
+        return "no change was detected"
+    said = f"{untold:,} of {_many(len(times), 'time', 'times')} {'is' if untold == 1 else 'are'} inconclusive"
+    return f"undecided: {said}" if untold >= UNDECIDED * len(times) else f"no change was detected, but {said}"
+
+
 def picked(findings: Sequence[Finding], most: int = MOST_FINDINGS) -> list[Finding]:
     """At most so many of ranked `findings`, those that cost first: these have half of the places where there are enough."""
     worse = [finding for finding in findings if finding.verdict.kind == "worse"]
@@ -222,7 +236,8 @@ def text(comparison: Comparison, bold: Callable[[str], str] = str) -> str:
 def _listed(comparison: Comparison, bold: Callable[[str], str]) -> list[str]:
     findings = comparison.findings
     if not findings:
-        return ["No change was detected."]
+        said = unchanged(comparison.changes)
+        return [bold(f"{said[0].upper()}{said[1:]}.")]
     shown = picked(findings)
     head = "Findings" if len(shown) == len(findings) else f"{len(shown)} of {len(findings)} findings"
     lines = [bold(f"{head}, which are {len(comparison.changed)} changed series:")]

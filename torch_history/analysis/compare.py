@@ -617,16 +617,21 @@ def _by_bytes(change: Change) -> str:
 
 
 def _by_growth(change: Change, rose: float, difference: tuple[float, float]) -> str:
-    """What more each call adds to the memory of a process, with the interval of that."""
-    old, new = (human(number, "bytes") for number in (change.old, change.new))
+    """What more each call leaves, with the interval of that; where it leaves nothing, what would have been seen."""
+    unit = change.series.unit
+    old, new = (human(number, unit) for number in (change.old, change.new))
     sign = -1 if change.verdict is Verdict.LEANER else 1
-    low, high = (human(end, "bytes").removesuffix(" B") for end in sorted(sign * end for end in difference))
+    low, high = sorted(sign * end for end in difference)
+    ends = f"{low:,.0f} to {human(high, unit)}"
     if change.verdict is Verdict.SAME:
-        return f" at {new} at each call" + (f" ({low} to {high} B more)" if any(difference) else "")
+        least = human(change.least_growth, unit) if change.new == 0 else ""
+        more = f" ({ends} more)" if any(difference) else ""
+        return f" at {new} at each call{more}" + (f"; a growth of {least} would have been seen" if least else "")
     numbers = f"from {old} to {new}"
     if change.verdict is Verdict.CANT_TELL:
-        return f", {numbers} at each call ({low} to {high} B more): {change.reason}"
-    return f" by {human(sign * rose, 'bytes')} at each call ({low} to {high} B), {numbers}"
+        return f", {numbers} at each call ({ends} more): {change.reason}"
+    interval = f" ({ends})" if low < high else ""
+    return f" by {human(sign * rose, unit)} at each call{interval}, {numbers}"
 
 
 def _interval(change: Change) -> str:
@@ -737,7 +742,8 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
     command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
     command = escape(f"{command} --lane {comparison.environment} --all")
     if not comparison.changed:
-        parts.append("No change was detected.\n")
+        said = answer.unchanged(comparison.changes)
+        parts.append(f"{said[0].upper()}{said[1:]}.\n")
     room = MOST_CHARACTERS if everything else MOST_OF_FINDINGS
     room -= _ROOM_FOR_WORDS + min(len(end), _MOST_OF_THE_END) + 2 * len(command) + len(link)
     listed, left_out = (_by_verdict if everything else _by_kind)(comparison, room)
@@ -884,6 +890,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "failed": change in failed,
             "apart": change.apart,
             "difference": change.difference,
+            "least_growth": change.least_growth,
         }
         for change in comparison.changes
     ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import gc
 import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +22,9 @@ from . import suite as suites
 from .options import LANE_HELP, Renamed, lane, metrics_listed, site_address
 from .output import bold, console, listed, machine_of, plain, show
 from .suite import DEFAULT_LANE
+
+if TYPE_CHECKING:
+    from ..analysis.compare import Comparison
 
 PICTURE = (
     "amd-epyc-family-26-model-2-2-cores",
@@ -241,13 +246,28 @@ def compare_stored(
         link = _link(url, machine, environment, *tags) if url else ""
         click.echo(said.markdown(comparison, everything, failed, link))
     else:
-        show(said.text(comparison, everything, failed, bold))
+        hint = "" if comparison.changed else _deciding(results, comparison)
+        show("\n".join(filter(None, [said.text(comparison, everything, failed, bold), hint])))
         if workload:
             for sentence in said.never_ran(comparison):
                 click.echo(sentence)
             _show_packages(workload, results, machine, environment, *tags)
     if failed:
         sys.exit(3)
+
+
+def _deciding(results: Path, comparison: Comparison) -> str:
+    """Where nothing changed: what would decide the times that are inconclusive."""
+    from ..measuring.budget import effort
+    from ..store.launches import read_launches
+
+    series = {change.series.benchmark for change in comparison.changes}
+    stored = read_launches(results, comparison.machine, comparison.environment)
+    _, is_lane, python = comparison.environment.partition("release-py")
+    words = ["torch-history", "run", *(["--workload", comparison.file] if comparison.file else [])]
+    words += [*(["--lane", python] if is_lane else []), comparison.old, comparison.new]
+    left = effort((launch for launch in stored if launch.benchmark in series), [(comparison.old, comparison.new)])
+    return left.words(f"On that machine `{shlex.join(words)}` with")
 
 
 def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:

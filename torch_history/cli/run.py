@@ -429,7 +429,7 @@ def _sessions(
         ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
         if asked.tells:
             told += [_told(asked, request, own, conf, session, plan, pair) for pair in plan.pairs]
-        if own and (hint := deciding(session)):
+        if asked.tells and (hint := deciding(session)):
             click.echo(hint)
         if asked.removes and group is not groups[-1]:
             prune(environment.root, plan.releases[:-1].__contains__, asked.lane)
@@ -482,16 +482,11 @@ def _told(
 
 def deciding(session: Session) -> str:
     """How much more time would decide what a session left inconclusive; empty where it left nothing that could be."""
-    import math
-
     from ..measuring.budget import effort
 
-    left = effort(session.launches(), session.plan.pairs)
-    if not left.undecided or session.plan.only == "counts":
+    if session.plan.only == "counts" or not session.plan.pairs:
         return ""
-    minutes = max(1, math.ceil(left.seconds / 60))
-    what = "1 time is" if left.undecided == 1 else f"{left.undecided} times are"
-    return f"{what} inconclusive. The same command with --budget {minutes}m would probably decide that."
+    return effort(session.launches(), session.plan.pairs).words("The same command with")
 
 
 def rose(found: Comparison) -> list[Change]:

@@ -59,6 +59,18 @@ class Effort:
         """How long deciding all of it takes."""
         return sum(map(self._seconds, self.cases))
 
+    def words(self, command: str) -> str:
+        """What would decide it: `command`, with the minutes that this is forecast to take; empty where nothing is left."""
+        said = []
+        if self.undecided:
+            minutes = max(1, math.ceil(self.seconds / 60))
+            said.append(
+                f"{_times(self.undecided)} inconclusive. {command} --budget {minutes}m would probably decide that."
+            )
+        if self.hopeless:
+            said.append(f"{_times(self.hopeless)} too noisy to be decided. Measure again when the machine is quiet.")
+        return " ".join(said)
+
     def within(self, seconds: float) -> dict[Case, More]:
         """Those cases that can be decided within so many seconds, most times for the least first; where that is none, all
         if one round of all fits."""
@@ -71,6 +83,10 @@ class Effort:
     def _seconds(self, case: Case) -> float:
         more = self.cases[case]
         return len(more.releases) * more.rounds * self.cost.get(case[0], 0.0)
+
+
+def _times(count: int) -> str:
+    return "1 time is" if count == 1 else f"{count} times are"
 
 
 REST = 0.2

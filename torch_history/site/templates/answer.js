@@ -4,7 +4,7 @@
 (() => {
     const TH = window.torchHistory;
     const {bound, counted, fixed, times} = TH.common;
-    const {escape, human, inOneLine, name, shown, summary, varies} = TH.verdicts;
+    const {escape, human, inOneLine, name, shown, summary, unchanged, varies} = TH.verdicts;
     const constants = () => TH.contents.constants;
 
     const words = (text) => text.replaceAll("_", " ");
@@ -303,7 +303,8 @@
         const command = escape(`torch-history compare ${from} ${to} --machine ${lane.machine.machine} ` +
                                `--lane ${lane.environment} --all`);
         if (!found.length) {
-            parts.push("No change was detected.\n");
+            const said = unchanged(lane, changes);
+            parts.push(`${said[0].toUpperCase()}${said.slice(1)}.\n`);
         }
         const [lists, leftOut] = byKind(found, MOST_OF_FINDINGS - _ROOM_FOR_WORDS
             - Math.min(end.length, _MOST_OF_THE_END) - 2 * command.length - link.length);

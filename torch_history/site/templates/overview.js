@@ -450,7 +450,7 @@
         const {from, to} = address;
         const tally = TH.tally(changes);
         const counted = tally.filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
-            .map(TH.counted).join(", ") || "no change detected";
+            .map(TH.counted).join(", ") || TH.verdicts.unchanged(lane, changes);
         const all = TH.answer.findings(lane, changes);
         const found = address.muted ? all.filter((one) => !isLuck(one)) : all;
         const shown = TH.answer.picked(found);

@@ -67,7 +67,7 @@
             .filter(([, , of]) => of.length);
         const href = TH.link("upgrade.html", {from: before, to: tag});
         return section("changed", `Against ${before}`,
-            !groups.length && el("p", {}, changes.length ? "No change was detected."
+            !groups.length && el("p", {}, changes.length ? `${before} → ${tag}: ${V.unchanged(lane, changes)}.`
                 : "No series was measured on both in the same size and version."),
             groups.map(([kind, title, of]) => [
                 el("h3", {class: kind}, `${title}: ${count(of.length, "series", "series")}`),
@@ -218,7 +218,7 @@
         const changes = before === null ? [] : V.compare(lane, before, tag);
         const first = changes.filter(({kind}) => SAID_FIRST.includes(kind));
         return before === null ? "the oldest measured here" : first.length ? tallied(first)
-            : changes.length ? "no change detected" : "nothing in common with the release before";
+            : changes.length ? V.unchanged(lane, changes) : "nothing in common with the release before";
     };
 
     /* A release's tally is made when its row comes into view. */

@@ -300,7 +300,7 @@
             const sentences = V.summary(lane, from, to, changes).slice(1, isMoved ? -1 : undefined);
             main.append(
                 el("h2", {id: "headline"},
-                   `${from} → ${to}: ${changed.join(", ") || "no change detected"}.`),
+                   `${from} → ${to}: ${changed.join(", ") || V.unchanged(lane, changes)}.`),
                 ...[back].filter(Boolean),
                 el("ul", {class: "sentence-list", "aria-label": "How these verdicts were made"},
                    sentences.map((sentence) => el("li", {}, TH.explained(sentence)))),

@@ -726,6 +726,19 @@
         return lines;
     };
 
+    /* What is said where no series changed, as `unchanged` in analysis/answer.py says it. */
+    const unchanged = (lane, changes) => {
+        const times = changes.filter(({series, verdict}) =>
+            varies(lane.series[series]) && !["BROKE", "FIXED", "NEVER RAN"].includes(verdict));
+        const untold = times.filter(({verdict}) => verdict === "CAN'T TELL").length;
+        const many = (number) => number.toLocaleString("en");
+        const said = `${many(untold)} of ${many(times.length)} ${times.length === 1 ? "time" : "times"} ${untold === 1 ? "is" : "are"} inconclusive`;
+        if (!untold) {
+            return "no change was detected";
+        }
+        return untold >= constants().answer.UNDECIDED * times.length ? `undecided: ${said}` : `no change was detected, but ${said}`;
+    };
+
     const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/u, /[@#](?=[\p{L}\p{N}_])/u,
                                 /:(?=\/\/)/, /(?<=[wW]{3})\./, /(?<=mailto):|(?<=xmpp):/].map((one) => one.source).join("|"), "giu");
     const escape = (text) => inOneLine(text).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/gu, "\ufffd").replace(SPECIAL, (found) =>
@@ -805,6 +818,6 @@
         [constants().why.ENVIRONMENT[fact] || "TorchScript fuses on a CPU",
          values.map((value) => said(value, "yes", "no"))]));
 
-    TH.verdicts = {compare, against, adjacent, moved, summary, bare, escape, csv, json, human, name, varies, shown, inOneLine,
+    TH.verdicts = {compare, against, adjacent, moved, summary, unchanged, bare, escape, csv, json, human, name, varies, shown, inOneLine,
                    numeric: {student, quantile, digamma, trigamma, whereTrigamma, fixed}};
 })();
