@@ -463,8 +463,8 @@ def test_code_in_c_that_one_release_alone_runs_is_told_with_the_function_that_wa
         Place("symbol", "libc: malloc", 3e-5, 3e-5, -1e-7, 1e-7),
     ]
     kind, words = verdict.of_all([], {}, [called, *symbols])
-    when = "took next to nothing before" if new > old else "takes next to nothing now"
-    assert (kind, words.partition("; ")[2]) == ("CAUSE", f"of compiled code, what {when} is Python: object_isinstance")
+    when = "took no time before" if new > old else "takes none now"
+    assert (kind, words.partition("; ")[2]) == ("CAUSE", f"of compiled code, Python: object_isinstance {when}")
     python = replace(called, name="torch/nn/functional.py checks")
     assert "of compiled code" not in verdict.of_all([], {}, [python, *symbols])[1]
     assert "of compiled code" not in verdict.of_all([], {}, [called, *symbols[1:]])[1]
@@ -479,8 +479,8 @@ def test_code_in_c_that_took_the_place_of_other_code_is_told_with_what_it_replac
         *(Place("symbol", f"libtorch_cpu: kernel_{i}", 0.0, 3e-5, 2.9e-5, 3.1e-5) for i in range(2, 7)),
     ]
     assert verdict.of_all([], {}, [called, *symbols])[1].partition("; ")[2] == (
-        "of compiled code, what took next to nothing before is libtorch_cpu: kernel_2, libtorch_cpu: kernel_3, "
-        "libtorch_cpu: kernel_4 and 2 more, and what takes next to nothing now is libtorch_cpu: kernel_1"
+        "of compiled code, the time moved from libtorch_cpu: kernel_1 to libtorch_cpu: kernel_2, libtorch_cpu: kernel_3, "
+        "libtorch_cpu: kernel_4 and 2 more"
     )
 
 
@@ -640,15 +640,15 @@ def test_caller_is_the_cause_where_the_difference_is_spread_over_the_interpreter
     assert not verdict.is_narrow(rows, "mine.py")
     assert verdict.of_all([], {}, [*rows, caller, rest], own="mine.py") == (
         "CAUSE",
-        "because libtorch_python: check, with what it calls, holds 94 % of the difference, and took next to nothing before",
+        "because libtorch_python: check, with what it calls, holds 94 % of the difference, and took no time before",
     )
     python = Place("function", "torch/nn/modules/module.py __call__", 0.0, 9e-5, 8.8e-5, 9.2e-5, "CAUSE")
     assert verdict.is_narrow([*rows, python], "mine.py")
     called = replace(python, name="<built-in method torch.tensor>")
     assert not verdict.is_narrow([*rows, called], "mine.py")
     assert verdict.of_all([], {}, [called, caller, rest])[1].endswith(
-        "; of compiled code libtorch_python: check, with what it calls, holds 94 % of the difference, and took next to "
-        "nothing before"
+        "; of compiled code libtorch_python: check, with what it calls, holds 94 % of the difference, and took no time "
+        "before"
     )
 
 
@@ -662,7 +662,7 @@ def test_part_names_the_other_parts_of_its_table() -> None:
     ]
     assert verdict.of_all([], {}, rows) == (
         "PART",
-        "in part because libtorch_cpu: cpu_max_pool holds 65 % of the difference, and took next to nothing before; "
+        "in part because libtorch_cpu: cpu_max_pool holds 65 % of the difference, and took no time before; "
         "besides, libtorch_cpu: fill_kernel (30 %)",
     )
 

@@ -28,7 +28,8 @@ from torch_history.measuring.budget import effort
 from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
-from torch_history.upgrading.answer import Answer, Row, answer, seen, text
+from torch_history.upgrading import reports
+from torch_history.upgrading.answer import NOT_AGAIN, Answer, Row, answer, seen, text
 from torch_history.upgrading.expectation import adding, expected, functions_in
 from torch_history.upgrading.installed import installed_version
 from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
@@ -61,7 +62,7 @@ class Laboratory:
         self.stop = math.inf
         self.rounds = ROUNDS
         self.known: list[Known] = []
-        self.missed: dict[Any, str] = {}
+        self.missed: dict[Any, Known] = {}
 
     def measure(self, tags: tuple[str, ...], cases: Collection[Any]) -> None:
         key = tags, tuple(cases)
@@ -88,8 +89,14 @@ class Laboratory:
     def evidence(self) -> Sequence[Known]:
         return self.known
 
-    def not_there(self) -> Mapping[Any, str]:
+    def not_there(self) -> Mapping[Any, Known]:
         return self.missed
+
+    def miss(self, place: Place, verdict: str, words: str) -> None:
+        """As `torch-history explain` stores that it did not see a change again."""
+        series = place.change.series
+        known = Known(series.environment, series.benchmark, series.parameters, *place.seen, 1.001, verdict, words)
+        self.missed[series, place.seen] = known
 
     def explain(self, name: str, at: int, ratio: float = 1.1, verdict: str = "CAUSE") -> None:
         """As `torch-history explain` stores what it found."""
@@ -452,11 +459,60 @@ def test_change_that_was_not_found_again_is_said_and_not_looked_for_again() -> N
     laboratory = Laboratory({"f": {9: 1.1}})
     upgrade, before = asked(laboratory)
     (place,) = before.unexplained
-    laboratory.missed[place.change.series, place.seen] = "the difference is not there: new / old is 1.001"
+    laboratory.miss(place, "NOT THERE", "the difference is not there: new / old is 1.001")
     after = said(upgrade)
     assert "  Looked for again: the difference is not there: new / old is 1.001." in text(after).splitlines()
     assert "torch-history explain" not in text(after)
     assert after.unexplained == []
+
+
+def test_change_whose_explanation_is_inconclusive_leaves_the_first_place_and_is_looked_for_again_last(
+    tmp_path: Path,
+) -> None:
+    laboratory = Laboratory({"f": {9: 1.5}, "g": {12: 1.2}})
+    upgrade, before = asked(laboratory)
+    assert [row.change.series.words for row in before.told] == ["mine time, f", "mine time, g"]
+    laboratory.miss(before.unexplained[0], "INCONCLUSIVE", "the times scatter too much to tell")
+    after = said(upgrade)
+    assert [row.change.series.words for row in after.told] == ["mine time, g", "mine time, f"]
+    lines = text(after).splitlines()
+    assert lines[2].startswith("mine time, g: SLOWER")
+    assert lines.index(NOT_AGAIN) < lines.index("  Looked for again: the times scatter too much to tell.")
+    assert [place.change.series.words for place in after.unexplained] == ["mine time, g", "mine time, f"]
+    assert "(the times scatter too much to tell)" in reports.page(after)
+    assert "(the times scatter too much to tell)" in reports.markdown(after)
+
+
+def test_where_no_change_was_seen_again_none_is_certain() -> None:
+    laboratory = Laboratory({"f": {9: 1.1}})
+    upgrade, before = asked(laboratory)
+    laboratory.miss(before.unexplained[0], "INCONCLUSIVE", "the times scatter too much to tell")
+    lines = text(said(upgrade)).splitlines()
+    assert lines[2] == "No change is certain."
+    assert lines[4] == NOT_AGAIN
+
+
+def test_what_is_exact_is_explained_before_times() -> None:
+    laboratory = Laboratory({"f": {9: 1.5}, "g": {}})
+    laboratory.bytes = {"g": {12: 1.2}}
+    _, found = asked(laboratory)
+    assert [place.change.series.words for place in found.unexplained] == ["mine peak memory, g", "mine time, f"]
+
+
+def test_cause_is_told_once(tmp_path: Path) -> None:
+    laboratory = Laboratory({"f": {9: 1.1}})
+    upgrade, _ = asked(laboratory)
+    laboratory.explain("f", 9)
+    upgrade.tell_again()
+    found = said(upgrade)
+    for form in (text(found), reports.markdown(found), reports.page(found)):
+        assert form.count("aten::add holds 95") == 1
+
+
+def test_page_has_a_row_for_each_function_that_broke() -> None:
+    laboratory = Laboratory({"f": {}, "g": {}})
+    laboratory.broken = {"f": 17, "g": 20}
+    assert reports.page(asked(laboratory)[1]).count('<tr class="worse">') == 2
 
 
 @pytest.mark.parametrize(
@@ -695,7 +751,7 @@ def test_nothing_ran_is_exit_code_4(played: Laboratory, tmp_path: Path) -> None:
     played.broken = {"f": 0, "still": 0}
     found = command(tmp_path)
     assert found.exit_code == 4
-    assert "NEVER RAN: RuntimeError: gone" in found.stdout
+    assert "NO NUMBER: RuntimeError: gone" in found.stdout
 
 
 @pytest.mark.parametrize(

@@ -120,11 +120,11 @@ def evidence(results: Path, machine: str, version: str = "") -> list[Known]:
     return own
 
 
-def not_there(results: Path, machine: str, version: str) -> dict[tuple[Series, tuple[str, str]], str]:
-    """Of an own file in this `version`, what was looked for and not found again, and what was found."""
+def not_there(results: Path, machine: str, version: str) -> dict[tuple[Series, tuple[str, str]], Known]:
+    """Of an own file in this `version`, what was looked for and not seen again, and what was found."""
     return {
-        (Series(one.environment, one.benchmark, one.parameters), (one.old, one.new)): one.words
-        for one in _known(results, machine, ("NOT THERE",), version)
+        (Series(one.environment, one.benchmark, one.parameters), (one.old, one.new)): one
+        for one in _known(results, machine, stored.NOT_LOOKED_INTO, version)
     }
 
 

@@ -112,8 +112,9 @@ class Verdict(enum.Enum):
         return SHOWN.get(self.words, self.words)
 
 
-SHOWN = {"CAN'T TELL": "INCONCLUSIVE"}
-"""Stored verdict -> what a person reads in its place, here and on the site; all others are shown as they are stored."""
+SHOWN = {"CAN'T TELL": "INCONCLUSIVE", "NEVER RAN": "NO NUMBER"}
+"""Stored verdict -> what a person reads in its place, here and on the site; all others are shown as they are stored.
+A function may have run of which a metric has no number on either release."""
 
 
 WORDS = {verdict.words: verdict for verdict in Verdict}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ..analysis.verdicts import Series, difference, human
 from ..errors import UserError
 from ..explaining import finding
 from ..explaining import issue as issues
+from ..explaining.counting import COUNTED
 from ..explaining.explanation import CannotExplain
 from ..explaining.launching import LaunchFailed, Side
 from ..explaining.verdict import KINDS
@@ -38,6 +39,9 @@ from .explain import LEVER_SECONDS, MINUTES
 from .options import seconds_of
 from .output import console, plain
 from .suite import Suite
+
+COUNTING_MINUTES = 1
+"""What one series of counts takes, as MINUTES."""
 
 ROWS = 6
 """Of each table that is printed."""
@@ -172,7 +176,7 @@ def explain_told(
             if known := context.known(series, old, new):
                 out.print(f"{head}: it has been explained.", highlight=False)
                 say(report(known))
-            elif begun and rest < 60 * MINUTES:
+            elif begun and rest < 60 * minutes_of([series]):
                 left += 1
             else:
                 begun = True
@@ -186,6 +190,11 @@ def explain_told(
                     say(report(evidence))
                     out.print(f"The evidence is in {plain(str(path))}.", highlight=False)
     return left
+
+
+def minutes_of(told: Iterable[Series]) -> float:
+    """What explaining these takes, about: what is counted needs two launches of each release, a time dozens."""
+    return sum(COUNTING_MINUTES if series.metric in COUNTED else MINUTES for series in told)
 
 
 def _one(

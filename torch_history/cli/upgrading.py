@@ -37,8 +37,8 @@ from ..upgrading.room import Room
 from ..upgrading.sessions import Sessions
 from ..upgrading.upgrade import Upgrade
 from . import suite as suites
-from .explain import MINUTES, seconds_to_explain
-from .explaining import explain_told
+from .explain import seconds_to_explain
+from .explaining import explain_told, minutes_of
 from .options import seconds_of
 from .output import plain
 
@@ -113,7 +113,7 @@ def _explain(
         out.print("Nothing that can be explained is left.", highlight=False)
         return
     what = "1 change" if len(places) == 1 else f"{len(places)} changes"
-    minutes = min(len(places) * MINUTES, seconds / 60)
+    minutes = min(minutes_of(place.change.series for place in places), seconds / 60)
     out.print(f"To explain: {what}, which takes about {minutes:.0f} minutes.", highlight=False)
     told = [(*place.seen, place.change.series) for place in places]
     say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731

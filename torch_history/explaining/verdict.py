@@ -177,9 +177,13 @@ def _new_code(named: Sequence[Place], total: float) -> str:
     gone = [each for each in named if _is_gone(each) and each.high < 0]
     if (sum(each.low for each in new) if total > 0 else sum(each.high for each in gone)) / total < LEAVES:
         return ""
-    told = [f"what took next to nothing before is {_listed(new)}"] if new else []
-    told += [f"what takes next to nothing now is {_listed(gone)}"] if gone else []
-    return f"; of compiled code, {', and '.join(told)}"
+    if new and gone:
+        return f"; of compiled code, the time moved from {_listed(gone)} to {_listed(new)}"
+    return (
+        f"; of compiled code, {_listed(new)} took no time before"
+        if new
+        else f"; of compiled code, {_listed(gone)} takes none now"
+    )
 
 
 def _is_new(place: Place) -> bool:
@@ -234,9 +238,9 @@ def _of_place(place: Place, places: Sequence[Place]) -> str:
     elif place.calls and abs(place.calls[1] - place.calls[0]) >= ONCE / 2:
         often = _called(*place.calls)
     elif _is_new(place):
-        often = ", and took next to nothing before"
+        often = ", and took no time before"
     elif _is_gone(place):
-        often = ", and takes next to nothing now"
+        often = ", and takes none now"
     what = f"{place.name}, with what it calls," if place.kind == "caller" else place.name
     return f"{what} holds {_per_cent(share)} of the difference{often}"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from contract.metrics import METRICS
 
-from ..analysis.causes import is_evidence
+from ..analysis.causes import Known, is_evidence
 from ..analysis.compare import Comparison, by, by_case, of_case, summary
 from ..analysis.verdicts import Change, Series, Verdict
 from ..explaining.explanation import TIMES_ONCE
@@ -26,8 +26,10 @@ BYTES = ("peak_memory", "retained")
 
 UNCHANGED = "Nothing became slower or faster, or took more or less memory, as far as this can be seen."
 UNSURE = "No change is certain."
+NOT_AGAIN = "What follows was seen once, and not when its cause was looked for:"
 UNTOLD = "Nothing can be told yet: it was interrupted before there was enough evidence of a change."
-"""Where no series changed: all numbers told, some inconclusive, and some inconclusive because it was interrupted."""
+"""Where no series changed: all numbers told, some inconclusive, and some inconclusive because it was interrupted. Before
+changes that were not seen again."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Answer:
     packages: tuple[tuple[str, str, str], ...] | None = None
     without_room: str = ""
     """Why releases between the ends were not measured, where the disk was too small for them."""
-    not_there: Mapping[tuple[Series, tuple[str, str]], str] = field(default_factory=dict)
+    not_there: Mapping[tuple[Series, tuple[str, str]], Known] = field(default_factory=dict)
     """As `Laboratory.not_there`."""
 
     @property
@@ -68,7 +70,9 @@ class Answer:
 
     @property
     def nothing(self) -> str:
-        """What is said where no series changed."""
+        """What is said where no series changed, or none was seen again."""
+        if self.rows:
+            return UNSURE
         every = self.comparison.changes
         unsure = sum(change.verdict is Verdict.CANT_TELL for change in every)
         if self.unfinished and unsure:
@@ -77,10 +81,19 @@ class Answer:
 
     @property
     def told(self) -> list[Row]:
-        """The rows, those of all metrics that a case lacks for one reason as one."""
+        """The rows, those of all metrics that a case lacks for one reason as one. What was not seen again comes last. A
+        cause is told once, at its release."""
         of = {row.change.series: row for row in self.rows}
+        at_a_place = {series for series, row in of.items() for place in row.places if self._tells(place)}
+        why = {series: words for series, words in self.comparison.why.items() if series not in at_a_place}
+        comparison = replace(self.comparison, why=why)
         cases = by_case([row.change for row in self.rows])
-        return [replace(of[first.series], sentence=of_case([first, *rest], self.comparison)) for first, *rest in cases]
+        rows = [replace(of[first.series], sentence=of_case([first, *rest], comparison)) for first, *rest in cases]
+        return sorted(rows, key=self.is_unconfirmed)
+
+    def _tells(self, place: Place) -> bool:
+        """Whether `where` says the cause of a change."""
+        return bool(place.because) and (place.is_exact or (place.old, place.new) != self.ends)
 
     @property
     def unchanged(self) -> list[Change]:
@@ -88,9 +101,10 @@ class Answer:
 
     @property
     def unexplained(self) -> list[Place]:
-        """Where a call became slower, or takes more memory, and nobody has looked for the cause: times first, and of each
-        kind the largest change. What a process does only once is left out where it takes seconds: it is done again for each
-        number."""
+        """Where a call became slower, or takes more memory, and nobody has looked for the cause: what is counted first, for
+        it is exact and takes seconds, then times, and of each kind the largest change. What was looked for while the times
+        scattered too much comes last. What a process does only once is left out where it takes seconds: it is done again
+        for each number."""
         places = [place for row in self.rows for place in row.places if self.cause(place)]
         quick = [
             place
@@ -100,24 +114,35 @@ class Answer:
         found = {(place.change.series, place.seen): place for place in quick}
         return sorted(
             found.values(),
-            key=lambda place: (place.change.series.metric not in TIMES, -(place.change.ratio or 1.0)),
+            key=lambda place: (self.absent(place) != "", _order(place), -(place.change.ratio or 1.0)),
         )
 
     def absent(self, place: Place) -> str:
-        """What `explain` said where it did not find a change again; empty where it has not looked, or found it."""
-        return self.not_there.get((place.change.series, place.seen), "")
+        """What `explain` said where it did not see a change again; empty where it has not looked, or saw it."""
+        found = self.not_there.get((place.change.series, place.seen))
+        return found.words if found else ""
+
+    def is_unconfirmed(self, row: Row) -> bool:
+        """Whether `explain` looked for a change wherever it was seen, and saw it nowhere again."""
+        return bool(row.places) and all(self.absent(place) for place in row.places)
 
     def cause(self, place: Place) -> str:
         """The command that looks for the cause of a change; empty where none can, or where one has looked."""
         series = place.change.series
         rose = place.change.verdict in (Verdict.SLOWER, Verdict.HUNGRIER) and place.change.ratio
         can_be = series.metric in (*TIMES, *ONCE, *BYTES) and self.device == "cpu"
-        if not rose or not can_be or is_evidence(place.sentence) or self.absent(place):
+        looked = self.not_there.get((series, place.seen))
+        if not rose or not can_be or is_evidence(place.sentence) or (looked and looked.verdict == "NOT THERE"):
             return ""
         metric = "" if series.metric in TIMES else METRICS[series.metric].words
         name = " ".join(part for part in (*(part.strip("'") for part in series.parameters), metric) if part)
         words = ["torch-history", "explain", place.seen[0], place.seen[1], name, "--workload", self.file]
         return shlex.join([*words, "--lane", self.lane])
+
+
+def _order(place: Place) -> int:
+    metric = place.change.series.metric
+    return 0 if metric in BYTES else 1 if metric in TIMES else 2
 
 
 def answer(
@@ -169,7 +194,12 @@ def text(found: Answer, failed: Sequence[Change] = ()) -> str:
     """For a terminal; `failed` are the series that --fail-on names."""
     old, new = found.ends
     lines = [f"{found.file}, {old} -> {new}:"]
-    for row in found.told:
+    told = found.told
+    sure = sum(not found.is_unconfirmed(row) for row in told)
+    if not sure:
+        lines += ["", found.nothing]
+    for number, row in enumerate(told):
+        lines += ["", NOT_AGAIN] if number == sure else []
         lines += ["", row.sentence]
         for place in row.places:
             lines.append(f"  {where(place, found.ends)}.")
@@ -177,8 +207,6 @@ def text(found: Answer, failed: Sequence[Change] = ()) -> str:
                 lines.append(f"  Looked for again: {absent}.")
             if cause := found.cause(place):
                 lines.append(f"  To find the cause: {cause}")
-    if not found.rows:
-        lines += ["", found.nothing]
     lines += ["", *rest(found)]
     return "\n".join([*lines, "", *notes(found), *failure(failed)])
 

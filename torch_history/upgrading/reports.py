@@ -73,7 +73,10 @@ def markdown(found: Answer, failed: Sequence[Change] = ()) -> str:
 
 def _cells(found: Answer, row: Row) -> tuple[str, str, str]:
     series, _, said = row.sentence.partition(": ")
-    return series, said.rstrip("."), "; ".join(where(place, found.ends) for place in row.places)
+    places = (
+        where(place, found.ends) + (f" ({found.absent(place)})" if found.absent(place) else "") for place in row.places
+    )
+    return series, said.rstrip("."), "; ".join(places)
 
 
 def causes(found: Answer) -> list[str]:
@@ -91,7 +94,7 @@ def page(found: Answer, failed: Sequence[Change] = ()) -> str:
     title = html.escape(f"{found.file}: PyTorch {old} → {new}")
     cells = ["".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(found, row)) for row in found.told]
     rows = "\n".join(
-        f'<tr class="{row.change.verdict.kind}">{of_row}</tr>' for row, of_row in zip(found.rows, cells, strict=True)
+        f'<tr class="{row.change.verdict.kind}">{of_row}</tr>' for row, of_row in zip(found.told, cells, strict=True)
     )
     changed = (
         f"<table>\n<tr><th>Series</th><th>Change</th><th>Since</th></tr>\n{rows}\n</table>"

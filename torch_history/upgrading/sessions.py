@@ -85,7 +85,7 @@ class Sessions:
     def evidence(self) -> Sequence[Known]:
         return evidence(Path(self.conf.results_dir), self.machine, self.own.digest)
 
-    def not_there(self) -> Mapping[tuple[Series, tuple[str, str]], str]:
+    def not_there(self) -> Mapping[tuple[Series, tuple[str, str]], Known]:
         return not_there(Path(self.conf.results_dir), self.machine, self.own.digest)
 
     def _session(self, tags: tuple[str, ...], cases: Collection[Case], budget: float, again: bool = False) -> Session:

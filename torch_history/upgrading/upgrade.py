@@ -63,8 +63,8 @@ class Laboratory(Protocol):
     def evidence(self) -> Sequence[Known]:
         """What `torch-history explain` has found of the file's changes."""
 
-    def not_there(self) -> Mapping[tuple[Series, tuple[str, str]], str]:
-        """Series and the two releases between which `explain` did not find its change again -> what it says of that."""
+    def not_there(self) -> Mapping[tuple[Series, tuple[str, str]], Known]:
+        """Series and the two releases between which `explain` did not see its change again -> what it says of that."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,8 @@ class Place:
     seen: tuple[str, str]
     change: Change
     sentence: str
+    because: str = ""
+    """The cause that the sentence ends with, empty where none is known."""
 
 
 @dataclass
@@ -155,6 +157,7 @@ class Upgrade:
             (self.tags[span.seen[0]], self.tags[span.seen[1]]),
             change,
             comparison.sentence(change),
+            comparison.why.get(series, ""),
         )
 
     def _seen(self, series: Hashable, old: int, new: int) -> tuple[Comparison, Change]:
