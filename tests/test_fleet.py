@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import pickle
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,7 @@ from torch_history.fleet.attempts import JobFolder, job_folder
 from torch_history.fleet.collecting import collect
 from torch_history.fleet.head import FAILURES, Head, only_head, sentence
 from torch_history.fleet.order import Order
-from torch_history.fleet.scheduler import Resources, Unreachable, scheduler
+from torch_history.fleet.scheduler import COMMANDS, Resources, Unreachable, nodes_of, scheduler
 from torch_history.store.launches import Launch, append_launches, read_launches
 
 from .fleet_stand_ins import (
@@ -369,6 +371,15 @@ def test_asvs_own_results_keep_what_was_measured_later(tmp_path: Path) -> None:
     assert _merged(ours, theirs)["results"]["c"][:3] == [[2.0], [], "v"]
 
 
+def a_slurm(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch, without: str = "") -> None:
+    """Puts stand-ins for Slurm's commands in the place of all that there are."""
+    for name in COMMANDS:
+        if name != without:
+            (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+            (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
 @pytest.mark.parametrize(
     ("words", "away"),
     [
@@ -382,9 +393,59 @@ def test_asvs_own_results_keep_what_was_measured_later(tmp_path: Path) -> None:
 def test_a_controller_that_is_away_is_waited_for_and_a_refusal_is_told(
     words: str, away: bool, fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("squeue", "sbatch"):
-        (tmp_path / name).write_text(f"#!/bin/sh\necho '{words}' >&2\nexit 1\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    a_slurm(tmp_path, f"echo '{words}' >&2\nexit 1", monkeypatch)
     with pytest.raises(Unreachable if away else UserError, match=words.rpartition(" ")[2].strip(")")):
         scheduler("slurm", Resources(nodes=1), PlayedWork).seen(fleet)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_where_a_command_of_slurms_is_missing_a_sentence_says_so(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_slurm(tmp_path, "exit 0", monkeypatch, without=name)
+    for ask in (lambda: scheduler("slurm", Resources()), lambda: nodes_of("")):
+        with pytest.raises(UserError, match=f"There is no {name} on this machine.*--executor local"):
+            ask()
+
+
+LINES = "cpu\ntouch ran"
+
+
+@pytest.mark.parametrize(
+    ("asked", "node", "folder"),
+    [
+        *[({name: LINES}, "", "") for name in ("partition", "account", "qos", "constraint", "gres", "memory")],
+        ({"more": {"reservation": LINES}}, "", ""),
+        ({"more": {LINES: "night"}}, "", ""),
+        *[({"partition": text}, "", "") for text in ("cpu\rtouch ran", "cpu\u2028touch ran")],
+        ({}, LINES, ""),
+        ({}, "", LINES),
+    ],
+)
+def test_an_option_of_several_lines_is_no_script(
+    asked: dict[str, Any], node: str, folder: str, tmp_path: Path, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_slurm(tmp_path, f"echo $0 >> {tmp_path}/asked", monkeypatch)
+    at_work = scheduler("slurm", Resources(**asked), PlayedWork)
+    with pytest.raises(UserError, match="Nothing was submitted"):
+        at_work.submit(fleet / folder, 1, [0], [node] if node else ())
+    assert not (tmp_path / "asked").exists()
+
+
+def test_whatever_the_umask_nobody_else_may_write_what_jobs_run(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.parent.chmod(0o775)  # as an older version left it
+    fleet.chmod(0o775)
+    before = os.umask(0o002)
+    try:
+        with only_head(fleet):
+            at_work = scheduler("local", Resources(), PlayedWork)
+            assert Head(fleet, at_work, 1, lambda words: None).watch(0.1)
+        collected(fleet)
+    finally:
+        os.umask(before)
+    assert [*fleet.rglob("*.pkl")]
+    assert [path.stat().st_mode & 0o077 for path in (fleet.parent, fleet)] == [0, 0]
+    collect([], tmp_path / "results", tmp_path / "another")
+    assert (tmp_path / "another" / "fleets").stat().st_mode & 0o077 == 0

@@ -18,7 +18,7 @@ from ..store.machines import RECORD
 from ..store.removed import CALIBRATION
 from .attempts import Attempt
 from .head import locked
-from .order import FLEETS
+from .order import FLEETS, make_private
 
 KIND = ("device", "cpu", "num_cpu", "gpu", "threads", "card")
 """What two records of one machine's folder must have in common."""
@@ -37,7 +37,7 @@ def collect(attempts: Iterable[Attempt], results: Path, env: Path) -> Collected:
     """Adds what `attempts` measured to `results`. Raises UserError where another process collects at the same time, or where
     a folder is of another kind of machine; nothing of that attempt is then added."""
     collected = Collected()
-    (env / FLEETS).mkdir(parents=True, exist_ok=True)
+    make_private(env / FLEETS)
     with locked(env / FLEETS / "collecting", f"collects into {results}"):
         for attempt in attempts:
             _collect_folder(attempt.results, results, collected)
@@ -48,7 +48,7 @@ def collect(attempts: Iterable[Attempt], results: Path, env: Path) -> Collected:
 def collect_folder(source: Path, results: Path, env: Path) -> Collected:
     """Adds what a folder of results holds to `results`. Raises UserError as `collect` does."""
     collected = Collected()
-    (env / FLEETS).mkdir(parents=True, exist_ok=True)
+    make_private(env / FLEETS)
     with locked(env / FLEETS / "collecting", f"collects into {results}"):
         _collect_folder(source, results, collected)
     return collected
@@ -66,7 +66,7 @@ def collect_check(attempts: Iterable[Attempt], release: str, environment: str, r
     """Adds what the jobs of a check measured to `results/<machine>/agreement/`; returns the machines. Raises UserError where
     another process collects at the same time."""
     machines = []
-    (env / FLEETS).mkdir(parents=True, exist_ok=True)
+    make_private(env / FLEETS)
     with locked(env / FLEETS / "collecting", f"collects into {results}"):
         for attempt in attempts:
             for record in sorted(attempt.results.glob(f"*/{RECORD}")):

@@ -23,7 +23,7 @@ from ..errors import UserError
 from ..store.files import read_object, write_atomically
 from .attempts import Attempt, JobFolder, job_folder
 from .followups import Judge, ask, followups
-from .order import Order
+from .order import Order, make_private
 from .scheduler import OWN_FAULT, Scheduler, Seen, Unreachable
 
 FAILURES = 3
@@ -57,7 +57,8 @@ class Standing:
 @contextlib.contextmanager
 def only_head(fleet: Path) -> Iterator[None]:
     """Keeps a second head from looking after the same fleet. Raises UserError where another one does."""
-    fleet.mkdir(parents=True, exist_ok=True)
+    for folder in (fleet.parent, fleet):
+        make_private(folder)
     with locked(fleet / HEAD, f"looks after the fleet {fleet.name}"):
         yield
 

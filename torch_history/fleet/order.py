@@ -20,6 +20,13 @@ FLEETS = "fleets"
 ORDER = "order.json"
 
 
+def make_private(folder: Path) -> None:
+    """Makes a folder that this user alone may enter, whatever the umask: jobs run what submitit has pickled in it. One that
+    is there is closed to others. Raises OSError where it is another user's."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+
+
 @dataclass(frozen=True)
 class Order:
     """What a fleet measures, and where.

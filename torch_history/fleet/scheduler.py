@@ -43,6 +43,10 @@ SIGNAL_SECONDS = 60
 """Before a time limit Slurm sends the job a signal so many seconds ahead, on which submitit requeues it."""
 
 
+COMMANDS = ("sbatch", "srun", "squeue", "sinfo", "scontrol", "scancel")
+"""Of Slurm's, which submitit or this module calls."""
+
+
 class Unreachable(Exception):
     """The scheduler does not answer now; what it runs goes on, and it may answer later."""
 
@@ -104,6 +108,17 @@ class Resources:
         return {**given, "slurm_array_parallelism": self.nodes, "slurm_additional_parameters": more}
 
 
+def _refuse_lines(options: Mapping[str, Any]) -> None:
+    """Each option becomes a line of the script that sbatch is given, where what follows a line break is run as a command.
+    Raises UserError where an option has one, or another character that cannot be printed."""
+    for name, value in options.items():
+        if not f"{name}{value}".isprintable():
+            raise UserError(
+                f"Slurm's option {name.removeprefix('slurm_')!r} is {str(value)!r}, which holds a line break or another "
+                "character that cannot be printed. Nothing was submitted: give it without that."
+            )
+
+
 class Scheduler(Protocol):
     """What the head asks of an executor."""
 
@@ -133,13 +148,18 @@ def scheduler(name: str, resources: Resources, work: type[Work] = Work) -> Sched
             "A fleet needs the package submitit: install torch-history with its extra, torch-history[fleet]."
         ) from error
     if name == "slurm":
-        if not shutil.which("sbatch"):
-            raise UserError(
-                "There is no sbatch on this machine, so it cannot submit to Slurm. Run this on a login node of the cluster, "
-                "or use --executor local, which runs the jobs here."
-            )
+        _require_slurm()
         return Slurm(resources, work)
     return Here(name, resources, work)
+
+
+def _require_slurm() -> None:
+    """Raises UserError where a command of Slurm's is missing."""
+    if missing := [name for name in COMMANDS if not shutil.which(name)]:
+        raise UserError(
+            f"There is no {' and no '.join(missing)} on this machine, so it cannot submit to Slurm. Run this on a login "
+            "node of the cluster, or use --executor local, which runs the jobs here."
+        )
 
 
 class Slurm:
@@ -155,12 +175,14 @@ class Slurm:
         import submitit
         from submitit.core.utils import FailedJobError, FailedSubmissionError
 
+        options = self._resources.of_sbatch(self._bound(nodes))
+        _refuse_lines({"output": fleet, **options, **options["slurm_additional_parameters"]})
         executor = submitit.AutoExecutor(folder=fleet / "log" / "%j", cluster="slurm")
         executor.update_parameters(
             name=f"{NAMED}-{fleet.name}-{submission}",
             timeout_min=self._resources.minutes,
             slurm_signal_delay_s=SIGNAL_SECONDS,
-            **self._resources.of_sbatch(self._bound(nodes)),
+            **options,
         )
         try:
             return [job.job_id for job in executor.submit_array([self._work(str(fleet), number) for number in numbers])]
@@ -208,6 +230,7 @@ class Slurm:
 
 def nodes_of(partition: str) -> list[str]:
     """The nodes that a partition has, or the default one where none is named. Raises UserError where Slurm does not tell."""
+    _require_slurm()
     try:
         return _nodes(partition)
     except Unreachable as error:
