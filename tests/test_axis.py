@@ -158,6 +158,26 @@ def test_unknown_name_is_refused_by_name_and_the_nearest_are_offered(axis: Axis)
         axis.find("2.1.9")
 
 
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("2.16.0", "is v2.15.0"),
+        ("v2.16", "is v2.15.0"),
+        ("1.7.0", "is v1.8.0"),
+        ("2.5.2", "are v2.5.1, v2.6.0"),
+        ("2.6.0rc1", "are v2.5.1, v2.6.0"),
+        ("2.5", "are v2.5.1, v2.5.0"),
+        ("2.51", "are v2.5.1, v2.15.0"),
+        ("2.5.l", "are v2.5.1, v2.5.0, v2.15.0"),
+    ],
+)
+def test_a_version_is_near_those_that_it_lies_between_and_a_typo_those_that_are_spelled_alike(
+    shipped: Axis, name: str, nearest: str
+) -> None:
+    with pytest.raises(UnknownRelease, match=rf"The nearest {nearest}\. A new"):
+        shipped.find(name)
+
+
 def test_unknown_end_of_a_range_is_refused_by_its_name(axis: Axis) -> None:
     with pytest.raises(UnknownRelease, match=r"^'v3\.0\.0' is no PyTorch release"):
         axis.select("2.0.1..v3.0.0")

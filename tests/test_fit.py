@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from recorder import Refused
 from recorder.build import Built, build
 from recorder.cards import DEVICES
-from recorder.environments import create, python_for
-from torch_history.cli import main
+from recorder.environments import create, packages, python_for
+from torch_history.cli import main, suite
 from torch_history.errors import UserError
 from torch_history.fitting import answer
 from torch_history.fitting.answer import said_of
@@ -20,7 +23,7 @@ from torch_history.fitting.bound import MIB, not_counted
 from torch_history.fitting.cards import find
 from torch_history.fitting.counted import UNLIMITED, Process, explained
 from torch_history.fitting.search import TRIES, Largest, Outcome, Try, largest
-from torch_history.releases.axis import Axis
+from torch_history.releases.axis import Axis, Release
 
 from .test_recorder import wheel
 
@@ -111,6 +114,59 @@ def test_kernels_that_load_all_at_once_need_more() -> None:
 )  # fmt: skip
 def test_what_only_a_gpu_can_tell_is_refused_in_a_sentence(refused: str, said: str) -> None:
     assert re.search(said, explained(refused))
+
+
+def environment(folder: Path, requirements: list[str]) -> None:
+    """What tells of a finished environment in `folder`."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin" / "python").touch()
+    (folder / "torch-history.json").write_text(json.dumps({"requirements": requirements}))
+
+
+def test_what_will_be_installed_is_said_before_anything_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = suite.load
+    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), env=tmp_path))
+    begun: list[str] = []
+
+    def stop(release: Release, python: str, folder: Path) -> Path:
+        begun.append(release.tag)
+        raise Refused("It ends here.")
+
+    monkeypatch.setattr(answer, "create", stop)
+    axis = Axis.load(ROOT / "releases.toml")
+    wanted = packages(axis.find("2.15.0"), "3.11")
+    root = tmp_path / "recorder"
+    environment(root / "v2.14.1-py3.9", wanted)  # of another Python
+    environment(root / "v2.15.0-py3.11", ["torch==2.15.0"])  # of another lock
+    said = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--from", "2.14.1", "--to", "2.15.0"])
+    first = " ".join(said.output.split()).partition("It takes")[0]
+    assert first == (
+        f"This installs v2.14.1, v2.15.0 in {root}, besides what other commands installed: about 5.0 GB more on disk, "
+        "2 GB to download. "
+    )
+    assert begun == ["v2.14.1"]
+
+    (root / "v2.15.0-py3.11" / "torch-history.json").write_text(json.dumps({"requirements": wanted}))
+    environment(root / "v2.14.1-py3.11", packages(axis.find("2.14.1"), "3.11"))
+    said = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--from", "2.14.1", "--to", "2.15.0"])
+    assert "2 releases are installed" in said.output
+    assert "This installs" not in said.output
+
+
+def test_whoever_needs_a_recorder_is_told_what_its_installation_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def stop(*_: object) -> Path:
+        told.append("now")
+        raise Refused("It ends here.")
+
+    monkeypatch.setattr(answer, "create", stop)
+    with pytest.raises(UserError, match="It ends here"):
+        answer.made(Axis.load(ROOT / "releases.toml").find("2.15.0"), tmp_path, told.append)
+    assert told[0].startswith(f"This installs v2.15.0 in {tmp_path}")
+    assert told[1:] == ["now"]
 
 
 def test_a_file_that_is_none_is_refused_before_anything_is_installed(tmp_path: Path) -> None:

@@ -143,5 +143,15 @@ def test_nodes_that_share_one_processor_are_done_when_one_node_is() -> None:
     ]
     said = CliRunner().invoke(fleet, asked, catch_exceptions=False)
     minutes = re.findall(r"^\d+ nodes?: done after ([\d.]+) minutes", said.output, re.MULTILINE)
-    assert len(minutes) == 3
+    assert len(minutes) > 1
     assert len(set(minutes)) == 1
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 8])
+def test_a_plan_lists_no_more_nodes_than_have_a_job(nodes: int) -> None:
+    asked = ["plan", "v2.0.0..v2.1.1", "--only", "counts", "--question", "batching", "--nodes", str(nodes)]
+    said = CliRunner().invoke(fleet, asked, catch_exceptions=False).output
+    jobs_planned = int(re.findall(r"^(\d+) jobs,", said, re.MULTILINE)[0])
+    listed = [int(each) for each in re.findall(r"^(\d+) nodes?: done", said, re.MULTILINE)]
+    assert listed == sorted({1, min(nodes, jobs_planned), min(2 * nodes, jobs_planned)})
+    assert (f"More than {jobs_planned} would have nothing to do." in said) == (nodes > jobs_planned)

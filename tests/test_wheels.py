@@ -170,5 +170,8 @@ def test_command_prints_what_differs() -> None:
     assert answer.exit_code == 0
     assert "GPU architectures" in answer.output
     assert max(map(len, answer.output.splitlines())) <= 80
+    assert "from the wheels for Python 3.11.\n" in answer.output
+    older = CliRunner().invoke(main, ["facts", "1.8.0", "2.15.0"]).output
+    assert "from the wheels for Python 3.9 and 3.11.\n" in older
     both = json.loads(CliRunner().invoke(main, ["facts", "2.3.1", "2.15.0", "--json"]).output)
     assert sorted(both) == ["v2.15.0", "v2.3.1"]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ..fitting.cards import Wanted
     from ..releases.axis import Axis, Release
 
-GIGABYTES_EACH = 2.5
 MINUTES_EACH = 2
 MINUTES_TO_COUNT = 1
 MIB = 2**20
@@ -45,6 +44,9 @@ def fit(
 
     WORKLOAD is a file as for `run --workload` (docs/own-workload.md). If `inputs` has a parameter `batch`, the command
     finds the largest batch that fits. Otherwise it tries each of `sizes`.
+
+    Each release is installed once more than for `run`, without CUDA's libraries, in env/recorder. The command says first how
+    many gigabytes that takes.
 
     No kernel runs, so the answer says nothing about time. A workload that needs values computed on a GPU is refused.
     """
@@ -78,14 +80,13 @@ def _releases(axis: Axis, first: str, last: str, ranges: tuple[str, ...]) -> lis
 
 
 def _cost(releases: list[Release], root: Path) -> str:
-    missing = [release for release in releases if not any(root.glob(f"{release.tag}-py*/torch-history.json"))]
-    minutes = MINUTES_EACH * len(missing) + MINUTES_TO_COUNT * len(releases)
-    if not missing:
+    from ..fitting.answer import missing, needed
+
+    left = missing(releases, root)
+    minutes = MINUTES_EACH * len(left) + MINUTES_TO_COUNT * len(releases)
+    if not left:
         return f"{len(releases)} releases are installed; counting takes about {minutes} minutes."
-    return (
-        f"This installs {len(missing)} of {len(releases)} releases in {root}: about "
-        f"{GIGABYTES_EACH * len(missing):.0f} GB on disk, 1 GB each to download, about {minutes} minutes in all."
-    )
+    return f"{needed(left, root)} It takes about {minutes} minutes in all."
 
 
 def _answer(counted: list[Counted], wanted: Wanted) -> str:

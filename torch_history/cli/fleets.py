@@ -198,7 +198,8 @@ def _all_questions(root: Path) -> tuple[str, ...]:
 
 
 def _print(forecast: Sequence[Job], nodes: int, processors: int | None) -> None:
-    """The jobs, and the makespan on fewer and more nodes. Of nodes that share `processors`, one runs on each at a time."""
+    """The jobs, and the makespan on fewer and more nodes, as far as there are jobs for them. Of nodes that share
+    `processors`, one runs on each at a time."""
     table = Table(box=None)
     for title in ("job", "releases", "minutes", "GB to install"):
         table.add_column(title, justify="left" if title == "releases" else "right")
@@ -209,9 +210,11 @@ def _print(forecast: Sequence[Job], nodes: int, processors: int | None) -> None:
     seconds = [job.seconds for job in forecast]
     total = f"{len(forecast)} jobs, {sum(seconds) / 60:.1f} minutes of one node in total"
     out.print(f"{total}, at most {sum(job.gigabytes for job in forecast):.0f} GB to install.")
-    for number in sorted({1, nodes, 2 * nodes}):
+    for number in sorted({min(number, len(forecast)) for number in (1, nodes, 2 * nodes)}):
         words = f"{number} node{'s' if number > 1 else ''}"
         out.print(f"{words}: done after {makespan(seconds, min(number, processors or number)) / 60:.1f} minutes.")
+    if nodes > len(forecast):
+        out.print(f"More than {len(forecast)} would have nothing to do.")
 
 
 def _order(found: suites.Suite, asked: dict[str, Any], forecast: Sequence[Job]) -> Order:

@@ -438,7 +438,8 @@ def facts(old: str, new: str, as_json: bool) -> None:
         click.echo(json.dumps({tag: msgspec.to_builtins(known[tag]) for tag in tags}, indent=1))
         return
     rows = [("", *tags), *wheels.differences(before, now)]
-    click.echo(f"{tags[0]} -> {tags[1]}, from the wheels for Python {before.python} and {now.python}.")
+    pythons = " and ".join(dict.fromkeys((before.python, now.python)))
+    click.echo(f"{tags[0]} -> {tags[1]}, from the wheels for Python {pythons}.")
     click.echo("GPU architectures are those that only one of the two has.\n")
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for row in rows:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from recorder import Refused
 from recorder.build import Built, build
-from recorder.environments import create, python_for
+from recorder.environments import create, packages, python_for
 
 from ..errors import UserError
 from ..releases.axis import Release
+from ..releases.environments import is_ready
 from .bound import Bound
 from .cards import Wanted
 from .counted import UNLIMITED, Process
 from .search import Largest, Outcome, Try, largest
+
+GIGABYTES_EACH = 2.5
+"""On disk that a release takes on the recorder; 1 GB of them is downloaded."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +38,36 @@ class Counted:
     sizes: dict[str, Try]
 
 
-def made(release: Release, root: Path, say: Callable[[str], None]) -> Built:
-    """The recorder of a release in `root`, installed where it is not there. Raises UserError where that cannot be done."""
+def missing(releases: Iterable[Release], root: Path) -> list[Release]:
+    """Those that `made` installs. Raises UserError where one cannot be installed."""
     try:
-        python = python_for(release)
-        folder = root / f"{release.tag}-py{python}"
-        say(f"{release.tag}: environment {folder}")
-        return build(create(release, python, folder))
+        return [each for each in releases if not is_ready(_folder(each, root), packages(each, python_for(each)))]
     except Refused as refused:
         raise UserError(str(refused)) from refused
+
+
+def needed(releases: Sequence[Release], root: Path) -> str:
+    """What the installation of `releases` takes, in a sentence."""
+    return (
+        f"This installs {', '.join(each.tag for each in releases)} in {root}, besides what other commands installed: about "
+        f"{GIGABYTES_EACH * len(releases):.1f} GB more on disk, {len(releases)} GB to download."
+    )
+
+
+def made(release: Release, root: Path, say: Callable[[str], None]) -> Built:
+    """The recorder of a release in `root`, installed where it is not there. Raises UserError where that cannot be done."""
+    left = missing([release], root)
+    try:
+        folder = _folder(release, root)
+        say(needed(left, root) if left else f"{release.tag}: environment {folder}")
+        return build(create(release, python_for(release), folder))
+    except Refused as refused:
+        raise UserError(str(refused)) from refused
+
+
+def _folder(release: Release, root: Path) -> Path:
+    """Raises Refused where the release has no environment."""
+    return root / f"{release.tag}-py{python_for(release)}"
 
 
 def count(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import bisect
 import datetime
 import difflib
 import re
@@ -152,9 +153,24 @@ class Axis:
         return between
 
     def _unknown(self, name: str) -> str:
-        near = difflib.get_close_matches("v" + name.removeprefix("v"), self._position, n=3, cutoff=0.5)
-        offer = f"The nearest are {', '.join(near)}." if near else f"The newest is {self.newest.tag}."
+        near = self._near(name.removeprefix("v"))
+        nearest = f"The nearest {'are' if len(near) > 1 else 'is'} {', '.join(near)}."
+        offer = nearest if near else f"The newest is {self.newest.tag}."
         return f"'{name}' is no PyTorch release on the axis. {offer} A new release is added to releases.toml."
+
+    def _near(self, name: str) -> list[str]:
+        """Of a version such as 2.16.0 the releases that it lies between; of what is no whole version those that are spelled
+        alike, too, because a dot may be missing in 2.51."""
+        try:
+            wanted = Version(name)
+        except InvalidVersion:
+            return difflib.get_close_matches(f"v{name}", self._position, n=3, cutoff=0.5)
+        ordered = sorted(self.releases, key=lambda release: Version(release.version))
+        place = bisect.bisect_right(ordered, wanted, key=lambda release: Version(release.version))
+        beside = [release.tag for release in ordered[max(place - 1, 0) : place + 1]]
+        whole = len(wanted.release) == 3
+        alike = [] if whole else difflib.get_close_matches(f"v{name}", self._position, n=1, cutoff=0.8)
+        return list(dict.fromkeys([*alike, *beside]))
 
 
 def _release(entry: dict[str, Any], path: Path) -> Release:
