@@ -222,9 +222,25 @@ def _resident(workload: ModuleType, variant: str, size: str, on: str) -> dict:
         call = workload.variants[variant](arguments)
         call = _with(getattr(call, "before", stopwatch.nothing), call)
         workload.check(arguments, call())
-        return resident.measured(call)
+        found = resident.on_device(call) if on == "cuda" and device.wanted("counts") else {}
+        return {**found, **(resident.measured(call) if device.wanted("times") else {})}
 
     return sequence.in_fresh_processes(once, on)[0]
+
+
+def _kept_on_recorder(workload: ModuleType, variant: str, size: str, on: str) -> dict:
+    """What calls leave on the device, where no kernel runs. Raises Unavailable where the recorder cannot tell it."""
+
+    def once() -> dict:
+        with counted.explained(), counted.record.recording() as recorded:
+            found = resident.on_device(workload.variants[variant](workload.inputs(size, "cuda", SEED)))
+        recorded.sound()
+        return found
+
+    try:
+        return counted.in_process(once)
+    except counted.Refused as refused:
+        raise Unavailable(str(refused)) from None
 
 
 def _process(workload: ModuleType, variant: str, size: str, on: str) -> dict:
@@ -246,8 +262,10 @@ _MEASURED_BY = {STEADY: _steady, SEQUENCE: _sequence, RESIDENT: _resident, PROCE
 
 
 def _measured_by(metric: Metric, on: str) -> Callable:
-    """What measures a case of that metric; the recorder counts every question in one way."""
-    return _steady if on == "recorder" else _MEASURED_BY[metric.measured]
+    """What measures a case of that metric; the recorder counts every question in one way, but what calls leave."""
+    if on == "recorder":
+        return _kept_on_recorder if metric.measured == RESIDENT else _steady
+    return _MEASURED_BY[metric.measured]
 
 
 _SOURCES = {
@@ -290,7 +308,10 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: Metric) -
         _CASE[:] = [f"track_{name}", [repr(variant), repr(size)]]
         value = _found(workload, variant, size, name, metric)[name]
         if isinstance(value, dict):
-            _skip("unavailable", value["unavailable"])
+            if "unavailable" in value:
+                _skip("unavailable", value["unavailable"])
+            _say(detectable=value["detectable"])
+            return value["value"]
         return {"samples": value, "number": 1} if isinstance(value, list) else value
 
     read_by_asv: Any = track
@@ -302,7 +323,8 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: Metric) -
 
 
 def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Metric) -> dict:
-    """What this launch found for the case: by metric a number, a list of samples, or {"unavailable": why}.
+    """What this launch found for the case: by metric a number, a list of samples, {"value": number, "detectable": the least
+    that would have been told}, or {"unavailable": why}.
 
     Skips what nobody asked for; raises CaseFailed where it went wrong before.
     """

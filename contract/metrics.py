@@ -81,7 +81,7 @@ class Metric(NamedTuple):
 
     @property
     def is_growth(self) -> bool:
-        """Whether its numbers are what each call adds, so that 0 is usual and a ratio says little."""
+        """Whether its numbers are what each call leaves, so that 0 is usual and a ratio says little."""
         return self.measured == RESIDENT and self.margin == GROWTH_MARGIN
 
     @property
@@ -94,7 +94,7 @@ class Metric(NamedTuple):
         """The words of a verdict where a number rose and where it fell."""
         if self.varies:
             return "SLOWER", "FASTER"
-        return ("HUNGRIER", "LEANER") if self.unit == "bytes" else ("MORE", "FEWER")
+        return ("HUNGRIER", "LEANER") if self.unit == "bytes" or self.measured == RESIDENT else ("MORE", "FEWER")
 
     def as_data(self) -> dict[str, object]:
         """What pages need of it, as JSON has it: all but which workloads have it, which the
@@ -114,6 +114,10 @@ def _started(name: str, about: str) -> Metric:
 
 def _held(name: str, margin: float, measured: str, source: str, about: str) -> Metric:
     return Metric(name, "bytes", TIMES, False, measured, source, margin, about=about)
+
+
+def _kept(name: str, unit: str, about: str) -> Metric:
+    return Metric(name, unit, TIMES, False, RESIDENT, "resident", GROWTH_MARGIN, everywhere=True, about=about)
 
 
 def _count(
@@ -213,6 +217,19 @@ _ALL = (
     _held(
         *("resident_growth", GROWTH_MARGIN, RESIDENT, "resident"),
         "By how much the process's memory grows at each call; 0 where it does not rise for certain.",
+    ),
+    _kept("kept_objects", "objects", "How many objects each call leaves that Python's garbage collector tracks."),
+    _kept("kept_blocks", "blocks", "How many blocks of Python's allocator each call leaves; a small object has one."),
+    _kept(
+        *("kept_bytes", "bytes"),
+        "How many bytes of the C library's allocator each call leaves: tensors, C++, large Python objects.",
+    ),
+    Metric(
+        *("kept_on_device", "bytes", COUNTS, False, RESIDENT, "resident"),
+        devices=ON_CUDA,
+        missing="only a GPU has memory of its own",
+        everywhere=True,
+        about="How many bytes of tensors on a GPU each call leaves.",
     ),
     Metric(
         *("process_time", "seconds", TIMES, True, PROCESS, "process", CALL_MARGIN),

@@ -494,9 +494,10 @@ def some_launch(launch: str = "aa", **changed: Any) -> Launch:
         (Case(CASES[0], failed='said "no" \\ {}\x00\x1c'),),
         (Case(("'a, b'", "5", "'µ'"), value=1),),
         (Case((), value=1),),
+        (Case(CASES[0], value=0, detectable=771),),
         (),
     ],
-    ids=["samples", "values", "unicode", "control characters", "parameters", "no parameters", "no cases"],
+    ids=["samples", "values", "unicode", "control characters", "parameters", "no parameters", "detectable", "no cases"],
 )
 def test_launch_comes_back_from_one_line_as_it_was(tmp_path: Path, cases: tuple[Case, ...]) -> None:
     launch = some_launch(cases=cases, facts={"torch": "2.0.1", "név": "é\u2029"}, benchmark=BYTES["name"])
@@ -687,6 +688,23 @@ def test_sibling_is_answered_from_what_the_processes_of_the_first_metric_found(t
     assert first.facts.keys() == sibling.facts.keys()
     assert "found" not in first.facts
     assert asvs(tmp_path).get_result_samples(TIME["name"], TIME["params"])[0] == [0.25, 0.5]
+
+
+def test_what_would_have_been_told_of_a_metric_is_kept_with_its_number_and_with_no_other(tmp_path: Path) -> None:
+    growth = found_said(peak_memory={"value": 0, "detectable": 771}, time=[0.25], kept={"value": 21, "detectable": 1})
+    given = answer([0, 0, 0, 0], said={0: f'{growth}\ntorch-history: {{"detectable": 771}}'})
+    recorded = results()
+    add(recorded, BYTES, given, selected_idx=[0])
+    for sibling in (TIME, {**BYTES, "name": "intersection.Intersection.track_kept"}):
+        answer_of_sibling, told = of_sibling(BYTES, sibling, given, SAID)
+        add(recorded, sibling, answer_of_sibling, told=told, selected_idx=[0])
+    recorded.save(str(tmp_path))
+    assert [launch.cases for launch in stored(tmp_path)] == [
+        (Case(CASES[0], value=0, detectable=771),),
+        (Case(CASES[0], samples=(0.25,)),),
+        (Case(CASES[0], value=21, detectable=1),),
+    ]
+    assert "detectable" not in stored(tmp_path)[0].facts
 
 
 @pytest.mark.parametrize("garbage", ['{"id": "ab', "[1]", '{"other": 1}'])

@@ -43,7 +43,8 @@ def test_every_row_is_consistent() -> None:
         assert metric.kind in (TIMES, COUNTS)
         assert metric.measured in (STEADY, SEQUENCE, RESIDENT, PROCESS, START)
         assert (ROOT / "measure" / f"{metric.source}.py").is_file()
-        assert (metric.margin > 0) == (metric.varies or metric.measured in (RESIDENT, PROCESS, START))
+        differs = metric.varies or (metric.kind == TIMES and metric.measured in (RESIDENT, PROCESS, START))
+        assert (metric.margin > 0) == differs
         assert metric.about or metric.source == "counted"
         assert metric.is_positive >= metric.varies
         assert set(metric.more_and_less) <= {verdict.words for verdict in Verdict}
@@ -90,6 +91,9 @@ def test_memory_of_a_process_has_changed_where_all_launches_are_apart(
 
 
 def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert metrics_of(["resident_growth"]) == (
+        *("resident_growth", "kept_objects", "kept_blocks", "kept_bytes", "kept_on_device"),
+    )
     monkeypatch.setitem(METRICS, "pages", METRICS["operators"]._replace(name="pages", everywhere=True))
     assert metrics_of(["time", "operators"]) == ("time", "operators", "pages")
     assert metrics_of(["pages", "time"]) == ("pages", "time")
@@ -116,8 +120,11 @@ def test_what_is_listed_has_a_sentence_each() -> None:
 GROWTH = Series("release-py3.11", "mine.Memory.track_resident_growth", ("'f'", "''"))
 
 
-def launches_of(numbers: list[float]) -> Any:
-    return [(None, Case(GROWTH.parameters, value=number)) for number in numbers]
+def launches_of(numbers: list[float], *detectable: int) -> Any:
+    least = detectable or [None] * len(numbers)
+    return [
+        (None, Case(GROWTH.parameters, value=number, detectable=of)) for number, of in zip(numbers, least, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +149,25 @@ def launches_of(numbers: list[float]) -> Any:
 def test_growth_is_told_with_the_interval_of_its_change(olds: list[float], news: list[float], said: str) -> None:
     words = sentence(judge(GROWTH, launches_of(olds), launches_of(news)))
     assert words.startswith(f"mine resident growth, f: {said}")
+
+
+def test_where_nothing_grows_the_growth_is_told_that_every_launch_would_have_shown() -> None:
+    none = judge(GROWTH, launches_of([0, 0], 700, 1900), launches_of([0, 0], 800, 900))
+    assert none.least_growth == 1900
+    assert sentence(none) == (
+        "mine resident growth, f: SAME at 0 B at each call; a growth of 1,900 B would have been seen."
+    )
+    grows = judge(GROWTH, launches_of([0, 0], 700, 700), launches_of([3150, 3160], 700, 700))
+    assert "would have been seen" not in sentence(grows)
+
+
+def test_what_each_call_leaves_is_told_in_what_it_is_counted_in() -> None:
+    kept = Series("release-py3.11", "mine.Memory.track_kept_objects", ("'f'", "''"))
+    grows = judge(kept, launches_of([0, 0], 1, 1), launches_of([21, 21], 1, 1))
+    assert grows.verdict is Verdict.HUNGRIER
+    assert sentence(grows) == "mine kept objects, f: HUNGRIER by 21 at each call, from 0 to 21."
+    none = judge(kept, launches_of([0, 0], 1, 1), launches_of([0, 0], 1, 1))
+    assert sentence(none) == "mine kept objects, f: SAME at 0 at each call; a growth of 1 would have been seen."
 
 
 @pytest.mark.parametrize("count", [3, 5])

@@ -5,12 +5,14 @@ Needs torch and NumPy, as tests/test_own.py does.
 
 from __future__ import annotations
 
+import collections
+import gc
 import os
 import random
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ import pytest
 import measure  # noqa: F401
 
 try:
-    import torch  # noqa: F401
+    import torch
 
     from measure import process, resident, stopwatch
 except ImportError as _error:
@@ -28,33 +30,132 @@ except ImportError as _error:
 def test_a_leak_of_a_megabyte_a_call_is_told() -> None:
     kept = []
     found = resident.measured(lambda: kept.append(b"1" * 2**20))
-    assert found["resident_growth"] == pytest.approx(2**20, rel=0.05)
+    assert found["resident_growth"]["value"] == pytest.approx(2**20, rel=0.05)
     assert "it has no level" in found["resident_memory"]["unavailable"]
 
 
 def test_what_does_not_leak_has_a_level() -> None:
     found = resident.measured(lambda: b"1" * 2**20)
-    assert found["resident_growth"] == 0
+    assert found["resident_growth"]["value"] == 0
     assert found["resident_memory"] == pytest.approx(resident.resident(), rel=0.1)
 
 
-def test_no_growth_is_told_of_memory_that_wanders() -> None:
-    """A hundred walks up and down, and a hundred that settle after a while, as allocators do."""
+def wandering(draw: random.Random) -> list[float]:
+    """Memory that goes up and down by up to 2 MiB."""
+    level, readings = 5e8, []
+    for _ in range(26):
+        level += draw.choice([-1, 1]) * draw.randrange(0, 2**21)
+        readings.append(level)
+    return readings
+
+
+def settling(draw: random.Random) -> list[float]:
+    """Memory that rises by 16 MiB, less and less, as allocators take it."""
+    return [5e8 + 2**24 * (1 - 0.5 ** (i / 2)) // 4096 * 4096 + draw.choice([0, 4096]) for i in range(26)]
+
+
+def test_no_growth_is_told_of_memory_that_wanders_or_settles() -> None:
     draw = random.Random(1)
     for _ in range(100):
-        level, readings = 5e8, []
-        for _ in range(26):
-            level += draw.choice([-1, 1]) * draw.randrange(0, 2**21)
-            readings.append(level)
-        assert resident.growth(readings) == 0
-        settled = [5e8 + 2**24 * (1 - 0.5 ** (i / 2)) // 4096 * 4096 + draw.choice([0, 4096]) for i in range(26)]
-        assert resident.growth(settled) == 0
+        assert resident.growth(wandering(draw))[0] == 0
+        assert resident.growth(settling(draw))[0] == 0
 
 
 def test_growth_is_the_slope() -> None:
     draw = random.Random(2)
     readings = [5e8 + i * 3e6 + draw.randrange(-200_000, 200_000) for i in range(26)]
-    assert resident.growth(readings) == pytest.approx(3e6, rel=0.02)
+    assert resident.growth(readings)[0] == pytest.approx(3e6, rel=0.02)
+
+
+@pytest.mark.parametrize("drawn", [wandering, settling])
+def test_a_growth_that_is_said_to_be_seen_is_seen(drawn: Callable[[random.Random], list[float]]) -> None:
+    """On top of what memory does anyway."""
+    draw = random.Random(1)
+    for _ in range(100):
+        readings = drawn(draw)
+        _, seen_from = resident.growth(readings)
+        assert resident.growth([held + i * 1.001 * seen_from for i, held in enumerate(readings)])[0] > 0
+
+
+def test_a_growth_below_what_is_said_to_be_seen_is_not_told() -> None:
+    _, seen_from = resident.growth([5e8] * 26)
+    assert resident.growth([5e8 + i * 0.999 * seen_from for i in range(26)])[0] == 0
+    assert resident.growth([5e8 + i * 1.001 * seen_from for i in range(26)])[0] == pytest.approx(seen_from, rel=0.01)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Readings in a tenth of their time. As where a release is measured, collecting leaves out what importing made."""
+    monkeypatch.setattr(resident, "SECONDS", resident.SECONDS / 10)
+    monkeypatch.setattr(resident, "MOST_SECONDS", resident.MOST_SECONDS / 10)
+    monkeypatch.setattr(resident, "CALLS", resident.CALLS // 10)
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+class Object:
+    """What Python's garbage collector tracks."""
+
+
+KEPT: list[object] = []
+EXACT = ("kept_objects", "kept_blocks", "kept_bytes")
+
+
+def objects(number: int = 20, each: int = 150) -> list[Object]:
+    found = [Object() for _ in range(number)]
+    for one in found:
+        one.data = bytes(each)  # type: ignore[attr-defined]
+    return found
+
+
+def test_what_a_call_leaves_is_counted_to_the_object_where_its_memory_does_not_move(hasty: None) -> None:
+    """As 21 objects and 3,150 bytes: the list and the twenty that it holds, in memory that lay free."""
+    found = resident.measured(lambda: KEPT.append(objects()))
+    assert found["kept_objects"]["value"] == 21
+    assert found["kept_blocks"]["value"] >= 40
+    assert found["kept_objects"]["detectable"] == 1
+
+
+def test_bytes_outside_of_python_are_counted(hasty: None) -> None:
+    found = resident.measured(lambda: KEPT.append(torch.ones(1000)))
+    assert found["kept_bytes"]["value"] == pytest.approx(4200, rel=0.2)
+
+
+RING = collections.deque(maxlen=5)  # type: ignore[var-annotated]
+
+
+@pytest.mark.parametrize("quiet", [lambda: objects(), lambda: torch.ones(1000) + 1, lambda: RING.append(objects())])
+def test_a_quiet_function_leaves_nothing_and_what_would_be_seen_is_said(
+    quiet: Callable[[], object], hasty: None
+) -> None:
+    for _ in range(10):
+        found = resident.measured(quiet)
+        assert [found[name]["value"] for name in EXACT] == [0, 0, 0]
+        assert found["resident_growth"]["value"] == 0
+        assert found["kept_objects"]["detectable"] == 1
+        assert found["resident_growth"]["detectable"] < 2**20
+
+
+def test_sampling_goes_on_where_calls_are_slow(hasty: None) -> None:
+    """Calls of 4 ms: in 0.2 s there are 50 of them, and 200 are wanted."""
+    calls: list[int] = []
+
+    def call() -> None:
+        time.sleep(0.004)
+        calls.append(1)
+
+    detectable = resident.measured(call)["resident_growth"]["detectable"]
+    assert 120 <= len(calls) <= 250
+    assert detectable < 3 * resident.LEAST_BYTES / len(calls)
+
+
+def test_an_allocator_that_is_not_counted_has_no_bytes_rather_than_none(
+    hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resident.ctypes, "CDLL", lambda name: object())
+    assert resident.measured(lambda: None)["kept_bytes"] == {"unavailable": resident.NO_COUNT}
 
 
 def test_what_comes_before_a_call_is_left_out() -> None:

@@ -53,6 +53,7 @@ class Laboratory:
         self.broken: Mapping[str, int] = {}
         self.grows: Mapping[str, int] = {}
         """Function -> the release from which on it leaks."""
+        self.floor: int | None = None
         self.noise = noise
         self.random = random.Random(seed)
         self.stored: dict[tuple[tuple[str, ...], tuple[Any, ...]], list[Launch]] = {}
@@ -133,7 +134,7 @@ class Laboratory:
             return Case(parameters, failed="RuntimeError: gone")
         if metric == "resident_growth":
             leaks = at >= self.grows.get(name, len(TAGS))
-            return Case(parameters, value=self.random.randrange(990, 1010) if leaks else 0)
+            return Case(parameters, value=self.random.randrange(990, 1010) if leaks else 0, detectable=self.floor)
         if metric == "peak_memory":
             return Case(parameters, value=round(BYTES * _factor(self.bytes.get(name, {}), at)))
         noise = math.exp(self.random.gauss(0, self.noise))
@@ -692,16 +693,19 @@ def test_page_is_one_file_that_asks_for_no_other_and_takes_nothing_for_markup(
 
 
 def test_growth_is_told_with_its_interval_in_every_form(played: Laboratory, tmp_path: Path) -> None:
-    played.grows = {"f": 9}
+    played.grows, played.floor = {"f": 9}, 771
+    still = "mine resident growth, still: SAME at 0 B at each call; a growth of 771 B would have been seen."
     said = r"HUNGRIER by [0-9,]+ B at each call \(99\d to 1,00\d B\), from 0 B to [0-9,]+ B"
     page = tmp_path / "report.html"
     words = command(tmp_path, "--html", str(page)).stdout
     assert re.search(rf"mine resident growth, f: {said}\.\n  at {TAGS[9]} \(after {TAGS[8]}\): {said}", words)
-    assert "mine resident growth, still: SAME at 0 B at each call." in words
+    assert still in words
     assert re.search(said, page.read_text(encoding="utf-8"))
     markdown = command(tmp_path, "--markdown").stdout
     assert re.search(rf"\| mine resident growth, f \| {said} \|", markdown)
-    assert "- mine resident growth, still: SAME at 0 B at each call." in markdown
+    assert f"- {still}" in markdown
+    changes = json.loads(command(tmp_path, "--json").stdout)["changes"]
+    assert {change["least_growth"] for change in changes if change["metric"] == "resident_growth"} == {771}
 
 
 def test_packages_that_differ_are_in_every_form(

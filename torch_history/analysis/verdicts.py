@@ -191,8 +191,9 @@ class Change:
     interval [low, high], which holds the truth with `confidence`; `detectable` is the smallest ratio that these launches
     would have told from SAME; `spread` is the largest coefficient of variation between launches of one release; `disturbed`
     counts the launches that were measured although the machine was disturbed; `reason` stands where a number is missing.
-    `difference` is the interval of new - old in the unit of the numbers, of growth alone. `apart` says that a fleet measured
-    both releases, and no node of it measured both."""
+    `difference` is the interval of new - old in the unit of the numbers, and `least_growth` what each call would have had to
+    leave to be told in all launches, both of growth alone. `apart` says that a fleet measured both releases, and no node of
+    it measured both."""
 
     series: Series
     verdict: Verdict
@@ -210,6 +211,7 @@ class Change:
     apart: bool = False
     difference: tuple[float, float] | None = None
 
+    least_growth: float | None = None
     @property
     def within_builds(self) -> bool:
         """Whether it is a changed time that two builds of one source may differ by."""
@@ -687,7 +689,10 @@ def judge(series: Series, before: _Pairs, after: _Pairs) -> Change:
     if not olds or not news:
         return _missing(series, before, after, olds, news)
     if not series.varies:
-        return _held(series, olds, news) if series.margin else _exact(series, olds, news, counts)
+        if not series.margin:
+            return _exact(series, olds, news, counts)
+        least = [case.detectable for _, case in (*before, *after) if case.detectable is not None]
+        return replace(_held(series, olds, news), least_growth=max(least, default=None))
     shift = _mean_log(news) - _mean_log(olds)
     old, new = levels(olds, news, shift)
     said = "no round has a number for both, and no chain of rounds with common releases connects them"

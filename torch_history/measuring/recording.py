@@ -47,9 +47,12 @@ from ..store.launches import (
     new_session,
 )
 
-OF_A_CASE = ("unavailable", "not_asked", "found", "recorded")
+OF_A_CASE = ("unavailable", "not_asked", "found", "recorded", "detectable")
 """Facts of one case; all others are of the whole launch."""
 
+
+OF_THAT_METRIC = ("found", "recorded", "detectable")
+"""Those of them that belong to the metric that was asked, and to no other of the case."""
 
 @dataclass(frozen=True)
 class Told:
@@ -109,6 +112,8 @@ def _record(line: bytes) -> dict[str, Any]:
     ):
         raise ValueError("a fact that should be words is none")
     return record
+    if not is_number(facts.get("detectable", 0)):
+        raise ValueError("the least that would have been told is no number")
 
 
 def _is_of(record: dict[str, Any], benchmark: dict[str, Any], parameters: tuple[str, ...]) -> bool:
@@ -376,14 +381,15 @@ def of_sibling(
     of_each: dict[int, Told] = {}
     for i, said in told.items():
         found = said.facts.get("found")
-        facts = {name: fact for name, fact in said.facts.items() if name not in ("found", "recorded")}
+        facts = {name: fact for name, fact in said.facts.items() if name not in OF_THAT_METRIC}
         value: Any = result.result[i]
         if value is not None and isinstance(found, dict) and metric in found:
             value = found[metric]
         elif value is not None and not (isinstance(value, float) and math.isnan(value)):
             value, said = None, Told(facts, f"asv: it did not tell what it had found as {metric}", said.status)
         if isinstance(value, dict):
-            facts, value = {**facts, **value}, math.nan
+            facts = {**facts, **value}
+            value = facts.pop("value", math.nan)
         values[i] = True if isinstance(value, list) else value
         samples[i] = value if isinstance(value, list) else None
         of_each[i] = Told(facts, said.output, said.status)
@@ -401,7 +407,7 @@ def _case(parameters: tuple[str, ...], i: int, result: Any, said: Told) -> Case:
         return Case(parameters, unavailable=said.facts.get("unavailable", "skipped without a reason"))
     if not is_number(value):
         return Case(parameters, failed=f"its answer, {value}, is no number")
-    return Case(parameters, value=value)
+    return Case(parameters, value=value, detectable=said.facts.get("detectable"))
 
 
 _LAST_SIGNAL = -64

@@ -48,7 +48,7 @@ class Case(Struct, frozen=True):
     """What one launch found for one set of parameters: samples, or a value, or the reason for neither.
 
     `samples` are seconds per call, to seven digits; `value` is a count or bytes; `unavailable` says why this release cannot
-    run it, `failed` how it went wrong.
+    run it, `failed` how it went wrong. `detectable`: of what each call leaves, the least that would have been told.
     """
 
     parameters: tuple[str, ...]
@@ -66,6 +66,7 @@ class Case(Struct, frozen=True):
         if abs(self.value) >= MOST_COUNTED or (is_time and not LEAST <= self.value <= MOST):
             raise ValueError(f"a time or a ratio is between {LEAST} and {MOST:.0e}, and a count below 2**60")
 
+    detectable: Counted | None = None
     @property
     def number(self) -> float | None:
         """The launch's one number: the value, or the quickest of its samples; None where there is a reason instead.

@@ -776,7 +776,7 @@
             const text = typeof value === "string" ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value ?? "");
             return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
         };
-        const rows = json(lane, from, to, changes).changes.map(({parameters, launches, failed, difference, ...rest}) =>
+        const rows = json(lane, from, to, changes).changes.map(({parameters, launches, failed, difference, least_growth, ...rest}) =>
             ({...rest, parameters: parameters.join(" "), launches_old: launches[0], launches_new: launches[1]}));
         const lines = rows.length ? [Object.keys(rows[0]), ...rows.map(Object.values)] : [];
         return lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("");
@@ -798,6 +798,7 @@
             const [own, other] = [launches(pair.own), launches(pair.other)];
             const both = [...own.keys()].filter((block) => own.get(block) > 0 && other.get(block) > 0);
             const of = {...pair, metric: pair.own.metric, question: pair.own.question};
+                    least_growth: null,
             return [of, paired(Float64Array.from(both, (block) => Math.log(other.get(block)) - Math.log(own.get(block))))];
         }));
         const known = weigh(new Map([...estimates].filter(([, {freedom}]) => freedom > 0)));
