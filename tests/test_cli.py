@@ -14,9 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
-from torch_history.cli import main, output, report
+from torch_history.cli import main, output, report, suite
 from torch_history.errors import UserError
 from torch_history.measuring import plan
+from torch_history.measuring.locks import alone
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis
 from torch_history.reports.coverage import coverage
@@ -148,6 +149,61 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     assert removed == [["3.11", "v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1"]]
     assert command("run", "1.13.1..2.2.2").exit_code == 4
     assert len(removed) == 1
+
+
+def test_run_that_is_interrupted_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(out: object) -> None:
+        raise KeyboardInterrupt
+
+    launches = [
+        SimpleNamespace(release=tag, benchmark="batching.Batching.track_time") for tag in ("v2.14.1", "v2.15.0")
+    ]
+    here = {"finished": False, "resumed": False, "id": "s", "machine": SimpleNamespace(machine="here")}
+    begun = SimpleNamespace(**here, launches=lambda: launches, measure=interrupted)
+    monkeypatch.setattr("torch_history.measuring.session.Session", lambda *_, **__: begun)
+    monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_, **__: SimpleNamespace(changed=()))
+    monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "what is known")
+    answer = command("run", "2.14.1", "2.15.0")
+    assert answer.exit_code == 130
+    assert "Interrupted. This is known so far:\n\nv2.14.1 -> v2.15.0\nwhat is known\n" in answer.output
+    launches.pop()
+    assert "Of some releases nothing was measured yet." in command("run", "2.14.1", "2.15.0").output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--budget", "20m"), "Waiting and asking again take at most 8 min of 20 min. Ctrl+C prints what is known."),
+        (("--within", "8m"), "All of it ends after 8 min. Ctrl+C"),
+        ((), "It may take several times as long: --budget 20m bounds all of it. Ctrl+C"),
+    ],
+)
+def test_a_busy_machine_is_said_beforehand_with_what_it_costs(
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.setattr("torch_history.measuring.conditions.business", lambda: "other processes kept 74% of it busy")
+    monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
+    ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
+    monkeypatch.setattr("torch_history.cli.run._sessions", lambda *_: (ended, True, []))
+    words = " ".join(command("run", *options, "2.14.1", "2.15.0").output.split())
+    assert (
+        f"This machine is busy: other processes kept 74% of it busy. More times will stay inconclusive. {said}" in words
+    )
+    assert "busy" not in command("run", "--only", "counts", "2.14.1", "2.15.0").output
+
+
+def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
+    monkeypatch.setattr("torch_history.cli.run._sessions", lambda *_: (ended, True, []))
+    here = replace(suite.load(), env=tmp_path)
+    monkeypatch.setattr(suite, "load", lambda: here)
+    arguments = ("run", "--device", "recorder", "--question", "batching", "2.15.0")
+    monkeypatch.setattr("torch_history.cli.run._print_numbers", lambda *_: None)
+    with alone(tmp_path):
+        assert command(*arguments).exit_code == 0
+    with alone(tmp_path / "recorder"):
+        assert "Another torch-history" in command(*arguments).output
 
 
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])

@@ -12,6 +12,7 @@ from torch_history.measuring.conditions import (
     STOLEN,
     USUAL_OF,
     Watch,
+    business,
     disturbance,
     processor_ticks,
     readable,
@@ -52,6 +53,15 @@ def test_work_of_others_is_a_disturbance(monkeypatch: pytest.MonkeyPatch) -> Non
     watch = Watch(gpu=False, threads=1)
     watch._controls = [(0.003, 0.002)]
     assert watch.lap()["others"] == 0.25
+
+
+@pytest.mark.parametrize(("busy", "said"), [(5, ""), (100, "other processes kept 50% of the processors busy")])
+def test_how_busy_a_machine_is_is_known_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, busy: int, said: str
+) -> None:
+    ticks = iter([{"busy": 0, "idle": 0, "steal": 0}, {"busy": busy, "idle": 200 - busy, "steal": 0}])
+    monkeypatch.setattr(conditions, "processor_ticks", lambda: next(ticks))
+    assert business(seconds=0.0) == said
 
 
 def test_gpu_that_holds_its_clocks_back_is_a_disturbance_unless_for_moments() -> None:

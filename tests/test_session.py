@@ -33,7 +33,8 @@ from torch_history.errors import SessionError
 from torch_history.measuring import choice, recording
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, Arm, Plan, neighbours
-from torch_history.measuring.session import AGAIN, LEAST_PATIENCE, Session, load_suite
+from torch_history.measuring.progress import Clock, Shown
+from torch_history.measuring.session import AGAIN, AGAIN_SHARE, LEAST_PATIENCE, Session, load_suite
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store.launches import Launch
 from torch_history.upgrading.room import Room
@@ -247,12 +248,12 @@ def test_without_a_budget_there_are_as_many_rounds_as_asked_for(make: Make, worl
 def test_how_far_a_round_is_is_said_from_time_to_time_where_there_is_no_terminal(
     make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torch_history.measuring.session.TELLING", 0.0)
+    monkeypatch.setattr("torch_history.measuring.progress.TELLING", 0.0)
     session = make(launches=1)
     session.measure(said)
-    lines = [line for line in said.export_text().splitlines() if line[:1].isdigit() and line.endswith(" cases")]
+    lines = [line for line in said.export_text().splitlines() if " cases, about " in line]
     count = len({(one.release, case.parameters) for one in session.launches() for case in one.cases})
-    assert lines == [f"{number} of {count} cases" for number in range(1, count + 1)]
+    assert lines == [f"{number} of {count} cases, about 0 s left" for number in range(1, count + 1)]
 
 
 def test_plan_that_names_cases_measures_no_others(make: Make, world: World, said: Console) -> None:
@@ -479,18 +480,54 @@ def test_a_file_is_tried_once_and_not_again_where_its_session_goes_on(
     assert tried == [NEW]
 
 
+@pytest.fixture
+def _a_second_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a session believe that each process takes a second, and nothing else any time."""
+    clock = SimpleNamespace(monotonic=lambda: float(len(world.asked)))
+    monkeypatch.setattr("torch_history.measuring.session.time", clock)
+
+
+@pytest.mark.usefixtures("_a_second_each")
+def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make: Make, world: World, said: Console) -> None:
+    session = make(launches=3, budget=4.0)
+    session.measure(said)
+    assert [asked for asked, _ in world.asked] == [OLD, NEW, NEW, OLD]
+    assert "The time is over. What was measured is stored" in said.export_text()
+    assert make(launches=3, budget=4.0).spent
+
+
+@pytest.mark.usefixtures("_a_second_each")
+def test_installing_counts_into_the_budget(make: Make, world: World, said: Console, monkeypatch: Any) -> None:
+    now = SimpleNamespace(monotonic=lambda: float(len(world.asked)) + 10 * (world.selected != ""))
+    monkeypatch.setattr("torch_history.measuring.session.time", now)
+    make(launches=3, budget=10.0).measure(said)
+    assert world.asked == []
+
+
+@pytest.mark.usefixtures("_a_second_each")
+def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make: Make, world: World, said: Console) -> None:
+    world.disturbed_laps, world.noise = set(range(100)), 0.001
+    make(launches=3, budget=60.0).measure(said)
+    once = 8 + 6 + 6
+    assert len(world.asked) == once + 8 + 6, "of three rounds the first two were measured again"
+    assert 8 + 6 > AGAIN_SHARE * 60 > 8
+
+
+@pytest.mark.usefixtures("_a_second_each")
 def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: Console) -> None:
-    session = make(launches=5, budget=1e-9)
+    world.noise = 0.001
+    session = make(launches=5, budget=15.0)
     session.measure(said)
     assert {launch.round for launch in session.launches()} == {1, 2}
     assert "The budget allows no further round after 2 of 5." in said.export_text()
 
 
+@pytest.mark.usefixtures("_a_second_each")
 def test_session_that_spent_its_budget_is_told_from_one_that_was_interrupted(
     make: Make, world: World, said: Console
 ) -> None:
-    make(launches=3, budget=1e-9).measure(said)
-    assert make(launches=3, budget=1e-9).spent
+    make(launches=3, budget=15.0).measure(said)
+    assert make(launches=3, budget=15.0).spent
     world.stop_after = len(world.asked) + 1
     with pytest.raises(KeyboardInterrupt):
         make(launches=3, budget=3600.0).measure(said)
@@ -498,8 +535,9 @@ def test_session_that_spent_its_budget_is_told_from_one_that_was_interrupted(
     assert (session.resumed, session.spent) == (True, False)
 
 
+@pytest.mark.usefixtures("_a_second_each")
 def test_what_a_spent_budget_left_untold_is_gone_on_with(make: Make, world: World, said: Console) -> None:
-    first = make(launches=3, budget=1e-9)
+    first = make(launches=3, budget=15.0)
     first.measure(said)
     assert rounds_of(first.launches(), "noisy") == 2
     second = make(launches=3, budget=3600.0)
@@ -523,11 +561,11 @@ def test_what_was_disturbed_is_measured_again_and_both_are_kept(make: Make, worl
     assert all(change.disturbed == 0 for change in compare(session.launches(), OLD, NEW))
 
 
-def test_before_it_asks_a_session_waits_for_a_calm_moment_for_half_of_its_budget(
+def test_before_it_asks_a_session_waits_for_a_calm_moment_for_a_fifth_of_its_budget(
     make: Make, world: World, said: Console
 ) -> None:
     world.busy_before, world.noise = {0, 10, 12}, 0.001
-    make(budget=120.0).measure(said)
+    make(budget=300.0).measure(said)
     assert world.waits == [(0, 60.0), (10, 20.0)]
     assert "Waited 60 s in total" in said.export_text()
 
@@ -618,20 +656,46 @@ def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: Wo
     assert all("disturbed" in launch.facts["conditions"] for launch in session.launches())
 
 
-def test_progress_counts_a_case_once_however_often_it_is_asked(
+def test_progress_goes_on_while_cases_are_asked_again(
     make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.disturbed_laps, world.slow_asks = {2}, {(NEW, "even"): [2]}
-    done: list[float] = []
-    advance = Progress.advance
+    """The bar is full only where a round ends."""
+    world.disturbed_laps, world.noise = {1}, 0.001
+    bars: list[tuple[float, float | None]] = []
+    update = Progress.update
 
-    def advanced(progress: Progress, *given: Any) -> None:
-        advance(progress, *given)
-        done.append(progress.tasks[0].completed)
+    def updated(progress: Progress, *given: Any, **fields: Any) -> None:
+        update(progress, *given, **fields)
+        bars.append((progress.tasks[0].completed, progress.tasks[0].total))
 
-    monkeypatch.setattr(Progress, "advance", advanced)
-    make().measure(said)
-    assert max(done) == 2 * 4
+    monkeypatch.setattr(Progress, "update", updated)
+    make(launches=1).measure(said)
+    assert bars[-1] == (16, 16), "the round was disturbed, and asked again"
+    assert bars.count((8, 8)) == 1
+
+
+def test_clock_goes_on_after_a_bar_was_full() -> None:
+    shown = Shown(Console(record=True))
+    shown.begin("Round 1 of 2", 1)
+    shown.advance()
+    now = shown.progress.get_time() + 100.0
+    (task,) = shown.progress.tasks
+    task._get_time = lambda: now
+    shown.begin("Round 2 of 2", 1)
+    assert Clock().render(task).plain == "0:01:40"
+
+
+def test_what_is_left_is_told_by_what_cases_took_and_ends_where_the_budget_does(monkeypatch: Any) -> None:
+    now = 0.0
+    monkeypatch.setattr("torch_history.measuring.progress.time", SimpleNamespace(monotonic=lambda: now))
+    shown = Shown(Console(record=True), ends=1000.0)
+    shown.begin("Round 1 of 3", 10, later=20)
+    assert shown.left == ", at most 17 min left"
+    now = 20.0
+    shown.advance()
+    assert shown.left == ", about 10 min left"
+    shown.again(30)
+    assert shown.left == ", at most 16 min left"
 
 
 @pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])

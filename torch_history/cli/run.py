@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..measuring.session import Session
     from ..measuring.subjects import OwnWorkload
     from ..releases.axis import Release
+    from ..store.launches import Launch
     from .suite import Suite
 
 MOST_OFFERED = 3
@@ -247,8 +249,11 @@ def measure(asked: Asked) -> bool:
     if own and own.requirements and asked.interpreter is None:
         environment.needed = own.requirements
         releases = _having(releases, environment, out, own.folder)
-    env_dir = Path(conf.env_dir)
+    counts = request.device == "recorder"
+    env_dir = environment.root if counts else Path(conf.env_dir)
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
+        if asked.only != "counts":
+            _say_how_busy(asked, out)
         session, ran, told = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
     if len(releases) == 1:
         _print_numbers(out, session)
@@ -258,6 +263,26 @@ def measure(asked: Asked) -> bool:
     if seconds:
         _explain(asked, found, told, seconds, out)
     return ran
+
+
+def _say_how_busy(asked: Asked, out: Console) -> None:
+    """Says before anything is measured that the machine is busy, and what that costs."""
+    from ..measuring.conditions import business
+    from ..measuring.progress import minutes
+    from ..measuring.session import AGAIN_SHARE, PATIENCE
+
+    why = business()
+    if not why or asked.shares:
+        return
+    out.print(f"[yellow]This machine is busy: {why}.[/yellow] More times will stay inconclusive.", highlight=False)
+    if asked.budget:
+        whole = seconds_of(asked.budget)
+        cost = f"Waiting and asking again take at most {minutes((PATIENCE + AGAIN_SHARE) * whole)} of {minutes(whole)}."
+    elif asked.within:
+        cost = f"All of it ends after {minutes(seconds_of(asked.within))}."
+    else:
+        cost = "It may take several times as long: --budget 20m bounds all of it."
+    out.print(f"{cost} Ctrl+C prints what is known.", highlight=False)
 
 
 def _seconds_to_explain(asked: Asked, request: Request) -> float:
@@ -425,11 +450,18 @@ def _sessions(
         else:
             words = "Continuing" if session.resumed else "Starting"
             out.print(f"{words} session {session.id} on {plain(session.machine.machine)}.")
-            session.measure(out)
+            try:
+                session.measure(out)
+            except KeyboardInterrupt:
+                if asked.tells:
+                    out.print("\nInterrupted. This is known so far:")
+                    with contextlib.suppress(UserError):
+                        _tell_pairs(asked, request, own, conf, session, plan)
+                raise
         ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
         if asked.tells:
-            told += [_told(asked, request, own, conf, session, plan, pair) for pair in plan.pairs]
-        if asked.tells and (hint := deciding(session)):
+            told += _tell_pairs(asked, request, own, conf, session, plan)
+        if asked.tells and (hint := deciding(plan, session.launches())):
             click.echo(hint)
         if asked.removes and group is not groups[-1]:
             prune(environment.root, plan.releases[:-1].__contains__, asked.lane)
@@ -446,6 +478,17 @@ def seconds_within(asked: Asked, request: Request) -> float | None:
         return seconds_of(asked.within)
     chooses = asked.questions or asked.variants or asked.sizes or asked.budget or asked.workload or asked.only
     return seconds_of(GPU_WITHIN) if request.device == "cuda" and not chooses else None
+
+
+def _tell_pairs(
+    asked: Asked, request: Request, own: OwnWorkload | None, conf: Any, session: Session, plan: Plan
+) -> list[Comparison]:
+    """Says what changed between the neighbours of a session of which both were measured."""
+    measured = {launch.release for launch in session.launches()}
+    told = [_told(asked, request, own, conf, session, plan, pair) for pair in plan.pairs if measured.issuperset(pair)]
+    if len(told) < len(plan.pairs):
+        click.echo("Of some releases nothing was measured yet. The same command continues.")
+    return told
 
 
 def _told(
@@ -480,13 +523,11 @@ def _told(
     return found
 
 
-def deciding(session: Session) -> str:
+def deciding(plan: Plan, launches: Sequence[Launch]) -> str:
     """How much more time would decide what a session left inconclusive; empty where it left nothing that could be."""
     from ..measuring.budget import effort
 
-    if session.plan.only == "counts" or not session.plan.pairs:
-        return ""
-    return effort(session.launches(), session.plan.pairs).words("The same command with")
+    return "" if plan.only == "counts" else effort(launches, plan.pairs).words("The same command with")
 
 
 def rose(found: Comparison) -> list[Change]:

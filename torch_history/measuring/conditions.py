@@ -123,12 +123,7 @@ class Watch:
         columns = zip(*self._controls, strict=True)
         taken = dict(zip(("interpreter", "memory"), map(_median, columns), strict=True))
         found: dict[str, Any] = {"control": taken, "load": round(os.getloadavg()[0], 2), "processors": _processors()}
-        before, now = self._ticks, processor_ticks()
-        passed = {name: now[name] - before[name] for name in now if name in before}
-        if total := sum(passed.values()):
-            found["stolen"] = round(passed["steal"] / total, 4)
-            found["busy"] = round(passed["busy"] / total, 3)
-            found["others"] = round(max(0.0, found["busy"] - self._own), 3)
+        found.update(_shares(self._ticks, processor_ticks(), self._own))
         found.update({name: value for name, value in readable().items() if value is not None})
         if self._waited:
             found["waited"] = round(self._waited, 1)
@@ -139,6 +134,25 @@ class Watch:
         self._usual.append(taken)
         self.begin()
         return found
+
+
+def business(seconds: float = 1.0) -> str:
+    """What keeps this machine busy in the next seconds, while this process sleeps, in words that follow `it is busy:`; empty
+    where that would disturb nothing."""
+    before = processor_ticks()
+    time.sleep(seconds)
+    return disturbance(_shares(before, processor_ticks(), 0.0), ())
+
+
+def _shares(before: Mapping[str, int], now: Mapping[str, int], own: float) -> dict[str, float]:
+    """What was `stolen`, `busy` and kept busy by `others` between two readings of the ticks, as shares of the processors'
+    time, of which `own` is that of what is measured; empty where the system tells no ticks."""
+    passed = {name: now[name] - before[name] for name in now if name in before}
+    total = sum(passed.values())
+    if not total:
+        return {}
+    busy = round(passed["busy"] / total, 3)
+    return {"stolen": round(passed["steal"] / total, 4), "busy": busy, "others": round(max(0.0, busy - own), 3)}
 
 
 def _loop(steps: int) -> float:

@@ -17,7 +17,8 @@ RUNNING = "running"
 @contextlib.contextmanager
 def alone(env_dir: Path) -> Iterator[None]:
     """Keeps others from measuring beside this process, or from removing what it measures; the system frees the lock of a
-    dead one. Raises SessionError where another process was first."""
+    dead one. What is counted has environments, and so a folder, of its own: it takes no time, and nothing that is timed
+    waits for it. Raises SessionError where another process was first."""
     with _held(env_dir / RUNNING, fcntl.LOCK_EX):
         yield
 
@@ -65,7 +66,7 @@ def _held(path: Path, lock: int) -> Iterator[None]:
             stream.seek(0)
             raise SessionError(
                 f"Another torch-history, process {stream.read().strip() or 'unknown'}, is working in "
-                f"{path.parent.resolve()}. Two at once would disturb each other's times. Wait until it ends, or interrupt "
+                f"{path.parent.resolve()}. Two at once would disturb each other. Wait until it ends, or interrupt "
                 "it, which lets it continue later. Two lanes can be measured at the same time if both runs use --alongside."
             ) from error
         stream.truncate(0)

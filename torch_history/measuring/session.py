@@ -32,7 +32,6 @@ from asv.machine import Machine
 from asv.plugin_manager import plugin_manager
 from asv.repo import get_repo
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from contract.metrics import NEVER_RECORDED, RUNNING, STEADY, TIMES, metric_of
 from contract.request import Request
@@ -48,6 +47,7 @@ from .choice import SCALES
 from .conditions import LASTING, Watch, allowed_processors, on_one_processor
 from .counting import count_cases, most_beside
 from .plan import Plan
+from .progress import Shown, minutes, shown_installing
 from .recording import RecordedResults, first_words
 from .server import Server, prepare_all
 
@@ -55,7 +55,7 @@ SESSIONS = "sessions"
 """Folder in `env/` with a file for each session: local to this machine, so that a fresh clone measures instead of trusting
 old results."""
 
-PATIENCE = 0.5
+PATIENCE = 0.2
 LEAST_PATIENCE = 60.0
 """Share of the budget, or seconds where there is none, that pass at most in waiting until others leave the processor alone.
 Neighbours keep a shared one busy for seconds or for half an hour, and what is measured beside them tells next to nothing: of
@@ -72,9 +72,6 @@ SECONDS_AT_A_TIME = 10.0
 """After so many seconds the cases since the last writing are written before the next begins, so that a session that is
 killed loses these at most, or one case where that takes longer. Writing happens between cases, when nothing is timed."""
 
-TELLING = 60.0
-"""Seconds after which it is said again how far a round is, where the output is no terminal."""
-
 REPEATS = 1
 """How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
 were, and the next round may be quieter."""
@@ -88,6 +85,10 @@ release, after the others of its part, at most three times, and once where all h
 neighbour makes a process 1.6 times slower for milliseconds, which the clock leaves out, and now and then for seconds; that
 only adds, and the quickest sample of a launch counts. Each release is held to its own numbers by the same rule, so none is
 favoured. The first round has none before it and is held to the second, once that is measured."""
+
+AGAIN_SHARE = 0.2
+"""Share of the budget, or of the time in which everything ends, that goes at most to what is asked again: on a busy machine
+nearly all is disturbed or slow, and asked four times what an idle one is asked once."""
 
 _Questions = dict[str, list[dict[str, Any]]]
 """Question -> asv's benchmarks of it, a metric each."""
@@ -153,6 +154,7 @@ class Session:
         self.spent = self.resumed and stored.get("spent") is True and stored.get("suite") == self._suite
         self._spent = False
         self._waited = 0.0
+        self._asking_again = 0.0
         self._note: Callable[[str], None] = lambda words: None
         if self._device == "recorder" and plan.only != "counts":
             raise SessionError(NEVER_RECORDED.capitalize() + ".")
@@ -189,37 +191,34 @@ class Session:
         return [launch for launch in stored if launch.session == self.id]
 
     def measure(self, console: Console) -> None:
-        """Measures what is missing of the plan. Raises KeyboardInterrupt when interrupted; what was finished is kept. Where
-        the budget, or the time of the plan, ends before all is told the session is `spent` and not finished: asked again, it
-        goes on."""
+        """Measures what is missing of the plan, within its budget, installation and all that is asked again counted in.
+        Raises KeyboardInterrupt when interrupted; what was finished is kept. Where the budget, or the time of the plan, ends
+        before all is told the session is `spent` and not finished: asked again, it goes on."""
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
-        self._ends = began + self.plan.within if self.plan.within else math.inf
+        self._ends = began + self._seconds
         if self.plan.workload and not self.plan.cases and not (self.resumed or self.finished):
             self._try_own_workload(console)
         self._install(console)
         questions = _by_question(self._discover())
         self._recall(questions)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("cases,"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[note]}"),
-        )
         self._processors = allowed_processors()
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
-        with kept, Progress(*columns, console=console, refresh_per_second=2) as progress:
-            shown = _Shown(console, progress)
+        shown = Shown(console, self._ends)
+        with kept, shown.progress:
             self._note = shown.note
             for chosen in self._portions(questions, console):
                 self._chosen = chosen
                 self._turns(questions, began, shown)
         if self._waited:
-            console.print(f"Waited {_minutes(self._waited)} in total until other processes left the processor idle.")
+            console.print(f"Waited {minutes(self._waited)} in total until other processes left the processor idle.")
         self._save_state(finished=not self._spent)
+
+    @property
+    def _seconds(self) -> float:
+        """The seconds in which all of it ends; infinite where nothing limits them."""
+        return min(self.plan.within or math.inf, self.plan.budget or math.inf)
 
     def _portions(self, questions: _Questions, console: Console) -> Iterator[set[choice.Place]]:
         """What is measured, all its rounds before the next portion begins: everything, or where the plan has a limit what
@@ -245,7 +244,7 @@ class Session:
             fits = choice.fitting(waiting, left, len(self.plan.releases), self.plan.launches, self._costs(questions))
             if first and len(fits) < len(waiting):
                 console.print(
-                    f"In {_minutes(left)} about {len(fits)} of {len(places)} cases fit. These may be skipped, and the same "
+                    f"In {minutes(left)} about {len(fits)} of {len(places)} cases fit. These may be skipped, and the same "
                     f"command measures them: {choice.left_out(waiting[len(fits) :], counted)}."
                 )
             first = False
@@ -265,7 +264,7 @@ class Session:
             first = later
         return lambda question: (early.get(question, first), late.get(question, later))
 
-    def _turns(self, questions: _Questions, began: float, shown: _Shown) -> None:
+    def _turns(self, questions: _Questions, began: float, shown: Shown) -> None:
         """The rounds of what is chosen, then those that the budget allows."""
         last_turn = 0.0
         for turn in itertools.count(1):
@@ -282,14 +281,17 @@ class Session:
             if self._is_over():
                 shown.console.print("The time is over. What was measured is stored, and the same command continues.")
                 break
-            shown.begin(words, sum(len(tags) for cases in work.values() for tags in cases.values()))
+            total = sum(map(_number, work.values()))
+            later = total * max(0, self.plan.launches - turn)
+            shown.begin(words, total, later)
             turn_began = time.monotonic()
             parts = self._missing(turn, questions, work, shown.skip)
-            self._round(turn, self._only(turn), questions, parts, shown.advance)
-            if turn == 2 and parts and (slow := self._slow_at_first(questions)):
-                total = sum(len(tags) for _, cases in slow for tags in cases.values())
-                shown.begin("Round 1 again, for what was slower than in round 2", total)
-                self._round(1, "times", questions, slow, shown.advance)
+            self._round(turn, self._only(turn), questions, parts, shown)
+            if turn == 2 and parts and self._may_ask_again() and (slow := self._slow_at_first(questions)):
+                total = sum(_number(cases) for _, cases in slow)
+                shown.begin("Round 1 again, for what was slower than in round 2", total, later)
+                with self._again():
+                    self._round(1, "times", questions, slow, shown)
             last_turn = time.monotonic() - turn_began
 
     def _is_over(self) -> bool:
@@ -297,6 +299,19 @@ class Session:
         over = time.monotonic() >= self._ends
         self._spent = self._spent or over
         return over
+
+    def _may_ask_again(self) -> bool:
+        """Whether what is asked again has not had its share of the time."""
+        return self._asking_again < AGAIN_SHARE * self._seconds
+
+    @contextlib.contextmanager
+    def _again(self) -> Iterator[None]:
+        """Counts the seconds of the block, in which something is asked again."""
+        before, began = self._asking_again, time.monotonic()
+        try:
+            yield
+        finally:
+            self._asking_again = before + time.monotonic() - began
 
     def _work(self, questions: _Questions, turn: int, left: float) -> tuple[_Work, str]:
         """What round `turn` measures, and a line that says so: everything at first, then what is undecided and can be
@@ -332,22 +347,22 @@ class Session:
         first = sum(more.undecided for more in chosen.values())
         begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (
-            f"Round {turn}. {told}. {found.undecided} are still inconclusive, which may take {_minutes(found.seconds)}. "
-            f"{_minutes(left)} of the budget are left.{begin}"
+            f"Round {turn}. {told}. {found.undecided} are still inconclusive, which may take {minutes(found.seconds)}. "
+            f"{minutes(left)} of the budget are left.{begin}"
         )
 
-    def _round(
-        self, turn: int, only: str, questions: _Questions, parts: list[_Part], advance: Callable[[], None]
-    ) -> None:
+    def _round(self, turn: int, only: str, questions: _Questions, parts: list[_Part], shown: Shown) -> None:
         """Measures `parts` of one round; one that was disturbed is measured again, in fresh interpreters, unless it holds
         counts only, which nothing disturbs. Interpreters are started in an order of chance: what is forked from the
         first differs for good from what is forked from the last."""
         if self._device == "recorder":
-            self._count(turn, only, questions, parts, advance)
+            self._count(turn, only, questions, parts, shown.advance)
             return
         for repeat in range(1 + REPEATS):
-            if not parts or self._is_over():
+            if not parts or self._is_over() or (repeat and not self._may_ask_again()):
                 break
+            if repeat:
+                shown.again(sum(_number(cases) for _, cases in parts))
             disturbed = []
             with contextlib.ExitStack() as stack:
                 tags = {tag for _, cases in parts for of_case in cases.values() for tag in of_case}
@@ -360,10 +375,12 @@ class Session:
                     question, asked, before = waiting.popleft()
                     metrics = self._of_turn(questions[question], only)
                     for attempt in range(1 + (HURRIED_AGAIN if self.plan.within else AGAIN)):
-                        step = advance if repeat == attempt == 0 else lambda: None
-                        fair, beside, rest = self._measure_part(
-                            turn, turn + before + attempt, metrics, asked, servers, step
-                        )
+                        if attempt:
+                            shown.again(_number(asked))
+                        with self._again() if repeat or attempt else contextlib.nullcontext():
+                            fair, beside, rest = self._measure_part(
+                                turn, turn + before + attempt, metrics, asked, servers, shown.advance
+                            )
                         if rest:
                             asked = {index: tags for index, tags in asked.items() if index not in rest}
                             waiting.appendleft((question, rest, before + len(asked)))
@@ -371,7 +388,7 @@ class Session:
                         if not fair and repeat < REPEATS and only != "counts":
                             disturbed.append((question, asked))
                             break
-                        if not unsettled:
+                        if not unsettled or not self._may_ask_again():
                             break
                         asked = unsettled
             parts = disturbed
@@ -542,10 +559,8 @@ class Session:
     def _install(self, console: Console) -> None:
         tags = list(dict.fromkeys(self.plan.arm(name).tag for name in self.plan.releases))
         for number, tag in enumerate(tags, start=1):
-            step = f"Preparing {tag} ({number} of {len(tags)})"
-            with console.status(step):
-                if not console.is_terminal:
-                    console.print(step)
+            step, release = f"Preparing {tag} ({number} of {len(tags)})", self._axis.find(tag)
+            with shown_installing(console, step, self.environment, release, self.conf.repo):
                 self._select(tag)
 
     def _select(self, tag: str) -> None:
@@ -590,9 +605,7 @@ class Session:
     def _tried_on(self, tag: str, console: Console) -> dict[str, str | None]:
         """`_trial`, and a line that says so."""
         step = f"Preparing {tag}, and trying each function once there"
-        with console.status(step):
-            if not console.is_terminal:
-                console.print(step)
+        with shown_installing(console, step, self.environment, self._axis.find(tag), self.conf.repo):
             return self._trial(tag)
 
     def _trial(self, tag: str) -> dict[str, str | None]:
@@ -640,34 +653,6 @@ class Session:
         write_atomically(self.state, json.dumps(state))
 
 
-class _Shown:
-    """How far a session is, shown as a bar, or said from time to time where the output is no terminal."""
-
-    def __init__(self, console: Console, progress: Progress) -> None:
-        self.console, self._progress = console, progress
-        self._task = progress.add_task("", total=0, note="")
-        self._told = time.monotonic()
-
-    def note(self, words: str) -> None:
-        self._progress.update(self._task, note=words)
-
-    def begin(self, words: str, total: int) -> None:
-        self._progress.update(self._task, description=words, completed=0, total=total)
-        if not self.console.is_terminal:
-            self.console.print(words)
-
-    def skip(self) -> None:
-        """Of what is stored already nothing is said."""
-        self._progress.advance(self._task)
-
-    def advance(self) -> None:
-        self._progress.advance(self._task)
-        if not self.console.is_terminal and time.monotonic() - self._told >= TELLING:
-            self._told = time.monotonic()
-            of = self._progress.tasks[self._task]
-            self.console.print(f"{of.completed:.0f} of {of.total:.0f} cases")
-
-
 def _suite(conf: Config) -> str:
     """A digest of the sources that say what is measured: after an edit a finished session has something to do again."""
     digest = hashlib.sha256()
@@ -676,10 +661,6 @@ def _suite(conf: Config) -> str:
             if path.suffix in (".py", ".cpp"):
                 digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
 def _by_question(benchmarks: Benchmarks) -> _Questions:
@@ -697,6 +678,11 @@ def _steady(metric: Mapping[str, Any]) -> bool:
     """Whether its calls are repeated within a process."""
     known = metric_of(metric["name"])
     return known.varies and known.measured == STEADY
+
+
+def _number(cases: _Cases) -> int:
+    """How many of a case on one release they are."""
+    return sum(map(len, cases.values()))
 
 
 def _joined(some: _Cases, others: _Cases) -> _Cases:

@@ -400,7 +400,7 @@ def prune(root: Path, wanted: Callable[[str], bool], lane: str = "") -> Pruned:
                 packages.setdefault(_cache_of(folder), set()).update(packages_of(folder), added.packages_in(folder))
             _remove(folder)
         removed.append(folder.name)
-    _clean(own, packages.pop(own, set()) - _installed(root))
+    _clean(own, packages.pop(own, set()) - installed(root))
     after = _links([*folders, own])
     elsewhere = [_kept(place, names) for place, names in packages.items()]
     return Pruned(removed, _freed(before, after), elsewhere)
@@ -431,7 +431,7 @@ def _cache_of(folder: Path) -> Path | None:
     return Path(named) if isinstance(named, str) else None
 
 
-def _installed(root: Path) -> set[str]:
+def installed(root: Path) -> set[str]:
     """name==version of everything that the finished environments in `root` have."""
     found: set[str] = set()
     for folder in root.glob("v*-py*/"):

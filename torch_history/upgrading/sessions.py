@@ -19,6 +19,7 @@ from ..analysis.verdicts import Series
 from ..measuring.budget import effort
 from ..measuring.choice import SCALES
 from ..measuring.plan import Plan
+from ..measuring.progress import shown_installing
 from ..measuring.session import SESSIONS, Session
 from ..measuring.subjects import OwnWorkload
 from ..releases import environments
@@ -113,10 +114,13 @@ class Sessions:
         for tag in tags:
             if tag in self.installed:
                 self.installed.remove(tag)
-            if not (self.out.is_terminal or self.room.is_there(self.axis.find(tag))):
-                self.out.print(f"Installing {tag}")
+            release = self.axis.find(tag)
+            step = f"{'Preparing' if self.room.is_there(release) else 'Installing'} {tag}"
             try:
-                with log.set_level(logging.CRITICAL), self.out.status(f"Preparing {tag}"):
+                with (
+                    log.set_level(logging.CRITICAL),
+                    shown_installing(self.out, step, self.releases, release, self.conf.repo),
+                ):
                     self.releases.install_project(self.conf, get_repo(self.conf), tag)
             except environments.InstallationError as error:
                 remember(self.own.folder, self.environment, tag, str(error))
