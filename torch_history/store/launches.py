@@ -56,6 +56,7 @@ class Case(Struct, frozen=True):
     value: Counted | None = None
     unavailable: str = ""
     failed: str = ""
+    detectable: Counted | None = None
 
     def require_evidence(self, is_time: bool) -> None:
         """Raises ValueError where there is neither a number nor a reason, or the value of what `is_time` is no time."""
@@ -66,7 +67,6 @@ class Case(Struct, frozen=True):
         if abs(self.value) >= MOST_COUNTED or (is_time and not LEAST <= self.value <= MOST):
             raise ValueError(f"a time or a ratio is between {LEAST} and {MOST:.0e}, and a count below 2**60")
 
-    detectable: Counted | None = None
     @property
     def number(self) -> float | None:
         """The launch's one number: the value, or the quickest of its samples; None where there is a reason instead.

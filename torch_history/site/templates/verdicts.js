@@ -763,6 +763,7 @@
                     reason: one.reason, why: one.why, build: varies(series) ? buildOf(series) : null,
                     within_builds: isWithinBuilds(series, one), replicated: "not testable", on_other_machines: "not testable", sentence: one.sentence,
                     failed: false, apart: one.apart, difference: null,
+                    least_growth: null,
                 };
             }),
         };
@@ -798,7 +799,6 @@
             const [own, other] = [launches(pair.own), launches(pair.other)];
             const both = [...own.keys()].filter((block) => own.get(block) > 0 && other.get(block) > 0);
             const of = {...pair, metric: pair.own.metric, question: pair.own.question};
-                    least_growth: null,
             return [of, paired(Float64Array.from(both, (block) => Math.log(other.get(block)) - Math.log(own.get(block))))];
         }));
         const known = weigh(new Map([...estimates].filter(([, {freedom}]) => freedom > 0)));
