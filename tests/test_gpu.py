@@ -122,7 +122,7 @@ def test_what_the_card_does_meanwhile_is_told_with_its_settings(
 ) -> None:
     found = watched()
     found.begin()
-    time.sleep(0.5)
+    until(lambda: len(found._stream._samples) >= 3)
     state = found.state()
     assert state["samples"] == state["working"] >= 3
     assert state["sm_megahertz"] == state["least_sm_megahertz"] == 1980
@@ -135,15 +135,15 @@ def test_what_the_card_does_meanwhile_is_told_with_its_settings(
 def test_the_state_is_that_of_the_work_and_not_of_the_end(box: Box, watched: Callable[[], WatchedGpu]) -> None:
     found = watched()
     found.begin()
-    time.sleep(0.3)
+    until(lambda: bool(found._stream._samples))
     box.tells(IDLE)
-    time.sleep(0.3)
+    until(lambda: any(not sample.works for sample in found._stream._samples))
     state = found.state()
     assert 0 < state["working"] < state["samples"]
     assert state["sm_megahertz"] == state["least_sm_megahertz"] == 1980
     assert (state["celsius"], state["watts"]) == (55, 310.12)
     found.begin()
-    time.sleep(0.3)
+    until(lambda: bool(found._stream._samples))
     idle = found.state()
     assert (idle["working"], idle["celsius"]) == (0, 34)
     assert "sm_megahertz" not in idle

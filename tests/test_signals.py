@@ -100,6 +100,26 @@ def test_signal_while_the_program_forks_is_not_lost() -> None:
         assert (process.returncode, "Traceback" in said) == (128 + signal.SIGTERM, False), said
 
 
+FORKED = """
+import os, signal, time
+from torch_history import signals
+signals.stop_on_signals()
+child = os.fork()
+if child == 0:
+    time.sleep(60)
+    print("not here")
+time.sleep(0.2)
+os.kill(child, signal.SIGTERM)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_signal_ends_what_was_forked_in_silence() -> None:
+    """As where a process is stopped that has not got so far as to say how it wants to be."""
+    done = subprocess.run([sys.executable, "-c", FORKED], cwd=ROOT, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == (f"{-signal.SIGTERM}\n", "")
+
+
 AT_EACH_LINE = """
 import contextlib, os, signal, sys, time
 from pathlib import Path

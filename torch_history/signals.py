@@ -18,10 +18,14 @@ PUT_OFF_SECONDS = 0.01
 _received = 0
 _waits = False
 _forks = 0
+_stopped_here = 0
 
 
 def stop_on_signals() -> None:
-    """Lets each of STOPPING raise KeyboardInterrupt from now on, except a hangup that is ignored already, as by nohup."""
+    """Lets each of STOPPING raise KeyboardInterrupt from now on, except a hangup that is ignored already, as by nohup. What
+    this process forks ends at once and in silence: to say so, and to tidy up, is its parent's business."""
+    global _stopped_here
+    _stopped_here = os.getpid()
     for number in STOPPING:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
@@ -77,6 +81,9 @@ def later() -> Iterator[None]:
 
 def _stop(number: int, frame: FrameType | None) -> None:
     global _received
+    if not _forks and os.getpid() != _stopped_here:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
     if _forks or (frame and frame.f_code in (_before_a_fork.__code__, _after_a_fork.__code__)):
         if _forks in (0, os.getpid()):  # what was just forked has no thread yet, and its parent ends it
             threading.Timer(PUT_OFF_SECONDS, os.kill, (os.getpid(), number)).start()
