@@ -8,6 +8,9 @@ QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv
 
+ALONE := releases or fleet or attack
+BESIDE := $(BIN)/python -m pytest -m "not ($(ALONE))" -n auto --maxprocesses=8 --dist=loadfile --durations=20
+
 .PHONY: help run test test-fast lint lint-python lint-scripts bundle-scripts npm slurm fleet bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
 
 help:
@@ -26,11 +29,11 @@ run: .venv/ready
 	$(BIN)/torch-history publish
 
 test: lint-python
-	$(BIN)/python -m pytest
+	@status=0; $(BESIDE) || status=1; $(BIN)/python -m pytest -m "$(ALONE)" --durations=20 || status=1; exit $$status
 
-# make test-fast   without the tests that install PyTorch releases
+# make test-fast   without the tests that install PyTorch releases, run Slurm, or attack
 test-fast: .venv/ready
-	$(BIN)/python -m pytest -m "not releases"
+	$(BESIDE)
 
 # make lint   lint-python and lint-scripts
 lint: lint-python lint-scripts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,12 @@ SEED = int(os.environ.get("ATTACK_SEED", "19"))
 """The attacks are the same in every run; ATTACK_SEED draws others."""
 
 TALLY = Tally(SEED)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.attack)
 
 
 @pytest.fixture
