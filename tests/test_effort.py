@@ -107,6 +107,17 @@ def test_cost_is_seconds_of_one_process() -> None:
     assert found.seconds == pytest.approx(2 * 2.0 * rounds)
 
 
+def test_what_would_decide_is_said_and_one_launch_decides_nothing() -> None:
+    levels, noise = {"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}
+    assert effort(launches(levels, noise, 1), [("a", "b")]).words("Again with") == (
+        "1 time is inconclusive. Again with --budget 1m measures it once more, which is the least that tells a time."
+    )
+    several = effort(launches(levels, {"x": 0.06}, 4), [("a", "b")])
+    assert several.words("Again with").endswith("Again with --budget 2m would probably decide that.")
+    assert several.is_decidable(several.seconds)
+    assert not several.is_decidable(several.seconds - 1)
+
+
 def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_first() -> None:
     def needs(rounds: float, undecided: int = 1) -> More:
         return More(("a", "b"), rounds, undecided)

@@ -690,12 +690,12 @@ def test_what_is_left_is_told_by_what_cases_took_and_ends_where_the_budget_does(
     monkeypatch.setattr("torch_history.measuring.progress.time", SimpleNamespace(monotonic=lambda: now))
     shown = Shown(Console(record=True), ends=1000.0)
     shown.begin("Round 1 of 3", 10, later=20)
-    assert shown.left == ", at most 17 min left"
+    assert shown.left == "at most 17 min left"
     now = 20.0
     shown.advance()
-    assert shown.left == ", about 10 min left"
+    assert shown.left == "about 10 min left"
     shown.again(30)
-    assert shown.left == ", at most 16 min left"
+    assert shown.left == "at most 16 min left"
 
 
 @pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])
@@ -898,6 +898,18 @@ def test_upgrade_spends_its_budget_after_the_first_rounds_and_not_on_them(
     asked = len(world.asked)
     upgrade(3600.0, goes_on=True).measure((OLD, NEW), ())
     assert len(world.asked) == asked, "all that can be told is told"
+
+
+def test_upgrade_on_a_busy_machine_spends_nothing_on_what_more_rounds_would_not_decide(
+    upgrade: Callable[..., Sessions], world: World, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch_history.measuring.budget.Effort.is_decidable", lambda self, seconds: seconds > 3600)
+    for _ in range(2):
+        upgrade(180.0, busy="other processes").measure((OLD, NEW), ())
+    assert {launch.round for launch in upgrade(0).launches((OLD, NEW), ())} == {1, 2, 3}
+    assert "no 3 min would decide one. The same command goes on with them when it is quiet." in said.export_text()
+    upgrade(180.0).measure((OLD, NEW), ())
+    assert max(launch.round for launch in upgrade(0).launches((OLD, NEW), ())) > 3
 
 
 def test_upgrade_measures_both_sizes_and_installs_each_release_once(

@@ -345,11 +345,19 @@ def test_expectation_counts_what_is_not_installed(tmp_path: Path, write_releases
     assert told.minutes[0] < told.minutes[1]
     assert "Both ends are measured first: 2 to install, about " in told.sentences[0]
     assert len(expected(axis.releases[:2], room, ROUNDS, 2).sentences) == 1
-    without = expected(axis.releases, room, ROUNDS, 2, has_budget=False)
-    assert without.minutes[0] == told.minutes[0]
-    assert without.minutes[1] > told.minutes[1], (
+    with_budget = expected(axis.releases, room, ROUNDS, 2, budget=180.0)
+    assert with_budget.minutes[0] == told.minutes[0]
+    assert with_budget.minutes[1] < told.minutes[1], (
         "without a budget a session between the ends has all its rounds at first"
     )
+    assert with_budget.at_most[0] == told.minutes[0] + 3
+    assert with_budget.at_most[1] == pytest.approx(with_budget.minutes[1] + 6 * 3), "five releases between the ends"
+    explained = expected(axis.releases, room, ROUNDS, 2, budget=180.0, explaining=1800.0)
+    assert explained.minutes[1] == pytest.approx(with_budget.minutes[1] + 4), "one change"
+    assert explained.at_most[1] == pytest.approx(with_budget.at_most[1] + 30)
+    assert re.search(r"takes in all: 7 to install, about \d+ GB and \d+ to \d+ min\.$", explained.sentences[1])
+    busy = expected(axis.releases, room, ROUNDS, 2, budget=180.0, busy=True)
+    assert busy.minutes[0] > with_budget.minutes[0]
 
 
 @pytest.mark.parametrize(

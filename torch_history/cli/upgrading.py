@@ -15,6 +15,7 @@ from ..analysis import compare as said
 from ..analysis.verdicts import Change, Verdict
 from ..errors import UserError
 from ..measuring.budget import effort
+from ..measuring.conditions import business
 from ..measuring.locks import alone
 from ..measuring.machine import asked as surroundings
 from ..measuring.machine import describe
@@ -81,8 +82,14 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
     if seconds and laboratory.device != "cpu":
         raise UserError("--explain works on a CPU only. Leave it out, or set TORCH_HISTORY_DEVICE=cpu.")
     told = adding(_packages(path, laboratory, own))
-    costs = expected(path, laboratory.room, asked.rounds, *functions_in(own.text), has_budget=_budget(asked) > 0)
-    for line in [*costs.sentences, *told, *filter(None, [laboratory.room.uncounted])]:
+    laboratory.busy = business()
+    of_file = functions_in(own.text)
+    costs = expected(path, laboratory.room, asked.rounds, *of_file, _budget(asked), seconds, busy=bool(laboratory.busy))
+    busy = laboratory.busy and (
+        f"This machine is busy: {laboratory.busy}. More times will stay inconclusive, and those that more rounds cannot "
+        "decide get none."
+    )
+    for line in filter(None, [busy, *costs.sentences, *told, laboratory.room.uncounted]):
         out.print(line, highlight=False)
     tags = tuple(release.tag for release in path)
     upgrade = Upgrade(tags, laboratory, lambda words: out.print(plain(words), highlight=False), asked.most)

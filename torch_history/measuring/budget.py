@@ -53,6 +53,8 @@ class Effort:
     hopeless: int
     cost: Mapping[str, float]
     needless: int = 0
+    single: int = 0
+    """Of the undecided those that a release has a single launch of, which tells no noise: no forecast is possible."""
 
     @property
     def seconds(self) -> float:
@@ -64,12 +66,16 @@ class Effort:
         said = []
         if self.undecided:
             minutes = max(1, math.ceil(self.seconds / 60))
-            said.append(
-                f"{_times(self.undecided)} inconclusive. {command} --budget {minutes}m would probably decide that."
-            )
+            once = f"measures {'it' if self.undecided == 1 else 'them'} once more, which is the least that tells a time"
+            does = once if self.single else "would probably decide that"
+            said.append(f"{_times(self.undecided)} inconclusive. {command} --budget {minutes}m {does}.")
         if self.hopeless:
             said.append(f"{_times(self.hopeless)} too noisy to be decided. Measure again when the machine is quiet.")
         return " ".join(said)
+
+    def is_decidable(self, seconds: float) -> bool:
+        """Whether anything is forecast to be decided in so many seconds."""
+        return any(self._seconds(case) <= seconds for case in self.cases)
 
     def within(self, seconds: float) -> dict[Case, More]:
         """Those cases that can be decided within so many seconds, most times for the least first; where that is none, all
@@ -101,7 +107,7 @@ def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]], divides
     rounds: dict[Case, float] = defaultdict(float)
     of_case: Counter[Case] = Counter()
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
-    series = undecided = hopeless = needless = 0
+    series = undecided = hopeless = needless = single = 0
     for old, new in pairs:
         for change in compare(launches, old, new):
             if not change.series.varies or change.old is None or change.new is None:
@@ -118,12 +124,13 @@ def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]], divides
                 hopeless += 1
                 continue
             undecided += 1
+            single += taken < 2
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             of_case[case] += 1
             wanted[case] |= {old: None, new: None}
             rounds[case] = max(rounds[case], min(needed, MOST_ROUNDS) - taken, 1.0)
     cases = {case: More(tuple(releases), rounds[case], of_case[case]) for case, releases in wanted.items()}
-    return Effort(cases, series, undecided, hopeless, cost(launches), needless)
+    return Effort(cases, series, undecided, hopeless, cost(launches), needless, single)
 
 
 def _divided(launches: Sequence[Launch], pairs: Sequence[tuple[str, str]]) -> set[Series]:

@@ -78,18 +78,18 @@ class Shown:
         now = time.monotonic()
         if not self.console.is_terminal and now - self._told >= TELLING:
             self._told = now
-            self.console.print(f"{self._task.completed:.0f} of {self._task.total:.0f} cases{self.left}")
+            self.console.print(f"{self._task.completed:.0f} of {self._task.total:.0f} cases, {self.left}")
 
     @property
     def left(self) -> str:
-        """`, about 7 min left`, by what the cases took so far; the end that was set where that comes first."""
+        """`about 7 min left`, by what the cases took so far; the end that was set where that comes first."""
         now = time.monotonic()
         if not self._asked:
-            return f", at most {minutes(self._ends - now)} left" if self._ends < math.inf else ""
+            return f"at most {minutes(self._ends - now)} left" if self._ends < math.inf else ""
         cases = (self._task.total or 0) - self._task.completed + self._later
         needed = cases * (now - self._began) / self._asked
         bounded = needed > self._ends - now
-        return f", {'at most' if bounded else 'about'} {minutes(max(0.0, min(needed, self._ends - now)))} left"
+        return f"{'at most' if bounded else 'about'} {minutes(max(0.0, min(needed, self._ends - now)))} left"
 
 
 @contextlib.contextmanager

@@ -31,6 +31,12 @@ SIDES = 3
 COMMAND = 12.0
 """Seconds in which the processes of a command that imports torch are started, waited for and started again."""
 
+BUSY = 3.0
+"""How many times as long measuring takes on a busy machine, where nearly all is waited for and asked again."""
+
+EXPLAINING = 240.0
+"""Seconds in which the cause of one change is looked for."""
+
 UNPACKED = 3.0
 """A wheel takes two to three times its size on the disk."""
 
@@ -43,12 +49,14 @@ UNKNOWN = 2
 
 @dataclass(frozen=True)
 class Expectation:
-    """What is expected at first, for both ends, and where one function changed: releases to install, GB, minutes."""
+    """What is expected at first, for both ends, and where one function changed: releases to install, GB, minutes, and the
+    minutes `at_most`, where times are inconclusive and get their budget, and what changed is explained."""
 
     between: int
     installs: tuple[int, int]
     gigabytes: tuple[float, float]
     minutes: tuple[float, float]
+    at_most: tuple[float, float]
     at_once: float = 0.0
     """Gigabytes of the releases that a session between the ends has at the same time."""
     limit: float | None = None
@@ -58,8 +66,10 @@ class Expectation:
     def sentences(self) -> list[str]:
         first, then = (
             (f"{installs} to install, about {size:.0f} GB and " if installs else "nothing to install, about ")
-            + f"{max(1, minutes):.0f} min"
-            for installs, size, minutes in zip(self.installs, self.gigabytes, self.minutes, strict=True)
+            + _range(minutes, most)
+            for installs, size, minutes, most in zip(
+                self.installs, self.gigabytes, self.minutes, self.at_most, strict=True
+            )
         )
         lines = [f"Both ends are measured first: {first}. Functions that take seconds take longer."]
         if self.between:
@@ -78,25 +88,42 @@ def rounds_of(releases: int, rounds: int, has_budget: bool) -> int:
     return min(rounds, MIDDLE_ROUNDS) if has_budget and releases >= SIDES else rounds
 
 
+def _range(minutes: float, most: float) -> str:
+    """`9 to 27 min`"""
+    least, most = max(1, round(minutes)), max(1, round(most))
+    return f"{least} min" if least == most else f"{least} to {most} min"
+
+
 def expected(
-    releases: Sequence[Release], room: Room, rounds: int, functions: int, commands: int = 0, has_budget: bool = True
+    releases: Sequence[Release],
+    room: Room,
+    rounds: int,
+    functions: int,
+    commands: int = 0,
+    budget: float = 0.0,
+    explaining: float = 0.0,
+    busy: bool = False,
 ) -> Expectation:
-    """Of an upgrade over `releases`, the first and the last its ends, and a file with so many functions and commands."""
+    """Of an upgrade over `releases`, the first and the last its ends, and a file with so many functions and commands.
+    `budget` is what a comparison gets beyond its rounds where it is inconclusive, in seconds, and `explaining` what there is
+    for explaining; a machine that is `busy` measures for longer."""
     ends = [releases[0], releases[-1]]
     new = [release for release in ends if not room.is_there(release)]
     middle = [release for release in releases[1:-1] if not room.is_there(release)]
     more = expected_releases(len(releases)) - len(ends)
     size = sum(map(room.takes, new))
     each = max(map(room.takes, middle), default=0.0)
-    launch = STARTING + functions * FUNCTION + commands * COMMAND
+    launch = (STARTING + functions * FUNCTION + commands * COMMAND) * (BUSY if busy else 1.0)
     first = len(new) * INSTALLING + BEGINNING + rounds * len(ends) * launch
     installs = min(more, len(middle))
-    then = first + installs * INSTALLING + more * (BEGINNING + rounds_of(SIDES, rounds, has_budget) * SIDES * launch)
+    then = first + installs * INSTALLING + more * (BEGINNING + rounds_of(SIDES, rounds, budget > 0) * SIDES * launch)
+    explained = min(explaining, EXPLAINING)
     return Expectation(
         len(releases) - len(ends),
         (len(new), len(new) + installs),
         (size, size + installs * each),
-        (first / 60, then / 60),
+        (first / 60, (then + explained) / 60),
+        ((first + budget) / 60, (then + (1 + more) * budget + explaining) / 60),
         sum(map(room.takes, ends)) + max(map(room.takes, releases[1:-1]), default=0.0),
         room.limit,
     )

@@ -16,7 +16,7 @@ from contract.request import Request
 
 from ..analysis.causes import Known, evidence, not_there
 from ..analysis.verdicts import Series
-from ..measuring.budget import effort
+from ..measuring.budget import Effort, effort
 from ..measuring.choice import SCALES
 from ..measuring.plan import Plan
 from ..measuring.progress import shown_installing
@@ -49,6 +49,8 @@ class Sessions:
     budget: float
     goes_on: bool = False
     again: bool = False
+    busy: str = ""
+    """What keeps this machine busy, empty where nothing does. Then what no forecast decides gets no more rounds."""
     installed: list[str] = field(default_factory=list)
     """Releases that were measured, the last one last."""
 
@@ -74,6 +76,14 @@ class Sessions:
             self.install(tags)
             session.measure(self.out)
         if self.budget and self._undecided(session) and (first or self.goes_on or not session.spent):
+            left = self._effort(session)
+            if self.busy and not left.is_decidable(self.budget):
+                self.out.print(
+                    f"{left.undecided} of {left.series} times are inconclusive, and beside what keeps this machine busy no "
+                    f"{self.budget / 60:.0f} min would decide one. The same command goes on with them when it is quiet.",
+                    highlight=False,
+                )
+                return
             self.install(tags)
             self._session(tags, cases, self.budget).measure(self.out)
 
@@ -106,7 +116,10 @@ class Sessions:
         return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request)
 
     def _undecided(self, session: Session) -> bool:
-        return effort(session.launches(), session.plan.pairs, session.plan.divides).undecided > 0
+        return self._effort(session).undecided > 0
+
+    def _effort(self, session: Session) -> Effort:
+        return effort(session.launches(), session.plan.pairs, session.plan.divides)
 
     def install(self, tags: tuple[str, ...]) -> None:
         """Installs what is not there, and makes room for it first. Raises NotInstalled, and NoRoom."""
