@@ -174,6 +174,24 @@ def test_evidence_of_something_else_is_not_told(other: Known) -> None:
     assert said(SLOWER, new=NEW, known=[other]) == "unexplained"
 
 
+def test_a_cause_that_is_gone_does_not_explain_what_is_left_between_ends_further_apart() -> None:
+    """1.13.1 to 2.0.1 differ by 1.09, although 2.0.0 between them is 25,034 times slower."""
+    assert (
+        said(change("time", 1.0, 1.09, Verdict.SLOWER), new=NEW, known=[known("v2.1.0", "v2.1.1", 25_034)])
+        == "unexplained"
+    )
+    doubled = change("time", 1.0, 2.0, Verdict.SLOWER)
+    assert said(doubled, new=NEW, known=[known("v2.1.0", "v2.1.1", 2.2)]).endswith("(from v2.1.0 to v2.1.1)")
+
+
+def test_a_change_back_to_the_level_before_is_told_with_what_had_changed_it() -> None:
+    back = change("time", 25_034, 1.02, Verdict.FASTER)
+    came = known("v1.13.1", "v2.0.1", 25_034, words="in part because of it")
+    assert said(back, new=NEW, known=[came]) == "as before v2.0.1, which had changed it in part because of it"
+    for other in (came._replace(new="v2.0.0"), came._replace(ratio=20_000.0), came._replace(ratio=1.001), known()):
+        assert said(back, new=NEW, known=[other]) == "unexplained"
+
+
 def test_cause_is_told_before_a_part_and_a_part_before_what_is_unknown() -> None:
     part, unknown = known(verdict="PART", words="in part"), known(verdict="UNKNOWN", words="cause unknown", ratio=1.2)
     assert said(SLOWER, new=NEW, known=[unknown, part, known()]).startswith("because")

@@ -115,7 +115,9 @@ def evidence(results: Path, machine: str, version: str = "") -> list[Known]:
         if other := _cpu_of(folder):
             found = _known(results, folder.name, FOUND_ON)
             own += [
-                each._replace(words=f"{each.words}; seen on another machine ({other})", seen_on=other) for each in found
+                each._replace(words=f"{each.words}; seen on another machine ({other})", seen_on=other)
+                for each in found
+                if each not in own  # a copy
             ]
     return own
 
@@ -155,7 +157,8 @@ def _cpu_of(folder: Path) -> str:
 
 SHARE = 0.5
 """A number explains a time where its ratio is, in logarithms, at least this share of the time's. Time grows at most in
-proportion to what is done: one allocation less of eight is no cause of a factor of 2.5, nor one operator of 50 of 9 %."""
+proportion to what is done: one allocation less of eight is no cause of a factor of 2.5, nor one operator of 50 of 9 %. Of
+what evidence found between two releases, at least this share is still there between ends further apart that it explains."""
 
 CHANGED = (Verdict.FASTER, Verdict.SLOWER, Verdict.HUNGRIER, Verdict.LEANER, Verdict.MORE, Verdict.FEWER)
 
@@ -203,6 +206,7 @@ def _of_evidence(
     return (
         _explained(change, old, new, here)
         or certain
+        or _left(change, old, here)
         or _explained(change, old, new, elsewhere)
         or _explained(change, old, new, unknown)
     )
@@ -217,22 +221,44 @@ def of_ends(change: Change, old: str, new: str, known: Iterable[Known]) -> str:
 
 def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]) -> str:
     """What evidence says of a change: of the same series, between the two releases, the same way and of at least SHARE of
-    the size. Empty where there is none; the largest where there are several."""
-    series, (before, now) = change.series, (_version(facts.get("torch", "")) for facts in (old, new))
+    the size; where it is of a part of the way, that part is still there. Empty where there is none; the largest where there
+    are several."""
+    before, now = (_version(facts.get("torch", "")) for facts in (old, new))
+    ends, size = (before, now), abs(math.log(change.ratio)) if change.ratio else 0.0
     fitting = [
         one
         for one in known
-        if (one.environment, one.benchmark, one.parameters) == (series.environment, series.benchmark, series.parameters)
+        if _is_of(one, change.series)
         and () < before <= _version(one.old[1:]) < _version(one.new[1:]) <= now
         and change.ratio
         and (one.ratio > 1) == (change.ratio > 1)
-        and abs(math.log(one.ratio)) >= SHARE * abs(math.log(change.ratio))
+        and abs(math.log(one.ratio)) >= SHARE * size
+        and (_ends(one) == ends or SHARE * abs(math.log(one.ratio)) <= size)
     ]
     if not fitting:
         return ""
     most = max(fitting, key=lambda one: (-TOLD.index(one.verdict), abs(math.log(one.ratio))))
-    whole = before == _version(most.old[1:]) and now == _version(most.new[1:])
-    return most.words if whole else f"{most.words} (from {most.old} to {most.new})"
+    return most.words if _ends(most) == ends else f"{most.words} (from {most.old} to {most.new})"
+
+
+def _left(change: Change, old: Mapping[str, Any], known: Iterable[Known]) -> str:
+    """That a change takes back the one before it, which evidence explains: it starts where that ended, and the level is the
+    same as before, within the margin. Empty where there is none."""
+    before, margin = _version(old.get("torch", "")), math.log1p(change.series.margin)
+    came = [one for one in known if _is_of(one, change.series) and before == _version(one.new[1:])]
+    for one in came:
+        size = abs(math.log(one.ratio))
+        if size > 2 * margin and change.ratio and abs(math.log(one.ratio * change.ratio)) <= margin:
+            return f"as before {one.new}, which had changed it {one.words}"
+    return ""
+
+
+def _is_of(one: Known, series: Series) -> bool:
+    return (one.environment, one.benchmark, one.parameters) == (series.environment, series.benchmark, series.parameters)
+
+
+def _ends(one: Known) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return _version(one.old[1:]), _version(one.new[1:])
 
 
 PLACEMENT = "the same instructions are at a different address"

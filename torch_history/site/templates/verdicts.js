@@ -362,7 +362,7 @@
             return missing(at, before, after);
         }
         if (!varies(series)) {
-            return exact(at, series, olds, news);
+            return marginOf(series) ? held(at, series, olds, news) : exact(at, series, olds, news);
         }
         const shift = mean(news.map(Math.log)) - mean(olds.map(Math.log));
         const [old, now] = levels(olds, news, shift);
@@ -387,6 +387,26 @@
         const [more, fewer] = measure(series).more_and_less;
         const verdict = now === old ? "SAME" : now > old ? more : fewer;
         return change(at, verdict, {...found, low: ratio, high: ratio, spread: 0});
+    };
+
+    /* Bytes that differ a little from launch to launch, as Python's `_held` judges them. */
+    const held = (at, series, olds, news) => {
+        const [old, now] = [median(olds), median(news)];
+        const limit = 1 + marginOf(series);
+        const found = {old, new: now, ratio: old ? now / old : null, launches: [olds.length, news.length]};
+        const [least, most] = [Math.min, Math.max].map((end) => [end(...olds), end(...news)]);
+        if (Math.min(...found.launches) < 2) {
+            return change(at, "CAN'T TELL", {...found, reason: "one launch each"});
+        }
+        if (least[1] > limit * most[0] || least[0] > limit * most[1]) {
+            return change(at, measure(series).more_and_less[now > old ? 0 : 1], found);
+        }
+        if (Math.max(...most) <= limit * Math.min(...least)) {
+            return change(at, "SAME", found);
+        }
+        const [before, after] = [olds, news].map((side) =>
+            [...side].sort((a, b) => a - b).map((value) => thousands(value.toFixed(0))).join(", "));
+        return change(at, "CAN'T TELL", {...found, reason: `the launches scatter too much: [${before}] and [${after}]`});
     };
 
     /* Why a release has no number. What the recorder could not count is its limit, and neither breaks a release nor mends one. */
@@ -479,29 +499,44 @@
         const certain = constants().why.FUSIONS.includes(besideIt) ? besideIt : "";
         return explainedOf(lane, one, from, to, (known) => isFound(known) && !known.seen_on)
             || (lookedAt ? `because ${lookedAt}` : certain)
+            || leftOf(lane, one, from, (known) => isFound(known) && !known.seen_on)
             || explainedOf(lane, one, from, to, (known) => isFound(known) && known.seen_on)
             || explainedOf(lane, one, from, to, (known) => !isFound(known));
     };
 
     const explainedOf = (lane, one, from, to, isAsked) => {
         const {SHARE, TOLD} = constants().why;
-        const {benchmark, parameters} = lane.series[one.series];
         const [old, now] = [from, to].map((tag) => versionOf(factsOf(lane, tag).torch || ""));
-        const isOf = (known) => known.benchmark === benchmark
-            && JSON.stringify(known.parameters.map(bare)) === JSON.stringify(parameters);
         const isWithin = (known) => old.length && !isEarlier(versionOf(known.old.slice(1)), old)
             && !isEarlier(now, versionOf(known.new.slice(1)));
         const size = (known) => Math.abs(Math.log(known.ratio));
-        const fitting = (lane.evidence || []).filter((known) => isAsked(known) && isOf(known) && isWithin(known) && one.ratio
-            && (known.ratio > 1) === (one.ratio > 1) && size(known) >= SHARE * Math.abs(Math.log(one.ratio)));
+        const isWhole = (known) => isVersion(old, known.old) && isVersion(now, known.new);
+        const isThere = (known) => isWhole(known) || SHARE * size(known) <= size(one);
+        const fitting = evidenceOf(lane, one).filter((known) => isAsked(known) && isWithin(known) && one.ratio
+            && (known.ratio > 1) === (one.ratio > 1) && size(known) >= SHARE * size(one) && isThere(known));
         if (!fitting.length) {
             return "";
         }
         const better = (most, known) => TOLD.indexOf(known.verdict) - TOLD.indexOf(most.verdict) || size(most) - size(known);
         const most = fitting.reduce((best, known) => (better(best, known) < 0 ? known : best));
-        const isSame = (version, other) => !isEarlier(version, other) && !isEarlier(other, version);
-        const isWhole = isSame(old, versionOf(most.old.slice(1))) && isSame(now, versionOf(most.new.slice(1)));
-        return isWhole ? most.words : `${most.words} (from ${most.old} to ${most.new})`;
+        return isWhole(most) ? most.words : `${most.words} (from ${most.old} to ${most.new})`;
+    };
+    /* That a change takes back the one before it, as Python's `_left` tells it. */
+    const leftOf = (lane, one, from, isAsked) => {
+        const margin = Math.log1p(marginOf(lane.series[one.series]));
+        const before = versionOf(factsOf(lane, from).torch || "");
+        const was = evidenceOf(lane, one).find((known) => isAsked(known) && isVersion(before, known.new) && one.ratio
+            && Math.abs(Math.log(known.ratio)) > 2 * margin && Math.abs(Math.log(known.ratio * one.ratio)) <= margin);
+        return was ? `as before ${was.new}, which had changed it ${was.words}` : "";
+    };
+    const evidenceOf = (lane, one) => {
+        const {benchmark, parameters} = lane.series[one.series];
+        return (lane.evidence || []).filter((known) => known.benchmark === benchmark
+            && JSON.stringify(known.parameters.map(bare)) === JSON.stringify(parameters));
+    };
+    const isVersion = (version, tag) => {
+        const other = versionOf(tag.slice(1));
+        return !isEarlier(version, other) && !isEarlier(other, version);
     };
     const bare = (parameter) => parameter.replace(/^'+|'+$/gu, "");
 
@@ -691,6 +726,19 @@
         return [...told].map(([metric, margin]) => `, ${margin} % for ${metric}`).join("");
     };
 
+    /* What is said where no series changed, as `unchanged` in analysis/answer.py says it. */
+    const unchanged = (lane, changes) => {
+        const times = changes.filter(({series, verdict}) =>
+            varies(lane.series[series]) && !["BROKE", "FIXED", "NEVER RAN"].includes(verdict));
+        const untold = times.filter(({verdict}) => verdict === "CAN'T TELL").length;
+        const many = (number) => number.toLocaleString("en");
+        const said = `${many(untold)} of ${many(times.length)} ${times.length === 1 ? "time" : "times"} ${untold === 1 ? "is" : "are"} inconclusive`;
+        if (!untold) {
+            return "no change was detected";
+        }
+        return untold >= constants().answer.UNDECIDED * times.length ? `undecided: ${said}` : `no change was detected, but ${said}`;
+    };
+
     const summary = (lane, from, to, changes) => {
         const {MARGIN, FALSE_RATE, KINDS} = constants().verdicts;
         const {CALL_MARGIN} = constants().compare;
@@ -724,19 +772,6 @@
             lines.push(`The environments differ: ${listed(facts.map(factWords))}.`);
         }
         return lines;
-    };
-
-    /* What is said where no series changed, as `unchanged` in analysis/answer.py says it. */
-    const unchanged = (lane, changes) => {
-        const times = changes.filter(({series, verdict}) =>
-            varies(lane.series[series]) && !["BROKE", "FIXED", "NEVER RAN"].includes(verdict));
-        const untold = times.filter(({verdict}) => verdict === "CAN'T TELL").length;
-        const many = (number) => number.toLocaleString("en");
-        const said = `${many(untold)} of ${many(times.length)} ${times.length === 1 ? "time" : "times"} ${untold === 1 ? "is" : "are"} inconclusive`;
-        if (!untold) {
-            return "no change was detected";
-        }
-        return untold >= constants().answer.UNDECIDED * times.length ? `undecided: ${said}` : `no change was detected, but ${said}`;
     };
 
     const SPECIAL = new RegExp([/[\\`*{}[\]<>|~&$]/, /(?<![\p{L}\p{N}_])_|_(?![\p{L}\p{N}_])/u, /[@#](?=[\p{L}\p{N}_])/u,
