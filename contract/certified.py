@@ -27,20 +27,6 @@ NOT_ASKED = {
 }
 """Questions that are left out -> why."""
 
-ALTERING = (
-    "CUBLAS_WORKSPACE_CONFIG",
-    "CUBLASLT_WORKSPACE_SIZE",
-    "CUDA_LAUNCH_BLOCKING",
-    "NVIDIA_TF32_OVERRIDE",
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_CUDA_ALLOC_CONF",
-    "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-    "TORCH_CUBLASLT_UNIFIED_WORKSPACE",
-    "TORCH_CUBLAS_WORKSPACE_CACHE",
-)
-"""Variables that change what is allocated or launched. Both sides of a certificate run without them."""
-
 
 class Case(NamedTuple):
     """A variant of a question in one size. `left_out`: why it is not asked, empty where it is."""

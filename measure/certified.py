@@ -28,7 +28,8 @@ try:
 except ImportError as _error:
     sys.exit(f"{sys.executable} has no torch ({_error}). Name the interpreter whose torch sees the GPU, with --python.")
 
-from contract.certified import ALTERING, NOT_ASKED, QUESTIONS, Case, cases
+from contract.certified import NOT_ASKED, QUESTIONS, Case, cases
+from contract.surroundings import ALONE, PLACES, inherited
 from recorder import Refused
 from recorder.record import explained, recording
 
@@ -183,17 +184,17 @@ def questions() -> dict:
     return {name: importlib.import_module(f"workloads.{name}") for name in (*QUESTIONS, *NOT_ASKED)}
 
 
-def without(names: tuple) -> None:
-    """Starts this program anew without these variables, where one is set: torch may have read it already."""
-    if any(name in os.environ for name in names):
-        kept = {name: value for name, value in os.environ.items() if name not in names}
+def in_its_surroundings() -> None:
+    """Starts this program anew with what it inherits alone, unless it was started so: torch may have read more already."""
+    if ALONE not in os.environ:
+        kept = {**inherited(os.environ, PLACES), ALONE: "1"}
         os.execve(sys.executable, [sys.executable, "-m", "measure.certified", *sys.argv[1:]], kept)
 
 
 def main() -> None:
     """Asks, writes, and says on stderr how far it is. Exits with 1 and a sentence where there is no usable GPU."""
     options = _options()
-    without(ALTERING)
+    in_its_surroundings()
     began = time.monotonic()
     # A process that asked CUDA could not fork the ones that use it, so this question is one of another process too.
     about = dict(answers([("here", here)], 1, EACH, EACH))["here"]

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from contract.certified import ALTERING
+from contract.surroundings import inherited
 
 from . import Refused
 from .cards import DEVICES, Card, cards, source
@@ -52,8 +52,8 @@ UNRECORDED = re.compile(r"cupti\w+")
 TEXT = re.compile(r"\w+Get(Error|Status|LastError)(String|Name)?")
 """Entries that return a text about an error, which is printed: theirs must be one."""
 
-DROPPED = ("RECORDER_MEMORY", "RECORDER_OCCUPIED", "CUDA_VISIBLE_DEVICES", *ALTERING)
-"""Variables that change what is allocated, or the card, which a process on the recorder does not inherit."""
+DROPPED = ("CUDA_VISIBLE_DEVICES",)
+"""Variables that a process on the recorder does not inherit, and one on a GPU does: which card is there is pretended."""
 
 
 class Wheel(NamedTuple):
@@ -85,7 +85,7 @@ class Built(NamedTuple):
 
         Without `caching` every tensor is an allocation of its own, and the recorder's bytes are those that were asked for.
         """
-        environment = {name: value for name, value in os.environ.items() if name not in (*DROPPED, "RECORDER_CARD")}
+        environment = {name: value for name, value in inherited(os.environ).items() if name not in DROPPED}
         return {**environment, **self.variables(card, caching)}
 
     def variables(self, card: str = "", caching: bool = True) -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 from msgspec import Meta, MsgspecError, Struct, field
 from msgspec.json import decode, encode, format
 
+from contract.surroundings import ALONE
 from torch_history.store.certificates import FOLDER, SUFFIX
 from torch_history.store.files import LONGEST_NAME, read_bytes, write_atomically
 
@@ -152,7 +153,7 @@ def ask(python: Path, surroundings: Mapping[str, str], path: Path, options: list
     try:
         ended = subprocess.run(
             command,
-            env={**surroundings, "PYTHONPATH": str(ROOT)},
+            env={**surroundings, "PYTHONPATH": str(ROOT), ALONE: "1"},
             cwd=ROOT,
             timeout=MOST_SECONDS,
             stdout=subprocess.DEVNULL,

@@ -27,6 +27,7 @@ from asv.environment import EnvironmentUnavailable
 from asv.repo import get_repo
 from packaging.version import Version
 
+from contract import surroundings
 from contract.request import Request
 from torch_history.measuring.subjects import InstalledEnvironment
 from torch_history.releases import environments, pins, repository
@@ -832,18 +833,29 @@ def test_shipped_lock_has_the_same_harness_for_every_release(shipped_lock: dict[
 
 # --- surroundings of a measurement
 
+ALTERING = (
+    *("PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "LD_PRELOAD", "PYTORCH_JIT"),
+    *(
+        "OMP_PROC_BIND",
+        "KMP_AFFINITY",
+        "MKL_CBWR",
+        "MALLOC_ARENA_MAX",
+        "TORCHINDUCTOR_MAX_AUTOTUNE",
+        "A_NAME_OF_TOMORROW",
+    ),
+)
+
 
 def test_measuring_process_does_not_inherit_what_would_change_it(
     lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ["PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "LD_PRELOAD"]
     install(lane, conf, "v2.0.1")
-    for name in [*names, "TORCH_HISTORY_THREADS"]:
+    for name in [*ALTERING, "TORCH_HISTORY_THREADS"]:
         monkeypatch.setenv(name, "1")
     show = ["-c", "import json, os; print(json.dumps(dict(os.environ)))"]
     for keywords in ({}, {"env": dict(os.environ)}):
         inherited: dict[str, Any] = json.loads(lane.run(show, **keywords))
-        assert not inherited.keys() & set(names)
+        assert not inherited.keys() & set(ALTERING)
         assert inherited["TORCH_HISTORY_THREADS"] == "1"
     assert os.environ["LD_PRELOAD"] == "1"
 
@@ -865,15 +877,16 @@ def test_an_installed_torch_is_measured_in_the_surroundings_of_a_release(
 ) -> None:
     assert installed.torch == "2.0.1"
     install(lane, conf, "v2.0.1")
-    for name in environments.MEASURING_WITHOUT:
+    for name in ALTERING:
         monkeypatch.setenv(name, "0")
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8")
+    monkeypatch.setenv(surroundings.KEEP, "CUBLAS_*")
     installed.request = lane.request = Request(device="cpu", threads=2)
     show = ["-c", "import json, os; print(json.dumps(dict(os.environ)))"]
     for environment in (installed, lane):
         inherited: dict[str, Any] = json.loads(environment.run(show))
-        assert not inherited.keys() & set(environments.MEASURING_WITHOUT)
+        assert not inherited.keys() & set(ALTERING)
         assert inherited["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
         assert inherited["CUBLAS_WORKSPACE_CONFIG"] == ":16:8"
         assert inherited["TORCH_HISTORY_THREADS"] == "2"

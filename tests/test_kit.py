@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import tarfile
@@ -236,26 +237,33 @@ def kit(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="module")
-def pretended(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:  # noqa: F811
-    """The variables by which a process of 2.15.0 runs on the recorder, which stands in for the card."""
-    return build(environments / "v2.15.0-py3.11", tmp_path_factory.mktemp("card")).variables("hopper")
+def recorded(environments: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    """An interpreter of 2.15.0 that runs on the recorder, which stands in for the card, whatever it inherits."""
+    folder, environment = tmp_path_factory.mktemp("card"), environments / "v2.15.0-py3.11"
+    variables = build(environment, folder).variables("hopper")
+    path = folder / "python"
+    set_ = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
+    path.write_text(f'#!/bin/sh\n{set_}\nexec {environment / "bin" / "python"} "$@"\n')
+    path.chmod(0o755)
+    return path
 
 
 @pytest.mark.releases
 def test_a_kit_asks_every_case_and_measures_without_a_network_and_what_it_wrote_is_filed(
     kit: Path,
     environments: Path,  # noqa: F811
-    pretended: dict[str, str],
+    recorded: Path,
     tmp_path: Path,
     results: Path,
 ) -> None:
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode:
         pytest.skip("a network can be taken away by root only, with `unshare -n`")
     python = environments / "v2.15.0-py3.11" / "bin" / "python"
-    asked = ("--device", "cpu", "--question", "intersection", "--question", "batching", "--only", "times")
+    asked = ["--python", str(recorded), "--device", "cpu", "--only", "times"]
+    asked += ["--question", "intersection", "--question", "batching"]
     usual = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHON": str(python), "TORCH_HISTORY_MACHINE": "far"}
     command = ["unshare", "-n", str(kit / make.SCRIPT), "--within", "15m", "--rounds", "1", *asked]
-    answer = subprocess.run(command, cwd=tmp_path, env={**usual, **pretended}, capture_output=True, text=True)
+    answer = subprocess.run(command, cwd=tmp_path, env=usual, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     told = certificate.read(kit / archive.ANSWERS)
     assert told.recorder

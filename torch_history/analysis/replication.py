@@ -230,9 +230,20 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
     )
 
 
+def _sessions(found: History) -> dict[str, set[str]]:
+    """Release -> the sessions that measured it. A session is of one machine: another that has it holds a copy, which
+    confirms nothing."""
+    sessions: dict[str, set[str]] = defaultdict(set)
+    for of in found.values():
+        for tag, pairs in of.items():
+            sessions[tag].update(launch.session for launch, _ in pairs)
+    return sessions
+
+
 def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two machines measure the same: on the same kind of device, with as many threads."""
-    return all(one.get(key, usual) == other.get(key, usual) for key, usual in (("device", "cpu"), ("threads", "1")))
+    """Whether two machines measure the same: on the same kind of device, with as many threads and the same variables set."""
+    usual = {"device": "cpu", "threads": "1", "set": ""}
+    return all(one.get(key, value) == other.get(key, value) for key, value in usual.items())
 
 
 def _lanes(folder: Path) -> dict[str, set[str]]:

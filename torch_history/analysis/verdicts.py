@@ -11,7 +11,7 @@ import enum
 import functools
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from contract.metrics import COUNTS, MARGIN, RESIDENT, STEADY, Metric, metric_of
 
+from ..store.files import warn
 from ..store.launches import Case, Launch, node_of
 from ..store.sources import that_count
 from . import special
@@ -282,12 +283,13 @@ def disturbed(launch: Launch) -> bool:
 
 
 def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
-    """Series -> release -> its launches in order of time, only those of the version that `that_count` tells.
+    """Series -> release -> its launches in order of time, only those of the version that `that_count` tells, and of those with
+    other variables set only `of_one_setting`.
 
     A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone
     that nothing disturbed where there are any.
     """
-    launches = sorted(launches, key=lambda launch: launch.started_at)
+    launches = of_one_setting(sorted(launches, key=lambda launch: launch.started_at))
     counts = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
     found: dict[tuple[str, str], dict[tuple[str, ...], _Releases]] = defaultdict(dict)
     for launch in launches:
@@ -308,6 +310,31 @@ def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
         one: {release: list(of_release.values()) for release, of_release in series[one].items()}
         for one in sorted(series)
     }
+
+
+def of_one_setting(launches: list[Launch]) -> list[Launch]:
+    """Of `launches` in order of time those that were measured with the same variables set: with none, where an environment
+    has such, else with those of its newest launch. A sentence says what is not compared with them."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for launch in launches:
+        found[launch.environment][_set(launch)] += 1
+    last = {launch.environment: _set(launch) for launch in launches}
+    counts = {environment: "" if "" in of else last[environment] for environment, of in found.items()}
+    for environment, of in found.items():
+        for words in of.keys() - {counts[environment]}:
+            warn(
+                f"{of[words]} launches in {environment} were measured with {words or 'no variables'} set, and are skipped: they "
+                f"are not compared with those with {counts[environment] or 'none'} set."
+            )
+    return [launch for launch in launches if _set(launch) == counts[launch.environment]]
+
+
+def _set(launch: Launch) -> str:
+    """The variables with which it was measured because a person named them, in words; empty where there were none."""
+    found = launch.facts.get("set") or {}
+    if not isinstance(found, dict):
+        return "what nobody can read"
+    return " ".join(f"{name}={value}" for name, value in sorted(found.items()))
 
 
 _Releases = dict[str, dict[object, tuple[Launch, Case]]]

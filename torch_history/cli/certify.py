@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from contract.surroundings import PLACES, inherited
+
 from ..errors import UserError
 from . import suite as suites
 from .options import python_option, seconds_of
@@ -92,7 +94,7 @@ def _ask(target: Path, interpreter: str, within: str, out: Console) -> None:
     seconds = seconds_of(within)
     out.print(f"Asking the GPU for at most {seconds / 60:.0f} minutes.")
     try:
-        asked = certificate.ask(Path(interpreter), os.environ, target, ["--within", str(seconds)])
+        asked = certificate.ask(Path(interpreter), inherited(os.environ, PLACES), target, ["--within", str(seconds)])
     except Refused as refused:
         raise UserError(str(refused)) from refused
     answered = sum(not of.why for of in asked.cases.values())

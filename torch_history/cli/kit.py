@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from contract.surroundings import PLACES, inherited
+
 from ..errors import UserError
 from . import suite as suites
 from .options import from_here, seconds_of
@@ -135,7 +137,7 @@ def _ask(answers: Path, interpreter: str, seconds: float, out: Console) -> None:
 
     out.print(f"Asking the GPU what each case takes and launches, for at most {seconds / 60:.1f} minutes.")
     try:
-        asked = certificate.ask(Path(interpreter), os.environ, answers, ["--within", str(seconds)])
+        asked = certificate.ask(Path(interpreter), inherited(os.environ, PLACES), answers, ["--within", str(seconds)])
     except Refused as refused:
         out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
         return

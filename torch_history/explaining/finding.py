@@ -20,6 +20,7 @@ from contract.own_file import CLASSES
 from ..analysis.compare import find
 from ..analysis.verdicts import Series, human
 from ..errors import UserError
+from ..releases.environments import for_measuring
 from ..store import sources
 from ..store.causes import LONGEST_WORDS, NOT_LOOKED_INTO, Evidence
 from . import reproduction, verdict
@@ -208,7 +209,7 @@ def _reproduction(
 
 def _printed(side: Side, path: Path) -> float:
     command = [str(side.python), "-W", "ignore", str(path)]
-    env = {**os.environ, **side.variables}
+    env = {**for_measuring(os.environ), **side.variables}
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SCRIPT_SECONDS, env=env)
     return float(done.stdout.split()[-1])
 

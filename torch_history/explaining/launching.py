@@ -18,7 +18,7 @@ from contract.request import PREFIX
 
 from ..children import dies_with_parent
 from ..errors import UserError
-from ..releases.environments import MEASURING_WITHOUT
+from ..releases.environments import for_measuring
 
 LONGEST = 300.0
 """Seconds after which a launch is ended: what takes longer cannot be explained in minutes."""
@@ -112,7 +112,7 @@ class Launch:
 
 def surroundings(side: Side, variables: Mapping[str, str]) -> dict[str, str]:
     """The variables of a launch, as ReleaseEnvironment gives them to a measurement."""
-    found = {name: value for name, value in os.environ.items() if name not in (*MEASURING_WITHOUT, "PYTHONPATH")}
+    found = {name: value for name, value in for_measuring(os.environ).items() if name != "PYTHONPATH"}
     folder = side.python.parent.parent
     found.update(
         PATH=f"{folder / 'bin'}{os.pathsep}{found.get('PATH', '')}",

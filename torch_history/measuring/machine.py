@@ -5,17 +5,23 @@ There is a folder of results per machine name; the name says the kind of machine
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from contract.request import Request
+from contract.surroundings import kept_words
 from recorder.cards import Card, cards
 
 from ..errors import UserError
+
+LONGEST_SET = 60
+"""Characters of the variables in a folder's name; in place of more stands their digest."""
 
 
 def asked() -> Request:
@@ -40,7 +46,8 @@ def decided(request: Request) -> Request:
 
 
 def describe(request: Request | None = None) -> dict[str, str]:
-    """This machine as asv records it: asv's own fields, and device, threads, and of a GPU its name and driver.
+    """This machine as asv records it: asv's own fields, and device, threads, the variables that a person keeps set, and of a
+    GPU its name and driver.
 
     `request` says with what is measured; without it the surroundings do. TORCH_HISTORY_MACHINE overrides the name. Raises
     UserError where the device is none, or is a GPU that nothing names.
@@ -59,6 +66,7 @@ def describe(request: Request | None = None) -> dict[str, str]:
         "ram": f"{round(os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30)} GiB",
         "device": device,
         "threads": threads,
+        **_kept_set(),
     }
     named = os.environ.get("TORCH_HISTORY_MACHINE")
     if device == "cuda" and found:
@@ -70,8 +78,25 @@ def describe(request: Request | None = None) -> dict[str, str]:
         )
     subject = record.get("gpu") or f"{record['cpu']} {record['num_cpu']} cores"
     words = f"{subject} {threads} threads" if threads != "1" else subject
-    slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
-    return {"machine": named or slug, **record}
+    return {"machine": named or _slug(words) + _suffix(record), **record}
+
+
+def _slug(words: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def _kept_set() -> dict[str, str]:
+    """`set`: the variables besides the usual ones with which is measured, in words; nothing where there are none."""
+    words = kept_words(os.environ)
+    return {"set": words} if words else {}
+
+
+def _suffix(record: Mapping[str, str]) -> str:
+    """What keeps numbers that were measured with some variables set out of the folder of those without."""
+    words = record.get("set", "")
+    if len(words) > LONGEST_SET:
+        words = hashlib.sha256(words.encode()).hexdigest()[:16]
+    return f"-with-{_slug(words)}" if words else ""
 
 
 def card_of(key: str) -> Card:
@@ -88,7 +113,8 @@ def _pretended(request: Request) -> dict[str, str]:
     """The record of what the recorder pretends: the card, and nothing of the processor, on which nothing counted depends."""
     card = card_of(request.card)
     major, minor = card.values["major"][0], card.values["minor"][0]
-    slug = f"recorded-{card.key}-sm{major}{minor}-no-kernel-ran"
+    kept = _kept_set()
+    slug = f"recorded-{card.key}-sm{major}{minor}-no-kernel-ran{_suffix(kept)}"
     return {
         "machine": os.environ.get("TORCH_HISTORY_MACHINE") or slug,
         "os": platform.system(),
@@ -101,6 +127,7 @@ def _pretended(request: Request) -> dict[str, str]:
         "card": card.key,
         "capability": f"sm_{major}{minor}",
         "multiprocessors": str(card.values["multiProcessorCount"][0]),
+        **kept,
     }
 
 

@@ -11,6 +11,8 @@ from asv import util
 from asv.console import log
 from asv.machine import Machine, MachineCollection
 
+from contract.surroundings import KEEP
+
 from ..errors import UserError
 from ..store.files import read_object, set_aside, write_atomically
 from ..store.machines import RECORD
@@ -33,6 +35,12 @@ def save_record(machine: Machine, results_dir: str) -> None:
             raise util.UserError(
                 f"{path} is the record of results on '{device}', and '{ours}' was to be measured: give what is measured now "
                 "another name with TORCH_HISTORY_MACHINE."
+            )
+        had, have = before.get("set", ""), vars(machine).get("set", "")
+        if before and had != have:
+            raise util.UserError(
+                f"{path} is the record of results with {had or 'no variables'} set, and with {have or 'none'} set was to be "
+                f"measured. Give what is measured now another name with TORCH_HISTORY_MACHINE, or change {KEEP}."
             )
     _write(path, vars(machine), Machine.api_version)
 

@@ -31,6 +31,7 @@ from asv.runner import JSON_ERROR_RETCODE, BenchmarkResult
 from packaging.version import Version
 
 from contract.request import CHANNEL
+from contract.surroundings import kept
 
 from ..errors import SessionError
 from ..releases.environments import refusals
@@ -336,8 +337,13 @@ class RecordedResults(Results):
         super().load_data(result_dir)
 
     def _circumstances(self) -> dict[str, Any]:
-        """What plain asv lets us know of the machine is its load; sessions watch it closely."""
-        found = {"conditions": self.conditions} if self.conditions else {"load": round(os.getloadavg()[0], 2)}
+        """What plain asv lets us know of the machine is its load; sessions watch it closely. `set`: the variables with which
+        was measured because a person named them."""
+        found: dict[str, Any] = {"load": round(os.getloadavg()[0], 2)}
+        if self.conditions:
+            found = {"conditions": self.conditions}
+        if variables := kept(os.environ):
+            found["set"] = variables
         return {**found, "node": dict(self.node)} if self.node else found
 
     def _refuse_another_device(self, facts: Mapping[str, Any]) -> None:

@@ -195,7 +195,7 @@ class InstalledEnvironment(ExistingEnvironment):
         env = for_measuring(kwargs.pop("env", os.environ))
         env.update(self.request.variables() if self.request else {})
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [env.get("PYTHONPATH"), self._lent.name]))
-        return super().run(args, env=env, **kwargs)
+        return util.check_output([self._executable, *args], env=env, **kwargs)
 
     def release(self, axis: Axis, recorded_as: str | None) -> Release:
         """The release to record under: the one asked for, else the installed one. Raises SessionError where that is none."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -25,9 +26,10 @@ from asv.console import log
 from asv.plugins.virtualenv import Virtualenv
 from packaging.utils import canonicalize_name
 
+from contract import surroundings
 from contract.request import ADDED, Request
 
-from ..store.files import is_list_of, is_text, read_object, write_atomically
+from ..store.files import is_list_of, is_text, read_object, warn, write_atomically
 from . import added
 from .added import Sized, sized
 from .axis import Axis, Release
@@ -48,10 +50,6 @@ package that several releases need lies there once."""
 
 WRITTEN_BY_UV = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_cache.json")
 """Files of an installed package that are not its own, and differ from one installation to the next."""
-
-MEASURING_WITHOUT = ("PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "LD_PRELOAD")
-"""Variables that a measuring process does not inherit: without compiled bytecode each of dozens of processes compiles
-torch's Python again (3 s), and the others replace or reconfigure the allocator whose bytes are counted."""
 
 
 refusals: dict[tuple[str, str], str] = {}
@@ -231,11 +229,30 @@ class ReleaseEnvironment(Virtualenv):
             raise
 
 
-def for_measuring(inherited: Mapping[str, str]) -> dict[str, str]:
-    """What a measuring process inherits of these variables: all but `MEASURING_WITHOUT`, and GPUs in nvidia-smi's order, so
-    that a number means the same GPU in both."""
-    kept = {name: value for name, value in inherited.items() if name not in MEASURING_WITHOUT}
-    return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **kept}
+def for_measuring(variables: Mapping[str, str]) -> dict[str, str]:
+    """`surroundings.for_measuring`; says once which variables that could alter a number are not inherited."""
+    if lost := surroundings.lost(variables):
+        warn(
+            f"These variables are set here and are not passed on to what is measured: {', '.join(lost)}. To measure with "
+            f"some of them, name them in {surroundings.KEEP}."
+        )
+    return surroundings.for_measuring(variables)
+
+
+def _in_these_surroundings(run: Callable[..., Any]) -> Callable[..., Any]:
+    """asv's function that starts an interpreter which is there already, in the surroundings of releases."""
+
+    @functools.wraps(run)
+    def started(self: Any, args: list[str], **kwargs: Any) -> Any:
+        return run(self, args, env=for_measuring(kwargs.pop("env", os.environ)), **kwargs)
+
+    return started
+
+
+def setup() -> None:
+    """asv calls this when it loads the plugin: `asv run -E existing` measures as all others do."""
+    if not hasattr(environment.ExistingEnvironment.run, "__wrapped__"):
+        environment.ExistingEnvironment.run = _in_these_surroundings(environment.ExistingEnvironment.run)
 
 
 def requirements_of(release: Release) -> list[str]:
