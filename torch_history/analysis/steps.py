@@ -6,7 +6,6 @@ constant between jumps is fitted to all of them at once. Why so, and how often i
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import itertools
 import math
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from ..releases.axis import Axis
 from ..store.launches import Case, Launch
 from . import special
+from .levels import on_one_thread
 from .verdicts import (
     ERROR_RATE,
     LEAST_VARIANCE,
@@ -139,19 +139,9 @@ def of_history(history: History, axis: Axis) -> list[Step]:
     for series, releases in history.items():
         if not series.varies:
             found += _exact(series, _numbers(releases, axis))
-    with _on_one_thread():
+    with on_one_thread():
         found += _timed(Lane.of(history, axis))
     return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
-
-
-def _on_one_thread() -> contextlib.AbstractContextManager[object]:
-    """Within, NumPy's library keeps to one thread, where there is a package that can tell it so: these matrices are so small
-    that threads wait for each other longer than they compute."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        return contextlib.nullcontext()
-    return threadpool_limits(1)
 
 
 def costliest(found: Iterable[Step]) -> list[Step]:

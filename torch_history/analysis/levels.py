@@ -1,0 +1,430 @@
+"""What are the levels of all releases, and how surely do they differ? One model of all times of a lane.
+
+The logarithm of a launch's number is
+
+    level of the release + what its session does to the question + what that does to this series besides
+    + what its round does + what the session does to this series on this release + noise,
+
+where the first two are numbers that are estimated and the rest is random, with variances that the lane's own launches show.
+Whatever is told of times is a difference of these levels, with the error that their covariance gives it. Series of different
+questions say nothing of each other, so a lane is fitted question by question.
+
+Estimation is generalised least squares with rounds and sessions random (recovery of inter-block information: Yates 1940).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contract.metrics import STEADY
+
+from ..store.launches import Case, Launch
+from . import special
+from .verdicts import LEAST_VARIANCE, ROUNDING, History, Series, observations, where_trigamma
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+REPEATED = 0.0055
+"""What a session does to one series on one release, as a standard deviation of logarithms, in steady times: another place in
+memory, another process. Sessions that share one release cannot tell it apart, so it is not estimated: it was seen where they
+share more, on lane 3.9. Calls that are made once scatter by far more than that, and have none."""
+
+REPEATED_FREEDOM = 20.0
+"""Degrees of freedom that REPEATED counts for: a choice, since it rests on few sessions."""
+
+MOST_LENT = 20.0
+"""Degrees of freedom at most that a question lends a series: its own noise must still be heard."""
+
+BEYOND_CHANCE = 0.3
+"""Variance of logarithms of noise beyond chance, for weights alone: within a factor of two of what questions show."""
+
+TURNS = 2
+"""Of estimating what rounds and sessions do from what the levels leave, and the levels again."""
+
+WIDE = 1e3
+"""A variance beside which nothing is known of a round or a session."""
+
+
+@dataclass(frozen=True)
+class Launches:
+    """The launches of one series: the place of each's release, session and round, and the logarithm of its number. Rounds of
+    different sessions have different places."""
+
+    release: Indices
+    session: Indices
+    round: Indices
+    logarithm: Array
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What was measured of a series: a cell is a release in a session. `of_launch` is the cell of each launch; `release` and
+    `session` are those of each cell; `counts` is how many launches each round has of each cell (rounds x cells), and
+    `session_of_round` the session of each round."""
+
+    of_launch: Indices
+    release: Indices
+    session: Indices
+    counts: Array
+    session_of_round: Indices
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The variance of one launch in each session of a series, and for how many degrees of freedom it counts."""
+
+    variance: Array
+    freedom: Array
+
+
+@dataclass(frozen=True)
+class Random:
+    """Variances of logarithms: of what a round does, of what a session does to one series, and of what it does to one series
+    on one release."""
+
+    round: float
+    session: float
+    repeated: float
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The difference of two levels, `shift` in logarithms, with its standard `error` and Student's degrees of `freedom`."""
+
+    shift: float
+    error: float
+    freedom: float
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels of a series on `releases` (places on the fit's axis), as logarithms up to what is common to them all:
+    `level` (n), `covariance` (n x n), `freedom` of each difference (n x n), `tied` where rounds tie two of them (n x n), and
+    `both`, how many rounds hold both (n x n)."""
+
+    releases: Indices
+    level: Array
+    covariance: Array
+    freedom: Array
+    tied: NDArray[np.bool_]
+    both: Indices
+
+    def contrast(self, old: int, new: int) -> Contrast | None:
+        """From one release to another, by their places on the axis; None where no chain of rounds ties them."""
+        places = {int(release): i for i, release in enumerate(self.releases)}
+        if old not in places or new not in places or not self.tied[places[old], places[new]]:
+            return None
+        a, b = places[old], places[new]
+        variance = self.covariance[a, a] + self.covariance[b, b] - 2 * self.covariance[a, b]
+        error = math.sqrt(max(float(variance), LEAST_VARIANCE))
+        return Contrast(float(self.level[b] - self.level[a]), error, float(self.freedom[a, b]))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One question of a lane: `releases` and `sessions` are its axis and its sessions by name, `levels` those of each
+    series, `shifts` what each session does to the whole question (logarithms, one per session), and `random` what rounds and
+    sessions do besides, by metric."""
+
+    releases: list[str]
+    sessions: list[str]
+    levels: Mapping[Series, Levels]
+    shifts: Array
+    random: Mapping[str, Random]
+
+    def contrast(self, series: Series, old: str, new: str) -> Contrast | None:
+        """How `new` differs from `old`; None where one was not measured, or no chain of rounds ties them."""
+        return self.levels[series].contrast(self.releases.index(old), self.releases.index(new))
+
+
+def fitted(found: History, releases: Sequence[str]) -> dict[str, Fitted]:
+    """Question -> the levels of its times. `releases` are in the order of the axis; what `found` has of others is left out.
+    A lane of 436 series on 30 releases takes 3 to 5 s of one processor."""
+    of_question: dict[str, dict[Series, Launches]] = defaultdict(dict)
+    sessions: dict[str, dict[str, int]] = defaultdict(dict)
+    for series, of in found.items():
+        if series.varies and (launches := _launches(of, releases, sessions[series.question])):
+            of_question[series.question][series] = launches
+    with on_one_thread():
+        return {name: _fitted(every, list(releases), list(sessions[name])) for name, every in of_question.items()}
+
+
+def _launches(
+    of: Mapping[str, list[tuple[Launch, Case]]], releases: Sequence[str], sessions: dict[str, int]
+) -> Launches | None:
+    """Those of a series; `sessions` gets the ones that it had not."""
+    place = {tag: i for i, tag in enumerate(releases)}
+    seen = observations(of, *(tag for tag in of if tag in place))
+    if not seen:
+        return None
+    rounds: dict[tuple[str, int], int] = {}
+    return Launches(
+        np.array([place[one.release] for one in seen]),
+        np.array([sessions.setdefault(one.block[0], len(sessions)) for one in seen]),
+        np.array([rounds.setdefault(one.block, len(rounds)) for one in seen]),
+        np.log([one.number for one in seen]),
+    )
+
+
+def on_one_thread() -> contextlib.AbstractContextManager[object]:
+    """Within, NumPy's library keeps to one thread, where there is a package that can tell it so: these matrices are so small
+    that threads wait for each other longer than they compute."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return contextlib.nullcontext()
+    return threadpool_limits(1)
+
+
+def _fitted(launches: Mapping[Series, Launches], releases: list[str], sessions: list[str]) -> Fitted:
+    series, measured = list(launches), list(launches.values())
+    cells = [cells_of(one) for one in measured]
+    noise = noises(series, [within_sessions(*both, len(sessions)) for both in zip(measured, cells, strict=True)])
+    random = {one.metric: Random(WIDE, WIDE, _repeated(one)) for one in series}
+    shifts = np.zeros(len(sessions))
+
+    def every() -> list[Levels]:
+        rows = zip(series, measured, cells, noise, strict=True)
+        return [levels(launches, cells, noise, random[one.metric], shifts) for one, launches, cells, noise in rows]
+
+    found = every()
+    for _ in range(TURNS):
+        left = [_left(*both) for both in zip(measured, found, strict=True)]
+        shifts, besides = sessions_do(measured, left, len(sessions))
+        for metric, known in random.items():
+            members = _of(series, metric)
+            rounds = rounds_do([(measured[i], cells[i], left[i], noise[i]) for i in members])
+            random[metric] = replace(known, round=rounds, session=scatter_of_sessions(besides[members]))
+        found = every()
+    return Fitted(releases, sessions, dict(zip(series, found, strict=True)), shifts, random)
+
+
+def _of(series: Sequence[Series], metric: str) -> list[int]:
+    return [i for i, one in enumerate(series) if one.metric == metric]
+
+
+def _repeated(series: Series) -> float:
+    return REPEATED**2 if series.measure.measured == STEADY else 0.0
+
+
+def cells_of(launches: Launches) -> Cells:
+    """The cells and rounds of a series' launches."""
+    pairs, of_launch = np.unique(np.column_stack([launches.session, launches.release]), axis=0, return_inverse=True)
+    of_launch = of_launch.ravel()
+    counts = np.zeros((launches.round.max() + 1, len(pairs)))
+    np.add.at(counts, (launches.round, of_launch), 1.0)
+    session_of_round = np.zeros(len(counts), dtype=np.intp)
+    session_of_round[launches.round] = launches.session
+    return Cells(of_launch, pairs[:, 1], pairs[:, 0], counts, session_of_round)
+
+
+# --- noise
+
+
+def within_sessions(launches: Launches, cells: Cells, sessions: int) -> tuple[Array, Array]:
+    """What cells and rounds leave of a series in each session: the sum of squares, and its degrees of freedom."""
+    sizes = cells.counts.sum(axis=1)
+
+    def apart(values: Array) -> Array:
+        """What is left when the mean of each round is taken off."""
+        return values - (np.bincount(launches.round, values) / sizes)[launches.round]
+
+    laplacian = np.diag(cells.counts.sum(axis=0)) - cells.counts.T @ (cells.counts / sizes[:, None])
+    sums = np.bincount(cells.of_launch, apart(launches.logarithm))
+    of_cell = np.linalg.pinv(laplacian, hermitian=True) @ sums
+    left = apart(launches.logarithm - of_cell[cells.of_launch])
+    squares = np.bincount(launches.session, left**2, minlength=sessions).astype(float)
+    together = tied((cells.counts.T @ cells.counts).astype(np.intp)).sum(axis=1)
+    levels_of_each = np.bincount(
+        cells.session, 1 - 1 / together, minlength=sessions
+    )  # cells less what rounds tie together
+    launches_of_each = np.bincount(launches.session, minlength=sessions)
+    rounds_of_each = np.bincount(cells.session_of_round, minlength=sessions)
+    freedom: Array = np.round(launches_of_each - rounds_of_each - levels_of_each)
+    return squares, freedom
+
+
+def noises(series: Sequence[Series], squares: Sequence[tuple[Array, Array]]) -> list[Noise]:
+    """The noise of each series in each session: its own, moderated by what it is in its other sessions and what that
+    session was to the other series of its metric (after Smyth 2004, whose prior is one number and here a linear model)."""
+    found: dict[int, Noise] = {}
+    for metric in {one.metric for one in series}:
+        members = _of(series, metric)
+        sums, freedom = (np.array([squares[i][part] for i in members]) for part in (0, 1))
+        prior, lent = expected_noise(sums, freedom)
+        variance = np.maximum((lent * prior + sums) / np.maximum(lent + freedom, 1e-9), LEAST_VARIANCE)
+        found |= {i: Noise(*both) for i, *both in zip(members, variance, lent + freedom, strict=True)}
+    return [found[i] for i in range(len(series))]
+
+
+def expected_noise(sums: Array, freedom: Array) -> tuple[Array, float]:
+    """The variance that each series (row) is expected to have in each session (column), and for how many degrees of freedom
+    that counts beside its own, from sums of squares and their degrees of freedom.
+
+    The logarithm of a variance is a series' own number plus a session's, and what chance and others add; what a series adds
+    is shrunk by how much series differ, what a session adds by BEYOND_CHANCE.
+    """
+    known = (freedom > 0) & (sums > ROUNDING * np.maximum(freedom, 1))
+    if known.sum() < 2:
+        whole = sums.sum() / max(freedom.sum(), 1.0)
+        return np.full(sums.shape, max(whole, LEAST_VARIANCE)), 0.0
+    half = np.maximum(freedom, 1) / 2
+    logs = np.log(np.maximum(sums, 1e-300) / np.maximum(freedom, 1)) - special.digamma(half) + np.log(half)
+    chance = special.polygamma(1, half)
+    weight = np.where(known, 1 / (chance + BEYOND_CHANCE), 0.0)
+    logs = np.where(known, logs, 0.0)
+    of_series, of_session = _two_ways(logs, weight)
+    expected = of_series[:, None] + of_session
+    scatter = (logs - expected)[known]
+    spent = 0.9 * known.any(axis=1).sum() + known.any(axis=0).sum()
+    seen = float(np.mean(scatter**2)) * len(scatter) / max(len(scatter) - spent, 0.3 * len(scatter))
+    unsure = math.sqrt(max(float(np.mean(scatter**4) - np.mean(scatter**2) ** 2), 0.0) / len(scatter)) + seen / len(
+        scatter
+    )
+    half_weight = where_trigamma(max(seen - float(chance[known].mean()), 1e-6) + unsure)
+    lent = min(2 * half_weight, MOST_LENT)
+    return np.exp(expected + float(special.digamma(lent / 2)) - math.log(lent / 2)), lent
+
+
+def _two_ways(logs: Array, weight: Array) -> tuple[Array, Array]:
+    """What rows and columns add to a table, each shrunk; `weight` is 0 where there is no entry."""
+    of_row, of_column = np.zeros(logs.shape[0]), np.zeros(logs.shape[1])
+    row_weight, column_weight = weight.sum(axis=1), weight.sum(axis=0)
+    for _ in range(30):
+        mean = (weight * (logs - of_column)).sum(axis=1) / np.maximum(row_weight, 1e-9)
+        middle = np.average(mean, weights=row_weight)
+        differ = np.average((mean - middle) ** 2, weights=row_weight) - np.average(
+            1 / np.maximum(row_weight, 1e-9), weights=row_weight
+        )
+        differ = max(float(differ), 1e-3)
+        of_row = middle + (mean - middle) * differ / (differ + 1 / np.maximum(row_weight, 1e-9))
+        of_column = (weight * (logs - of_row[:, None])).sum(axis=0) / (column_weight + 1 / BEYOND_CHANCE)
+    return of_row, of_column
+
+
+# --- levels
+
+
+def information(launches: Launches, cells: Cells, noise: Noise, random: Random, shifts: Array) -> tuple[Array, Array]:
+    """What the launches of a series say of its cells: the precision matrix (cells x cells), and it times their means."""
+    values = launches.logarithm - shifts[launches.session]
+    variance = noise.variance[cells.session_of_round]
+    share = random.round / (variance + cells.counts.sum(axis=1) * random.round) / variance
+    of_cell = noise.variance[cells.session]
+    precision = np.diag(cells.counts.sum(axis=0) / of_cell) - cells.counts.T @ (share[:, None] * cells.counts)
+    right = np.bincount(cells.of_launch, values) / of_cell
+    right = right - cells.counts.T @ (share * np.bincount(launches.round, values))
+    for session in np.unique(cells.session):
+        mine = np.flatnonzero(cells.session == session)
+        block = np.ix_(mine, mine)
+        sums = precision[block].sum(axis=1)
+        share_of_session = random.session / (1 + random.session * sums.sum())
+        precision[block] -= share_of_session * np.outer(sums, sums)
+        right[mine] -= share_of_session * sums * right[mine].sum()
+    return precision, right
+
+
+def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shifts: Array) -> Levels:
+    """Generalised least squares on the cells, each of which is its release's level and what the session does to it."""
+    precision, right = information(launches, cells, noise, random, shifts)
+    releases, place = np.unique(cells.release, return_inverse=True)
+    design = np.equal.outer(cells.release, releases).astype(float)
+    mixed = np.eye(len(precision)) + random.repeated * precision
+    weight = np.linalg.solve(mixed, precision)
+    inner = design.T @ weight @ design
+    covariance = np.linalg.pinv((inner + inner.T) / 2, hermitian=True, rcond=1e-10)
+    level = covariance @ (design.T @ np.linalg.solve(mixed, right))
+    both = rounds_of_both(cells, place, len(releases))
+    freedom = _freedom(weight @ design @ covariance, precision, cells, noise, random, covariance)
+    return Levels(releases, level, covariance, freedom, tied(both), both)
+
+
+def _freedom(leverage: Array, precision: Array, cells: Cells, noise: Noise, random: Random, covariance: Array) -> Array:
+    """Degrees of freedom of each difference of levels: Satterthwaite (1946), a share of its variance for each session and
+    one for what sessions do on releases. `leverage` (cells x releases) is by how much each cell weighs."""
+    spread = random.repeated * _between(leverage.T @ leverage)
+    below = spread**2 / REPEATED_FREEDOM
+    for session in np.unique(cells.session):
+        mine = np.flatnonzero(cells.session == session)
+        of = leverage[mine]
+        share = np.maximum(_between(of.T @ np.linalg.pinv(precision[np.ix_(mine, mine)], hermitian=True) @ of), 0.0)
+        below += share**2 / max(noise.freedom[session], 1.0)
+    variance = np.maximum(_between(covariance), 0.0)
+    return np.minimum(variance**2 / np.maximum(below, 1e-300), 1e4)
+
+
+def _between(covariance: Array) -> Array:
+    """The variance of each difference."""
+    own = np.diag(covariance)
+    return own[:, None] + own - 2 * covariance
+
+
+def rounds_of_both(cells: Cells, place: Indices, releases: int) -> Indices:
+    """How many rounds hold each two releases (releases x releases); `place` is the release of each cell."""
+    held = (cells.counts @ np.equal.outer(place, np.arange(releases)) > 0).astype(np.intp)
+    return held.T @ held
+
+
+def tied(both: Indices) -> NDArray[np.bool_]:
+    """Which releases a chain of rounds ties, one to the next: nothing else compares them."""
+    reached = both > 0
+    while (further := reached @ reached).sum() > reached.sum():
+        reached = further
+    return reached
+
+
+# --- what rounds and sessions do
+
+
+def _left(launches: Launches, of: Levels) -> Array:
+    """What the levels leave of each launch's logarithm."""
+    return launches.logarithm - of.level[np.searchsorted(of.releases, launches.release)]
+
+
+def sessions_do(launches: Sequence[Launches], left: Sequence[Array], sessions: int) -> tuple[Array, Array]:
+    """What each session does to the whole question, the median over its series, and what it does besides to each series
+    (series x sessions, NaN where a series was not measured)."""
+    means = np.full((len(launches), sessions), np.nan)
+    for i, one in enumerate(launches):
+        count = np.bincount(one.session, minlength=sessions)
+        mean = np.bincount(one.session, left[i], minlength=sessions)[count > 0] / count[count > 0]
+        means[i, count > 0] = mean - mean.mean()
+    measured = ~np.isnan(means).all(axis=0)
+    shifts = np.zeros(sessions)
+    shifts[measured] = np.nanmedian(means[:, measured], axis=0)
+    return shifts, means - shifts
+
+
+def scatter_of_sessions(besides: Array) -> float:
+    """The variance of what sessions do to single series: that of most, or of all but the farthest where it is larger."""
+    values = besides[~np.isnan(besides)]
+    squares = values**2
+    usual = 1.4826 * float(np.median(np.abs(values)))
+    return max(usual**2, float(np.mean(np.minimum(squares, np.quantile(squares, 0.97)))))
+
+
+def rounds_do(of_metric: Sequence[tuple[Launches, Cells, Array, Noise]]) -> float:
+    """The variance of what rounds do: that of their means within sessions, less what noise adds to it."""
+    squares, noise = [], []
+    for launches, cells, left, known in of_metric:
+        sizes, session = cells.counts.sum(axis=1), cells.session_of_round
+        means = np.bincount(launches.round, left) / sizes
+        rounds = np.bincount(session)
+        of_session = np.bincount(session, means) / np.maximum(rounds, 1)
+        use = (rounds[session] > 1) & (sizes > 1)
+        of_each = rounds[session][use]
+        squares.append((means - of_session[session])[use] ** 2 * of_each / (of_each - 1))
+        noise.append(known.variance[session][use] / sizes[use])
+    every = np.concatenate(squares)
+    if not len(every):
+        return LEAST_VARIANCE
+    usual = np.minimum(every, np.quantile(every, 0.98))
+    return max(float(usual.mean() - np.concatenate(noise).mean()), LEAST_VARIANCE)
