@@ -21,6 +21,7 @@ from . import excluded
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane, metrics_listed, site_address
 from .output import bold, console, listed, machine_of, plain, show
+from .steps import Steps
 from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `torch-history document` -->", "<!-
 )
 def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     """Build the site from results/, including asv's dashboard."""
-    from ..site.build import publish_site
+    from ..site.build import STEPS, publish_site
+    from ..site.data import PUBLISHED
     from ..store.files import naming
 
     html_dir, results_dir = (path and path.resolve() for path in (html_dir, results_dir))
@@ -69,8 +71,8 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     conf = suite.config()
     conf.results_dir = str(results_dir or conf.results_dir)
     target = html_dir or suite.root / "html"
-    with naming(target):
-        index = publish_site(conf, suite.axis, target, url)
+    with naming(target), Steps(console(), STEPS, Path(conf.env_dir, PUBLISHED, "took.json")) as steps:
+        index = publish_site(conf, suite.axis, target, url, steps.begin)
     console().print(f"The site is in {plain(str(index))}. Open that file in a browser.")
 
 

@@ -17,7 +17,7 @@ import re
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -158,9 +158,16 @@ DOCUMENTS = {
 were found by hand have their evidence on the page of their question."""
 
 
-def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Path:
+STEPS = ("reading results", "comparing releases", "building asv's dashboard", "writing pages")
+"""What `publish_site` does one after the other. asv's dashboard is begun with the first, beside the others."""
+
+
+def publish_site(
+    conf: Config, axis: Axis, html_dir: Path, url: str = "", begins: Callable[[str], None] = lambda step: None
+) -> Path:
     """Builds the site into `html_dir` and returns its front page. `url` is where it will be read, for the links of its
-    feeds. Raises UserError where there are no results at all, or where `html_dir` may not be replaced."""
+    feeds; `begins` is given each of STEPS when that begins. Raises UserError where there are no results at all, or where
+    `html_dir` may not be replaced."""
     results = Path(conf.results_dir)
     nothing = UserError(f"{results}/ contains no launches to publish. Measure first with `torch-history run`.")
     if not machines_in(results):
@@ -172,16 +179,20 @@ def publish_site(conf: Config, axis: Axis, html_dir: Path, url: str = "") -> Pat
         readable.mkdir()
         link_readable(conf, axis, readable)
         with beside(functools.partial(publish_linked, conf, readable, new / "asv")):
+            begins(STEPS[0])
             found = lanes(results, axis, Path(conf.env_dir, PUBLISHED))
             if not found:
                 raise nothing
+            begins(STEPS[1])
             told = at_once([functools.partial(_told, lane, axis, found) for lane in found])
+            begins(STEPS[2])
         for lane, of in zip(found, told, strict=True):
             if isinstance(of, str):
                 left_out(lane.name, lane.environment, of)
         found = [lane for lane, of in zip(found, told, strict=True) if not isinstance(of, str)]
         if not found:
             raise nothing
+        begins(STEPS[3])
         data, answered, upgrades = zip(*(of for of in told if not isinstance(of, str)), strict=True)
         rows = bases.rows(answered, axis, certificates_in(results))
         on_a_gpu = bases.on_a_gpu(((lane.device, lane.releases) for lane in found), axis)
