@@ -35,8 +35,12 @@ def drawn(sessions: list[tuple[list[int], int]], seed: int) -> Launches:
             for release in releases:
                 noise = chance.normal(0, math.sqrt(NOISE.variance[session]))
                 rows.append((release, session, number, 0.1 * release + besides + here + again[release] + noise))
-    releases_, sessions_, rounds_, logarithms = (np.array([row[column] for row in rows]) for column in range(4))
-    return Launches(*(of.astype(np.intp) for of in (releases_, sessions_, rounds_)), logarithms)
+    return Launches(
+        np.array([row[0] for row in rows]),
+        np.array([row[1] for row in rows]),
+        np.array([row[2] for row in rows]),
+        np.array([row[3] for row in rows]),
+    )
 
 
 def whole(launches: Launches) -> tuple[np.ndarray, np.ndarray]:
