@@ -6,6 +6,7 @@ package, so it is small and made in half a minute.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
@@ -14,8 +15,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+from torch_history.releases import intact
 from torch_history.releases.axis import Axis, Release
-from torch_history.releases.environments import cache, cache_options, digests, find_python, is_ready
+from torch_history.releases.environments import (
+    cache,
+    cache_options,
+    clean_cache,
+    damage,
+    digests,
+    find_python,
+    is_ready,
+)
 from torch_history.releases.pins import locked_packages
 from torch_history.releases.uv import run_uv
 from torch_history.store.files import write_atomically
@@ -65,28 +75,15 @@ def create(release: Release, python: str, folder: Path) -> Path:
     Raises Refused where it cannot be installed; nothing half-made is kept.
     """
     wanted = packages(release, python)
-    if is_ready(folder, wanted):
+    place = folder.parent
+    damaged = damage(folder) if is_ready(folder, wanted) else None
+    if damaged == {}:
         return folder
     _clear(folder)
-    place = folder.parent
-    executable = str(folder / "bin" / "python")
     try:
-        run_uv(["venv", "--allow-existing", "--python", find_python(python), str(folder)])
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
-            listed.write("\n".join(wanted))
-            listed.flush()
-            run_uv(
-                [
-                    "pip",
-                    "install",
-                    "--python",
-                    executable,
-                    "--no-deps",
-                    "--requirement",
-                    listed.name,
-                    *cache_options(place),
-                ]
-            )
+        clean_cache(place, damaged or ())
+        fresh = functools.partial(_install, wanted, find_python(python), folder)
+        intact.install(folder, fresh, functools.partial(clean_cache, place))
         mark = {
             "requirements": wanted,
             "packages": wanted,
@@ -104,6 +101,17 @@ def create(release: Release, python: str, folder: Path) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return folder
+
+
+def _install(wanted: list[str], interpreter: str, folder: Path) -> None:
+    """Makes an environment anew and installs into it exactly what is wanted."""
+    _clear(folder)
+    run_uv(["venv", "--allow-existing", "--python", interpreter, str(folder)])
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as listed:
+        listed.write("\n".join(wanted))
+        listed.flush()
+        what = ["--no-deps", "--requirement", listed.name, *cache_options(folder.parent)]
+        run_uv(["pip", "install", "--python", str(folder / "bin" / "python"), *what])
 
 
 def _clear(folder: Path) -> None:

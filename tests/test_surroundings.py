@@ -32,7 +32,7 @@ from .test_verdicts import NEW, OLD, counted, only, timed
 SHELL = {
     **{
         "PATH": "/bin",
-        "HOME": "/home/a",
+        "HOME": "/h",
         "LC_ALL": "C",
         "XDG_CACHE_HOME": "/c",
         "CUDA_VISIBLE_DEVICES": "1",

@@ -289,7 +289,8 @@ def test_the_index_is_the_configured_one(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(sync, "_of_uv", lambda path: "")
+    monkeypatch.chdir(tmp_path)  # whose uv.toml nobody named
+    Path("uv.toml").write_text('index-url = "http://found.example/simple"')
     assert sync.configured_index() == sync.PYPI_SIMPLE_ENDPOINT
     monkeypatch.setenv("PIP_INDEX_URL", "http://pip.example/simple")
     assert sync.configured_index() == "http://pip.example/simple"

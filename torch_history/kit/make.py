@@ -132,7 +132,7 @@ def _fetch(site: Path, python: str) -> None:
     try:
         run_uv(
             [
-                *("pip", "install", "--no-config", "--target", str(site), "--python-version", python),
+                *("pip", "install", "--target", str(site), "--python-version", python),
                 *("--python-platform", "x86_64-manylinux_2_28", "--only-binary", ":all:", "--no-deps"),
                 *("--require-hashes", "--link-mode", "copy", "--requirement", str(program.SOURCES / "kit.lock")),
             ]

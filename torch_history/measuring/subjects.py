@@ -20,6 +20,7 @@ from packaging.version import Version
 
 from contract.own_file import KEYS, LITERALS, NEEDED, nearest
 from contract.request import Request
+from contract.surroundings import KEEP
 
 from ..errors import SessionError
 from ..program import cache
@@ -186,7 +187,8 @@ class InstalledEnvironment(ExistingEnvironment):
         except util.ProcessError as error:
             last = (error.stderr.strip().splitlines() or ["it ended without a message"])[-1]
             raise SessionError(
-                f"{self._executable} cannot be measured: {last}. Name an interpreter that has torch and numpy with --python."
+                f"{self._executable} cannot be measured: {last}. Name an interpreter that has torch and numpy with "
+                f"--python. If they lie where PYTHONPATH says, pass that on: {KEEP}=PYTHONPATH."
             ) from error
         return dict(json.loads(answer))
 

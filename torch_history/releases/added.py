@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +20,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from ..store.files import is_list_of, is_text, read_object, write_atomically
-from .uv import OUT_OF_REACH, run_uv
+from . import intact
+from .uv import INDEX, OUT_OF_REACH, run_uv
 
 FOLDER = "added"
 """Folder in a release's environment with a folder for each list of requirements; it goes with the environment."""
@@ -134,17 +135,30 @@ def add(
     lock: int,
 ) -> Path:
     """Installs what `requirements` need into a folder of a release's environment, which is locked by the open file `lock`,
-    and returns what to put on the path. Does nothing where that was finished before. Raises AddingError."""
+    and returns what to put on the path. Does nothing where that was finished before and is as it was. Raises
+    AddingError."""
     folder = folder_of(environment, requirements)
+    damaged: intact.Damage = {}
     if (folder / MARK).exists():
-        return path_of(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        found = resolved(subject, python, packages, requirements, options)
+        damaged = intact.damage(folder)
+        if not damaged:
+            return path_of(folder)
+
+    def forget(packages: Iterable[str]) -> None:
+        if packages:
+            run_uv(["cache", "clean", *options, *packages])
+
+    def fresh() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
         path_of(folder).mkdir(parents=True)
         if found:
             what = ["--python", str(environment / "bin" / "python"), "--target", str(path_of(folder))]
             run_uv(["pip", "install", *what, "--no-deps", "--no-build", *options, *found], holding=[lock])
+
+    try:
+        found = resolved(subject, python, packages, requirements, options)
+        forget(damaged)
+        intact.install(folder, fresh, forget)
         write_atomically(folder / MARK, json.dumps({"requirements": sorted(requirements), "packages": found}, indent=1))
     except subprocess.CalledProcessError as error:
         shutil.rmtree(folder, ignore_errors=True)
@@ -185,5 +199,5 @@ def _name(package: str) -> str:
 def _sentence(subject: str, requirements: Sequence[str], said: str) -> str:
     words = f"{', '.join(requirements)} cannot be had for {subject}"
     if OUT_OF_REACH.search(said):
-        return f"{words}: the package index is out of reach. Check the network or uv's index settings (UV_INDEX_URL)."
+        return f"{words}: the package index is out of reach. Check the network or {INDEX}."
     return f"{words}. uv said: {' '.join(said.split())[-600:]}"

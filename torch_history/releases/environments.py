@@ -8,7 +8,6 @@ are kept in a cache of our own, which the environments share through hard links 
 from __future__ import annotations
 
 import contextlib
-import csv
 import fcntl
 import functools
 import hashlib
@@ -30,11 +29,11 @@ from contract import surroundings
 from contract.request import ADDED, Request
 
 from ..store.files import is_list_of, is_text, read_object, warn, write_atomically
-from . import added
+from . import added, intact
 from .added import Sized, sized
 from .axis import Axis, Release
-from .pins import BACKEND, LockError, backend, installation, locked_packages
-from .uv import OUT_OF_REACH, NoUv, run_uv
+from .pins import BACKEND, Installation, LockError, backend, installation, locked_packages
+from .uv import INDEX, OUT_OF_REACH, NoUv, run_uv
 
 HARNESS = ("asv_runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3")
 """Beside torch, the same on every release, so that a difference is PyTorch's: what asv runs benchmarks with; the last
@@ -54,6 +53,10 @@ WRITTEN_BY_UV = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json", "uv_cach
 
 refusals: dict[tuple[str, str], str] = {}
 """(tag, environment's name) -> why that release could not be measured there in this process; asv keeps no reason."""
+
+
+_intact: set[Path] = set()
+"""Environments of which every file was found right in this process."""
 
 
 class InstallationError(util.ProcessError):
@@ -142,9 +145,17 @@ class ReleaseEnvironment(Virtualenv):
         refusals.pop((release.tag, self.name), None)
 
     def _make(self, release: Release, folder: Path, lock: int) -> None:
-        """Builds what is not there whole, under `lock`."""
-        if not is_ready(folder, asked_of(release)):
-            self._build(release, folder, lock)
+        """Builds what is not there whole, or is no longer as it was installed, under `lock`."""
+        found: intact.Damage = {}
+        if is_ready(folder, asked_of(release)):
+            found = damage(folder)
+            if not found:
+                return
+            log.error(
+                f"{release.tag} in {folder} is not as its packages say: {intact.words(found)} differ. It is installed anew. "
+                "Other releases that share these files are looked at before they are measured."
+            )
+        self._build(release, folder, lock, found)
 
     def _add(self, release: Release, folder: Path, lock: int) -> Path | None:
         """Installs what is `needed`, and returns what to put on the path; None where nothing is."""
@@ -194,25 +205,31 @@ class ReleaseEnvironment(Virtualenv):
         refusals[release.tag, self.name] = sentence
         raise InstallationError(sentence)
 
-    def _build(self, release: Release, folder: Path, lock: int) -> None:
+    def _packages_into(self, folder: Path, plan: Installation, interpreter: str, lock: int) -> None:
+        """Makes an environment anew and installs into it what is planned."""
+        _remove(folder)
+        run_uv(["venv", "--python", interpreter, str(folder)], holding=[lock])
+        listed = folder / "packages.txt"
+        listed.write_text("\n".join(plan.lines) + "\n", encoding="utf-8")
+        python = str(folder / "bin" / "python")
+        what = [plan.option, str(listed), *cache_options(self._root), *plan.arguments]
+        run_uv(["pip", "install", "--python", python, *what], holding=[lock])
+
+    def _build(self, release: Release, folder: Path, lock: int, damaged: Iterable[str] = ()) -> None:
         """Installs into `folder`, whose lock is the open file `lock`: uv holds it too, so that nobody else writes there
-        as long as uv lives."""
+        as long as uv lives. The cache hands out no more files of the packages that are `damaged`."""
         try:
             plan = installation(release, self._python, requirements_of(release))
             interpreter = find_python(self._python)
         except (LockError, NoUv, environment.EnvironmentUnavailable) as error:
             self._refuse(release, str(error))
-        _remove(folder)
         try:
             words = f"Installing PyTorch {release.version} for Python {self._python}"
             log.info(words if plan.checked else f"{words}: {plan.origin}.")
-            run_uv(["venv", "--python", interpreter, str(folder)], holding=[lock])
-            listed = folder / "packages.txt"
-            listed.write_text("\n".join(plan.lines) + "\n", encoding="utf-8")
-            python = str(folder / "bin" / "python")
-            what = [plan.option, str(listed), *cache_options(self._root), *plan.arguments]
-            run_uv(["pip", "install", "--python", python, *what], holding=[lock])
-            packages = run_uv(["pip", "freeze", "--python", python]).split()
+            clean_cache(self._root, damaged)
+            fresh = functools.partial(self._packages_into, folder, plan, interpreter, lock)
+            intact.install(folder, fresh, functools.partial(clean_cache, self._root))
+            packages = run_uv(["pip", "freeze", "--python", str(folder / "bin" / "python")]).split()
             mark = {
                 "requirements": asked_of(release),
                 "origin": plan.origin,
@@ -280,9 +297,8 @@ def digests(folder: Path) -> dict[str, str]:
     """name==version of each package in an environment -> the sha256 of the list of its files and their sha256, which is
     the same wherever and by whatever the package was installed."""
     found = {}
-    for record in sorted(folder.glob("lib/python*/site-packages/*.dist-info/RECORD")):
-        with record.open(encoding="utf-8", newline="") as stream:
-            rows = [row[:2] for row in csv.reader(stream) if row and _is_its_own(row[0])]
+    for record in intact.records(folder):
+        rows = [row for row in intact.rows(record) if _is_its_own(row[0])]
         name, version = record.parent.name.removesuffix(".dist-info").split("-", 1)
         text = "".join(f"{path} {digest}\n" for path, digest in sorted(rows))
         found[f"{canonicalize_name(name)}=={version}"] = hashlib.sha256(text.encode()).hexdigest()
@@ -296,6 +312,7 @@ def _is_its_own(path: str) -> bool:
 
 def _remove(folder: Path) -> None:
     """Removes an environment, its mark first, so that what an interruption leaves is not taken for a finished one."""
+    _intact.discard(folder)
     (folder / MARK).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -307,6 +324,29 @@ def is_ready(folder: Path, requirements: list[str]) -> bool:
     except ValueError:
         return False
     return mark.get("requirements") == requirements and (folder / "bin" / "python").exists()
+
+
+def damage(folder: Path) -> intact.Damage:
+    """What is not as it was installed in a finished environment: files that RECORDs name, and RECORDs that differ from what
+    the mark keeps of them. Where all is right that is taken to stay so in this process, which is one session."""
+    if folder in _intact:
+        return {}
+    found = intact.damage(folder)
+    with contextlib.suppress(ValueError):
+        said, now = read_object(folder / MARK).get("digests"), digests(folder)
+        if isinstance(said, dict):
+            for package in {package for package, _ in said.items() ^ now.items()}:
+                found.setdefault(package.partition("==")[0], []).append("RECORD")
+    if not found:
+        _intact.add(folder)
+    return found
+
+
+def clean_cache(root: Path, packages: Iterable[str]) -> None:
+    """Has uv forget packages in the cache of the environments in `root`, so that it hands out none of their files again.
+    Raises CalledProcessError and NoUv."""
+    if names := sorted(packages):
+        run_uv(["cache", "clean", *cache_options(root), *names])
 
 
 def packages_of(folder: Path) -> list[str]:
@@ -377,8 +417,8 @@ def _installation_sentence(release: Release, python: str, root: Path, error: Bas
         )
     if OUT_OF_REACH.search(said):
         return (
-            f"{subject}: the package index is out of reach. Check the network or uv's index settings (UV_INDEX_URL), "
-            "or measure a torch that is already installed: `torch-history run --installed`. Nothing half-built was kept."
+            f"{subject}: the package index is out of reach. Check the network or {INDEX}, or measure a torch that is "
+            "already installed: `torch-history run --installed`. Nothing half-built was kept."
         )
     return f"{subject}. uv said: {' '.join(said.split())[-600:]}"
 

@@ -51,15 +51,13 @@ class Found:
 
 
 def configured_index() -> str:
-    """The address of the package index that uv is configured with, else pip, else the one that both use without."""
+    """The address of the package index that uv is configured with, as `run_uv` lets it be, else pip, else the one that both
+    use without."""
     for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL"):
         if address := os.environ.get(variable):
             return re.sub(r"^[\w-]+=(?=\w+://)", "", address)
-    folders = [Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "uv"), Path("/etc/uv")]
-    for path in [Path(os.environ.get("UV_CONFIG_FILE") or "uv.toml"), *(folder / "uv.toml" for folder in folders)]:
-        if address := _of_uv(path):
-            return address
-    return _of_pip() or PYPI_SIMPLE_ENDPOINT
+    named = os.environ.get("UV_CONFIG_FILE")
+    return (_of_uv(Path(named)) if named else "") or _of_pip() or PYPI_SIMPLE_ENDPOINT
 
 
 def _of_uv(path: Path) -> str:

@@ -15,6 +15,9 @@ OUT_OF_REACH = re.compile(
 )
 """uv's words where it cannot reach a package index."""
 
+INDEX = "uv's index settings (UV_DEFAULT_INDEX; of uv's files only the one that UV_CONFIG_FILE names is read)"
+"""What decides where uv looks, as a sentence about an index that is out of reach has it."""
+
 
 class NoUv(UserError):
     """Something must be installed and uv is not here; the text says what to do."""
@@ -37,9 +40,12 @@ def find_uv_bin() -> str:
 
 def run_uv(arguments: Sequence[str], stdin: str | None = None, holding: Sequence[int] = ()) -> str:
     """Runs uv and returns what it printed. `holding` are open files that uv, and all that it starts, keep open, and with
-    them their locks. Raises CalledProcessError with uv's own words in `stderr`, and NoUv."""
+    them their locks. Raises CalledProcessError with uv's own words in `stderr`, and NoUv.
+
+    uv looks for no configuration in the working folder or at home, where a `target` would send packages elsewhere. It still
+    reads its variables, and the file that UV_CONFIG_FILE names."""
     answer = subprocess.run(
-        [find_uv_bin(), "--no-progress", *arguments],
+        [find_uv_bin(), "--no-progress", "--no-config", *arguments],
         input=stdin,
         capture_output=True,
         text=True,

@@ -1,0 +1,199 @@
+"""Is an edit of an installed file found before anything is measured, although it reaches every release that shares the file?
+
+The real uv installs wheels that are made here, from a folder and without a network.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from asv.config import Config
+from asv.repo import get_repo
+
+from torch_history.releases import added, environments, intact, repository
+from torch_history.releases.environments import HARNESS, InstallationError, ReleaseEnvironment
+from torch_history.releases.uv import run_uv
+
+LANE = "{}.{}".format(*sys.version_info[:2])
+RELEASES = ("2.0.0", "2.0.1", "2.1.0")
+
+
+def wheel(folder: Path, package: str, text: str) -> Path:
+    """A wheel of `name==version` with one module, and a RECORD as wheels have it."""
+    name, version = package.replace("-", "_").split("==")
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": text,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    digests = {path: hashlib.sha256(of.encode()).digest() for path, of in files.items()}
+    rows = [f"{path},sha256={base64.urlsafe_b64encode(of).rstrip(b'=').decode()},1" for path, of in digests.items()]
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for each, of in {**files, f"{info}/RECORD": "\n".join([*rows, f"{info}/RECORD,,"]) + "\n"}.items():
+            archive.writestr(each, of)
+    return path
+
+
+@pytest.fixture
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for package in (*HARNESS, *(f"torch=={release}" for release in RELEASES), "more==1"):
+        wheel(folder, package, f"name = {package!r}\n")
+    for name in [name for name in os.environ if name.startswith("UV_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    return folder
+
+
+@pytest.fixture
+def conf(wheels: Path, write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(environments, "_intact", set())
+    monkeypatch.setattr(environments, "refusals", {})
+    releases = write_releases(*RELEASES, pythons=(LANE,))
+    return Config.from_json(
+        {"repo": str(releases), "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env", "project": "PyTorch"}
+    )
+
+
+def install(conf: Config, tag: str, *needed: str) -> Path:
+    """As another process would, which has looked at no environment yet; returns the folder of packages."""
+    environments._intact.clear()
+    lane = ReleaseEnvironment(conf, LANE, {}, {})
+    lane.needed = needed
+    lane.install_project(conf, get_repo(conf), tag)
+    return Path("env", f"{tag}-py{LANE}", "lib", f"python{LANE}", "site-packages").resolve()
+
+
+def edit(path: Path) -> None:
+    """In place, with as many bytes as before, and its time set back: what a hurried look would not see."""
+    status, text = path.stat(), path.read_text()
+    with path.open("r+") as stream:
+        stream.write(text.replace("name", "evil"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_an_edit_through_one_release_is_found_in_each_and_no_cache_hands_it_out(
+    conf: Config, warned: list[str]
+) -> None:
+    one, other = install(conf, "v2.0.1"), install(conf, "v2.1.0")
+    if not (one / "numpy.py").samefile(other / "numpy.py"):
+        pytest.skip("this file system shares blocks, so no file has two names")
+    edit(one / "numpy.py")
+    assert (other / "numpy.py").read_text().startswith("evil")
+    third = install(conf, "v2.0.0")  # which the edited cache would be linked into
+    assert (third / "numpy.py").read_text().startswith("name")
+    for tag, folder in (("v2.1.0", other), ("v2.0.1", one)):
+        warned.clear()
+        assert install(conf, tag) == folder
+        assert (folder / "numpy.py").read_text().startswith("name")
+        (sentence,) = warned
+        assert sentence.startswith(
+            f"{tag} in {folder.parents[2]} is not as its packages say: numpy.py of numpy differ."
+        )
+        assert "installed anew" in sentence
+    warned.clear()
+    assert [install(conf, f"v{release}") for release in RELEASES] == [third, one, other]
+    assert warned == []
+
+
+def test_a_file_is_read_again_only_where_the_system_says_that_it_may_have_changed(
+    conf: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    sha256 = intact._sha256
+
+    def reading(path: str) -> str:
+        read.append(Path(path).name)
+        return sha256(path)
+
+    monkeypatch.setattr(intact, "_sha256", reading)
+    folder = install(conf, "v2.0.1")
+    assert {"torch.py", "numpy.py"} < set(read)  # what the cache handed out is looked at at once
+    read.clear()
+    install(conf, "v2.0.1")
+    assert read == []
+    os.utime(folder / "torch.py")
+    install(conf, "v2.0.1")
+    assert read == ["torch.py"]
+
+
+@pytest.mark.parametrize("change", ["removed", "record", "record gone"])
+def test_what_is_missing_and_an_edited_record_are_damage_too(conf: Config, warned: list[str], change: str) -> None:
+    folder = install(conf, "v2.0.1")
+    (record,) = folder.glob("numpy-*.dist-info/RECORD")
+    if change == "removed":
+        (folder / "numpy.py").unlink()
+    elif change == "record":
+        record.write_text(record.read_text().splitlines()[-1] + "\n")
+    else:
+        record.unlink()
+    install(conf, "v2.0.1")
+    assert "is not as its packages say" in warned[0]
+    assert (folder / "numpy.py").read_text().startswith("name")
+
+
+def test_a_wheel_whose_record_is_wrong_is_installed_and_then_held_to_what_it_brought(
+    conf: Config, wheels: Path, warned: list[str]
+) -> None:
+    """As torch 1.9.1's is of libtorch_cpu.so: it is a wheel all the same, of the sha256 that the lock has."""
+    path = wheel(wheels, "numpy==1.26.4", "name = 1\n")
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, b"other = 1\n" if name == "numpy.py" else content)
+    folder = install(conf, "v2.0.1")
+    assert (folder / "numpy.py").read_text() == "other = 1\n"
+    install(conf, "v2.0.1")
+    assert warned == []
+    edit(folder / "torch.py")
+    with (folder / "numpy.py").open("a") as stream:
+        stream.write("evil = 1\n")
+    install(conf, "v2.0.1")
+    assert "numpy.py and 1 other file of numpy, torch differ" in warned[0]
+    assert (folder / "numpy.py").read_text() == "other = 1\n"
+
+
+def test_what_an_own_file_needs_besides_is_looked_at_too(conf: Config) -> None:
+    install(conf, "v2.0.1", "more")
+    (module,) = Path("env").glob(f"v2.0.1-py{LANE}/{added.FOLDER}/*/site-packages/more.py")
+    edit(module)
+    install(conf, "v2.0.1", "more")
+    assert module.read_text().startswith("name")
+
+
+# --- uv's own configuration
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [("uv.toml", '[pip]\ntarget = "elsewhere"\n'), ("pyproject.toml", '[tool.uv.pip]\ntarget = "elsewhere"\n')],
+)
+def test_a_configuration_in_the_working_folder_sends_no_package_elsewhere(conf: Config, file: str, text: str) -> None:
+    Path(file).write_text(text)
+    assert (install(conf, "v2.0.1") / "torch.py").exists()
+    assert not Path("elsewhere").exists()
+
+
+def test_a_configuration_that_is_named_is_read(conf: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UV_FIND_LINKS")
+    named = tmp_path / "named.toml"
+    named.write_text(f'find-links = ["{tmp_path / "wheels"}"]\n')
+    with pytest.raises(InstallationError):
+        install(conf, "v2.0.1")
+    monkeypatch.setenv("UV_CONFIG_FILE", str(named))
+    assert (install(conf, "v2.0.1") / "torch.py").exists()
+    assert run_uv(["--version"]).startswith("uv ")

@@ -1,0 +1,131 @@
+"""Is an environment as it was installed? Every file that a package brought has a sha256 in the package's RECORD.
+
+On most file systems uv installs hard links of its cache, so that one edit of a file reaches every release that has it. Only
+where blocks can be shared does it clone, which is its default. To read gigabytes before every session would take long, so a
+file is read again only where its size, its time, or the time of its last change of any kind (ctime) is another than when it
+was last found right. Whoever writes into a file, by any of its names, moves its ctime, which no program can set back. So
+does a new name for it, as the next release that has the file gives it one: it is then read once more.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import csv
+import hashlib
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from ..store.files import read_object, write_atomically
+
+STAMPS = "torch-history.files"
+"""The file beside an environment's mark that has, of each file that was found right, its size in bytes, its time and its
+ctime in nanoseconds; and its sha256 where its wheel has another than its RECORD says, as some of torch's wheels do."""
+
+Damage = dict[str, list[str]]
+"""Package -> its files that are not as they were installed."""
+
+
+class _File(NamedTuple):
+    """A file that `package` brought: its `place`, and its sha256 as RECORD has it."""
+
+    package: str
+    place: str
+    sha256: str
+
+
+def install(folder: Path, fresh: Callable[[], None], forget: Callable[[Damage], None]) -> None:
+    """Installs into `folder` by `fresh`, which begins with nothing there. Where RECORDs say otherwise of what came, the
+    cache may have been edited: `forget` has it forget those packages, and what comes then is what their wheels have."""
+    fresh()
+    if found := damage(folder):
+        forget(found)
+        fresh()
+        _look(folder, accepts=True)
+
+
+def damage(folder: Path) -> Damage:
+    """What is not as it was installed in `folder`, an environment or a folder of added packages; empty where all is."""
+    return _look(folder, accepts=False)
+
+
+def _look(folder: Path, accepts: bool) -> Damage:
+    """`damage`; what RECORDs say otherwise is kept as right where this `accepts` it."""
+    known: dict[str, list[int | str]] = {}
+    with contextlib.suppress(ValueError):
+        known = {place: stamp for place, stamp in read_object(folder / STAMPS).items() if isinstance(stamp, list)}
+    found: Damage = defaultdict(list)
+    stamps: dict[str, list[int | str]] = {}
+    unread: list[tuple[_File, list[int | str]]] = []
+    for file in _files(folder):
+        try:
+            stamp = _stamp(file.place)
+        except OSError:
+            found[file.package].append(os.path.basename(file.place))
+            continue
+        if known.get(file.place, [])[:3] == stamp:
+            stamps[file.place] = known[file.place]
+        else:
+            unread.append((file, stamp))
+    with ThreadPoolExecutor() as pool:
+        digests = pool.map(lambda each: _sha256(each[0].place), unread)
+        for (file, stamp), digest in zip(unread, digests, strict=True):
+            own = known.get(file.place, [])[3:]
+            if digest in (own or [file.sha256]):
+                stamps[file.place] = stamp + own
+            elif accepts:
+                stamps[file.place] = [*stamp, digest]
+            else:
+                found[file.package].append(os.path.basename(file.place))
+    if stamps != known:
+        write_atomically(folder / STAMPS, json.dumps(stamps))
+    return dict(found)
+
+
+def words(found: Damage) -> str:
+    """`functional.py and 2 other files of torch, numpy`."""
+    first, *others = [file for files in found.values() for file in files]
+    more = f" and {len(others)} other file{'s' if len(others) > 1 else ''}" if others else ""
+    return f"{first}{more} of {', '.join(sorted(found))}"
+
+
+def rows(record: Path) -> list[list[str]]:
+    """Path and `sha256=...` of each file in a RECORD, whose paths are relative to the folder of its packages."""
+    with record.open(encoding="utf-8", newline="") as stream:
+        return [row[:2] for row in csv.reader(stream) if row]
+
+
+def records(folder: Path) -> list[Path]:
+    """The RECORD of each package in an environment, or in a folder of added packages."""
+    return sorted(path for at in ("lib/python*/", "") for path in folder.glob(f"{at}site-packages/*.dist-info/RECORD"))
+
+
+def _files(folder: Path) -> Iterator[_File]:
+    """All but what is about a package and not of it."""
+    for record in records(folder):
+        package = canonicalize_name(record.parent.name.partition("-")[0])
+        for path, sha256 in rows(record):
+            if sha256.startswith("sha256=") and ".dist-info/" not in path:
+                yield _File(package, os.path.join(record.parents[1], path), sha256.removeprefix("sha256="))
+
+
+def _stamp(path: str) -> list[int | str]:
+    status = os.stat(path)
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def _sha256(path: str) -> str:
+    """As RECORD writes it; empty where the file cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").digest()
+    except OSError:
+        return ""
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
