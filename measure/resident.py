@@ -50,6 +50,9 @@ LEAST_BYTES = 2**20
 LASTING = 0.6
 """The second half must rise by this share of what the first one does. What settles rises less and less, and is no leak."""
 
+EVEN = 0.6
+"""What calls leave rises evenly, and what caches and free lists take up, now more and now less."""
+
 RISING = 0.8
 """The share of the readings that must lie above the one before."""
 
@@ -64,13 +67,15 @@ def resident() -> int:
 
 
 class _Mallinfo(ctypes.Structure):
-    """`struct mallinfo2` of mallinfo(3)."""
+    """`struct mallinfo2` of mallinfo(3): ten numbers, of which two are needed."""
 
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd")
-        + ("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
-    ]
+    _fields_ = (
+        ("before", 4 * ctypes.c_size_t),
+        ("hblkhd", ctypes.c_size_t),
+        ("between", 2 * ctypes.c_size_t),
+        ("uordblks", ctypes.c_size_t),
+        ("after", 2 * ctypes.c_size_t),
+    )
 
 
 NO_COUNT = "only the allocator of glibc 2.33 or later tells what it has given out, and memory comes from another here"
@@ -187,10 +192,11 @@ def growth(readings: Sequence[float]) -> tuple[float, float]:
 
 
 def kept(counts: Sequence[int]) -> tuple[float, float]:
-    """As `growth`, of what is counted exactly: it grows where each count is above the one before it."""
+    """As `growth`, of what is counted exactly: it grows where the least rise is EVEN of the median one."""
     later = _settled(counts)
     rises = [b - a for a, b in zip(later, later[1:])]
-    return _told(statistics.median(rises), -min(rises))
+    usual = statistics.median(rises)
+    return _told(usual, (EVEN * usual - min(rises)) / (1 - EVEN))
 
 
 def _told(by: float, lacking: float) -> tuple[float, float]:
