@@ -10,6 +10,7 @@ A variant that cannot run here is skipped and a wrong result fails, each with a 
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import gc
@@ -19,7 +20,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -43,7 +44,8 @@ from contract.metrics import (
     metrics_of,
 )
 from contract.own_file import NEEDED
-from contract.request import CHANNEL, Request
+from contract.request import ASKED, CHANNEL, Request
+from contract.words import of_error, storable
 from measure import (
     THREADS,
     carried,
@@ -65,10 +67,18 @@ from measure import (
 )
 from workloads import Unavailable
 
+from . import unforked
+
 _CHANNEL = os.environ.pop(CHANNEL, "")
-_TOLD = os.open(_CHANNEL, os.O_WRONLY | os.O_APPEND) if _CHANNEL else None
+_TOLD = os.open(_CHANNEL, os.O_RDWR | os.O_APPEND) if _CHANNEL else None
 """Where facts go: a file of the program that started this process, gone from the surroundings before a workload is imported,
 so that what a workload prints is never taken for a fact. None where nobody asked for facts."""
+
+
+def _asked() -> list:
+    """The parameters of the case that this process was started for; none where nobody says."""
+    first = os.pread(_TOLD, 2**16, 0).partition(b"\n")[0] if _TOLD is not None else b""
+    return json.loads(first)[ASKED] if first.startswith(b'{"' + ASKED.encode()) else []
 
 
 def _names_first_calls(own: Request) -> bool:
@@ -288,6 +298,12 @@ class _Question:
     params: list
     param_names = ["variant", "size"]
 
+    def __init__(self) -> None:
+        """Where one case is asked for, asv finds that one here and no other, whatever the workload lists in this process."""
+        asked = _asked()
+        if asked:
+            self.params = [[ast.literal_eval(parameter)] for parameter in asked]
+
     def __init_subclass__(cls, workload: ModuleType) -> None:
         cls._workload = workload
         kinds = {METRICS[name].measured for name in workload.METRICS}
@@ -308,8 +324,9 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: Metric) -
         _CASE[:] = [f"track_{name}", [repr(variant), repr(size)]]
         value = _found(workload, variant, size, name, metric)[name]
         if isinstance(value, dict):
-            if "unavailable" in value:
-                _skip("unavailable", value["unavailable"])
+            for kind in ("unavailable", "unmeasured"):
+                if kind in value:
+                    _skip(kind, value[kind])
             _say(detectable=value["detectable"])
             return value["value"]
         return {"samples": value, "number": 1} if isinstance(value, list) else value
@@ -324,7 +341,7 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: Metric) -
 
 def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Metric) -> dict:
     """What this launch found for the case: by metric a number, a list of samples, {"value": number, "detectable": the least
-    that would have been told}, or {"unavailable": why}.
+    that would have been told}, {"unavailable": why}, or {"unmeasured": why} where the suite is at fault.
 
     Skips what nobody asked for; raises CaseFailed where it went wrong before.
     """
@@ -341,18 +358,24 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
     _say(torch=torch.__version__, python=sys.version.split()[0], threads=THREADS)
     if _LAUNCH.first("environment"):
         # The recorder keeps what a process ever asked of CUDA, so this question is one of another process.
-        _say(environment=counted.in_process(facts.environment) if on == "recorder" else facts.environment())
+        with unforked.counting():
+            _say(environment=counted.in_process(facts.environment) if on == "recorder" else facts.environment())
 
     def measured() -> dict:
-        reason = ""
+        kind, reason = "unavailable", ""
         try:
+            _require(workload, variant, size)
             carried.require(workload.__name__.rpartition(".")[2], variant, size, on)
-            numbers = _measured_by(metric, on)(workload, variant, size, _ready_for(workload, variant, metric))
+            ready = _ready_for(workload, variant, metric)
+            with unforked.counting(*unforked.case(workload, variant, size)):
+                numbers = _measured_by(metric, on)(workload, variant, size, ready)
         except (Unavailable, carried.Refused, device.DeviceUnavailable) as error:
             numbers, reason = {}, str(error)
+        except device.NotMeasured as error:
+            numbers, kind, reason = {}, "unmeasured", str(error)
         named = metrics_of(workload.METRICS)
         asked = (*named, *RECORDED) if on == "recorder" else named
-        found = {of: numbers.get(of, {"unavailable": reason or _missing(of, on)}) for of in asked}
+        found = {of: numbers.get(of, {kind: reason or _missing(of, on)}) for of in asked}
         _say(found=found)
         return found
 
@@ -361,6 +384,14 @@ def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Met
         if on == "recorder":
             _say(card=counted.card())
     return _LAUNCH.answer(f"{workload.__name__} {variant} {size} {metric.measured}", name, measured)
+
+
+def _require(workload: ModuleType, variant: str, size: str) -> None:
+    """Raises Unavailable where a workload that differs between releases has no such case on this one."""
+    name = Path(str(workload.__file__)).name
+    for each, known in ((variant, workload.variants), (size, workload.sizes)):
+        if each not in known:
+            raise Unavailable(f"{name} has no `{each}` on torch {torch.__version__}")
 
 
 def _missing(metric: str, on: str) -> str:
@@ -399,6 +430,15 @@ def _ready_for(workload: ModuleType, variant: str, metric: Metric) -> str:
     return name
 
 
+@contextlib.contextmanager
+def _files_of_ours() -> Iterator[None]:
+    """Raises NotMeasured where a file of this suite, and none of a workload, cannot be written: the disk may be full."""
+    try:
+        yield
+    except OSError as error:
+        raise device.NotMeasured(f"what it found could not be kept: {error.strerror}") from None
+
+
 class _Launch:
     """What the processes of one launch tell each other, through a nameless file that is open before asv's server forks them.
 
@@ -406,7 +446,8 @@ class _Launch:
     """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        with _files_of_ours():
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115
 
     def first(self, what: str) -> bool:
         """Whether nobody has asked for `what` yet."""
@@ -428,7 +469,7 @@ class _Launch:
             try:
                 answers[turn] = measured()
             except Exception as error:
-                self._write(case, "", turn, {"failed": f"{type(error).__name__}: {error}"})
+                self._write(case, "", turn, {"failed": of_error(error)})
                 raise
             self._write(case, "", turn, answers[turn])
         answer = answers.get(turn, {"failed": "the process that measured this case ended before it could answer"})
@@ -441,7 +482,8 @@ class _Launch:
         return [json.loads(line) for line in os.pread(file, os.fstat(file).st_size, 0).splitlines()]
 
     def _write(self, case: str, asker: str, turn: int, answer: dict | None) -> None:
-        os.write(self._file.fileno(), json.dumps([case, asker, turn, answer]).encode() + b"\n")
+        with _files_of_ours():
+            os.write(self._file.fileno(), json.dumps([case, asker, turn, answer]).encode() + b"\n")
 
 
 _LAUNCH = _Launch()
@@ -477,5 +519,6 @@ def _say(**facts) -> None:
     if _TOLD is None:
         return
     metric, parameters = _CASE
-    record = {"metric": metric, "parameters": parameters, "process": os.getpid(), "facts": facts}
-    os.write(_TOLD, b"\n" + json.dumps(record).encode() + b"\n")
+    record = {"metric": metric, "parameters": parameters, "process": os.getpid(), "facts": storable(facts)}
+    with _files_of_ours():
+        os.write(_TOLD, b"\n" + json.dumps(record).encode() + b"\n")

@@ -20,6 +20,7 @@ from typing import Any, TextIO
 import torch
 
 from contract.metrics import METRICS, PROCESS, SEQUENCE, START
+from contract.words import of_error, storable
 from measure import THREADS, clock, constants, explain, facts, once, process, sequence, start_up
 from workloads import Unavailable
 
@@ -42,7 +43,7 @@ def main() -> None:
 
 
 def _say(answers: TextIO, answer: dict) -> None:
-    answers.write(json.dumps(answer) + "\n")
+    answers.write(json.dumps(storable(answer)) + "\n")
     answers.flush()
 
 
@@ -88,7 +89,7 @@ def _answered(workload: ModuleType, request: dict, step: dict, places: list) -> 
     except _REFUSED as error:
         return {"failed": str(error)}
     except Exception as error:
-        return {"failed": f"{type(error).__name__}: {error}"}
+        return {"failed": of_error(error)}
 
 
 def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict:
@@ -199,7 +200,7 @@ def _profiles(call: Any, step: dict) -> dict:
             found[name] = make()
         except Exception as error:
             is_said = isinstance(error, explain.CannotProfile)
-            found[name] = {"failed": str(error) if is_said else f"{type(error).__name__}: {error}"}
+            found[name] = {"failed": str(error) if is_said else of_error(error)}
     return found
 
 

@@ -27,8 +27,9 @@ import numpy as np
 import torch
 
 from contract.metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY, metrics_of
-from contract.own_file import CLASSES, nearest
+from contract.own_file import CLASSES, LONGEST_NAME, nearest
 from contract.request import ADDED, Request
+from contract.words import of_error
 from measure import device
 from workloads import Unavailable, WrongResult
 
@@ -65,7 +66,7 @@ def load(path: Path, text: Path) -> ModuleType:
     except SyntaxError as error:
         raise WorkloadUnreadable(f"line {error.lineno} of {path.name} is no Python: {error.msg}") from None
     except Exception as error:
-        raise WorkloadUnreadable(f"{path.name} cannot be imported: {type(error).__name__}: {error}") from None
+        raise WorkloadUnreadable(f"{path.name} cannot be imported: {of_error(error)}") from None
     return complete(module)
 
 
@@ -76,6 +77,7 @@ def complete(module: ModuleType) -> ModuleType:
     name = Path(str(module.__file__)).name
     of_file.IS_OWN = True
     of_file.commands = _commands(of_file, name)
+    _refuse_names(of_file, name)
     functions = {
         **getattr(of_file, "functions", {}),
         **{label: functools.partial(_consumed, make) for label, make in getattr(of_file, "iterators", {}).items()},
@@ -102,6 +104,23 @@ def complete(module: ModuleType) -> ModuleType:
     else:
         of_file.check = functools.partial(_check, of_file)
     return module
+
+
+def _refuse_names(module: Any, name: str) -> None:
+    """Raises WorkloadUnreadable where a case would have no name, or a name twice: a case is asked for by its name."""
+    tables = ("functions", "iterators", "variants", "commands", "sizes")
+    known: dict[str, str] = {}
+    for table in tables:
+        for each in getattr(module, table, {}):
+            if not isinstance(each, str) or not each.isprintable() or len(each) > LONGEST_NAME:
+                raise WorkloadUnreadable(
+                    f"{name} has {each!r:.60} in `{table}`, which is no name: give it a text of at most {LONGEST_NAME} "
+                    "printable characters"
+                )
+            if table not in ("commands", "sizes") and known.setdefault(each, table) != table:
+                raise WorkloadUnreadable(
+                    f"{name} has `{each}` in `{known[each]}` and in `{table}`: give one of them another name"
+                )
 
 
 def _commands(module: Any, name: str) -> dict:
@@ -322,6 +341,18 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 """How a metric is measured -> the workload as that is done."""
 
 
+def cases(answer: str) -> None:
+    """Writes the names of what this release measures to the file `answer`, as JSON: question -> those of its variants and
+    those of its sizes, as asv writes them."""
+    views = {name: VIEWS[measured](_workload) for measured, name in CLASSES.items()}
+    named = {
+        f"{_workload.__name__}.{name}": [list(map(repr, view.variants)), list(map(repr, view.sizes))]
+        for name, view in views.items()
+        if view.METRICS
+    }
+    Path(answer).write_text(json.dumps(named))
+
+
 TRIAL_SECONDS, TRIALS_SECONDS = 20.0, 120.0
 """How long a function is tried, and all of them together. What takes longer is left to the measurement."""
 
@@ -345,10 +376,10 @@ def _once(name: str) -> str | None:
         call = module.variants[name](arguments)
         getattr(call, "before", lambda: None)()
         module.check(arguments, call())
-    except (Unavailable, device.DeviceUnavailable):
+    except (Unavailable, device.DeviceUnavailable, device.NotMeasured):
         return None
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return of_error(error)
     return ""
 
 

@@ -39,6 +39,9 @@ MEASURABLE: tuple[Metric, ...] = tuple(
 )
 """What a user's own file may name in METRICS, in the order in which it is listed. The recorder counts more by itself."""
 
+LONGEST_NAME = 100
+"""Characters of a name of a function or a size: it stands in sentences, and with others in the name of a file."""
+
 NEEDED = ".needs"
 """The ending of a file that is kept with the text of a user's file: the digests of the files that it needs."""
 

@@ -87,3 +87,6 @@ ADDED = PREFIX + "ADDED"
 
 CHANNEL = PREFIX + "CHANNEL"
 """The variable that a measuring process takes out of its surroundings before it imports a workload."""
+
+ASKED = "asked"
+"""The key of the first line of that file: the parameters of the one case that is asked for, as asv writes them."""

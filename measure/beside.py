@@ -1,4 +1,4 @@
-"""What do many small works answer, each in a process of its own and none for too long? The standard library alone.
+"""What do many small works answer, each in a process of its own and none for too long? No torch.
 
 Of a work that ends without an answer, or takes too long, that is known, and the others go on.
 """
@@ -12,6 +12,8 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterator
+
+from contract.words import of_error
 
 NO_TIME = "the time for all cases was over before it was asked"
 
@@ -57,7 +59,7 @@ def _answer(work: Callable[[], dict]) -> dict:
     try:
         return work()
     except Exception as error:
-        return {"failed": f"{type(error).__name__}: {error}"}
+        return {"failed": of_error(error)}
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -30,10 +30,11 @@ except ImportError as _error:
 
 from contract.certified import NOT_ASKED, QUESTIONS, Case, cases
 from contract.surroundings import ALONE, PLACES, inherited
+from contract.words import of_error
 from recorder import Refused
 from recorder.record import explained, recording
 
-from . import counted
+from . import counted, device
 from .beside import answers
 from .clock import WARM_UP_CALLS
 from .launched import launched
@@ -128,11 +129,12 @@ def _answer(case: Case, workload: Any, recorded: bool) -> dict:
 def asked(case: Case, workload: Any, recorded: bool) -> dict:
     """As `_answer`, or {"refused": why} or {"failed": what was raised}."""
     try:
+        device.require_fork()
         return _answer(case, workload, recorded)
-    except Refused as refused:
+    except (Refused, device.NotMeasured) as refused:
         return {"refused": str(refused)}
     except Exception as error:
-        return {"failed": f"{type(error).__name__}: {error}"[:2000]}
+        return {"failed": of_error(error)[:2000]}
 
 
 def here() -> dict:
@@ -156,7 +158,7 @@ def _properties() -> dict:
 
         return card.asked()
     except Exception as error:
-        return {"unknown": f"{type(error).__name__}: {error}"}
+        return {"unknown": of_error(error)}
 
 
 class _File:

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import torch
 
+from contract.words import of_error
 from recorder import Refused, record
 from recorder.record import explained, recording
 
@@ -99,11 +100,12 @@ def _answer(workload: ModuleType, variant: str, size: str, batch: object, memory
     os.environ["RECORDER_MEMORY"], os.environ["RECORDER_OCCUPIED"] = str(memory), str(occupied)
     _be_ended_first()
     try:
+        device.require_fork()
         return held(workload, variant, size, batch)
-    except (Refused, device.DeviceUnavailable) as refused:
+    except (Refused, device.DeviceUnavailable, device.NotMeasured) as refused:
         return {"refused": str(refused)}
     except Exception as error:
-        return {"failed": f"{type(error).__name__}: {error}"}
+        return {"failed": of_error(error)}
 
 
 def _be_ended_first() -> None:

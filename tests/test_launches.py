@@ -5,7 +5,9 @@ The answers of asv are made here by hand, in the shape and the words in which as
 
 from __future__ import annotations
 
+import datetime
 import fcntl
+import itertools
 import json
 import math
 import multiprocessing
@@ -192,7 +194,11 @@ def reason(tmp_path: Path, said: str, status: int) -> str:
     case = stored(tmp_path)[0].cases[3]
     assert case.number is None
     assert not case.unavailable
-    return case.failed
+    return case.reason
+
+
+OURS = "not measured, because "
+"""How the reason of a case begins that the suite failed to measure."""
 
 
 def test_failed_case_keeps_the_last_line_of_its_traceback(tmp_path: Path) -> None:
@@ -220,9 +226,68 @@ def test_failed_case_keeps_what_a_long_message_says_first(tmp_path: Path) -> Non
     )
 
 
-def test_timed_out_case_says_after_how_long(tmp_path: Path) -> None:
+def test_timed_out_case_says_after_how_long_and_is_not_called_broken(tmp_path: Path) -> None:
     said = f"{FACTS}\n\n\nasv: benchmark timed out (timeout 300s)\n"
-    assert reason(tmp_path, said, util.TIMEOUT_RETCODE) == "benchmark timed out (timeout 300s)"
+    assert reason(tmp_path, said, util.TIMEOUT_RETCODE) == f"{OURS}benchmark timed out (timeout 300s)"
+
+
+BY_ASV = """\
+Traceback (most recent call last):
+  File "/env/lib/python3.11/site-packages/asv_runner/server.py", line 190, in _run_server
+    _run(run_args)
+  File "/env/lib/python3.11/site-packages/asv_runner/run.py", line 81, in _run
+    with open(result_file, "w") as fp:
+OSError: [Errno 28] No space left on device"""
+BY_SUITE = (
+    TRACEBACK.rpartition("\n")[0] + "\nmeasure.device.NotMeasured: what it found could not be kept: No space left"
+)
+BY_THE_CASE = BY_ASV.replace("    with open(", '    track()\n  File "/place/mine.py", line 3, in f\n    open(')
+
+
+@pytest.mark.parametrize(
+    ("said", "ours"),
+    [
+        (BY_ASV, True),
+        (BY_SUITE, True),
+        (BY_SUITE.replace("measure.device.", "benchmarks.common.CaseFailed: "), True),
+        (BY_THE_CASE, False),
+        (TRACEBACK, False),
+    ],
+    ids=["asv's file", "a file of the suite", "told by the process before", "a file of the case", "a wrong result"],
+)
+def test_failure_of_the_suite_is_told_apart_from_one_of_what_it_measures(tmp_path: Path, said: str, ours: bool) -> None:
+    assert reason(tmp_path, f"{FACTS}\n{said}", 1).startswith(OURS) == ours
+
+
+def test_case_that_the_suite_could_not_measure_keeps_why(tmp_path: Path) -> None:
+    recorded = results()
+    given = answer([*SAMPLES[:3], math.nan])
+    SAID[3] = Told({"unmeasured": "no process can be forked"}, "", 0)
+    add(recorded, TIME, given)
+    recorded.save(str(tmp_path))
+    (launch,) = stored(tmp_path)
+    assert launch.cases[3] == Case(CASES[3], unmeasured="no process can be forked")
+    assert "unmeasured" not in launch.facts
+
+
+FORKED = "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must"
+
+
+@pytest.mark.parametrize(
+    ("failed", "device", "ours"),
+    [
+        (FORKED, "recorder", True),
+        (FORKED, "cuda", False),
+        ("benchmark timed out (timeout 300s)", "cpu", True),
+        ("RuntimeError: no kernel", "recorder", False),
+    ],
+)
+def test_stored_failure_of_the_suite_is_read_as_one(failed: str, device: str, ours: bool) -> None:
+    launch = Launch(
+        "s", 1, "l", "v1.12.0", "e", TIME["name"], "1", "now", 0.0, {"device": device}, (Case((), failed=failed),)
+    )
+    (case,) = Launch.from_json(launch.to_json()).cases
+    assert (case.unmeasured, case.failed) == ((failed, "") if ours else ("", failed))
 
 
 @pytest.mark.parametrize(("status", "name"), [(-9, "signal 9"), (-11, "signal 11")])
@@ -243,8 +308,9 @@ def test_case_that_ended_with_a_word_gives_that_word(tmp_path: Path) -> None:
 
 
 def test_unreadable_answer_is_not_called_a_signal(tmp_path: Path) -> None:
-    # asv's own status for it is -257; there is no signal of that number.
+    # asv's own status for it is -257; there is no signal of that number. The file of the answer is the suite's.
     sentence = reason(tmp_path, f"{FACTS}\n\n\nasv: failed to parse benchmark result: Expecting value", -257)
+    assert sentence.startswith(OURS)
     assert "failed to parse benchmark result" in sentence
     assert "signal" not in sentence
 
@@ -257,12 +323,12 @@ def test_each_case_keeps_its_own_exit_status(tmp_path: Path) -> None:
     recorded = results()
     add(recorded, TIME, given._replace(errcode=3))
     recorded.save(str(tmp_path))
-    words = [case.failed for case in stored(tmp_path)[0].cases]
+    words = [case.reason for case in stored(tmp_path)[0].cases]
     assert words[0].startswith("the process was ended by signal 11 ")
     assert words[1:] == [
         "the process ended without an answer",
         "the process ended with exit status 3 and no answer",
-        "benchmark timed out (timeout 300s)",
+        f"{OURS}benchmark timed out (timeout 300s)",
     ]
 
 
@@ -285,6 +351,52 @@ def test_malformed_record_is_a_sentence_and_costs_no_other_case(warned: list[str
     assert "'eager' 'small' is skipped" in warned[0]
 
 
+def test_answer_of_a_process_that_named_another_case_is_kept_under_no_name(tmp_path: Path) -> None:
+    facts = {"torch": "2.0.1", "found": {"time": [0.5]}}
+    tell(json.dumps({"metric": "track_time", "parameters": list(CASES[1]), "facts": facts}) + "\n")
+    recording.note_end(TIME, 0, "", 0, True, [0.5])
+    tell(json.dumps({"metric": "track_time", "parameters": list(CASES[1]), "facts": facts}) + "\n")
+    recording.note_end(TIME, 1, "", 0, True, [0.5])
+    recorded = results()
+    began = datetime.datetime.now(datetime.timezone.utc)
+    for index in (0, 1):
+        recorded.take(TIME, index, began)
+    recorded.record([TIME], {}, str(tmp_path))
+    assert [case.number for case in stored(tmp_path)[0].cases] == [None, 0.5]
+    assert stored(tmp_path)[0].cases[0].unmeasured == recording.ANOTHER_CASE
+
+
+def test_process_is_asked_for_one_case_by_its_name() -> None:
+    """Its place among all cases is another one in a process that lists them in another order."""
+    asked = []
+
+    def ask(benchmark: dict[str, Any], spawner: Any, place: int) -> BenchmarkResult:
+        (parameters,) = itertools.product(*benchmark["params"])
+        with open(recording.channel().path) as stream:
+            asked.append((parameters, place, json.loads(stream.readline())))
+        tell(json.dumps({"metric": "track_time", "parameters": parameters, "facts": {"torch": "2.0.1"}}) + "\n")
+        return BenchmarkResult([True], [[0.25]], [1], 0, "", None)
+
+    remembered = recording._remember(ask)
+    assert remembered(TIME, None, 2).samples == [[0.25]]
+    assert remembered(TIME, None, 0).samples == [[0.25]]
+    assert asked == [(CASES[i], 0, {"asked": list(CASES[i])}) for i in (2, 0)]
+    assert {i: recording.told_of(TIME, i, answer([])).samples for i in (0, 2)} == {0: [0.25], 2: [0.25]}
+
+
+@pytest.mark.parametrize(
+    "words", ["caf\udce9", "a\0b", "x" * 10**7, "y\n" * 10**6], ids=["half", "NUL", "long", "lines"]
+)
+def test_what_a_case_prints_can_be_stored_whatever_it_is(tmp_path: Path, words: str) -> None:
+    recording.note_end(TIME, 0, f"{TRACEBACK}{words}", 1)
+    recorded = results()
+    recorded.take(TIME, 0, datetime.datetime.now(datetime.timezone.utc))
+    recorded.record([TIME], {}, str(tmp_path))
+    (case,) = stored(tmp_path)[0].cases
+    assert case.failed.startswith("WrongResult: an overlap area is off by 3.2 square pixels")
+    assert file_of(tmp_path, ending="json").stat().st_size < 300_000
+
+
 def test_what_a_case_prints_is_output_and_nothing_else() -> None:
     printed = 'torch-history: {"a": \nFor parameters: \'eager\', \'paper\'\ntorch-history: {"unavailable": "ha"}'
     recording.note_end(TIME, 0, f"For parameters: 'eager', 'small'\n{printed}", 0)
@@ -293,9 +405,8 @@ def test_what_a_case_prints_is_output_and_nothing_else() -> None:
 
 def test_sibling_of_which_nothing_was_told_is_not_given_the_number_of_another_metric() -> None:
     given, told = of_sibling(BYTES, TIME, answer([8, 8, 8, 8]), {0: Told({}, "", 0)})
-    assert given.result[0] is None
-    assert "track" not in told[0].output
-    assert "time" in told[0].output
+    assert math.isnan(given.result[0])
+    assert told[0].facts["unmeasured"] == "its process did not tell what it had found as time"
 
 
 def test_suite_that_could_not_be_imported_says_so_for_every_case(tmp_path: Path) -> None:
@@ -319,12 +430,12 @@ def test_reasons_of_different_cases_are_not_mixed_up(tmp_path: Path) -> None:
     SAID[3] = Told(SAID[3].facts, SAID[3].output, util.TIMEOUT_RETCODE)
     add(recorded, TIME, given)
     recorded.save(str(tmp_path))
-    words = [case.unavailable or case.failed for case in stored(tmp_path)[0].cases]
+    words = [case.reason for case in stored(tmp_path)[0].cases]
     assert words == [
         "",
         "WrongResult: an overlap area is off by 3.2 square pixels",
         "needs a GPU",
-        "benchmark timed out (timeout 60s)",
+        f"{OURS}benchmark timed out (timeout 60s)",
     ]
 
 

@@ -27,6 +27,7 @@ RESULT = 30_000 * 500 * 4
 NEEDING_TORCH = (
     "test_batching.py",
     "test_benchmarks.py",
+    "test_cases.py",
     "test_cpp.py",
     "test_measure.py",
     "test_own.py",

@@ -755,6 +755,7 @@ def test_stalls_changed_where_all_launches_agree(old: list[int], new: list[int],
 NEEDS = "torch.compile needs torch >= 2.0"
 WRONG = "WrongResult: an overlap area is off by 3.2 square pixels"
 MISSING = {"unavailable": Case(EAGER, unavailable=NEEDS), "failed": Case(EAGER, failed=WRONG)}
+UNMEASURED = Case(EAGER, unmeasured="no process can be forked")
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("unavailable", NEEDS), ("failed", WRONG)])
@@ -780,6 +781,34 @@ def test_what_the_recorder_could_not_count_neither_breaks_nor_mends_a_release(
     assert change.reason == f"{refused_on} was not counted: {NEEDS}"
     failed = launch(refused_on, BYTES, MISSING["failed"], facts={"device": "recorder"})
     assert only([*counted(counted_on, [1]), failed]).verdict in (Verdict.BROKE, Verdict.FIXED)
+
+
+@pytest.mark.parametrize("metric", [TIME, BYTES])
+@pytest.mark.parametrize(("released", "expected"), [((OLD, NEW), (1, None)), ((NEW, OLD), (None, 1))])
+def test_what_the_suite_could_not_measure_neither_breaks_nor_mends_a_release(
+    released: tuple[str, str], expected: tuple[float | None, float | None], metric: str
+) -> None:
+    measured_on, lacking = released
+    unmeasured = launch(lacking, metric, UNMEASURED)
+    measured = timed(measured_on, [1.0]) if metric == TIME else counted(measured_on, [1])
+    change = only([*measured, unmeasured])
+    assert (change.verdict, change.old, change.new) == (Verdict.CANT_TELL, *expected)
+    assert change.reason == f"{lacking} was not measured, because {UNMEASURED.unmeasured}"
+
+
+@pytest.mark.parametrize("unmeasured_on", [OLD, NEW])
+@pytest.mark.parametrize("kind", MISSING)
+def test_what_the_suite_could_not_measure_is_not_said_to_have_never_run(unmeasured_on: str, kind: str) -> None:
+    other = OLD if unmeasured_on == NEW else NEW
+    change = only([launch(other, TIME, MISSING[kind]), launch(unmeasured_on, TIME, UNMEASURED)])
+    assert change.verdict is Verdict.CANT_TELL
+    assert change.reason.startswith(f"{unmeasured_on} was not measured, because ")
+
+
+def test_failure_of_the_suite_in_the_same_round_leaves_the_number_before_it() -> None:
+    (before,) = counted(NEW, [1])
+    later = launch(NEW, BYTES, UNMEASURED, launch=before.launch, round=before.round)
+    assert only([*counted(OLD, [1]), before, later]).verdict is Verdict.SAME
 
 
 def test_number_that_neither_has_never_ran_with_the_newer_reason() -> None:

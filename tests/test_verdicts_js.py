@@ -157,7 +157,7 @@ class Truth:
         never = random.Random(f"{tag} {question} {case}").random() < self.absent
         if never or self.chance.random() < self.absent / 10:
             reason = self.chance.choice(REASONS)
-            return Case(case, failed=reason) if self.chance.random() < 0.5 else Case(case, unavailable=reason)
+            return structs.replace(Case(case), **{self.chance.choice(("failed", "unavailable", "unmeasured")): reason})
         value = self.level(tag, question, metric, *case)
         if metric not in self.timed:
             return Case(case, value=value + (self.chance.random() < 0.01))

@@ -41,9 +41,7 @@ Answers = dict[tuple[str, ...], Any]
 def answers(launches: list[Launch], only: str) -> Answers:
     """The last answer to each case whose variant or size contains `only`."""
     return {
-        (launch.benchmark, *case.parameters): case.number
-        if case.number is not None
-        else case.unavailable or case.failed
+        (launch.benchmark, *case.parameters): case.number if case.number is not None else case.reason
         for launch in sorted(launches, key=lambda launch: launch.started_at)
         for case in launch.cases
         if any(only in word for word in case.parameters)

@@ -31,7 +31,7 @@ def not_run(found: History, releases: Collection[str] = ()) -> list[NotRun]:
         for tag, pairs in of.items():
             case = pairs[-1][1]
             ran[series.parameters][tag] |= any(one.number is not None for _, one in pairs)
-            why[series.parameters].setdefault(tag, case.failed or case.unavailable)
+            why[series.parameters].setdefault(tag, case.reason)
     reasons: dict[tuple[tuple[str, ...], str], list[str]] = defaultdict(list)
     for parameters, of_tags in ran.items():
         for tag, has_number in of_tags.items():

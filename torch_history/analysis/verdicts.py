@@ -343,6 +343,8 @@ _Releases = dict[str, dict[object, tuple[Launch, Case]]]
 def _again(before: tuple[Launch, Case], now: tuple[Launch, Case]) -> tuple[Launch, Case]:
     """What counts of a case that was asked for again in the same round."""
     (before_launch, before_case), (launch, case) = before, now
+    if case.unmeasured:
+        return before
     if not before_case.samples or (disturbed(before_launch) and not disturbed(launch)):
         return now
     if disturbed(launch) and not disturbed(before_launch):
@@ -758,12 +760,15 @@ def _held(series: Series, olds: list[float], news: list[float]) -> Change:
 
 def _missing(series: Series, before: _Pairs, after: _Pairs, olds: list[float], news: list[float]) -> Change:
     def why(pairs: _Pairs) -> str:
-        return (pairs[-1][1].failed or pairs[-1][1].unavailable) if pairs else NOT_MEASURED
+        return pairs[-1][1].reason if pairs else NOT_MEASURED
 
     if not before or not after:
         return Change(series, Verdict.CANT_TELL, reason=why([]))
     lacking = after if olds else before
-    if (olds or news) and (said := _without_level(series, lacking) or _uncounted(lacking)):
+    said = _unmeasured(lacking) or ("" if olds or news else _unmeasured(after))
+    if not said and (olds or news):
+        said = _without_level(series, lacking) or _uncounted(lacking)
+    if said:
         old, new = (statistics.median(side) if side else None for side in (olds, news))
         return Change(series, Verdict.CANT_TELL, old, new, launches=(len(olds), len(news)), reason=said)
     if olds:
@@ -771,6 +776,12 @@ def _missing(series: Series, before: _Pairs, after: _Pairs, olds: list[float], n
     if news:
         return Change(series, Verdict.FIXED, new=statistics.median(news), launches=(0, len(news)), reason=why(before))
     return Change(series, Verdict.NEVER_RAN, reason=why(after))
+
+
+def _unmeasured(pairs: _Pairs) -> str:
+    """That the suite failed to measure a release, with its reason: the release is neither broken by it nor mended."""
+    launch, case = pairs[-1]
+    return f"{launch.release} was {case.reason}" if case.unmeasured else ""
 
 
 def _uncounted(pairs: _Pairs) -> str:

@@ -635,7 +635,7 @@ def _print_numbers(out: Console, session: Session) -> None:
     for series, releases in numbers.items():
         cases = [case for pairs in releases.values() for _, case in pairs]
         known = [case.number for case in cases if case.number is not None]
-        reason = cases[-1].failed or cases[-1].unavailable
+        reason = cases[-1].reason
         number = human(statistics.median(known), series.unit) if known else plain(reason)
         out.print(f"{plain(f'{series.words:<{width}}')}  {number}", highlight=False)
 

@@ -30,14 +30,15 @@ from asv.results import Results
 from asv.runner import JSON_ERROR_RETCODE, BenchmarkResult
 from packaging.version import Version
 
-from contract.request import CHANNEL
+from contract.request import ASKED, CHANNEL
 from contract.surroundings import kept
+from contract.words import storable
 
 from ..errors import SessionError
 from ..releases.environments import refusals
 from ..store.asv_results import load_asvs
 from ..store.details import DETAILS, add_details
-from ..store.files import is_number, set_aside, write_atomically
+from ..store.files import is_number, parse, set_aside, write_atomically
 from ..store.launches import (
     ENVIRONMENTS,
     Case,
@@ -48,12 +49,14 @@ from ..store.launches import (
     new_session,
 )
 
-OF_A_CASE = ("unavailable", "not_asked", "found", "recorded", "detectable")
+OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable")
 """Facts of one case; all others are of the whole launch."""
-
 
 OF_THAT_METRIC = ("found", "recorded", "detectable")
 """Those of them that belong to the metric that was asked, and to no other of the case."""
+
+ANOTHER_CASE = "its process did not name this case, so nobody knows what its number is of"
+
 
 @dataclass(frozen=True)
 class Told:
@@ -68,8 +71,9 @@ class Told:
 
 
 class Channel:
-    """A nameless file of this process, which those that it starts open and add lines to; what they print goes elsewhere.
-    Each interpreter has one of its own, so that cases which run beside each other are told apart."""
+    """A nameless file of this process, which those that it starts open: its first line names the case that is asked for, and
+    they add lines; what they print goes elsewhere. Each interpreter has one of its own, so that cases which run beside each
+    other are told apart."""
 
     def __init__(self) -> None:
         if Path("/proc/self/fd").is_dir():
@@ -78,13 +82,18 @@ class Channel:
         else:
             self._file = tempfile.NamedTemporaryFile(prefix="torch-history-")  # noqa: SIM115
             self.path = self._file.name
-        self._read = 0
+
+    def ask(self, parameters: tuple[str, ...]) -> None:
+        """Names the case that the next process is started for; what was told before is forgotten."""
+        file = self._file.fileno()
+        os.ftruncate(file, 0)
+        os.pwrite(file, json.dumps({ASKED: parameters}).encode() + b"\n", 0)
 
     def facts(self, benchmark: dict[str, Any], parameters: tuple[str, ...]) -> dict[str, Any]:
-        """What was told of that case since somebody last read. A line that cannot be read is left out with a sentence."""
+        """What was told of that case since it was asked for. A line that cannot be read is left out with a sentence."""
         file = self._file.fileno()
-        text = os.pread(file, os.fstat(file).st_size - self._read, self._read)
-        self._read += len(text)
+        text = os.pread(file, os.fstat(file).st_size, 0)
+        os.ftruncate(file, 0)
         facts: dict[str, Any] = {}
         for line in text.splitlines():
             try:
@@ -98,23 +107,24 @@ class Channel:
 
 
 def _record(line: bytes) -> dict[str, Any]:
-    """A line of the channel. Raises ValueError with the reason where it is none."""
+    """A line of the channel, nothing where that asks. Raises ValueError with the reason where it is none."""
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        record = parse(line)
+    except ValueError as error:
         raise ValueError("the line is no JSON") from error
+    if isinstance(record, dict) and ASKED in record:
+        return {}
     if not isinstance(record, dict) or not isinstance(record.get("facts"), dict):
         raise ValueError("the line holds no facts")
     facts = record["facts"]
     if not all(isinstance(facts.get(name, {}), dict) for name in ("found", "environment", "recorded")):
         raise ValueError("what was found, or the environment, is no table")
-    if not all(
-        isinstance(facts.get(name, ""), str) for name in ("torch", "device", "card", "unavailable", "not_asked")
-    ):
+    words = ("torch", "device", "card", "unavailable", "unmeasured", "not_asked")
+    if not all(isinstance(facts.get(name, ""), str) for name in words):
         raise ValueError("a fact that should be words is none")
-    return record
     if not is_number(facts.get("detectable", 0)):
         raise ValueError("the least that would have been told is no number")
+    return record
 
 
 def _is_of(record: dict[str, Any], benchmark: dict[str, Any], parameters: tuple[str, ...]) -> bool:
@@ -159,13 +169,19 @@ def told_of(benchmark: dict[str, Any], index: int, answer: BenchmarkResult) -> T
 
 
 def _remember(ask: Callable[..., BenchmarkResult]) -> Callable[..., BenchmarkResult]:
-    """asv's function that starts the process of one case; what asv would merge of several cases is kept apart."""
+    """asv's function that starts the process of one case; what asv would merge of several cases is kept apart.
+
+    asv names a case by its place among all of them, and in a process whose file lists its functions in another order that
+    is another case. So asv is given a benchmark of this case alone, and the process is told its name."""
 
     @functools.wraps(ask)
     def asked(benchmark: dict[str, Any], spawner: Any, param_idx: int, *args: Any, **kwargs: Any) -> BenchmarkResult:
-        answer = ask(benchmark, spawner, param_idx, *args, **kwargs)
-        note_end(benchmark, param_idx, answer.stderr or "", answer.errcode, answer.result[0], answer.samples[0])
-        return answer
+        parameters = _cases(benchmark)[param_idx]
+        channel().ask(parameters)
+        alone = {**benchmark, "params": [[parameter] for parameter in parameters]}
+        answer = ask(alone, spawner, 0, *args, **kwargs)
+        said = note_end(benchmark, param_idx, answer.stderr or "", answer.errcode, answer.result[0], answer.samples[0])
+        return answer._replace(result=[said.value], samples=[said.samples], stderr=said.output)
 
     return asked
 
@@ -177,11 +193,16 @@ def note_end(
     status: int,
     value: Any = None,
     samples: list[float] | None = None,
-) -> None:
-    """Keeps what the process of case `index` told, printed, ended with and answered, until that is recorded."""
+) -> Told:
+    """Keeps what the process of case `index` told, printed, ended with and answered, until that is recorded. The answer of a
+    process that named another case, or none, is not kept."""
     parameters = _cases(benchmark)[index]
-    output = output.removeprefix(f"For parameters: {', '.join(parameters)}\n")
-    _ended[benchmark["name"], index] = Told(channel().facts(benchmark, parameters), output, status, value, samples)
+    output = storable(output.removeprefix(f"For parameters: {', '.join(parameters)}\n"))
+    facts = channel().facts(benchmark, parameters)
+    if value is not None and not facts:
+        facts, value, samples = {"unmeasured": ANOTHER_CASE}, math.nan, None
+    said = _ended[benchmark["name"], index] = Told(facts, output, status, value, samples)
+    return said
 
 
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -392,7 +413,7 @@ def of_sibling(
         if value is not None and isinstance(found, dict) and metric in found:
             value = found[metric]
         elif value is not None and not (isinstance(value, float) and math.isnan(value)):
-            value, said = None, Told(facts, f"asv: it did not tell what it had found as {metric}", said.status)
+            facts, value = {**facts, "unmeasured": f"its process did not tell what it had found as {metric}"}, math.nan
         if isinstance(value, dict):
             facts = {**facts, **value}
             value = facts.pop("value", math.nan)
@@ -408,7 +429,10 @@ def _case(parameters: tuple[str, ...], i: int, result: Any, said: Told) -> Case:
     if samples is not None:
         return Case(parameters, samples=tuple(float(f"{seconds:.7g}") for seconds in samples))
     if value is None:
-        return Case(parameters, failed=_failure(said.output, said.status))
+        why = _failure(said.output, said.status)
+        return Case(parameters, unmeasured=why) if _is_ours(said, why) else Case(parameters, failed=why)
+    if "unmeasured" in said.facts:
+        return Case(parameters, unmeasured=said.facts["unmeasured"])
     if isinstance(value, float) and math.isnan(value):
         return Case(parameters, unavailable=said.facts.get("unavailable", "skipped without a reason"))
     if not is_number(value):
@@ -465,6 +489,15 @@ def _failure(output: str, exit_status: int) -> str:
     last = f": {lines[-1].removeprefix('asv: ')[:400]}" if lines else ""
     status = f" with exit status {exit_status} and no" if exit_status > 0 else " without an"
     return f"the process ended{status} answer{last}"
+
+
+def _is_ours(said: Told, why: str) -> bool:
+    """Whether the suite failed, and not what it measured: a case got no more time, its answer cannot be read, or the last
+    exception is one of the suite, or was raised by a line of asv's."""
+    if said.status in (util.TIMEOUT_RETCODE, JSON_ERROR_RETCODE):
+        return _EMPTY_ANSWER not in said.output
+    frames = re.findall(r'^ +File "(.+)", line \d+', said.output.rpartition(TRACEBACK)[2], re.MULTILINE)
+    return why.startswith("NotMeasured: ") or (said.status == 1 and frames[-1:] != [] and "/asv_runner/" in frames[-1])
 
 
 def setup() -> None:

@@ -342,8 +342,10 @@ class Session:
             self._spent = True
             return {}, f"The budget is spent after {turn - 1} rounds. {told}. {found.undecided} are inconclusive."
         work: _Work = defaultdict(dict)
+        places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
         for (question, parameters), more in chosen.items():
-            work[question][_cases(questions[question][0]).index(parameters)] = more.releases
+            if parameters in places[question]:  # else the file lists it no more, as one does that asks its surroundings
+                work[question][places[question][parameters]] = more.releases
         first = sum(more.undecided for more in chosen.values())
         begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (
@@ -530,7 +532,7 @@ class Session:
             (launch.release, launch.benchmark, launch.version, case.parameters)
             for launch in self.launches()
             for case in launch.cases
-            if launch.round == turn or (launch.round == 1 and case.unavailable)
+            if (launch.round == turn and not case.unmeasured) or (launch.round == 1 and case.unavailable)
         }
         parts = []
         for question, cases in work.items():
@@ -575,6 +577,9 @@ class Session:
         first = self._axis.find(self.plan.arm(self.plan.releases[-1]).tag)
         regex = rf"^({self.plan.questions})\."
         benchmarks = Benchmarks.discover(self.conf, self._repo, [self.environment], [first.tag], regex=regex)
+        oldest = self.plan.arm(self.plan.releases[0]).tag
+        if self.plan.workload and oldest != first.tag:
+            _add_cases(benchmarks, self._cases_on(oldest))
         benchmarks.save()
         if not benchmarks:
             questions = {name.partition(".")[0] for name in Benchmarks.load(self.conf)}
@@ -611,13 +616,26 @@ class Session:
     def _trial(self, tag: str) -> dict[str, str | None]:
         """Function -> how it failed on a release, empty where it did not, None where that release cannot run it. Nothing on
         the recorder, where no result is right. Raises SessionError where the file cannot be imported."""
+        return self._asked_of_own(tag, "" if self._device == "recorder" else "trial")
+
+    def _cases_on(self, tag: str) -> dict[str, list[list[str]]]:
+        """What `benchmarks.own.cases` says on a release; nothing where the file cannot be imported there, which is told of
+        each case."""
+        try:
+            return self._asked_of_own(tag, "cases")
+        except SessionError:
+            return {}
+
+    def _asked_of_own(self, tag: str, function: str) -> dict[str, Any]:
+        """What a function of benchmarks/own.py answers on a release, nothing where none is named. Raises SessionError where
+        the user's file cannot be imported."""
         self._select(tag)
         self.environment.request = self._request
         with tempfile.TemporaryDirectory() as folder:
             answer = Path(folder, "answer.json")
             code = f"import sys; sys.path.insert(0, {os.getcwd()!r}); import benchmarks.own"
-            if self._device != "recorder":
-                code += f"; benchmarks.own.trial({str(answer)!r})"
+            if function:
+                code += f"; benchmarks.own.{function}({str(answer)!r})"
             try:
                 self.environment.run(["-c", code], dots=False, display_error=False)
             except util.ProcessError as error:
@@ -672,6 +690,15 @@ def _by_question(benchmarks: Benchmarks) -> _Questions:
 
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
     return list(itertools.product(*benchmark["params"]))
+
+
+def _add_cases(benchmarks: Benchmarks, others: Mapping[str, list[list[str]]]) -> None:
+    """Adds to each question of `benchmarks` the names of variants and sizes that another release has and the one on which
+    they were discovered has not: all metrics of a question have the same."""
+    for name, benchmark in benchmarks.items():
+        more = others.get(name.rpartition(".")[0], [])
+        for known, named in zip(benchmark["params"], more, strict=False):
+            known += [each for each in named if each not in known]
 
 
 def _steady(metric: Mapping[str, Any]) -> bool:

@@ -55,7 +55,7 @@ def coverage(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
                 cell, size = rows[variant.strip("'")][release], tuple(rest)
                 case = pairs[-1][1]
                 cell.ran[size] |= case.number is not None
-                cell.reasons[size] = case.failed or case.unavailable or cell.reasons.get(size, "")
+                cell.reasons[size] = case.reason or cell.reasons.get(size, "")
         for (environment, question), rows in sorted(tables.items()):
             parts.append(f"\n### {question.replace('_', ' ')}, {machine}, {environment}\n\n{_table(rows, axis)}")
     return "".join(parts)

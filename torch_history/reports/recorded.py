@@ -121,7 +121,7 @@ def _state(cases: Sequence[Any], details: Mapping[str, Any]) -> tuple[str, str]:
     case = cases[-1]
     if case.number is not None:
         return COUNTED, ""
-    return (FAILED, case.failed) if case.failed else (REFUSED, case.unavailable)
+    return FAILED if case.failed else REFUSED, case.reason
 
 
 def _cell(states: Counter[str]) -> str:

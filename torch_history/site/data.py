@@ -579,13 +579,14 @@ def _block(launch: Launch) -> tuple[str | int, ...]:
 def _missing(
     releases: Mapping[str, Sequence[tuple[Launch, Case]]], position: Mapping[str, int], reasons: dict[str, int]
 ) -> list[list[int]]:
-    """Of each release without a number its position, the place of the reason in `reasons`, and 1 if it failed."""
+    """Of each release without a number its position, the place of the reason in `reasons`, and 1 if it failed, 2 if it was
+    not measured."""
     missing = []
     for tag in sorted(releases, key=position.__getitem__):
         if all(case.number is None for _, case in releases[tag]):
             case = releases[tag][-1][1]
-            reason = reasons.setdefault(case.failed or case.unavailable, len(reasons))
-            missing.append([position[tag], reason, int(bool(case.failed))])
+            reason = reasons.setdefault(case.reason, len(reasons))
+            missing.append([position[tag], reason, 1 if case.failed else 2 if case.unmeasured else 0])
     return missing
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.json import Decoder
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from contract.metrics import metric_of
 
@@ -47,6 +47,9 @@ def new_session() -> str:
 class Case(Struct, frozen=True):
     """What one launch found for one set of parameters: samples, or a value, or the reason for neither.
 
+    A reason is one of three: `unavailable`, `failed`, or `unmeasured`, which says why the suite could not measure what may
+    well run.
+
     `samples` are seconds per call, to seven digits; `value` is a count or bytes; `unavailable` says why this release cannot
     run it, `failed` how it went wrong. `detectable`: of what each call leaves, the least that would have been told.
     """
@@ -57,15 +60,21 @@ class Case(Struct, frozen=True):
     unavailable: str = ""
     failed: str = ""
     detectable: Counted | None = None
+    unmeasured: str = ""
 
     def require_evidence(self, is_time: bool) -> None:
         """Raises ValueError where there is neither a number nor a reason, or the value of what `is_time` is no time."""
-        if not self.samples and self.value is None and not self.unavailable and not self.failed:
+        if not self.samples and self.value is None and not self.reason:
             raise ValueError("a case has neither a number nor a reason")
         if self.value is None:
             return
         if abs(self.value) >= MOST_COUNTED or (is_time and not LEAST <= self.value <= MOST):
             raise ValueError(f"a time or a ratio is between {LEAST} and {MOST:.0e}, and a count below 2**60")
+
+    @property
+    def reason(self) -> str:
+        """Why there is no number, in words that stand for themselves; empty where there is one."""
+        return self.failed or self.unavailable or (self.unmeasured and f"not measured, because {self.unmeasured}")
 
     @property
     def number(self) -> float | None:
@@ -115,7 +124,22 @@ class Launch(Struct, frozen=True):
         is_time = metric_of(launch.benchmark).is_positive
         for case in launch.cases:
             case.require_evidence(is_time)
+        if any(case.failed for case in launch.cases):
+            on_recorder = launch.facts.get("device") == "recorder"
+            return replace(launch, cases=tuple(_of_today(case, on_recorder) for case in launch.cases))
         return launch
+
+
+POISONED = "RuntimeError: Cannot re-initialize CUDA in forked subprocess"
+TIMED_OUT = "benchmark timed out"
+"""How failures began that were the suite's own, and were stored as those of what it measured. On the recorder the processes
+that ask CUDA are forked by the suite."""
+
+
+def _of_today(case: Case, on_recorder: bool) -> Case:
+    """A stored case, with a failure of the suite told as that."""
+    ours = case.failed.startswith(TIMED_OUT) or (on_recorder and case.failed.startswith(POISONED))
+    return replace(case, failed="", unmeasured=case.failed) if ours else case
 
 
 def node_of(launch: Launch) -> str:

@@ -135,7 +135,7 @@
                 Object.assign(cell, {median: median(cell.numbers)}, interval(cell.numbers));
             });
             for (const [release, reason, failed] of series.missing) {
-                cells[release] = {reason: lane.reasons[reason], failed: Boolean(failed)};
+                cells[release] = {reason: lane.reasons[reason], failed: failed === 1};
             }
             remembered.set(series, cells);
         }

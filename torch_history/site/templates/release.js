@@ -155,7 +155,7 @@
             if (missing) {
                 const [, reason, failed] = missing;
                 const isNumber = ran.has(caseOf(series));
-                const said = `${failed ? "failed: " : ""}${lane.reasons[reason]}`;
+                const said = `${failed === 1 ? "failed: " : ""}${lane.reasons[reason]}`;
                 const what = TH.words(isNumber ? `${series.question} ${series.metric}` : series.question);
                 const whats = inside(isNumber ? found.numbers : found.cases, said, new Map());
                 inside(inside(whats, what, new Map()), series.variant, new Set()).add(series.size);

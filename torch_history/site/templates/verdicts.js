@@ -409,19 +409,23 @@
         return change(at, "CAN'T TELL", {...found, reason: `the launches scatter too much: [${before}] and [${after}]`});
     };
 
-    /* Why a release has no number. What the recorder could not count is its limit, and neither breaks a release nor mends one. */
+    /* Why a release has no number. What was not measured, or the recorder could not count, is the suite's limit, and neither
+       breaks a release nor mends one. */
     const whyNone = (lane, release, none) => {
-        const isUncounted = none && !none.failed && lane.machine.device === "recorder";
         const tag = lane.releases[release].tag;
-        return {reason: none && none.said, uncounted: isUncounted ? `${tag} was not counted: ${none.said}` : ""};
+        const isUncounted = none && none.failed === 0 && lane.machine.device === "recorder";
+        const unmeasured = none && none.failed === 2 ? `${tag} was ${none.said}` : "";
+        return {reason: none && none.said, unmeasured,
+                uncounted: unmeasured || (isUncounted ? `${tag} was not counted: ${none.said}` : "")};
     };
 
     const missing = (at, before, after) => {
         const [olds, news] = [before.numbers, after.numbers];
-        const {uncounted} = olds.length ? after : before;
-        if (uncounted && (olds.length || news.length)) {
+        const reason = olds.length ? after.uncounted : news.length ? before.uncounted
+            : before.unmeasured || after.unmeasured;
+        if (reason) {
             const [old, now] = [olds, news].map((side) => (side.length ? median(side) : null));
-            return change(at, "CAN'T TELL", {old, new: now, launches: [olds.length, news.length], reason: uncounted});
+            return change(at, "CAN'T TELL", {old, new: now, launches: [olds.length, news.length], reason});
         }
         if (olds.length) {
             return change(at, "BROKE", {old: median(olds), launches: [olds.length, 0], reason: after.reason});

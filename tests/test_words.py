@@ -1,0 +1,62 @@
+"""Can whatever foreign code says be stored and printed?"""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from contract.words import LONGEST, of_error, storable
+from torch_history.store.files import parse
+
+STRANGE = ["caf\udce9", "\ud800", "\udc00\ud800", "a\0b", "\x1b[31mred", "ü\U0001f600", "\\udce9", ""]
+
+
+@pytest.mark.parametrize("text", STRANGE)
+def test_strange_text_is_encoded_read_back_and_stays_as_it_is(text: str) -> None:
+    said = storable(text)
+    assert parse(json.dumps(said)) == said
+    assert storable(said) == said
+    assert "\0" not in said.encode().decode()
+
+
+def test_text_that_is_whole_is_not_changed() -> None:
+    for text in ("", "An overlap is off.\n  at 3\n", "ü\U0001f600", "\ttab"):
+        assert storable(text) == text
+
+
+def test_halves_of_characters_and_nuls_are_written_out_as_in_a_source() -> None:
+    assert storable("caf\udce9 \0") == "caf\\udce9 \\x00"
+
+
+def test_texts_in_tables_and_lists_are_storable_and_all_else_is_as_it_was() -> None:
+    value = {"caf\udce9": ["\ud800", 1, 2.5, None, True, {"a": ("\0",)}]}
+    assert storable(value) == {"caf\\udce9": ["\\ud800", 1, 2.5, None, True, {"a": ["\\x00"]}]}
+
+
+@pytest.mark.parametrize("text", ["x" * 10**7, "y\n" * 10**7, "begin" + "\ud800" * 10**6 + "end"])
+def test_long_text_loses_its_middle(text: str) -> None:
+    said = storable(text)
+    assert len(said) <= LONGEST + 100
+    assert said[:2] == text[:2]
+    assert said[-2:] == text[-2:]
+
+
+def test_random_texts_can_be_stored() -> None:
+    draw = random.Random(1)
+    for _ in range(2000):
+        text = "".join(
+            chr(draw.choice((draw.randrange(0x110000), draw.randrange(0xD800, 0xE000), 0))) for _ in range(9)
+        )
+        assert parse(json.dumps(storable({text: [text]}))) == storable({text: [text]})
+
+
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise KeyError("no")
+
+
+def test_error_is_told_with_its_class_even_where_it_has_no_words() -> None:
+    assert of_error(ValueError(b"caf\xe9".decode("utf-8", "surrogateescape"))) == "ValueError: caf\\udce9"
+    assert of_error(Silent()) == "Silent: its message cannot be told (KeyError)"
