@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
+from msgspec import structs
 
 from contract.metrics import CALL_MARGIN
 from torch_history import cli
@@ -20,8 +21,10 @@ from torch_history.analysis import compare as compared
 from torch_history.analysis import verdicts
 from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import FALSE_RATE, Change, Evidence, Series, Verdict
+from torch_history.store import causes, sources
 from torch_history.store.launches import Case, Launch, append_environment, append_launches
 
+from .test_evidence import EVIDENCE
 from .test_verdicts import launch
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -160,6 +163,47 @@ def test_where_a_few_times_are_inconclusive_the_headline_counts_them(results: Pa
     store(results, *quiet, *series("time", STEADY, [0.5, 1.0, 2.0], "noisy"))
     said = " ".join(command("2.0.1", "2.1.2").output.split())
     assert "No change was detected, but 1 of 4 times is inconclusive." in said
+
+
+def write_evidence(results: Path, verdict: str, taken_at: str) -> None:
+    """What `explain` stored of the largest time of `upgrade`."""
+    words = "the times scatter too much to tell whether the difference is there"
+    one = structs.replace(
+        EVIDENCE, environment="release-py3.11", benchmark="selection.Selection.track_time", version="1"
+    )
+    one = structs.replace(one, parameters=("'nonzero'", "'small'"), old=OLD, new=NEW, verdict=verdict, words=words)
+    causes.write(results, "here", structs.replace(one, taken_at=taken_at))
+
+
+@pytest.mark.parametrize("verdict", ["INCONCLUSIVE", "NOT THERE"])
+def test_what_explain_did_not_see_again_is_no_finding_until_it_is_measured_again(
+    results: Path, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "here", dict)
+    upgrade(results)
+    before = json.loads(command("2.0.1", "2.1.2", "--json").output)
+    write_evidence(results, verdict, "2030-01-01T00:00:00+00:00")
+    said = " ".join(command("2.0.1", "2.1.2").output.split())
+    assert "Seen once, and not when `explain` looked for the cause: selection time, nonzero small." in said
+    after = json.loads(command("2.0.1", "2.1.2", "--json").output)
+    assert after["changes"] == before["changes"]
+    assert [one for one in before["findings"] if one not in after["findings"]] == [
+        one for one in before["findings"] if "nonzero" in one["title"] and one["metric"] == "time"
+    ]
+    assert "nonzero" not in str(after["answer"]["cards"])
+    write_evidence(results, verdict, "2020-01-01T00:00:00+00:00")
+    assert json.loads(command("2.0.1", "2.1.2", "--json").output)["findings"] == before["findings"]
+
+
+def test_where_all_that_changed_was_not_seen_again_no_change_is_certain(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "here", dict)
+    store(results, *series("time", STEADY, [2.0, 2.001, 1.999], "nonzero"))
+    write_evidence(results, "INCONCLUSIVE", "2030-01-01T00:00:00+00:00")
+    for form in ((), ("--markdown",)):
+        said = command("2.0.1", "2.1.2", *form).output
+        assert "No change is certain: 1 series changed, and not when a cause was looked for." in said
 
 
 def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results: Path) -> None:

@@ -22,7 +22,7 @@ from torch_history.analysis.verdicts import Change, Series, Verdict
 from torch_history.cli import explaining, main
 from torch_history.cli import suite as suites
 from torch_history.cli.explaining import report
-from torch_history.cli.run import Asked, explainable, rose
+from torch_history.cli.run import Asked, explainable, rose, tell_again
 from torch_history.errors import UserError
 from torch_history.explaining import finding, issue
 from torch_history.explaining.explanation import CannotExplain
@@ -406,6 +406,16 @@ def test_run_refuses_to_explain_in_a_sentence_before_it_measures(arguments: list
 def test_run_explains_the_newest_pair_and_its_largest_rise_first() -> None:
     changes = [rise(BENCHMARK, 1.2), rise(BENCHMARK, 0.5), rise("selection.Selection.track_forward_time", 1.5)]
     assert [change.ratio for change in rose(compared_with(changes))] == [1.5, 1.2]
+
+
+def test_run_says_again_what_changed_where_a_rise_was_explained(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = [compared_with([rise(BENCHMARK, 1.2)]), compared_with([rise(BENCHMARK, 0.5)])]
+    monkeypatch.setattr("torch_history.analysis.compare.find", lambda *asked, **_: told[0])
+    monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "with its cause")
+    tell_again(told, Path("results"), None)
+    assert capsys.readouterr().out == f"\n{told[0].old} -> {told[0].new}, explained\nwith its cause\n"
 
 
 def test_file_beside_the_caller_is_the_one_that_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

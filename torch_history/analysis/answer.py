@@ -167,8 +167,11 @@ def _reasons(changes: Iterable[Change]) -> str:
 
 
 def unchanged(changes: Iterable[Change]) -> str:
-    """What is said where no series changed, in words that a full stop follows: that no change was detected, which is no
-    answer where the times, or most of them, are inconclusive."""
+    """What is said where there are no findings, in words that a full stop follows: that no change was detected, which is no
+    answer where the times, or most of them, are inconclusive, or where a change was seen once and not again."""
+    changes = list(changes)
+    if seen := sum(change.verdict.kind in ("worse", "better", "changed") for change in changes):
+        return f"no change is certain: {_many(seen, 'series', 'series')} changed, and not when a cause was looked for"
     times = [change for change in changes if change.series.varies and change.verdict in _SAID]
     untold = sum(change.verdict is Verdict.CANT_TELL for change in times)
     if not untold:
@@ -224,6 +227,7 @@ def text(comparison: Comparison, bold: Callable[[str], str] = str) -> str:
             if finding is not None:
                 lines += _wrapped(f"{word}: {finding.brief}.", " " * _INDENT)
     for name, sentences in (
+        ("Not again", once(comparison)),
         ("How sure", comparison.sure),
         ("Not measured", [not_measured(comparison)]),
         ("Environments", comparison.environments),
@@ -240,10 +244,16 @@ def _listed(comparison: Comparison, bold: Callable[[str], str]) -> list[str]:
         return [bold(f"{said[0].upper()}{said[1:]}.")]
     shown = picked(findings)
     head = "Findings" if len(shown) == len(findings) else f"{len(shown)} of {len(findings)} findings"
-    lines = [bold(f"{head}, which are {len(comparison.changed)} changed series:")]
+    lines = [bold(f"{head}, which are {sum(len(finding.rows) for finding in findings)} changed series:")]
     for number, finding in enumerate(shown, 1):
         lines += _wrapped(finding.words, "    ", f"{number:>2}. ")
     return [*lines, "", *_wrapped("--all lists every series, --json all findings with their rows.", "")]
+
+
+def once(comparison: Comparison) -> list[str]:
+    """What was seen, and not when `explain` looked for its cause."""
+    names = [change.series.words for change in comparison.changed if change.series in comparison.unconfirmed]
+    return [f"Seen once, and not when `explain` looked for the cause: {'; '.join(names)}."] if names else []
 
 
 def _labelled(name: str, words: str, bold: Callable[[str], str]) -> list[str]:

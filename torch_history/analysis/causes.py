@@ -20,7 +20,7 @@ from contract.metrics import METRICS
 from ..store import causes as stored
 from ..store import sources
 from ..store.machines import processor_of, record_of
-from .verdicts import Change, Series, Verdict, human
+from .verdicts import Change, History, Series, Verdict, human
 
 OWN = {
     name: METRICS[name].explains
@@ -128,6 +128,20 @@ def not_there(results: Path, machine: str, version: str) -> dict[tuple[Series, t
         (Series(one.environment, one.benchmark, one.parameters), (one.old, one.new)): one
         for one in _known(results, machine, stored.NOT_LOOKED_INTO, version)
     }
+
+
+def unconfirmed(results: Path, machine: str, found: History) -> list[tuple[Series, str, str]]:
+    """Series of `found`, with an old and a new release, between which `explain` looked for a change and did not see it
+    again. What was measured since counts more."""
+    here, told = sources.here(), []
+    for one in stored.read(results, machine):
+        series = Series(one.environment, one.benchmark, one.parameters)
+        launches = found.get(series, {})
+        taken = [launch.started_at for tag in (one.old, one.new) for launch, _ in launches.get(tag, ())]
+        is_present = here.get(one.benchmark, one.version) == one.version
+        if one.verdict in stored.NOT_LOOKED_INTO and is_present and taken and max(taken) <= one.taken_at:
+            told.append((series, one.old, one.new))
+    return told
 
 
 def _known(results: Path, machine: str, verdicts: Collection[str], version: str = "") -> list[Known]:

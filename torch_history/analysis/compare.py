@@ -23,7 +23,7 @@ from ..errors import UserError
 from ..store.launches import Launch, machines_in, read_environment, read_launches
 from ..store.machines import record_of
 from . import answer, verdicts
-from .causes import Known, evidence, in_words, moved, of_ends, why
+from .causes import Known, evidence, in_words, moved, of_ends, unconfirmed, why
 from .findings import Finding, Row, group, of_changes
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .steps import Kind, Net, Step
@@ -103,6 +103,8 @@ class Comparison:
     threads: str = ""
     file: str = ""
     """A user's own file that was measured, as the user named it; empty for the suite."""
+    unconfirmed: Collection[Series] = ()
+    """What `explain` looked for and did not see again; no finding is made of it."""
 
     def sentence(self, change: Change) -> str:
         """The sentence of one of its changes, with what other lanes and machines say of it and its cause."""
@@ -124,8 +126,8 @@ class Comparison:
 
     @functools.cached_property
     def findings(self) -> list[Finding]:
-        """What changed, grouped and ranked."""
-        return of_changes(self.changes, self.why)
+        """What changed, and was seen again where somebody looked for its cause, grouped and ranked."""
+        return of_changes((change for change in self.changes if change.series not in self.unconfirmed), self.why)
 
     @property
     def sure(self) -> list[str]:
@@ -215,7 +217,8 @@ def find(
             f"{had[1] or 'no question'}, but none in the same size and version."
         )
     others = other_places(results_dir, machine, environment, of_asked)
-    return replace(found, elsewhere=others.of(found.changes, old, new))
+    missed = {series for series, *pair in unconfirmed(results_dir, machine, of_asked) if pair == [old, new]}
+    return replace(found, elsewhere=others.of(found.changes, old, new), unconfirmed=missed)
 
 
 def compared(
@@ -722,8 +725,9 @@ def text(
     a reader looks for."""
     if not everything:
         return "\n".join([answer.text(comparison, bold), *_failure(failed)])
-    lines = [of_case(changes, comparison) for changes in by_case(comparison.changes)]
-    return "\n".join([*lines, "", *summary(comparison), *_failure(failed)])
+    surest = sorted(comparison.changes, key=lambda change: change.series in comparison.unconfirmed)
+    lines = [of_case(changes, comparison) for changes in by_case(surest)]
+    return "\n".join([*lines, "", *answer.once(comparison), *summary(comparison), *_failure(failed)])
 
 
 def _failure(failed: Sequence[Change]) -> list[str]:
@@ -741,7 +745,7 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
     end = "  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)]) + "\n"
     command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
     command = escape(f"{command} --lane {comparison.environment} --all")
-    if not comparison.changed:
+    if not comparison.findings:
         said = answer.unchanged(comparison.changes)
         parts.append(f"{said[0].upper()}{said[1:]}.\n")
     room = MOST_CHARACTERS if everything else MOST_OF_FINDINGS

@@ -262,6 +262,7 @@ def measure(asked: Asked) -> bool:
         out.print("Nothing ran. No case gave a number on any of these releases.")
     if seconds:
         _explain(asked, found, told, seconds, out)
+        tell_again(told, Path(conf.results_dir), own)
     return ran
 
 
@@ -310,6 +311,19 @@ def _explain(asked: Asked, suite: Suite, told: Sequence[Comparison], seconds: fl
     left = explain_told(rises, suite, asked.lane, asked.workload, seconds, asked.shares, out, click.echo)
     if left:
         out.print(f"Not explained yet: {left} of {what}. The time is up. The same command continues.")
+
+
+def tell_again(told: Sequence[Comparison], results: Path, own: OwnWorkload | None) -> None:
+    """Says once more what changed where times rose, now with what explaining them found, or did not see again."""
+    from ..analysis import compare as said
+    from ..store.sources import own_versions
+
+    versions = own_versions(own.question, own.text) if own else None
+    for found in filter(rose, told):
+        questions = sorted({change.series.question for change in found.changes})
+        again = said.find(results, found.machine, found.environment, found.old, found.new, questions, versions=versions)
+        click.echo(f"\n{found.old} -> {found.new}, explained")
+        click.echo(said.text(replace(again, file=found.file), everything=own is not None))
 
 
 def _having(releases: Sequence[Release], environment: Any, out: Console, folder: Path) -> Sequence[Release]:

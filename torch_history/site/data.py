@@ -26,7 +26,7 @@ from contract.metrics import metric_of
 
 from ..analysis import bases, claims, compare, steps
 from ..analysis.answer import UNMEASURED
-from ..analysis.causes import Known, evidence
+from ..analysis.causes import Known, evidence, unconfirmed
 from ..analysis.replication import DECIDED, Measured, OtherPlaces, held_against
 from ..analysis.verdicts import NOT_MEASURED, WORDS, Change, History, Series, compare_history, disturbed, history
 from ..releases.axis import Axis, Release
@@ -77,6 +77,12 @@ class Lane:
     facts: dict[str, dict[str, Any]]
     files: _Files
     evidence: Sequence[Known] = ()
+
+    @functools.cached_property
+    def unconfirmed(self) -> list[tuple[Series, str, str]]:
+        """As `causes.unconfirmed`, of this lane."""
+        folder = self.files.folder
+        return unconfirmed(folder.parent, folder.name, self.found)
 
     @functools.cached_property
     def found(self) -> History:
@@ -635,6 +641,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
             for step, sentence in zip(happened, said, strict=True)
         ],
         "regressions": [
+        "unconfirmed": [[[part.strip("'") for part in _key(series)], old, new] for series, old, new in lane.unconfirmed],
             {"steps": each.places, "title": each.brief, "sentence": each.evidence, "words": each.finding.words}
             for each in told
             if each.finding.verdict.kind == "worse"

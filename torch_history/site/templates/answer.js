@@ -173,7 +173,7 @@
 
     /* The findings of a comparison, ranked. */
     const findings = (lane, changes) => ranked(grouped(changes
-        .filter(({kind}) => ["worse", "better", "changed"].includes(kind)).map((change) => rowOf(lane, change))));
+        .filter(({kind, unconfirmed}) => ["worse", "better", "changed"].includes(kind) && !unconfirmed).map((change) => rowOf(lane, change))));
 
     const far = (ratio) => Math.abs(Math.log(ratio));
     const asData = (found) => {

@@ -449,7 +449,7 @@
     const answer = (lane, address, {changes, wheels}, headline, against) => {
         const {from, to} = address;
         const tally = TH.tally(changes);
-        const counted = tally.filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
+        const counted = TH.tally(changes.filter(({unconfirmed}) => !unconfirmed)).filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
             .map(TH.counted).join(", ") || TH.verdicts.unchanged(lane, changes);
         const all = TH.answer.findings(lane, changes);
         const found = address.muted ? all.filter((one) => !isLuck(one)) : all;

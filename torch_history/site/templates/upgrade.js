@@ -294,7 +294,7 @@
                     TH.measure(lane, from, to), "."));
                 return;
             }
-            const changed = TH.tally(changes).filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
+            const changed = TH.tally(changes.filter(({unconfirmed}) => !unconfirmed)).filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
                 .map(TH.counted);
             const isMoved = Object.keys(V.moved(lane, from, to)).length > 0;
             const sentences = V.summary(lane, from, to, changes).slice(1, isMoved ? -1 : undefined);

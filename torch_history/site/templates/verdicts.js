@@ -643,9 +643,14 @@
             one.why = why.get(one.series) || "";
             one.apart = isFleet && isApart(lane, lane.series[one.series], [old, now]);
             one.sentence = sentence(lane.series[one.series], one);
+            one.unconfirmed = isUnconfirmed(lane, one.series, from, to);
         }
         return changes;
     };
+
+    /* Whether `explain` looked for a change between these releases and did not see it again. */
+    const isUnconfirmed = (lane, series, from, to) => (lane.unconfirmed || []).some(([key, old, now]) =>
+        old === from && now === to && JSON.stringify(key) === JSON.stringify([lane.series[series].benchmark, ...lane.series[series].parameters]));
 
     /* Whether nodes of a fleet measured both releases, and none of them both. */
     const isApart = (lane, series, releases) => {
@@ -732,6 +737,10 @@
 
     /* What is said where no series changed, as `unchanged` in analysis/answer.py says it. */
     const unchanged = (lane, changes) => {
+        const once = changes.filter(isSaidFirst).length;
+        if (once) {
+            return `no change is certain: ${once.toLocaleString("en")} series changed, and not when a cause was looked for`;
+        }
         const times = changes.filter(({series, verdict}) =>
             varies(lane.series[series]) && !["BROKE", "FIXED", "NEVER RAN"].includes(verdict));
         const untold = times.filter(({verdict}) => verdict === "CAN'T TELL").length;
