@@ -23,6 +23,7 @@ from pathlib import Path
 
 from torch_history.analysis.causes import FOUND, FOUND_ON, FUSIONS, Cause, evidence
 from torch_history.analysis.compare import choose_machine, told_findings
+from torch_history.analysis.markdown import escape
 from torch_history.analysis.steps import Step, of_history
 from torch_history.analysis.verdicts import Change, History, Series, compare_history, history
 from torch_history.explaining.finding import EXPLAINABLE, retold
@@ -169,7 +170,7 @@ def table(rows: Sequence[Row]) -> str:
         at, one = row.evidence or ("", None)
         said = f"{one.verdict}: {one.words}" if one else "not looked for yet"
         took = f"{one.took:.0f}" if one else ""
-        lines.append(f"| {row.words} | {', '.join(row.pair)} | {row.ratio:.3g} | {at} | {_cell(said)} | {took} |")
+        lines.append(f"| {row.words} | {', '.join(row.pair)} | {row.ratio:.3g} | {at} | {escape(said)} | {took} |")
     done = [row.evidence[1] for row in rows if row.evidence]
     there = [one for one in done if one.verdict != "NOT THERE"]
     found = [one for one in there if one.verdict in FOUND_ON]
@@ -191,7 +192,7 @@ def table_by_hand(found: Sequence[tuple[Cause, Row | None]]) -> str:
         counted[is_again] += 1
         other = f", {row.series.environment}" if row and row.series.environment != LANE else ""
         where = f"{row.words}, {' to '.join(row.pair)}{other}" if row else ""
-        lines.append(f"| {cause.words} | v{cause.release} | {where} | {_cell(verdict)} | {is_again} |")
+        lines.append(f"| {cause.words} | v{cause.release} | {where} | {escape(verdict)} | {is_again} |")
     there = counted["yes"] + counted["no"]
     looked = there + counted[NOT_THERE]
     said = f"Of {len(found)} causes {looked} were looked for. {there} of these were there on the machine that looked,"
@@ -233,10 +234,6 @@ def _again(row: Row | None, one: Evidence | None) -> tuple[str, str]:
     if one.verdict == "NOT THERE":
         return one.words, NOT_THERE
     return f"{one.verdict}: {one.words}", "yes" if one.verdict in FOUND_ON else "no"
-
-
-def _cell(words: str) -> str:
-    return words.replace("|", "\\|")
 
 
 def main() -> None:

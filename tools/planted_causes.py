@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torch_history.analysis.markdown import escape
 from torch_history.explaining import explanation, places
 from torch_history.explaining.estimates import Group, Noise, ratio
 from torch_history.explaining.explanation import Explanation, Found
@@ -405,7 +406,7 @@ def table(rows: Iterable[tuple[Plant, Whole, Tally]], tries: int) -> str:
     totals, unseen = [0, 0, 0], 0
     for plant, whole, tally in rows:
         silent = sum(kind in (*NOT_LOOKED_INTO, "UNKNOWN") for kind in tally.verdicts)
-        said = whole.words.replace("|", "\\|")
+        said = escape(whole.words)
         rates = f"{_rate(tally.right, tally.tries)} | {_rate(tally.wrong, tally.tries)} | {_rate(silent, tally.tries)}"
         lines.append(f"| {plant.words} | {whole.ratio:.2f} | {whole.verdict}: {said} | {rates} |")
         if plant.right and whole.verdict not in NOT_LOOKED_INTO:

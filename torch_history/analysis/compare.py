@@ -10,7 +10,6 @@ import json
 import math
 import re
 import shlex
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from ..store.machines import record_of
 from . import answer, verdicts
 from .causes import Known, evidence, in_words, moved, of_ends, unconfirmed, why
 from .findings import Finding, Row, group, of_changes
+from .markdown import escape
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .steps import Kind, Net, Step
 from .verdicts import (
@@ -173,7 +173,7 @@ def that_ran(results_dir: Path) -> list[str]:
 
 def _bytes_of(results_dir: Path, machine: str) -> int:
     """Of all launches of a machine: who measured more has more."""
-    return sum(path.stat().st_size for path in (results_dir / machine).glob("*.jsonl"))
+    return sum(path.lstat().st_size for path in (results_dir / machine).glob("*.jsonl"))
 
 
 def releases_of(results_dir: Path, machine: str) -> set[str]:
@@ -825,38 +825,6 @@ def _row(comparison: Comparison, change: Change) -> str:
     verdict = f"{change.verdict.shown}, {elsewhere}" if elsewhere else change.verdict.shown
     cells = [change.series.words, verdict, ratio, human(change.old, unit), human(change.new, unit), reason]
     return "| " + " | ".join(map(escape, cells)) + " |"
-
-
-_SPECIAL = re.compile(
-    r"[\\`*{}\[\]<>|~&$]|(?<!\w)_|_(?!\w)|[@#](?=\w)|:(?=//)|(?<=www)\.|(?<=mailto):|(?<=xmpp):", re.IGNORECASE
-)
-"""What Markdown or HTML, also as GitHub extends it, would take for more than text."""
-
-_JOINED = "&#8288;"
-"""A word joiner: no space, and nothing to see, but it ends a mention, a number of an issue, and an address."""
-
-_BROKEN_BY_IT = "@#:."
-
-
-def escape(words: str) -> str:
-    """Text that Markdown and HTML leave as it is: no table cell, link, address, tag, mention or issue number comes of it,
-    and no character that is not seen, or that turns the order of others round."""
-
-    def plain(match: re.Match[str]) -> str:
-        return f"{match[0]}{_JOINED}" if match[0] in _BROKEN_BY_IT else f"&#{ord(match[0])};"
-
-    return _SPECIAL.sub(plain, _seen(words))
-
-
-def _seen(words: str) -> str:
-    """`words` with single spaces, controls, marks of direction and other invisible characters replaced by U+FFFD."""
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(each) in _UNSEEN_CATEGORIES else each
-        for each in " ".join(words.split())
-    )
-
-
-_UNSEEN_CATEGORIES = ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
 # --- JSON

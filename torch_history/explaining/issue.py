@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.markdown import code, escape, fenced
 from ..analysis.verdicts import Series, difference, human
 from ..store.causes import Evidence, Place
 from .verdict import KINDS
@@ -20,7 +21,7 @@ def text(evidence: Evidence, machine: dict[str, Any]) -> str:
     """Markdown: title, numbers, script, where the time went, what was ruled out, the commits, both environments."""
     series = Series(evidence.environment, evidence.benchmark, evidence.parameters)
     parts = [
-        f"# {series.words}: {_factor(evidence)} in {evidence.new} as in {evidence.old} (CPU)",
+        f"# {escape(series.words)}: {_factor(evidence)} in {escape(evidence.new)} as in {escape(evidence.old)} (CPU)",
         _numbers(evidence, machine, series),
         _script(evidence, series),
         _tables(evidence, series),
@@ -43,13 +44,14 @@ def _numbers(evidence: Evidence, machine: dict[str, Any], series: Series) -> str
     old, new = (human(min(side), series.unit) for side in evidence.numbers)
     if evidence.clock == "none":
         counted = f"{series.measure.words} of a call: {old} with {evidence.old} and {new} with {evidence.new}"
-        return f"{counted}, equal in every launch.\n\n**{evidence.verdict}**: {evidence.words}."
+        return f"{counted}, equal in every launch.\n\n**{evidence.verdict}**: {escape(evidence.words)}."
+    cpu = escape(str(machine.get("cpu", "a CPU")))
     lines = [
         f"A call takes {old} with {evidence.old} and {new} with {evidence.new}: "
         f"{evidence.ratio:.3f} times the time ({evidence.low:.3f} to {evidence.high:.3f} with a confidence of 99.9 %), in "
-        f"{len(evidence.numbers[0])} turns, each with a fresh process of either release, on {machine.get('cpu', 'a CPU')}.",
+        f"{len(evidence.numbers[0])} turns, each with a fresh process of either release, on {cpu}.",
         "",
-        f"**{evidence.verdict}**: {evidence.words}.",
+        f"**{evidence.verdict}**: {escape(evidence.words)}.",
     ]
     return "\n".join(lines)
 
@@ -63,7 +65,7 @@ def _script(evidence: Evidence, series: Series) -> str:
         what = "what a call counts" if evidence.clock == "none" else "the seconds of a call"
         said = f"It prints {what}: {old} with {evidence.old}, {new} with {evidence.new}."
         said += "" if evidence.is_reproduced else " So it does not show the difference by itself."
-    return f"## To reproduce\n\n{said}\n\n```python\n{evidence.script.rstrip()}\n```"
+    return f"## To reproduce\n\n{said}\n\n{fenced(evidence.script.rstrip(), 'python')}"
 
 
 def _tables(evidence: Evidence, series: Series) -> str:
@@ -73,10 +75,13 @@ def _tables(evidence: Evidence, series: Series) -> str:
         if rows:
             rows = [*rows[:-1][:ROWS], rows[-1]]
             head = "difference" if evidence.clock == "none" else "difference (95 %)"
-            lines = [f"| {kind} | {evidence.old} | {evidence.new} | {head} | |", "|---|---:|---:|---:|---|"]
+            lines = [
+                f"| {kind} | {escape(evidence.old)} | {escape(evidence.new)} | {head} | |",
+                "|---|---:|---:|---:|---|",
+            ]
             parts.append("\n".join([*lines, *(_row(row, series.unit) for row in rows)]))
-    parts += [f"`{code.symbol}`: {code.words}." for code in evidence.code]
-    parts += [f"There is {note}." for note in evidence.notes]
+    parts += [f"{code(each.symbol)}: {each.words}." for each in evidence.code]
+    parts += [f"There is {escape(note)}." for note in evidence.notes]
     return "\n\n".join(parts)
 
 
@@ -84,22 +89,18 @@ def _row(row: Place, unit: str) -> str:
     if unit != "seconds":
         verdict = row.verdict if row.verdict in ("CAUSE", "PART") else ""
         sides = f"{human(row.old, unit)} | {human(row.new, unit)}"
-        return f"| `{_in_cell(row.name)}` | {sides} | {row.new - row.old:+,.0f} | {verdict} |"
+        return f"| {code(row.name)} | {sides} | {row.new - row.old:+,.0f} | {verdict} |"
     chance = "could be chance" if row.low <= 0 <= row.high else row.verdict if row.verdict in ("CAUSE", "PART") else ""
     ends = f"{difference(row.low)} to {difference(row.high)}"
     sides = f"{human(row.old, unit)} | {human(row.new, unit)}"
-    return f"| `{_in_cell(row.name)}` | {sides} | {difference(row.new - row.old)} ({ends}) | {chance} |"
-
-
-def _in_cell(name: str) -> str:
-    return name.replace("|", "\\|")
+    return f"| {code(row.name)} | {sides} | {difference(row.new - row.old)} ({ends}) | {chance} |"
 
 
 def _levers(evidence: Evidence) -> str:
     lines = ["## What was tried", ""]
     for lever in evidence.levers:
         if not lever.refused:
-            lines.append(f"- with {lever.words}: {lever.said}; {lever.verdict}")
+            lines.append(f"- with {escape(f'{lever.words}: {lever.said}')}; {lever.verdict}")
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
@@ -107,15 +108,17 @@ def _commits(evidence: Evidence) -> str:
     if not all(evidence.commits):
         return ""
     old, new = evidence.commits
-    return f"## Commits\n\nThe wheels name their commits: {COMMITS}/{old}...{new}"
+    return f"## Commits\n\nThe wheels name their commits: {COMMITS}/{escape(old)}...{escape(new)}"
 
 
 def _environments(evidence: Evidence) -> str:
     old, new = evidence.environments
     names = [name for name in FACTS if name in old or name in new]
-    rows = [f"| {name} | {old.get(name)} | {new.get(name)} |" for name in names]
+    rows = [f"| {name} | {escape(str(old.get(name)))} | {escape(str(new.get(name)))} |" for name in names]
     return (
-        "\n".join(["## Environments", "", f"| | {evidence.old} | {evidence.new} |", "|---|---|---|", *rows])
+        "\n".join(
+            ["## Environments", "", f"| | {escape(evidence.old)} | {escape(evidence.new)} |", "|---|---|---|", *rows]
+        )
         if rows
         else ""
     )

@@ -28,8 +28,8 @@ from ..analysis.calibration import (
     really_planted,
     scatter,
 )
-from ..analysis.compare import escape
 from ..analysis.foretold import foretold
+from ..analysis.markdown import escape
 from ..analysis.verdicts import FALSE_RATE, Change
 from ..store.launches import Launch
 

@@ -23,7 +23,7 @@ from ..analysis.claims import (
     setting_of,
     turns,
 )
-from ..analysis.compare import escape
+from ..analysis.markdown import code, escape
 from ..analysis.steps import Step, of_history
 from ..analysis.verdicts import History, history
 from ..releases.axis import Axis
@@ -105,7 +105,7 @@ def _numbers(question: str, of_lanes: Sequence[Lane]) -> list[str]:
         if lane.told.setting.device != "cpu" and question in lane.told.words:
             tag, answer = lane.told.newest[question]
             if answer.word != UNMEASURED or answer.beside:
-                said[answer.sentence].append(f"{tag} in `{lane.machine}`, `{lane.environment}`")
+                said[answer.sentence].append(f"{tag} in {code(lane.machine)}, {code(lane.environment)}")
     return ["", *(f"- {'; '.join(where)}: {escape(sentence)}" for sentence, where in said.items())] if said else []
 
 
@@ -132,7 +132,7 @@ def document(rows: Sequence[Row], of_lanes: Sequence[Lane], axis: Axis, tell: Te
 
 def _of_lane(lane: Lane, axis: Axis, tell: Tell) -> list[str]:
     releases, asked = lane.releases, lane.asked
-    parts = [f"\n## {lane.machine}, {lane.environment}\n\n"]
+    parts = [f"\n## {escape(lane.machine)}, {escape(lane.environment)}\n\n"]
     if missing := [question for question in CLAIMS if question not in asked]:
         parts.append(f"Not measured: {', '.join(missing)}.\n\n")
     parts.append("| claim | " + " | ".join(release.removeprefix("v") for release in releases) + " |\n")
@@ -145,10 +145,10 @@ def _of_lane(lane: Lane, axis: Axis, tell: Tell) -> list[str]:
     parts.append("\n### What changed, when and why\n\n")
     for question, claim in asked.items():
         parts += _what_changed(question, claim, [(tag, lane.answers[question][tag]) for tag in releases], happened)
-    parts.append(f"\n### On {releases[-1]}, {setting_of(lane.found).words}\n\n")
+    parts.append(f"\n### On {releases[-1]}, {escape(setting_of(lane.found).words)}\n\n")
     for question, claim in asked.items():
         answer = lane.answers[question][releases[-1]]
-        parts.append(f"- **{claim.words}: {answer.word}.** {answer.sentence}\n")
+        parts.append(f"- **{claim.words}: {answer.word}.** {_escaped(answer.sentence)}\n")
     return parts
 
 
@@ -159,7 +159,7 @@ def _what_changed(
     answered = [(tag, answer.word) for tag, answer in found]
     lines = [f"- **{claim.words}.** {in_turn(answered)}\n"]
     untold = [(tag, answer) for tag, answer in found if answer.word == UNKNOWN]
-    lines += [f"  - {tag}, {UNKNOWN}: {answer.sentence}\n" for tag, answer in untold[-1:]]
+    lines += [f"  - {tag}, {UNKNOWN}: {_escaped(answer.sentence)}\n" for tag, answer in untold[-1:]]
     lines += [f"  - {tag}, {PARTLY}: {escape(answer.part)}.\n" for tag, answer in found if answer.part]
     return lines + [f"  - {_of_turn(turn)}\n" for turn in turns(question, answered, happened)]
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ..analysis.markdown import code, escape
 from ..analysis.verdicts import NOT_MEASURED, History, Verdict, compare_history, history
 from ..releases.axis import Axis
 from ..store.launches import Launch
@@ -57,7 +58,8 @@ def coverage(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
                 cell.ran[size] |= case.number is not None
                 cell.reasons[size] = case.reason or cell.reasons.get(size, "")
         for (environment, question), rows in sorted(tables.items()):
-            parts.append(f"\n### {question.replace('_', ' ')}, {machine}, {environment}\n\n{_table(rows, axis)}")
+            names = (question.replace("_", " "), machine, environment)
+            parts.append(f"\n### {', '.join(map(escape, names))}\n\n{_table(rows, axis)}")
     return "".join(parts)
 
 
@@ -81,7 +83,7 @@ def _how_much(machine: str, found: History, axis: Axis) -> str:
         said = f"{times} times compared with the release before"
         said += f", {untold / times:.1%} inconclusive (aim: at most a third)" if times else ""
         parts.append(
-            f"\n### {machine}, {environment}: {len(tags)} releases, {said}\n\n"
+            f"\n### {escape(machine)}, {escape(environment)}: {len(tags)} releases, {said}\n\n"
             "| releases | rounds (median) | times | inconclusive | counts and bytes | of which changed |\n"
             "|---|---:|---:|---:|---:|---:|\n" + "".join(rows)
         )
@@ -95,8 +97,8 @@ def _table(rows: dict[str, dict[str, _Cell]], axis: Axis) -> str:
     lines.append("|---" * (len(releases) + 1) + "|")
     for variant, cells in rows.items():
         words = [_words(cells[release], reasons) if release in cells else "" for release in releases]
-        lines.append(f"| `{variant}` | " + " | ".join(words) + " |")
-    notes = "".join(f"{number}. “{reason}”\n" for reason, number in reasons.items())
+        lines.append(f"| {code(variant)} | " + " | ".join(words) + " |")
+    notes = "".join(f"{number}. “{escape(reason)}”\n" for reason, number in reasons.items())
     return "\n".join(lines) + "\n" + (f"\n{notes}" if notes else "")
 
 

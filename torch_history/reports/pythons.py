@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..analysis.markdown import escape
 from ..analysis.verdicts import Series, history, human
 from ..releases.axis import Axis
 from ..store.launches import Launch
@@ -34,12 +35,14 @@ def pythons(launches_of: Mapping[str, Iterable[Launch]], facts: Facts, axis: Axi
                 continue
             environments = sorted({name for of in shared.values() for name in of}, key=_by_python)
             differing = {series: of for series, of in shared.items() if len(set(of.values())) > 1}
-            rows.append(f"| {tag} | {', '.join(environments)} | {len(shared)} | {len(shared) - len(differing)} |")
+            rows.append(
+                f"| {tag} | {escape(', '.join(environments))} | {len(shared)} | {len(shared) - len(differing)} |"
+            )
             if differing:
                 notes.append(_note(tag, differing, {name: facts(machine, tag, name) for name in environments}))
         table = ["| release | measured in | counts and bytes in both | equal |", "|---|---|---:|---:|", *rows]
         shown = "\n".join(table) + "\n" if rows else "No release was measured in two Python versions.\n"
-        parts.append(f"\n## {machine}\n\n{shown}" + "".join(f"\n{note}" for note in notes))
+        parts.append(f"\n## {escape(machine)}\n\n{shown}" + "".join(f"\n{note}" for note in notes))
     return "".join(parts)
 
 
@@ -68,10 +71,11 @@ def _note(tag: str, differing: Mapping[Series, Mapping[str, float]], facts: Mapp
     lines = [f"These numbers of {tag} differ:\n"]
     for series, of in differing.items():
         numbers = ", ".join(
-            f"{human(of[environment], series.unit)} in {environment}" for environment in sorted(of, key=_by_python)
+            f"{human(of[environment], series.unit)} in {escape(environment)}"
+            for environment in sorted(of, key=_by_python)
         )
-        lines.append(f"- {series.words}: {numbers}")
+        lines.append(f"- {escape(series.words)}: {numbers}")
     packages = [set(of.get("packages") or []) for of in facts.values()]
     apart = sorted(set.union(*packages) - set.intersection(*packages))
-    lines.append(f"\nPackages in only one of the environments: {', '.join(apart) or 'none'}.\n")
+    lines.append(f"\nPackages in only one of the environments: {escape(', '.join(apart)) or 'none'}.\n")
     return "\n".join(lines)

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis.compare import escape
+from ..analysis.markdown import code, escape
 from ..analysis.verdicts import Change, History, Verdict, compare_history, history, human
 from ..releases.axis import Axis
 from ..store.certificates import Certificate
 from ..store.details import DETAILS, read_details
+from ..store.files import warn
 from ..store.launches import Launch
 from ..store.machines import record_of
 
@@ -37,26 +38,35 @@ def document(
     results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis, certificates: Sequence[Certificate] = ()
 ) -> str:
     """docs/generated/recorded.md: for each pretended card what was counted, refused and failed, what a certificate compared
-    with a real card, and every change between neighbours. Raises ValueError where a file of details is damaged."""
+    with a real card, and every change between neighbours."""
     parts = [HEADER]
     for machine, launches in launches_of.items():
         if not is_recorded(results, machine):
             continue
         found = history(launches)
-        parts.append(f"\n## {machine}\n")
+        parts.append(f"\n## {escape(machine)}\n")
         card = record_of(results / machine).get("card")
         parts += [f"\n{_certified(each)}\n" for each in certificates if each.card == card]
         for environment in sorted({series.environment for series in found}):
             of_lane = {series: of for series, of in found.items() if series.environment == environment}
             tags = sorted({tag for of in of_lane.values() for tag in of if tag in axis}, key=axis.position)
-            details = {tag: read_details(results / machine / f"{tag}-{environment}{DETAILS}") for tag in tags}
+            details = {tag: _details(results / machine / f"{tag}-{environment}{DETAILS}") for tag in tags}
             parts += [
-                f"\n### {environment}\n",
+                f"\n### {escape(environment)}\n",
                 _not_counted(axis, tags),
                 _coverage(of_lane, details, tags),
                 _changes(of_lane, details, tags),
             ]
     return "".join(parts)
+
+
+def _details(path: Path) -> dict[str, dict[str, Any]]:
+    """The details of a release; none where the file is damaged, which a warning says."""
+    try:
+        return read_details(path)
+    except ValueError as error:
+        warn(f"{path} is skipped: {error}.")
+        return {}
 
 
 def _certified(certificate: Certificate) -> str:
@@ -91,7 +101,7 @@ def _coverage(found: History, details: Mapping[str, Mapping[str, Any]], tags: Se
             if reason:
                 reasons[row][state, reason] += 1
     said = [
-        f"{question.replace('_', ' ')}: {of[COUNTED]} of {of.total()} cases counted ({of[COUNTED] / of.total():.0%})"
+        f"{escape(question.replace('_', ' '))}: {of[COUNTED]} of {of.total()} cases counted ({of[COUNTED] / of.total():.0%})"
         for question, of in sorted(totals.items())
     ]
     lines = [f"\n{'; '.join(said)}.\n\n" if said else "\nNothing was counted.\n\n"]
@@ -102,11 +112,12 @@ def _coverage(found: History, details: Mapping[str, Mapping[str, Any]], tags: Se
     lines.append("|---" * (len(tags) + 2) + "|\n")
     for (question, variant), of in sorted(states.items()):
         cells = [_cell(of[tag]) if tag in of else "" for tag in tags]
-        lines.append(f"| {question} | `{variant}` | " + " | ".join(cells) + " |\n")
+        lines.append(f"| {escape(question)} | {code(variant)} | " + " | ".join(cells) + " |\n")
     lines.append("\nWhy not:\n\n")
     for (question, variant), counted in sorted(reasons.items()):
         lines += [
-            f"- {question} `{variant}`, {many} times {_quoted(*reason)}\n" for reason, many in counted.most_common()
+            f"- {escape(question)} {code(variant)}, {many} times {_quoted(*reason)}\n"
+            for reason, many in counted.most_common()
         ]
     return "".join(lines)
 
@@ -137,7 +148,7 @@ def _quoted(state: str, reason: str) -> str:
 
 def _plain(text: str) -> str:
     """A reason on one line of Markdown, without an address that differs from process to process."""
-    return re.sub(r"0x[0-9a-f]+", "0x…", " ".join(text.split())).replace("|", "\\|").replace("<", "&lt;")[:300]
+    return escape(re.sub(r"0x[0-9a-f]+", "0x…", " ".join(text.split()))[:300])
 
 
 def _changes(found: History, details: Mapping[str, Mapping[str, Any]], tags: Sequence[str]) -> str:
@@ -165,7 +176,7 @@ def _rank(change: Change) -> tuple[bool, float, str]:
 
 def _sentence(change: Change) -> str:
     unit = change.series.unit
-    return f"{change.series.words}: {human(change.old, unit)} → {human(change.new, unit)}"
+    return f"{escape(change.series.words)}: {human(change.old, unit)} → {human(change.new, unit)}"
 
 
 def _of_names(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -178,7 +189,9 @@ def _of_names(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         if gone or come:
             said = "; ".join(filter(None, [_listed("no longer", gone), _listed("now", come)]))
             alike[said].append(case.partition(".")[0] + " " + case.partition(" ")[2].replace("'", ""))
-    return [f"{', '.join(sorted(cases))}: {said}" for said, cases in sorted(alike.items(), key=lambda item: item[1])]
+    return [
+        f"{escape(', '.join(sorted(cases)))}: {said}" for said, cases in sorted(alike.items(), key=lambda item: item[1])
+    ]
 
 
 def _families(kernels: Mapping[str, int]) -> Counter[str]:
@@ -199,5 +212,5 @@ def family(kernel: str) -> str:
 def _listed(how: str, kernels: Counter[str]) -> str:
     if not kernels:
         return ""
-    named = [f"`{name}`" + (f" x {count}" if count > 1 else "") for name, count in sorted(kernels.items())]
+    named = [code(name) + (f" x {count}" if count > 1 else "") for name, count in sorted(kernels.items())]
     return f"{how} " + ", ".join(named)

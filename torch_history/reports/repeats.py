@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ..analysis.markdown import escape
 from ..analysis.verdicts import Change, Series, Verdict, compare, human
 from ..releases.axis import Axis
 from ..store.launches import Launch
@@ -53,7 +54,7 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
         for environment, measured in sorted(of_lane.items()):
             found = agreements(measured, axis)
             if found:
-                parts.append(f"\n## {machine}, {environment}\n\n{_table(found)}")
+                parts.append(f"\n## {escape(machine)}, {escape(environment)}\n\n{_table(found)}")
     return "".join(parts) if len(parts) > 1 else f"{HEADER}\nNo two releases were measured in more than one session.\n"
 
 
@@ -117,12 +118,13 @@ def _table(found: Iterable[Agreement]) -> str:
     ]
     notes = []
     for said in found:
+        sessions = escape(" and ".join(said.sessions))
         lines.append(
-            f"| {said.old} → {said.new} | {' and '.join(said.sessions)} | {said.counts} | {said.decided} | {said.alike} "
+            f"| {said.old} → {said.new} | {sessions} | {said.counts} | {said.decided} | {said.alike} "
             f"| {len(said.contradictions)} |"
         )
         if said.contradictions:
-            notes.append(f"\n{said.old} → {said.new}, {' and '.join(said.sessions)}:\n\n")
+            notes.append(f"\n{said.old} → {said.new}, {sessions}:\n\n")
             notes += [f"- {_sentence(*pair)}\n" for pair in said.contradictions[:FIRST]]
             if len(said.contradictions) > FIRST:
                 notes.append(f"- and {len(said.contradictions) - FIRST} more\n")
@@ -130,7 +132,7 @@ def _table(found: Iterable[Agreement]) -> str:
 
 
 def _sentence(first: Change, second: Change) -> str:
-    return f"{first.series.words}: {_words(first)}, then {_words(second)}"
+    return f"{escape(first.series.words)}: {_words(first)}, then {_words(second)}"
 
 
 def _words(change: Change) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from .files import read_object, write_atomically
+from msgspec import Meta, Struct, convert
+
+from .files import read_object, set_aside, warn, write_atomically
 
 DETAILS = ".recorded"
 """Ending of the file beside a release's launches. It holds `names`, a list, and `cases`: question, variant and size ->
@@ -15,9 +17,29 @@ DETAILS = ".recorded"
 and `differs` where two launches of one session had not the same."""
 
 
+class _Seen(Struct):
+    """Of one case."""
+
+    session: str
+    kernels: list[tuple[Annotated[int, Meta(ge=0)], int]]
+    library_calls: dict[str, int] = {}
+    copied: dict[str, Any] = {}
+    form: list[Any] = []
+    differs: bool = False
+
+
+class _Details(Struct):
+    names: list[str]
+    cases: dict[str, _Seen]
+
+
 def add_details(path: Path, session: str, details: Mapping[str, Mapping[str, Any]]) -> None:
-    """Puts the details of cases into the file of a release. Raises ValueError where that file is damaged."""
-    cases = {**read_details(path)}
+    """Puts the details of cases into the file of a release; a damaged one is kept under another name, with a warning."""
+    try:
+        cases = {**read_details(path)}
+    except ValueError as error:
+        warn(f"{path} was damaged: {error}. It is kept as {set_aside(path)}, and a new one was started.")
+        cases = {}
     for case, found in details.items():
         before = cases.get(case, {})
         same = all(before.get(name) == found[name] for name in found)
@@ -36,16 +58,17 @@ def add_details(path: Path, session: str, details: Mapping[str, Mapping[str, Any
 
 
 def read_details(path: Path) -> dict[str, dict[str, Any]]:
-    """Question, variant and size -> its details, `kernels` by name; empty where there is no file. Raises ValueError where it
-    is damaged."""
+    """Question, variant and size -> its details, `kernels` by name; empty where there is no file. Raises ValueError, in
+    words that follow the file's name, where it is damaged."""
     if not path.exists():
         return {}
     stored = read_object(path)
     try:
+        convert(stored, _Details)
         names = stored["names"]
         return {
             case: {**found, "kernels": {names[place]: count for place, count in found["kernels"]}}
             for case, found in stored["cases"].items()
         }
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} holds no details of counted cases") from error
+    except (IndexError, ValueError) as error:
+        raise ValueError("it holds no details of counted cases") from error

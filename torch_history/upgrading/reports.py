@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..analysis.compare import as_json as comparison_as_json
-from ..analysis.compare import escape
+from ..analysis.markdown import escape
 from ..analysis.verdicts import Change
 from .answer import Answer, Place, Row, failure, notes, rest, where
 

@@ -1,0 +1,130 @@
+"""Does a name stand in Markdown as what it is, whatever it is? Read by a parser of Markdown."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from msgspec.structs import replace
+
+from torch_history.analysis.markdown import code, escape, fenced
+from torch_history.releases.axis import Axis
+from torch_history.reports import recorded, repeats, replication
+from torch_history.reports.coverage import coverage
+from torch_history.reports.pythons import pythons
+from torch_history.store.details import DETAILS, add_details
+from torch_history.store.launches import Case, append_launches, read_launches
+
+from .test_launches import some_launch
+
+PARSER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+PIECES = (
+    "`", "``", "|", "*", "_", "[", "]", "(", ")", "<", ">", "!", "#", "&", "&lt;", "\\", "~", "$", "@", ":", "-", "+", "=",
+    "1.", " ", "\t", "\n", "\r", "a", "b", "é", "https://x.example", "www.x.example", "mailto:a@x.example", "<b>", "<!--",
+    "[a](https://x.example)", "![a](x)", "---", "```", "\u202e", "\u200b", "\x00", "\x1b[31m", "{{", "://", "</td>",
+)  # fmt: skip
+PLAIN = {"text", "text_special", "softbreak"}
+
+
+def drawn(many: int) -> Iterator[str]:
+    chance = random.Random(39)
+    for _ in range(many):
+        yield "".join(chance.choices(PIECES, k=chance.randrange(1, 9)))
+
+
+def kinds(text: str) -> list[str]:
+    return [token.type for token in flat(PARSER.parse(text))]
+
+
+def flat(tokens: list[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from flat(token.children or [])
+
+
+def test_random_strings_are_text_in_a_list_and_in_a_table() -> None:
+    in_list, in_table = kinds("- x"), kinds("| h | i |\n|---|---|\n| x | y |")
+    for name in drawn(1500):
+        if escape(name):
+            assert [kind for kind in kinds(f"- {escape(name)}") if kind not in PLAIN] == [
+                kind for kind in in_list if kind not in PLAIN
+            ], repr(name)
+        row = f"| h | i |\n|---|---|\n| {escape(name)} | y |"
+        assert [kind for kind in kinds(row) if kind not in PLAIN] == [kind for kind in in_table if kind not in PLAIN]
+
+
+def test_what_a_reader_sees_is_the_string() -> None:
+    for name in drawn(1500):
+        shown = " ".join(name.split())
+        if escape(name) and shown.isprintable():
+            text = "".join(token.content for token in flat(PARSER.parse(f"- {escape(name)}")) if token.type in PLAIN)
+            assert text.replace("\u2060", "") == shown, repr(name)
+
+
+def test_random_strings_stay_in_their_span_of_code() -> None:
+    for name in drawn(1500):
+        found = flat(PARSER.parse(f"- x {code(name)} y"))
+        spans = [(token.type, token.content) for token in found if token.type not in PLAIN]
+        inline = [span for span in spans if span[0] not in kinds("- x")]
+        assert inline in ([], [("code_inline", name)]), repr(name)
+        assert kinds(f"| h | i |\n|---|---|\n| {code(name)} | y |").count("td_open") == 2
+    assert code("at::native::kernel<4>") == "`at::native::kernel<4>`"
+    for fenced_in in ("x\n```\n[a](https://x.example)", "````", ""):
+        (block,) = PARSER.parse(fenced(fenced_in, "python"))
+        assert (block.type, block.content) == ("fence", f"{fenced_in}\n")
+
+
+HOSTILE = "a` | [planted](https://planted.example) <b>planted</b> ![p](x) `"
+AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """Results whose machine, environment, variant, reasons and kernels are called HOSTILE, as far as a disk allows."""
+    machine = HOSTILE.replace("/", "_")
+    folder = tmp_path / machine
+    record = {"machine": machine, "device": "recorder", "card": "turing", "cpu": HOSTILE}
+    folder.mkdir()
+    (folder / "machine.json").write_text(json.dumps(record))
+    environments = (machine, f"{machine}b")
+    for number, release in enumerate(("v2.0.1", "v2.1.0")):
+        for environment in environments:
+            path = folder / f"{release}-{environment}.jsonl"
+            for metric, turn in ((m, t) for m in ("host_waits", "operators") for t in (1, 2)):
+                cases = (
+                    Case((repr(HOSTILE), "'small'"), value=1 + number + turn + len(environment)),
+                    Case((repr(f"{HOSTILE}c"), "'small'"), unavailable=HOSTILE),
+                )
+                one = some_launch(
+                    session=f"{HOSTILE}{turn}", launch=f"{number}{turn}", release=release, environment=environment,
+                    benchmark=f"question{HOSTILE}.Own.track_{metric}".replace(".example", ""), cases=cases,
+                )  # fmt: skip
+                append_launches(path, [replace(one, round=turn)])
+            name = f"question{HOSTILE}.Own {HOSTILE!r} 'small'".replace(".example", "")
+            details = {name: {"kernels": {f"{HOSTILE}{number}": 1}, "library_calls": {}, "copied": {}, "form": 1}}
+            add_details(path.with_suffix(DETAILS), "s", details)
+    return tmp_path
+
+
+def test_generated_documents_hold_no_link_and_no_markup_of_a_stranger(hostile: Path, warned: list[str]) -> None:
+    (folder,) = hostile.iterdir()
+    launches = {folder.name: list(read_launches(hostile, folder.name))}
+    assert launches[folder.name]
+    pages = {
+        "recorded": recorded.document(hostile, launches, AXIS),
+        "coverage": coverage(launches, AXIS),
+        "pythons": pythons(launches, lambda *_: {"packages": [f"{HOSTILE}==1"]}, AXIS),
+        "repeats": repeats.document(launches, AXIS),
+        "replication": replication.document(launches, AXIS),
+    }
+    for name, page in pages.items():
+        assert "planted" in page or name == "replication"
+        tokens = list(flat(PARSER.parse(page)))
+        links = [token.attrs.get("href") for token in tokens if token.type == "link_open"]
+        assert not [link for link in links if "planted" in str(link)], name
+        assert not [token.content for token in tokens if token.type in ("html_inline", "html_block", "image")], name

@@ -1,0 +1,55 @@
+"""What was measured may be called anything: how does a name stand in Markdown as what it is?"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_SPECIAL = re.compile(
+    r"[\\`*{}\[\]<>|~&$]|(?<!\w)_|_(?!\w)|[@#](?=\w)|:(?=//)|(?<=www)\.|(?<=mailto):|(?<=xmpp):", re.IGNORECASE
+)
+"""What Markdown or HTML, also as GitHub extends it, would take for more than text."""
+
+_LEADING = re.compile(r"(?:[#+=-]+|\d+[.)])(?=\s|$)")
+"""What makes a heading, a list or a line of a text that begins with it."""
+
+_JOINED = "&#8288;"
+"""A word joiner: no space, and nothing to see, but it ends a mention, a number of an issue, and an address."""
+
+_BROKEN_BY_IT = "@#:."
+
+
+def escape(words: str) -> str:
+    """Text that Markdown and HTML leave as it is: no table cell, link, address, tag, mention or issue number comes of it,
+    and no character that is not seen, or that turns the order of others round."""
+
+    def plain(match: re.Match[str]) -> str:
+        return f"{match[0]}{_JOINED}" if match[0] in _BROKEN_BY_IT else f"&#{ord(match[0])};"
+
+    seen = _seen(words)
+    begun = _LEADING.match(seen)
+    head = f"{begun[0][:-1]}&#{ord(begun[0][-1])};" if begun else ""
+    return head + _SPECIAL.sub(plain, seen[len(begun[0]) if begun else 0 :])
+
+
+def code(name: str) -> str:
+    """`name` as code; as `escape` has it where it would end a span of code, or a cell of a table, and go on as Markdown."""
+    fits = name.isprintable() and name == " ".join(name.split()) != "" and not set("`|") & set(name)
+    return f"`{name}`" if fits else escape(name)
+
+
+def fenced(text: str, language: str) -> str:
+    """A block of code, whose fence is longer than any within it."""
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _seen(words: str) -> str:
+    """`words` with single spaces, controls, marks of direction and other invisible characters replaced by U+FFFD."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(each) in _UNSEEN_CATEGORIES else each
+        for each in " ".join(words.split())
+    )
+
+
+_UNSEEN_CATEGORIES = ("Cc", "Cf", "Cs", "Co", "Cn")
