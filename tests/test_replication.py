@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ from torch_history.analysis.replication import (
 from torch_history.analysis.verdicts import ANY_BUILD, BUILDS, Change, Series, Verdict
 from torch_history.releases.axis import Axis
 from torch_history.reports.replication import both_ways, document, neighbours, within
-from torch_history.store.launches import Case, Launch, append_launches
+from torch_history.site.data import lanes
+from torch_history.store.launches import Case, Launch, append_launches, read_launches
 from torch_history.store.machines import processor_of
 
 OLD, NEW = "v2.0.1", "v2.1.2"
@@ -89,9 +91,9 @@ def launches(lane: str, ratios: dict[str, float], seed: int) -> list[Launch]:
     random = np.random.default_rng(seed)
     return [
         Launch(
-            f"s {lane}",
+            f"s {lane} {seed}",
             turn,
-            f"{lane} {release} {turn} {variant}",
+            f"{lane} {seed} {release} {turn} {variant}",
             release,
             lane,
             SERIES.benchmark,
@@ -176,6 +178,20 @@ def test_a_change_says_whether_another_machine_has_it(results: Path) -> None:
         *("replicated", "not replicated"),
         "not testable",
     )
+
+
+def test_a_copy_of_a_machines_folder_confirms_nothing(results: Path) -> None:
+    machine(results, "here", {"cpu": "Ours"}, {})
+    shutil.copytree(results / "here", results / "copy")
+    (results / "copy" / "machine.json").write_text(json.dumps({"machine": "copy", "cpu": "Ours", "device": "cpu"}))
+    found = find(results, "here", HERE, OLD, NEW)
+    assert {of.machines.standing for of in found.elsewhere.values()} == {Standing.NOT_TESTABLE}
+    lane, other = (one for one in lanes(results, AXIS, results.with_name("memory")) if one.environment == HERE)
+    assert {lane.name, other.name} == {"here", "copy"}
+    assert lane.decided(OLD, NEW)
+    assert lane.decided_for(other)(OLD, NEW) == []
+    told = {name: list(read_launches(results, name)) for name in ("here", "copy")}
+    assert "Across machines" not in document(told, AXIS)
 
 
 @pytest.mark.parametrize(

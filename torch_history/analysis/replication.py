@@ -204,6 +204,8 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
     }
     questions = {benchmark.partition(".")[0] for benchmark in versions}
 
+    here = _sessions(found)
+
     @functools.cache
     def read(name: str, lane: str) -> History:
         stored = read_launches(results_dir, name, lane, questions)
@@ -211,7 +213,11 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
 
     def changes(name: str, lane: str, old: str, new: str) -> list[Change]:
         try:
-            return compare_history(read(name, lane), old, new)
+            theirs = read(name, lane)
+            copied = name != machine and any(
+                _sessions(theirs).get(tag, set()) & here.get(tag, set()) for tag in (old, new)
+            )
+            return [] if copied else compare_history(theirs, old, new)
         except WRONG_DATA as error:
             # Results come from anywhere: whatever another machine's raise must not end a command about this one.
             warn(

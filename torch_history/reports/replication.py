@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..analysis.calibration import per_cent
+from ..analysis.markdown import escape
 from ..analysis.replication import LANES, TOLD
 from ..analysis.verdicts import ANY_BUILD, BUILDS, Change, History, Verdict, compare_history, history
 from ..releases.axis import Axis
@@ -77,12 +78,14 @@ class Pair:
 def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
     """The page: for each machine with two lanes what replicates, what two builds differ by, and the patch releases."""
     parts = [HEADER]
-    every = {machine: _lanes(launches, axis) for machine, launches in launches_of.items()}
+    read = {machine: list(launches) for machine, launches in launches_of.items()}
+    every = {machine: _lanes(launches, axis) for machine, launches in read.items()}
+    sessions = {machine: {launch.session for launch in launches} for machine, launches in read.items()}
     for machine, found in every.items():
         pairs = both_ways(found)
         if pairs:
-            parts.append(f"\n## {machine}\n\n{_replicated(pairs)}\n{_builds(pairs)}\n{_patches(found, axis)}")
-    parts += _across_machines(every)
+            parts.append(f"\n## {escape(machine)}\n\n{_replicated(pairs)}\n{_builds(pairs)}\n{_patches(found, axis)}")
+    parts += _across_machines(every, sessions)
     return "".join(parts) if len(parts) > 1 else f"{HEADER}\nNo two lanes measured the same neighbours.\n"
 
 
@@ -95,15 +98,17 @@ def _lanes(launches: Iterable[Launch], axis: Axis) -> dict[str, Neighbours]:
     return {lane: neighbours(history(of), axis) for lane, of in sorted(lanes.items())}
 
 
-def _across_machines(every: Mapping[str, Mapping[str, Neighbours]]) -> list[str]:
-    """What two machines say of the same wheels, in a table; nothing where no two measured the same."""
+def _across_machines(every: Mapping[str, Mapping[str, Neighbours]], sessions: Mapping[str, set[str]]) -> list[str]:
+    """What two machines say of the same wheels, in a table; nothing where no two measured the same. Two that share a session
+    are one and its copy."""
     rows = []
     for one, other in itertools.combinations(every, 2):
-        for lane in sorted(every[one].keys() & every[other].keys()):
+        for lane in sorted(every[one].keys() & every[other].keys()) if not sessions[one] & sessions[other] else ():
             told = [pair for pair in both_ways({one: every[one][lane], other: every[other][lane]}) if pair.told]
             failing = sum(pair.fails for pair in told)
             if told:
-                rows.append(f"| {one} | {other} | {lane} | {len(told)} | {failing} | {per_cent(failing / len(told))} |")
+                names = " | ".join(map(escape, (one, other, lane)))
+                rows.append(f"| {names} | {len(told)} | {failing} | {per_cent(failing / len(told))} |")
     if not rows:
         return []
     head = ["| machine | other machine | lane | told | fail | share |", "|---|---|---|---:|---:|---:|"]
@@ -218,7 +223,7 @@ def _aim(beyond: Sequence[Pair]) -> list[str]:
         f"one variant together. The {len(failing)} that fail are in {len(places)} places, each a variant at a release. "
         "A wider spread would not tell them from what replicates, so only a second lane does. Most of them are in:",
         "",
-        *(f"- {question}, {variant}, at {new}: {count}" for (question, variant, new), count in most),
+        *(f"- {escape(question)}, {escape(variant)}, at {new}: {count}" for (question, variant, new), count in most),
         "",
     ]
 
@@ -227,7 +232,7 @@ def _row(words: str, told: Sequence[tuple[Pair, bool]]) -> str:
     beyond = [pair for pair, marked in told if not marked]
     counts = [(len(of), sum(pair.fails for pair in of)) for of in ([pair for pair, _ in told], beyond)]
     cells = [f"{all_of} | {failing} | {per_cent(failing / all_of) if all_of else ''}" for all_of, failing in counts]
-    return f"| {words} | {' | '.join(cells)} |"
+    return f"| {escape(words)} | {' | '.join(cells)} |"
 
 
 def _builds(pairs: Sequence[Pair]) -> str:
@@ -245,7 +250,7 @@ def _builds(pairs: Sequence[Pair]) -> str:
     for question, of in sorted(steady.items()):
         low, high = uncertainty(of)
         used = BUILDS.get(question, ANY_BUILD)
-        lines.append(f"| {question} | {len(of)} | {within(of):.3f} | {low:.3f} to {high:.3f} | {used:.2f} |")
+        lines.append(f"| {escape(question)} | {len(of)} | {within(of):.3f} | {low:.3f} to {high:.3f} | {used:.2f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -270,7 +275,7 @@ def _patches(found: Mapping[str, Neighbours], axis: Axis) -> str:
     ]
     for key in sorted(decided):
         shares = [per_cent(counted[key] / decided[key]) for counted in (changed, beyond)]
-        lines.append(f"| {key[0]} | {key[1]} | {decided[key]} | {' | '.join(shares)} |")
+        lines.append(f"| {escape(key[0])} | {escape(key[1])} | {decided[key]} | {' | '.join(shares)} |")
     return "\n".join(lines) + "\n"
 
 

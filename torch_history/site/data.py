@@ -14,7 +14,7 @@ import itertools
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,20 @@ class Lane:
             return compare_history(self.found, old, new)
         except WRONG_DATA:
             return []  # said where this lane is published itself
+
+    def decided_for(self, other: Lane) -> Callable[[str, str], list[Change]]:
+        """`decided` for another machine: nothing of releases in whose sessions it was measured itself, of which one holds a
+        copy."""
+
+        def decided(old: str, new: str) -> list[Change]:
+            copied = self.name != other.name and any(self.sessions(tag) & other.sessions(tag) for tag in (old, new))
+            return [] if copied else self.decided(old, new)
+
+        return decided
+
+    def sessions(self, tag: str) -> set[str]:
+        """That measured a release."""
+        return self.files.sessions(self.environment, tag)
 
     @property
     def rank(self) -> tuple[bool, int]:
@@ -241,6 +255,10 @@ class _Files:
     def of_environments(self) -> dict[str, dict[str, list[str]]]:
         """Environment -> release -> the files with launches of it, of the newest version of their benchmark."""
         return {environment: dict(of) for environment, of in self._of.items()}
+
+    def sessions(self, environment: str, tag: str) -> set[str]:
+        """That measured a release."""
+        return self._sessions.get((environment, tag), set())
 
     def beside(self, environment: str, old: str, new: str, axis: Axis) -> set[str]:
         """Both releases, and all others of the axis that were measured in a session of both."""
@@ -511,7 +529,7 @@ def newest(lane: Lane, elsewhere: OtherPlaces = NOWHERE) -> compare.Comparison |
 
 def elsewhere_of(lane: Lane, others: Iterable[Lane]) -> OtherPlaces:
     """Those of `others` that measured the same as `lane`."""
-    measured = [Measured(one.machine, one.environment, one.releases, one.decided) for one in others]
+    measured = [Measured(one.machine, one.environment, one.releases, one.decided_for(lane)) for one in others]
     return held_against(lane.machine, lane.environment, measured)
 
 
