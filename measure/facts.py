@@ -73,9 +73,11 @@ def _installation() -> dict:
 
 
 def _packages() -> list[str]:
-    """name==version of every package that this interpreter can import, sorted."""
+    """name==version of every package that this interpreter can import, sorted. The copies that setuptools brings for itself,
+    in a folder that it puts on the path when it is imported, are none."""
     found: dict[str, str] = {}
-    for distribution in metadata.distributions(path=[path for path in sys.path if "site-packages" in path]):
+    folders = [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
+    for distribution in metadata.distributions(path=folders):
         name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
         found.setdefault(name, distribution.version)
     return sorted(f"{name}=={version}" for name, version in found.items() if name)

@@ -763,6 +763,19 @@ def test_environment_names_the_libraries_of_the_wheel_and_every_package() -> Non
     assert found["fuses_on_cpu"] in (True, False, None)
 
 
+def test_what_setuptools_brings_for_itself_is_no_package_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It puts that folder on the path when it is imported, as torch's compiler does."""
+    folder = tmp_path / "site-packages"
+    for at, name in ((folder, "mine"), (folder / "setuptools" / "_vendor", "typeguard")):
+        (at / f"{name}-1.dist-info").mkdir(parents=True)
+        (at / f"{name}-1.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        monkeypatch.syspath_prepend(str(at))
+    assert "mine==1" in facts._packages()
+    assert "typeguard==1" not in facts._packages()
+
+
 def test_environment_says_where_its_packages_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts.sys, "prefix", str(tmp_path))
     unknown = {"origin": "unknown, not checked", "installed": None}
