@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from asv import util
+from asv.commands.preview import Preview
 from asv.config import Config
 from asv.results import Results
 from asv.runner import BenchmarkResult
@@ -32,6 +33,7 @@ import torch_history.releases.axis
 import torch_history.releases.repository
 from torch_history.errors import UserError
 from torch_history.releases.axis import Axis
+from torch_history.scratch import mark
 from torch_history.site import asv_dashboard as classic
 
 if TYPE_CHECKING:
@@ -134,10 +136,10 @@ class Published:
         return self.site / "asv"
 
 
-def publish(conf: Config, axis: Axis, html_dir: Path) -> None:
+def publish(conf: Config, axis: Axis, html_dir: Path, here: str = "") -> None:
     with tempfile.TemporaryDirectory() as scratch:
         classic.link_readable(conf, axis, Path(scratch))
-        classic.publish_linked(conf, Path(scratch), html_dir)
+        classic.publish_linked(conf, Path(scratch), html_dir, here)
 
 
 @pytest.fixture(scope="module")
@@ -474,6 +476,104 @@ def test_hash_navigation_and_back(visit: Visit) -> None:
     page.locator("#main-graph canvas.flot-base").wait_for()
     page.go_back()
     page.locator("#summarygrid-display .benchmark-text").first.wait_for()
+
+
+COUNT = "intersection.Small.track_operators"
+OTHER, RECORDED = "a-box-with-less", "a-recorded-card"
+
+
+@pytest.fixture(scope="module")
+def of_three(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    """Results of three machines, of which one is the recorder, and one has a Python of its own and half of the releases; and
+    a count that rises as a time does."""
+    conf = write_results(tmp_path_factory.mktemp("three"))
+    results = Path(conf.results_dir)
+    listed = json.loads((results / "benchmarks.json").read_text())
+    (results / "benchmarks.json").write_text(json.dumps({**listed, COUNT: {**listed[TIME], "name": COUNT, "unit": ""}}))
+    for name, params in ((OTHER, {"python": "3.12"}), (RECORDED, {"device": "recorder"}), (MACHINE["machine"], {})):
+        (results / name).mkdir(exist_ok=True)
+        about = {**MACHINE, **params, "machine": name}
+        (results / name / "machine.json").write_text(json.dumps({**about, "version": 1}))
+        for path in sorted((results / MACHINE["machine"]).glob("v*.json"))[:: 2 if name == OTHER else 1]:
+            result = json.loads(path.read_text())
+            result["results"][COUNT] = result["results"][TIME]
+            result["params"].update(about)
+            (results / name / path.name).write_text(json.dumps(result))
+    return conf
+
+
+def opens_with(html_dir: Path) -> list[str]:
+    index = json.loads((html_dir / "index.json").read_text())
+    (first,) = {tuple(benchmark["opens_with"]["machine"]) for benchmark in index["benchmarks"].values()}
+    assert first == (index["params"]["machine"][0],)
+    return list(index["params"]["machine"])
+
+
+def test_a_graph_opens_with_this_machine_else_with_what_ran_and_has_most(of_three: Config, tmp_path: Path) -> None:
+    axis = Axis.load(of_three.repo)
+    publish(of_three, axis, tmp_path / "html")
+    assert opens_with(tmp_path / "html") == [MACHINE["machine"], OTHER, RECORDED]
+    publish(of_three, axis, tmp_path / "html", OTHER)
+    assert opens_with(tmp_path / "html") == [OTHER, MACHINE["machine"], RECORDED]
+
+
+def test_regressions_leave_out_what_asv_cannot_say(of_three: Config, tmp_path: Path) -> None:
+    publish(of_three, Axis.load(of_three.repo), tmp_path / "html")
+    found = json.loads((tmp_path / "html" / "regressions.json").read_text())["regressions"]
+    assert {name.partition("(")[0] for name, *_ in found} == {TIME}, "more operators are not worse"
+    assert {params["machine"] for _, _, params, *_ in found} == {MACHINE["machine"], OTHER}, (
+        "nothing ran on the recorder"
+    )
+    feed = (tmp_path / "html" / "regressions.xml").read_text()
+    assert TIME in feed
+    assert COUNT not in feed
+
+
+@pytest.mark.browser
+def test_another_machine_is_chosen_by_one_click_and_stays_in_the_address(
+    of_three: Config, tmp_path: Path, browser: Browser
+) -> None:
+    publish(of_three, Axis.load(of_three.repo), tmp_path / "html")
+    page = browser.new_page()
+    page.goto(f"{(tmp_path / 'html' / 'index.html').as_uri()}#{TIME}")
+    machines = page.locator("#graphdisplay-state-params .panel", has_text="machine").first
+    legend = page.locator("#main-graph .legendLabel")
+    legend.nth(2).wait_for()
+    assert texts(page, "#main-graph .legendLabel") == [f"variant-{name}" for name in ("eager", "scripted", "in_place")]
+    machines.locator("a", has_text=OTHER).click()
+    legend.nth(5).wait_for()
+    machines.locator("a", has_text=RECORDED).click()
+    legend.nth(8).wait_for()
+    page.reload()
+    legend.nth(8).wait_for()
+    assert legend.count() == 9, "also where all are chosen"
+    page.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("in_site", [True, False])
+def test_what_plain_asv_publishes_opens_from_disk_and_links_to_the_site_only_if_there_is_one(
+    published: Published, tmp_path: Path, browser: Browser, in_site: bool
+) -> None:
+    conf = copy.copy(published.conf)
+    conf.html_dir = str(tmp_path / "html" / "asv")
+    if in_site:
+        (tmp_path / "html").mkdir()
+        mark(tmp_path / "html")
+    classic.publish_safe(conf)
+    page = browser.new_page()
+    page.goto((tmp_path / "html" / "asv" / "index.html").as_uri())
+    page.locator("#summarygrid-display .benchmark-plot canvas").nth(2).wait_for()
+    assert not page.locator("#error").is_visible()
+    assert page.locator("#nav-li-torch-history a").count() == in_site
+    page.close()
+
+
+def test_a_preview_of_no_pages_is_refused_in_a_sentence(published: Published, tmp_path: Path) -> None:
+    conf = copy.copy(published.conf)
+    conf.html_dir = str(tmp_path / "html" / "asv")
+    with pytest.raises(util.UserError, match=r"no pages in .*html/asv to show\. Write asv's with `asv publish`"):
+        classic._preview_in_site(Preview, conf)
 
 
 @pytest.mark.browser

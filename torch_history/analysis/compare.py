@@ -19,7 +19,7 @@ from typing import Any
 from contract.metrics import CALL_MARGIN
 
 from ..errors import UserError
-from ..store.launches import Launch, machines_in, read_environment, read_launches
+from ..store.launches import Launch, machines_in, read_environment, read_file, read_launches
 from ..store.machines import record_of
 from . import answer, verdicts
 from .causes import Known, evidence, in_words, moved, of_ends, unconfirmed, why
@@ -140,10 +140,17 @@ class Comparison:
         return [f"The environments differ: {in_words(self.moved)}."] if self.moved else []
 
 
-def choose_machine(results_dir: Path, asked: str | None, here: str, tags: Collection[str] = ()) -> str:
-    """The machine asked for, else this one where results of all `tags` are there, else of those on which something ran, and
-    which have them, the one that measured most releases, and of these most of each: what the recorder counted is named.
-    Raises CannotCompare."""
+def choose_machine(
+    results_dir: Path,
+    asked: str | None,
+    here: str,
+    tags: Collection[str] = (),
+    environment: str = "",
+    questions: Collection[str] = (),
+) -> str:
+    """The machine asked for, else this one where it has launches of all `tags` and `questions` in `environment`, else of
+    those on which something ran, and which have them, the one that measured most releases, and of these most of each: what
+    the recorder counted is named. Raises CannotCompare."""
     machines = machines_in(results_dir)
     if not machines:
         raise CannotCompare(f"{results_dir} contains no launches. Measure first with `torch-history run`.")
@@ -151,10 +158,10 @@ def choose_machine(results_dir: Path, asked: str | None, here: str, tags: Collec
         raise CannotCompare(f"There are no results of a machine '{asked}'. There are results of {', '.join(machines)}.")
     if asked:
         return asked
-    releases = {name: releases_of(results_dir, name) for name in machines}
-    having = [name for name in machines if releases[name] >= {*tags}] or machines
+    having = [name for name in machines if _has(results_dir, name, tags, environment, questions)] or machines
     if here in having:
         return here
+    releases = {name: releases_of(results_dir, name) for name in having}
     ran = [name for name in that_ran(results_dir) if name in having] or having
     longest = [name for name in ran if len(releases[name]) == max(len(releases[name]) for name in ran)]
     sizes = {name: _bytes_of(results_dir, name) for name in longest}
@@ -164,6 +171,42 @@ def choose_machine(results_dir: Path, asked: str | None, here: str, tags: Collec
     raise CannotCompare(
         f"There are no results of this machine, {here}. Name one with --machine: {', '.join(machines)}."
     )
+
+
+def whose(
+    results_dir: Path,
+    machine: str,
+    here: str,
+    tags: Collection[str] = (),
+    environment: str = "",
+    questions: Collection[str] = (),
+) -> str:
+    """Whose results are shown where `choose_machine` chose `machine`, in sentences; empty where there are no others."""
+    others = [name for name in that_ran(results_dir) if name != machine]
+    if not others:
+        return ""
+    why = "this machine" if machine == here else "which has the longest history"
+    said = [f"Results of {machine}, {why}: {len(releases_of(results_dir, machine))} releases."]
+    if here in others:
+        asked = [f" of {', '.join(questions)}"] * bool(questions) + [f" on {' and '.join(tags)}"] * bool(tags)
+        said.append(f"This machine, {here}, has none{''.join(asked)}{environment and f' in {environment}'}.")
+    return " ".join([*said, f"There are others, see --machine: {', '.join(others)}."])
+
+
+def _has(results_dir: Path, machine: str, tags: Collection[str], environment: str, questions: Collection[str]) -> bool:
+    """Whether a machine has launches of each of `questions` on each of `tags` in `environment`; what is empty is any."""
+    files: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted((results_dir / machine).glob("*.jsonl")):
+        tag, _, lane = path.stem.partition("-")
+        if environment in ("", lane) or not lane:
+            files[tag].append(path)
+    asked = [files[tag] for tag in tags] or [[path for of in files.values() for path in of]]
+    names = [_plain_name(name) for name in questions]
+    return all(of and all(any(_holds(path, name) for path in of) for name in names) for of in asked)
+
+
+def _holds(path: Path, question: str) -> bool:
+    return next(read_file(path, [question]), None) is not None
 
 
 def that_ran(results_dir: Path) -> list[str]:

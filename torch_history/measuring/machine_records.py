@@ -1,21 +1,28 @@
-"""How does asv know this machine? A plugin of asv's that writes its record and asv's collection of machines safely."""
+"""How does asv know this machine, and which folders are machines'? A plugin of asv's that writes its record and asv's
+collection of machines safely, and by which `asv compare` compares on this machine if nobody named one."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import asv.results
 from asv import util
+from asv.commands.compare import Compare
 from asv.console import log
 from asv.machine import Machine, MachineCollection
+from asv.repo import NoSuchNameError, get_repo
 
 from contract.surroundings import KEEP
 
+from ..analysis.compare import choose_machine, whose
 from ..errors import UserError
 from ..store.files import read_object, set_aside, write_atomically
-from ..store.machines import RECORD
+from ..store.launches import unfit
+from ..store.machines import RECORD, record_of
 from .machine import describe
 
 
@@ -56,6 +63,40 @@ def remember(name: str, record: dict[str, str], _path: str | None = None) -> Non
     _write(path, {**known, name: record}, MachineCollection.api_version)
 
 
+def result_files(results: str) -> Iterator[tuple[str, str, str]]:
+    """asv's `iter_results_paths`: folder, name and machine of each file of its results in `results`, or in the folder of one
+    machine. asv's own takes each folder within a machine's, such as that of causes, for a machine that lacks its record."""
+    top = Path(results)
+    for folder in [top] if _files(top) else sorted(path for path in top.glob("*/") if not unfit(path)):
+        if files := _files(folder):
+            machine = record_of(folder)["machine"]
+            yield from ((str(folder), name, machine) for name in files)
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.json") if path.name not in (RECORD, "benchmarks.json"))
+
+
+_asvs_compare = Compare.run
+
+
+def _compare_on_one(
+    _cls: type[Compare], /, conf: Any, hash_1: str, hash_2: str, machine: str | None = None, **options: Any
+) -> Any:
+    results, here, repo = Path(conf.results_dir), Machine.get_unique_machine_name(), get_repo(conf)
+    tags = []
+    for name in (hash_1, hash_2):
+        with contextlib.suppress(NoSuchNameError):
+            tags.append(repo.get_hash_from_name(name))
+    try:
+        chosen = choose_machine(results, machine, here, tags)
+    except UserError as error:
+        raise util.UserError(str(error)) from error  # which asv prints as a sentence
+    if not machine and (said := whose(results, chosen, here, tags)):
+        log.info(said)
+    return _asvs_compare(conf, hash_1, hash_2, machine=chosen, **options)
+
+
 def _write(path: Path, data: dict[str, Any], version: int) -> None:
     """As asv writes JSON, but so that two commands at once never read half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,6 +109,8 @@ def setup() -> None:
         use(describe())
     except UserError as error:
         raise util.UserError(str(error)) from error  # which asv prints as a sentence
+    asv.results.iter_results_paths = result_files
+    Compare.run = classmethod(_compare_on_one)
 
 
 def use(record: dict[str, str]) -> None:

@@ -1,7 +1,8 @@
 """How does asv's own dashboard open without a network, and from disk?
 
 asv publishes it as ever; then vendored files take the place of those its page loads from other hosts, each
-JSON file gets a script twin that a page opened from disk may load, and release tags stand on the x axis.
+JSON file gets a script twin that a page opened from disk may load, release tags stand on the x axis, and a graph opens with
+one machine. An asv plugin too: `asv preview` serves the site that asv's pages lie in.
 """
 
 from __future__ import annotations
@@ -10,24 +11,34 @@ import base64
 import copy
 import hashlib
 import html
+import itertools
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from asv import util
 from asv.benchmarks import Benchmarks
+from asv.commands.preview import Preview
 from asv.commands.publish import Publish
 from asv.config import Config
+from asv.console import log
+from asv.graph import Graph
 from asv.machine import Machine
-from asv.util import sanitize_filename, write_json
+from asv.plugins.regressions import Regressions
+from asv.util import write_json
+
+from contract.metrics import METRICS
 
 from ..analysis.steps import WINDOW
 from ..errors import UserError
 from ..releases.axis import Axis
+from ..scratch import is_own
 from ..store.asv_results import load_asvs
 from ..store.files import read_bytes, warn
 from ..store.launches import unfit
@@ -44,6 +55,9 @@ _ABOUT_ANOTHER_HOST = {"integrity", "crossorigin", "referrerpolicy"}
 _HANDLER = "onerror"
 _STRENGTH = ("sha256", "sha384", "sha512")
 
+
+NEUTRAL = ("MORE", "FEWER")
+"""The verdicts on a metric of which more is not worse."""
 
 OWN_SCRIPTS = ("failure.js", "offline.js")
 """Scripts that torch-history adds to asv's."""
@@ -75,14 +89,16 @@ class _Edit:
     times: int = 1
 
 
+_LINK_BACK = _Edit(
+    "a link back to torch-history's front page",
+    "index.html",
+    '<ul class="nav navbar-nav navbar-left">',
+    '<ul class="nav navbar-nav navbar-left">\n'
+    '        <li id="nav-li-torch-history"><a href="../index.html">torch-history</a></li>',
+)
+"""For pages that lie in the site."""
+
 _EDITS = (
-    _Edit(
-        "a link back to torch-history's front page",
-        "index.html",
-        '<ul class="nav navbar-nav navbar-left">',
-        '<ul class="nav navbar-nav navbar-left">\n'
-        '        <li id="nav-li-torch-history"><a href="../index.html">torch-history</a></li>',
-    ),
     _Edit(
         "what to do where a script is missing",
         "error.html",
@@ -152,6 +168,20 @@ _EDITS = (
         "summarylist.js",
         "show_commit_url + '../compare/'",
         "show_commit_url + '../../compare/'",
+    ),
+    _Edit(
+        "a graph that opens with one machine",
+        "graphdisplay.js",
+        "state[param] = values;\n                if (values.length > 1",
+        "state[param] = (index.benchmarks[current_benchmark].opens_with[param] || values).slice();\n"
+        "                if (values.length > 1",
+    ),
+    _Edit(
+        "the machines that were chosen, in the address, also where they are all",
+        "graphdisplay.js",
+        "if (state[param].length != values.length || param == 'branch') {",
+        "if (state[param].length != values.length || param in "
+        "$.asv.main_json.benchmarks[current_benchmark].opens_with || param == 'branch') {",
     ),
     _Edit(
         "what leads to the page on missing scripts, in a file, because the policy allows no script in the page",
@@ -245,29 +275,34 @@ _EDITS = (
 )
 
 
-def publish_linked(conf: Config, results: Path, html_dir: Path) -> None:
-    """Publishes asv's dashboard of what `link_readable` has put into `results` into `html_dir`, replacing what is there.
-    `conf` stays as it is. Raises UserError as `publish_safe` does."""
+def publish_linked(conf: Config, results: Path, html_dir: Path, here: str = "") -> None:
+    """Publishes asv's dashboard of what `link_readable` has put into `results` into `html_dir`, a folder of the site,
+    replacing what is there. Its graphs open with the machine `here`, if that has results. `conf` stays as it is. Raises
+    UserError as `publish_safe` does."""
     own = copy.copy(conf)
     own.html_dir, own.results_dir = str(html_dir), str(results)
-    publish_safe(own)
-    _leave_out_unmeasured(html_dir)
-    for data in sorted(html_dir.rglob("*.json")):
-        _write_json_twin(data)
-    _write_twin(html_dir / "swallow.ico", '""')
-
-
-_asvs_publish = Publish.run
-"""asv's own, taken before this package's plugin puts a guard in its place."""
+    _publish(own, here, in_site=True)
 
 
 def publish_safe(conf: Config, *args: Any, **kwargs: Any) -> None:
     """What asv's `publish` does, then: names of strangers are text in its pages, which run no script but their own and need
     no other host. Raises UserError where asv's dashboard is not the one this is written for, or a vendored file not the one
     that dashboard names."""
+    in_site = is_own(Path(conf.html_dir).resolve().parent)
+    _publish(conf, Machine.get_unique_machine_name(), *args, in_site=in_site, **kwargs)
+
+
+_asvs_publish = Publish.run
+"""asv's own, taken before this package's plugin puts a guard in its place."""
+
+_asvs_regression = Regressions._process_regression
+
+
+def _publish(conf: Config, here: str, *args: Any, in_site: bool, **kwargs: Any) -> None:
+    Regressions._process_regression = classmethod(_process_regression)
     _asvs_publish(conf, *args, **kwargs)
     html_dir = Path(conf.html_dir)
-    for edit in _EDITS:
+    for edit in (*_EDITS, *[_LINK_BACK] * in_site):
         _apply(edit, html_dir)
     for page in sorted(html_dir.glob("*.html")):
         _localise(page)
@@ -278,6 +313,27 @@ def publish_safe(conf: Config, *args: Any, **kwargs: Any) -> None:
         )
     for script in OWN_SCRIPTS:
         shutil.copy(VENDOR / script, html_dir / "vendor")
+    _arrange(html_dir, here)
+    for data in sorted(html_dir.rglob("*.json")):
+        _write_json_twin(data)
+    _write_twin(html_dir / "swallow.ico", '""')
+
+
+def _process_regression(
+    _cls: type[Regressions],
+    regressions: list[Any],
+    revision_to_hash: Any,
+    repo: Any,
+    all_params: Any,
+    graph_data: Any,
+    graph: Graph,
+) -> None:
+    """asv's, but for what it cannot say: asv calls every rise a regression, also of a count of which more is not worse, and
+    does not tell what the recorder counted from what was measured."""
+    metric = METRICS.get(graph.benchmark_name.rpartition(".track_")[2])
+    is_neutral = metric is not None and metric.more_and_less == NEUTRAL
+    if not is_neutral and graph.params.get("device") != "recorder":
+        _asvs_regression(regressions, revision_to_hash, repo, all_params, graph_data, graph)
 
 
 def link_readable(conf: Config, axis: Axis, folder: Path) -> None:
@@ -315,17 +371,48 @@ def _newest(axis: Axis, files: Iterable[Path]) -> list[Path]:
     return sorted(path for path, tag in tag_of.items() if tag not in left_out)
 
 
-def _leave_out_unmeasured(html_dir: Path) -> None:
-    """Takes benchmarks without a result, such as a GPU's on a CPU, from the index: asv lists them and cannot load them."""
+def _arrange(html_dir: Path, here: str) -> None:
+    """Takes benchmarks without a result, such as a GPU's on a CPU, from the index: asv lists them and cannot load them. Says
+    in it with which machine the graph of each of the others opens: `here`, else of those on which something ran the one with
+    most numbers."""
     path = html_dir / "index.json"
     index = json.loads(path.read_text(encoding="utf-8"))
-    summaries = html_dir / "graphs" / "summary"
+    graphs: dict[str, list[dict[str, Any]]] = {name: [] for name in index["benchmarks"]}
+    numbers: Counter[tuple[str, ...]] = Counter()
+    for name, params in itertools.product(graphs, index["graph_param_list"]):
+        graph = html_dir / f"{Graph.get_file_path(params, name)}.json"
+        if graph.is_file():
+            graphs[name].append(params)
+            machine, python = _lane(params)
+            numbers.update(dict.fromkeys([(machine,), (machine, python)], graph.stat().st_size))
+
+    def place(params: Mapping[str, Any]) -> tuple[Any, ...]:
+        machine, python = _lane(params)
+        is_recorded = params.get("device") == "recorder"
+        return machine != here, is_recorded, -numbers[machine,], machine, -numbers[machine, python], python
+
+    index["graph_param_list"].sort(key=place)
+    index["params"]["machine"] = list(dict.fromkeys(params["machine"] for params in index["graph_param_list"]))
     index["benchmarks"] = {
-        name: benchmark
-        for name, benchmark in index["benchmarks"].items()
-        if (summaries / f"{sanitize_filename(name)}.json").is_file()
+        name: {**index["benchmarks"][name], "opens_with": _opens_with(min(of, key=place), index)}
+        for name, of in graphs.items()
+        if of
     }
     path.write_text(json.dumps(index), encoding="utf-8")
+
+
+def _opens_with(first: Mapping[str, Any], index: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The machine of `first` and its Python alone, and with it the Pythons that other machines alone have, so that choosing
+    one of them is enough to see it."""
+    machine, python = _lane(first)
+    others = {_lane(params)[1] for params in index["graph_param_list"] if _lane(params)[0] == machine} - {python}
+    pythons = [each for each in index["params"].get("python", []) if str(each) not in others]
+    return {"machine": [first["machine"]], "python": pythons}
+
+
+def _lane(params: Mapping[str, Any]) -> tuple[str, str]:
+    """The machine and the Python of a graph, as text: results come from anywhere."""
+    return str(params["machine"]), str(params.get("python"))
 
 
 def _apply(edit: _Edit, html_dir: Path) -> None:
@@ -439,3 +526,27 @@ def _write_json_twin(path: Path) -> None:
 def _write_twin(path: Path, ascii_json: str) -> None:
     script = ascii_json.replace("<", "\\u003c")
     path.with_name(path.name + ".js").write_text(f"torchHistoryTwin({script});\n", encoding="ascii")
+
+
+# --- asv's own `preview`
+
+
+_asvs_preview = Preview.run
+
+
+def _preview_in_site(cls: type[Preview], conf: Config, port: int = 0, browser: bool = False) -> None:
+    folder = Path(conf.html_dir).resolve()
+    if not (folder / "index.html").is_file():
+        raise util.UserError(
+            f"There are no pages in {folder} to show. Write asv's with `asv publish`, or the whole site with `torch-history "
+            "publish`."
+        )
+    if is_own(folder.parent):
+        conf.html_dir = str(folder.parent)
+        log.info(f"asv's own pages are at the address below with {folder.name}/ at its end.")
+    _asvs_preview(conf, port=port, browser=browser)
+
+
+def setup() -> None:
+    """asv's hook: called when it loads this module as a plugin."""
+    Preview.run = classmethod(_preview_in_site)

@@ -1,0 +1,201 @@
+"""Does each command that the README and the documents write down run as it stands there, for somebody who has the results?
+
+Each line of their blocks is run in a copy of the project with some of the committed results. What installs gigabytes, asks
+a package index, or needs a cluster is named below with its reason, and read by its program as far as its options go.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.committed
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "CONTRIBUTING.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/*.md"))))
+
+TAGS = ("v2.0.1", "v2.1.0", "v2.1.2", "v2.14.1", "v2.15.0")
+"""Releases whose results are in the copy: those that lines which are run name, and a few more."""
+
+INSTALLS, INDEX, MEASURES = "it installs PyTorch releases", "it asks the package index", "it measures for minutes"
+CLUSTER, TOOL = "it needs a cluster with Slurm", "it builds the environment of the tool that runs this test"
+NOT_RUN = {
+    r"\. \.venv/bin/activate": TOOL,
+    r"make (\.venv/ready|lint)": TOOL,
+    r"make (run|test|test-fast)": INSTALLS,
+    r"torch-history (run|upgrade|explain) .*": INSTALLS,
+    r"torch-history calibrate": INSTALLS,
+    r"torch-history (sync|lock).*": INDEX,
+    r"torch-history kit make .*": INDEX,
+    r"torch-history fleet .*": CLUSTER,
+    r"asv (run|continuous|find) .*": INSTALLS,
+}
+"""What is read and not run, and why: for each line the first of these that is all of it."""
+
+
+def written() -> list[str]:
+    """Each command of each block that names no language, once, without its remark."""
+    blocks = (
+        block
+        for page in PAGES
+        for language, block in re.findall(
+            r"^```(\w*)\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S
+        )
+        if not language
+    )
+    lines = (line.partition("  # ")[0].partition(" # ")[0] for block in blocks for line in block.splitlines())
+    commands = (command.strip() for line in lines for command in line.split(";"))
+    return [*dict.fromkeys(one for one in commands if re.match(r"(asv|torch-history|make|\.) ", one))]
+
+
+def why_not_run(command: str) -> str:
+    return next((why for pattern, why in NOT_RUN.items() if re.fullmatch(pattern, command)), "")
+
+
+RUN = [command for command in written() if not why_not_run(command)]
+READ = [command for command in written() if why_not_run(command)]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with a home of its own beside it, and the results of `TAGS` on every machine."""
+    folder = tmp_path_factory.mktemp("written") / "project"
+    left_out = shutil.ignore_patterns(".git", ".venv", "env", "html", "results", "tests", "node_modules", "__pycache__")
+    shutil.copytree(ROOT, folder, ignore=left_out)
+    for source in (ROOT / "results").rglob("*"):
+        path = source.relative_to(ROOT)
+        if source.is_file() and (
+            not re.match(r"v\d", source.name) or source.name.startswith(tuple(f"{t}-" for t in TAGS))
+        ):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, folder / path)
+    (folder.parent / "home").mkdir()
+    return folder
+
+
+Start = Callable[[str], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(project: Path) -> Iterator[Start]:
+    """Starts a line as a person would, in the copy."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    home = str(project.parent / "home")
+    surroundings = {**os.environ, "PATH": programs, "HOME": home, "XDG_CACHE_HOME": home, "PYTHONPATH": str(project)}
+    started = []
+
+    def start(command: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            shlex.split(command),
+            cwd=project,
+            env={**surroundings, "TORCH_HISTORY_MACHINE": "a-new-machine", "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def order(command: str) -> int:
+    """What publishes comes before what shows it."""
+    return 1 + (command == "asv preview") - ("publish" in command)
+
+
+@pytest.mark.parametrize("command", [command for command in sorted(RUN, key=order) if command != "asv preview"])
+def test_a_written_command_runs(start: Start, command: str) -> None:
+    process = start(command)
+    said, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, said
+    assert "Traceback" not in said
+    assert "Skipping results" not in said
+    assert "Error fetching" not in said
+
+
+def test_the_written_preview_serves_the_pages_and_their_link_to_the_site(start: Start, project: Path) -> None:
+    assert "asv preview" in RUN
+    for page in ("index.html", "asv/index.html"):
+        assert (project / "html" / page).is_file(), "the lines that publish are run before"
+    process = start("asv preview")
+    assert process.stdout
+    serving = itertools.dropwhile(lambda line: "Serving at" not in line, process.stdout)
+    (address,) = re.findall(r"http://\S+", next(serving))
+    pages = {page: fetched(f"{address}{page}") for page in ("", "asv/index.html", "series.html")}
+    assert "airspeed velocity" in pages["asv/index.html"]
+    (link,) = re.findall(r'<li id="nav-li-torch-history"><a href="([^"]+)"', pages["asv/index.html"])
+    assert fetched(f"{address}asv/{link}") == pages[""]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+
+
+def fetched(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+@pytest.mark.parametrize("command", READ)
+def test_a_written_command_that_is_not_run_is_one_that_its_program_knows(command: str, project: Path) -> None:
+    assert why_not_run(command)
+    program, *words = shlex.split(command)
+    {"torch-history": read_by_us, "asv": read_by_asv, "make": read_by_make, ".": lambda _: None}[program](words)
+
+
+def read_by_us(words: list[str]) -> None:
+    from torch_history.cli import main
+    from torch_history.releases.axis import Axis
+
+    command: Any = main
+    name = "torch-history"
+    while hasattr(command, "commands"):
+        name, *words = words
+        command = command.commands[name]
+    context = command.make_context(name, words)
+    axis = Axis.load(ROOT / "releases.toml")
+    for spec in re.findall(r"(?<!\S)\d+\.\d+\.\d+(?:\.\.\d+\.\d+\.\d+)?(?!\S)", " ".join(words)):
+        assert axis.select(spec), spec
+    assert context.command is command
+
+
+def read_by_asv(words: list[str]) -> None:
+    import json
+
+    from asv.commands import make_argparser
+
+    from torch_history.releases.repository import ReleaseAxis
+
+    parser, _ = make_argparser()
+    arguments = parser.parse_args(words)
+    axis = ReleaseAxis(str(ROOT / "releases.toml"))
+    for name in re.findall(r"v\d+\.\d+\.\d+(?:\.\.v\d+\.\d+\.\d+)?", " ".join(words)):
+        assert axis.get_hashes_from_range(name), name
+    if words[0] == "find":
+        assert arguments.bench in json.loads((ROOT / "results" / "benchmarks.json").read_text()), "one whole name"
+
+
+def read_by_make(words: list[str]) -> None:
+    answer = subprocess.run(["make", "--dry-run", *words], cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_each_reason_for_not_running_a_command_is_needed() -> None:
+    for pattern in NOT_RUN:
+        assert any(re.fullmatch(pattern, command) for command in written()), pattern
+    assert {"asv show", "asv compare v2.0.1 v2.1.0", "asv publish", "asv preview"} <= set(RUN)
