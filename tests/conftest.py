@@ -76,11 +76,11 @@ def results(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.fixture(scope="session")
 def publish() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Publishes into a folder by the command, from the repository's results or others."""
+    """Publishes into a folder by the command, from the repository's results or others, on a machine that has none."""
 
     def publish(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
         code = "from torch_history.cli import main; main()"
-        surroundings = {**os.environ, "HOME": str(folder.parent)}
+        surroundings = {"TORCH_HISTORY_MACHINE": "elsewhere", **os.environ, "HOME": str(folder.parent)}
         command = [sys.executable, "-c", code, "publish", "--html-dir", str(folder), *options]
         root = Path(__file__).resolve().parents[1]
         return subprocess.run(command, cwd=root, env=surroundings, capture_output=True, text=True)

@@ -226,7 +226,7 @@ def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Se
         return list(dict.fromkeys(named)) or [one for one in every if one.metric not in finding.COUNTED][: asked.most]
     if not asked.series:
         old, new = (side.tag for side in sides)
-        machine = choose_machine(suite.results, asked.machine, context.machine["machine"], [old, new])
+        machine = choose_machine(suite.results, asked.machine, context.machine["machine"], [old, new], environment)
         with results_of(suite.results, machine, asked.with_excluded) as folder:
             found = finding.changed(folder, machine, environment, old, new, asked.most)
         if not found:

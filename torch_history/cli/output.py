@@ -35,19 +35,22 @@ def show(text: str) -> None:
         click.echo(text)
 
 
-def machine_of(results: Path, asked: str | None, tags: Collection[str] = ()) -> str:
-    """The machine whose results of `tags` a command shows. Says on standard error which one, where others have results as
-    well and nobody named it. Raises CannotCompare."""
-    from ..analysis.compare import choose_machine, releases_of, that_ran
+def machine_of(
+    results: Path,
+    asked: str | None,
+    tags: Collection[str] = (),
+    environment: str = "",
+    questions: Collection[str] = (),
+) -> str:
+    """The machine whose results of `tags` and `questions` in `environment` a command shows: this one, if it has any. Says on
+    standard error which one, where others have results as well and nobody named it. Raises CannotCompare."""
+    from ..analysis.compare import choose_machine, whose
     from ..measuring.machine import describe
 
     here = describe()["machine"]
-    machine = choose_machine(results, asked, here, tags)
-    others = [name for name in that_ran(results) if name != machine]
-    if others and not asked:
-        why = "this machine" if machine == here else "which has the longest history"
-        said = f"Results of {machine}, {why}: {len(releases_of(results, machine))} releases."
-        click.echo(f"{said} There are others, see --machine: {', '.join(others)}.", err=True)
+    machine = choose_machine(results, asked, here, tags, environment, questions)
+    if not asked and (said := whose(results, machine, here, tags, environment, questions)):
+        click.echo(said, err=True)
     return machine
 
 

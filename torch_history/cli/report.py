@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import json
@@ -61,19 +62,26 @@ BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `torch-history document` -->", "<!-
     help="Address of the site, for its feeds and a site map [default: relative links].",
 )
 def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
-    """Build the site from results/, including asv's dashboard."""
+    """Build the site from results/, including asv's dashboard. It opens on the results of this machine, if there are any."""
+    from ..measuring.machine import describe
     from ..site.build import STEPS, publish_site
     from ..site.data import PUBLISHED
     from ..store.files import naming
+    from ..store.launches import machines_in
 
     html_dir, results_dir = (path and path.resolve() for path in (html_dir, results_dir))
     suite = suites.load()
     conf = suite.config()
     conf.results_dir = str(results_dir or conf.results_dir)
     target = html_dir or suite.root / "html"
+    here = describe()["machine"]
     with naming(target), Steps(console(), STEPS, Path(conf.env_dir, PUBLISHED, "took.json")) as steps:
-        index = publish_site(conf, suite.axis, target, url, steps.begin)
-    console().print(f"The site is in {plain(str(index))}. Open that file in a browser.")
+        index = publish_site(conf, suite.axis, target, url, steps.begin, here)
+    has_results = here in machines_in(Path(conf.results_dir))
+    opens = (
+        f"It opens on this machine, {here}" if has_results else f"It opens on another machine: {here} has no results"
+    )
+    console().print(plain(f"The site is in {index}. Open that file in a browser. {opens}."))
 
 
 @click.command()
@@ -154,7 +162,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     tags = [release.tag for spec in releases for release in suite.axis.select(spec)]
     if len(tags) > 2:
         raise UserError(f"{len(tags)} releases were named. Name one to show it, or two to compare them.")
-    machine = machine or machine_of(suite.results, None, tags)
+    machine = machine or machine_of(suite.results, None, tags, environment)
     found = [read_environment(suite.results, machine, tag, environment) for tag in tags]
     for tag, facts in zip(tags, found, strict=True):
         if not facts:
@@ -234,7 +242,7 @@ def compare_stored(
     suite = suites.load()
     results, versions = _of_own(workload) if workload else (suite.results, None)
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
-    machine = machine_of(results, machine, tags)
+    machine = machine_of(results, machine, tags, environment, questions)
     try:
         with excluded.results_of(results, machine, with_excluded) as folder:
             comparison = said.find(folder, machine, environment, *tags, questions, metrics, versions)
@@ -308,17 +316,50 @@ def regressions(
     Changes are steps, excursions and drifts. docs/steps.md defines them. Changes of one variant or one cause at one release
     are one finding.
     """
+    from ..analysis.compare import CannotCompare, choose_machine
+
+    gc.disable()  # what a short command makes goes with its process
+    suite = suites.load()
+    tell = functools.partial(
+        _tell_changes,
+        suite,
+        environment,
+        questions,
+        with_excluded=with_excluded,
+        largest=largest,
+        limit=limit,
+        everything=everything,
+    )
+    chosen = machine_of(suite.results, machine, (), environment, questions)
+    if tell(chosen) or machine:
+        return
+    longest = chosen
+    with contextlib.suppress(CannotCompare):
+        longest = choose_machine(suite.results, None, "", (), environment, questions)
+    if longest != chosen:
+        click.echo(f"\nResults of {longest}, which has the longest history:")
+        tell(longest)
+
+
+def _tell_changes(
+    suite: suites.Suite,
+    environment: str,
+    questions: tuple[str, ...],
+    machine: str,
+    *,
+    with_excluded: bool,
+    largest: bool,
+    limit: int,
+    everything: bool,
+) -> int:
+    """Prints what `regressions` finds on `machine`, and returns how many changes these are."""
     from ..analysis import compare as said
     from ..analysis import steps
     from ..analysis.replication import other_places
     from ..analysis.verdicts import history
     from ..store.launches import read_on_axis
 
-    gc.disable()  # what a short command makes goes with its process
-    suite = suites.load()
-    results = suite.results
-    machine = machine_of(results, machine)
-    with excluded.results_of(results, machine, with_excluded) as results:
+    with excluded.results_of(suite.results, machine, with_excluded) as results:
         stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
         found = steps.of_history(stored, suite.axis)
         shown = (steps.largest(found) if largest else found)[: limit or None]
@@ -332,6 +373,7 @@ def regressions(
     words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
     hidden = f" {len(found) - len(shown)} are not shown. --limit 0 shows all." if len(shown) < len(found) else ""
     click.echo(f"On {machine} in {environment}: {words}.{hidden}")
+    return len(found)
 
 
 def _between(page: str, first: str, last: str, text: str) -> str:

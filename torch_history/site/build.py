@@ -163,11 +163,16 @@ STEPS = ("reading results", "comparing releases", "building asv's dashboard", "w
 
 
 def publish_site(
-    conf: Config, axis: Axis, html_dir: Path, url: str = "", begins: Callable[[str], None] = lambda step: None
+    conf: Config,
+    axis: Axis,
+    html_dir: Path,
+    url: str = "",
+    begins: Callable[[str], None] = lambda step: None,
+    here: str = "",
 ) -> Path:
     """Builds the site into `html_dir` and returns its front page. `url` is where it will be read, for the links of its
-    feeds; `begins` is given each of STEPS when that begins. Raises UserError where there are no results at all, or where
-    `html_dir` may not be replaced."""
+    feeds; `begins` is given each of STEPS when that begins; `here` is the machine on which the site opens, if that has
+    results. Raises UserError where there are no results at all, or where `html_dir` may not be replaced."""
     results = Path(conf.results_dir)
     nothing = UserError(f"{results}/ contains no launches to publish. Measure first with `torch-history run`.")
     if not machines_in(results):
@@ -178,9 +183,9 @@ def publish_site(
         new, readable = Path(scratch, "site"), Path(scratch, "readable")
         readable.mkdir()
         link_readable(conf, axis, readable)
-        with beside(functools.partial(publish_linked, conf, readable, new / "asv")):
+        with beside(functools.partial(publish_linked, conf, readable, new / "asv", here)):
             begins(STEPS[0])
-            found = lanes(results, axis, Path(conf.env_dir, PUBLISHED))
+            found = lanes(results, axis, Path(conf.env_dir, PUBLISHED), here)
             if not found:
                 raise nothing
             begins(STEPS[1])
@@ -197,7 +202,7 @@ def publish_site(
         rows = bases.rows(answered, axis, certificates_in(results))
         on_a_gpu = bases.on_a_gpu(((lane.device, lane.releases) for lane in found), axis)
         brought = wheels.load(Path(conf.repo).with_name(wheels.FILE))
-        _write_data(new / "data", found, data, upgrades, axis, brought)
+        _write_data(new / "data", found, data, upgrades, axis, brought, here)
         of_claims = {"columns": list(bases.BASES.values()), "claims": [row.as_data() for row in rows]}
         _write_json(new / "data" / "bases", of_claims)
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
@@ -241,6 +246,7 @@ def _write_data(
     upgrades: Sequence[compare.Comparison | None],
     axis: Axis,
     brought: Mapping[str, wheels.Wheel],
+    here: str,
 ) -> None:
     """data/: an index, what the wheels bring, and files per lane, as JSON and as scripts, which a page opened from disk may
     load; and the newest release of each lane against the one before it, as `torch-history compare --json` prints it."""
@@ -259,6 +265,7 @@ def _write_data(
             "date": axis.newest.date.isoformat(),
             "estimated": axis.newest.date_source == "estimated",
         },
+        "here": here if here in {lane.name for lane in found} else "",
         "lanes": [
             {**_in_index(lane, of), "words": lane.words if said[lane.words] == 1 else f"{lane.words} ({lane.name})"}
             for lane, of in zip(found, data, strict=True)

@@ -185,10 +185,10 @@ def _with_digest(*names: str) -> str:
     return f"{plain}-x{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16]}"
 
 
-def lanes(results_dir: Path, axis: Axis, memory: Path) -> list[Lane]:
-    """Every lane of every machine, the newest release first, and of these the lane with most releases and series. What was
-    read is remembered in the folder `memory`. A lane that cannot be read, or whose id another has, is left out with a
-    warning."""
+def lanes(results_dir: Path, axis: Axis, memory: Path, here: str = "") -> list[Lane]:
+    """Every lane of every machine: those of the machine `here` first, then the newest release, and of these the lane with
+    most releases and series. What was read is remembered in the folder `memory`. A lane that cannot be read, or whose id
+    another has, is left out with a warning."""
     found: dict[str, Lane] = {}
     for name in machines_in(results_dir):
         try:
@@ -201,7 +201,13 @@ def lanes(results_dir: Path, axis: Axis, memory: Path) -> list[Lane]:
             left_out(name, "all its environments", f"it cannot be read ({type(error).__name__}: {error})")
     return sorted(
         found.values(),
-        key=lambda lane: (-axis.position(lane.releases[-1]), -len(lane.releases), *lane.rank, lane.id),
+        key=lambda lane: (
+            lane.name != here,
+            -axis.position(lane.releases[-1]),
+            -len(lane.releases),
+            *lane.rank,
+            lane.id,
+        ),
     )
 
 

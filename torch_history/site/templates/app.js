@@ -430,10 +430,18 @@
     /* Pages about two releases: what was chosen on one of them is kept on the way to another. */
     const OF_TWO = ["index.html", "upgrade.html", "claims.html", "facts.html"];
 
+    const HERE = "the machine that published this site";
     const pickLane = (chosen) => {
         const {from, to} = TH.address();
-        const picker = TH.select("Measured on", "lane", TH.contents.lanes.map((lane) => [lane.id, lane.words]), chosen);
-        document.getElementById("lane").replaceChildren(picker);
+        /* What the person who published the site has measured stands first, and apart from what others did. */
+        const isHere = ({machine}) => machine === TH.contents.here;
+        const listed = (lanes) => lanes.map((lane) => [lane.id, lane.words]);
+        const here = TH.contents.lanes.filter(isHere);
+        const others = listed(TH.contents.lanes.filter((lane) => !isHere(lane)));
+        const options = here.length === 0 ? others : [{group: HERE, options: listed(here)},
+                                                      {group: "other machines", options: others}];
+        const where = here.some(({id}) => id === chosen) ? ` ${HERE}` : "";
+        document.getElementById("lane").replaceChildren(TH.select(`Measured on${where}`, "lane", options, chosen));
         document.querySelectorAll("nav a[data-page]").forEach((/** @type {HTMLAnchorElement} */ link) => {
             link.href = TH.link(link.dataset.page, OF_TWO.includes(link.dataset.page) ? {from, to} : {});
         });
