@@ -485,6 +485,16 @@ def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(a
     assert len(asking.said) == 3, "f twice, the second time from its file, and h; g cannot be explained"
 
 
+def test_what_is_counted_is_begun_where_no_time_would_end(asking: Asking) -> None:
+    """Two minutes and a half are left: enough for what is counted, too little for a time."""
+    times = asking.told
+    bytes_of = Series("release-py3.11", "mine.Own.track_peak_memory", times[0][2].parameters)
+    asking.told = [(*times[0][:2], bytes_of), times[1], (*times[2][:2], replace(bytes_of, parameters=("'h'", "''")))]
+    assert asking.explain(150.0) == 1
+    assert [subject.metric for subject in asking.asked] == ["peak_memory", "peak_memory"]
+    assert explaining.minutes_of([times[0][2], bytes_of]) == explaining.MINUTES + explaining.COUNTING_MINUTES
+
+
 def test_own_file_is_explained_with_the_packages_that_it_requires(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
