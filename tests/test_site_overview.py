@@ -259,7 +259,7 @@ def test_what_was_not_measured_stands_first_and_bytes_say_since_when(site: Path,
     said = in_short(page)
     assert [*said] == ["Worst", "When", "Why", "What to do", "GPUs", "Broke", "To install", "How sure", "Not known"]
     assert said["Why"].startswith("Because it is no longer fused.")
-    assert said["To install"].endswith("glibc at least 2.5 → 2.28; C++11 ABI no → yes.")
+    assert said["To install"].endswith("glibc at least 2.17 → 2.28; C++11 ABI no → yes.")
     assert page.locator("#apart a").last.get_attribute("href") == "method.html#glossary"
     item = page.locator("#findings > li", has_text="peak memory").first
     assert "scripted small needs 240,000,000 B since v2.1.0." in item.inner_text()

@@ -8,15 +8,18 @@ import hashlib
 import http.server
 import json
 import re
+import struct
 import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from torch_history.cli import main
+from torch_history.kit import symbols
 from torch_history.releases import wheel_files, wheels
 from torch_history.releases.axis import Axis, Release
 from torch_history.releases.wheels import CannotRead, Package, Wheel
@@ -58,6 +61,7 @@ def index(tmp_path: Path) -> Iterator[str]:
             wheel_files.INIT: b"",
             "torch/lib/libtorch_python.so": PYTHON,
             "torch/lib/libtorch_cuda-12345678.so": CUDA,
+            "torch/lib/libgomp.so.1": OF_2_17,
         },
     )
     nccl = archive(tmp_path / "nvidia-nccl-cu12/nvidia_nccl_cu12-2.1-py3-none-manylinux2014_x86_64.whl", {"a": b"four"})
@@ -92,15 +96,55 @@ AXIS = Axis([Release("9.0.0", datetime.date(2030, 1, 1), "index", ("3.11",), "12
 def test_facts_are_what_lies_in_the_wheels(index: str, tmp_path: Path) -> None:
     said: list[str] = []
     found = wheel_files.update(tmp_path / wheels.FILE, AXIS, index, said.append)["v9.0.0"]
-    assert (found.cuda, found.commit, found.cxx11_abi, found.glibc) == ("12.6", "abc123", False, "2.28")
+    assert (found.cuda, found.commit, found.cxx11_abi, found.glibc) == ("12.6", "abc123", False, "2.17")
     assert found.architectures == ("sm_70", "sm_80", "sm_90a", "compute_90")
     assert found.libraries == {"libtorch_cuda.so": len(CUDA), "libtorch_python.so": len(PYTHON)}
     torch, nccl = found.packages
     assert (torch.name, nccl.name) == ("torch", "nvidia-nccl-cu12")
     assert torch.download == (tmp_path / "torch" / torch.file).stat().st_size
-    assert torch.installed == len(VERSION) + len(CMAKE) + len(PYTHON) + len(CUDA)
+    assert torch.installed == len(VERSION) + len(CMAKE) + len(PYTHON) + len(CUDA) + len(OF_2_17)
     assert found.installed == torch.installed + 4
     assert said == ["1 of 1: v9.0.0, 0.00 GiB of wheels"]
+
+
+def needing(*hashes: int) -> bytes:
+    """What .gnu.version_r says of one library that another needs, by hashes as readelf shows them."""
+    entries = [(each, 0, 2, 99, 16 * (each != hashes[-1])) for each in hashes]
+    head = struct.pack("<HHIII", 1, len(hashes), 99, 16, 0)
+    return head + b"".join(struct.pack("<IHHII", *entry) for entry in entries)
+
+
+OF_2_17 = needing(0x09691A75, 0x06969197)
+OF_2_34 = needing(0x069691B4)
+
+
+def test_glibc_is_what_the_libraries_need_and_not_what_the_name_of_the_file_says(tmp_path: Path) -> None:
+    path = archive(
+        tmp_path / "a" / "torch-9.0.0-cp311-cp311-manylinux1_x86_64.whl",
+        {
+            "torch/lib/liba.so": bytes(wheel_files.LEAST_READ - 8) + OF_2_17 + bytes(2**20),  # across two pieces
+            "torch/lib/libc.so": OF_2_34[16:] + OF_2_17,  # bytes that look like an entry, in no table
+            "torch/lib/libb.so": bytes(wheel_files.MOST_READ) + OF_2_34,  # no table lies that far in
+            "torch/lib/readme.txt": OF_2_34,
+            "torch/bin/tool.so": OF_2_34,
+        },
+    )
+    with zipfile.ZipFile(path) as wheel:
+        assert wheel_files._glibc(wheel) == "2.17"
+    path = archive(tmp_path / "b" / "a.whl", {"torch/_C.so": OF_2_34, "torch/lib/liba.so": OF_2_17})
+    with zipfile.ZipFile(path) as wheel:
+        assert wheel_files._glibc(wheel) == "2.34"
+    with zipfile.ZipFile(archive(tmp_path / "c" / "a.whl", {"torch/lib/liba.so": b"no library"})) as wheel:
+        assert wheel_files._glibc(wheel) == ""
+
+
+def test_the_hashes_find_what_the_names_of_a_real_library_say(tmp_path: Path) -> None:
+    paths = sorted(Path(np.__file__).parents[1].glob("numpy*/**/*.so*"))
+    names = {symbol.version for path in paths for symbol in symbols.symbols(path).asked}
+    named = {name.removeprefix("GLIBC_") for name in names if name.startswith("GLIBC_")}
+    content = {f"torch/lib/{number}.so": path.read_bytes() for number, path in enumerate(paths)}
+    with zipfile.ZipFile(archive(tmp_path / "a" / "a.whl", content)) as wheel:
+        assert wheel_files._glibc(wheel) == max(named, key=wheel_files.GLIBC.index)
 
 
 def test_what_is_known_is_not_read_again(index: str, tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import requests
 from msgspec import to_builtins
-from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.utils import canonicalize_name
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
 from ..store.files import write_atomically
@@ -34,7 +35,12 @@ LONGEST_FILE = 2**27
 
 INIT = "torch/__init__.py"
 
-GLIBC = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
+GLIBC = ("2.2.5", "2.3", "2.3.2", "2.3.3", "2.3.4", *(f"2.{minor}" for minor in range(4, 100)))
+"""Versions that symbols of glibc have on x86_64, in order."""
+
+LEAST_READ, MOST_READ = 2**20, 2**24
+"""Bytes of a library that are read at a time, and in all, to find which versions it needs: that table lies within the first
+12 MiB of every library of torch's, while the names that it refers to lie at the end of half a gigabyte."""
 
 
 def update(path: Path, axis: Axis, address: str, say: Callable[[str], None]) -> dict[str, Wheel]:
@@ -81,7 +87,7 @@ class _Index:
                 value_in(version, "cuda"),
                 value_in(version, "git_version"),
                 _cxx11_abi(archive),
-                _glibc(files[0].filename),
+                _glibc(archive),
                 _architectures(archive),
                 _libraries(archive),
                 packages,
@@ -142,12 +148,57 @@ def _cxx11_abi(archive: zipfile.ZipFile) -> bool | None:
     return flag[1] == "1" if flag else said[1] == "True" if said else None
 
 
-def _glibc(file: str) -> str:
-    platforms = [tag.platform for tag in parse_wheel_filename(file)[3]]
-    found = [match for match in (re.match(r"manylinux_(\d+)_(\d+)_", platform) for platform in platforms) if match]
-    if found:
-        return ".".join(map(str, min((int(match[1]), int(match[2])) for match in found)))
-    return next((GLIBC[name] for platform in platforms if (name := platform.partition("_")[0]) in GLIBC), "")
+def _glibc(archive: zipfile.ZipFile) -> str:
+    """The newest version of glibc that a library of torch's asks for: without it the loader refuses the library."""
+    libraries = [name for name in archive.namelist() if re.fullmatch(r"torch/(lib/[^/]*\.so[^/]*|_C[^/]*\.so)", name)]
+    needed = set().union(*(_needed(archive, name) for name in libraries))
+    return max(needed, key=GLIBC.index, default="")
+
+
+def _needed(archive: zipfile.ZipFile, name: str) -> set[str]:
+    """The versions of glibc in the table .gnu.version_r of a library. They are known by the hashes that stand there."""
+    found: set[str] = set()
+    text, size = b"", 0
+    with archive.open(name) as stream:
+        while size < MOST_READ and (piece := stream.read(LEAST_READ)):
+            before, text = len(found), text[-LONGEST_GROUP:] + piece
+            size += len(piece)
+            found.update(*(_of_group(text, match.start()) for match in _GROUP.finditer(text)))
+            if found and len(found) == before:
+                break  # the table is behind
+    return found
+
+
+LONGEST_GROUP = 2**12
+_GROUP = re.compile(rb"(?=\x01\0.\0.{4}\x10\0\0\0)", re.DOTALL)
+"""Where what a library needs of another may begin in that table, and its bytes at most: see NEED in kit/symbols.py."""
+
+_VERSION = struct.Struct("<IHHII")
+"""An entry of a group: hash, flags (none where the loader insists), number, place of the name, and bytes to the next."""
+
+
+def _of_group(text: bytes, at: int) -> set[str]:
+    """The versions of glibc in the group at `at`; none where what begins there is no whole group."""
+    begin, count = at + _VERSION.size, text[at + 2]
+    if len(text) < begin + count * _VERSION.size:
+        return set()
+    entries = [_VERSION.unpack_from(text, begin + place * _VERSION.size) for place in range(count)]
+    if [following for *_, following in entries] != [_VERSION.size] * (count - 1) + [0]:
+        return set()
+    return {_BY_HASH[hash_] for hash_, flags, *_ in entries if not flags and hash_ in _BY_HASH}
+
+
+def _hash_of(version: str) -> int:
+    """What stands in the table for `GLIBC_<version>`: the hash that ELF's format defines."""
+    value = 0
+    for character in f"GLIBC_{version}".encode():
+        value = (value << 4) + character
+        high = value & 0xF0000000
+        value = (value ^ high >> 24) & ~high
+    return value
+
+
+_BY_HASH = {_hash_of(version): version for version in GLIBC}
 
 
 def _architectures(archive: zipfile.ZipFile) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ class Wheel(Struct, frozen=True):
     """What a release's own wheel for one `python` says, and all `packages` that come with it, torch first.
 
     `cuda`, `commit`: torch/version.py. `cxx11_abi`: the cmake file for C++ extensions; None where it says nothing.
-    `glibc`: the least version by the wheel's platform tag; empty for a tag that promises none. `architectures`: what
+    `glibc`: the least version that its libraries need; empty where none names one. `architectures`: what
     `torch.cuda.get_arch_list()` answers, from libtorch_python.so. `libraries`: bytes of each file from 1 MiB on."""
 
     python: Text
@@ -113,7 +113,7 @@ def told(wheel: Wheel) -> dict[str, str]:
         size(wheel.packages[0].installed),
         wheel.cuda or "none",
         _abi(wheel.cxx11_abi),
-        wheel.glibc or "not promised",
+        wheel.glibc or "not known",
     )
     packages = {name: version for name, version in wheel.versions.items() if name != "torch"}
     return {**dict(zip(OF_EACH, of_each, strict=True)), **packages, COMMIT: wheel.commit[:10]}
@@ -163,7 +163,7 @@ def document(known: dict[str, Wheel], axis: Axis) -> str:
         cells = [
             release.tag, wheel.python, size(wheel.download), size(wheel.installed), size(wheel.packages[0].installed),
             wheel.cuda or "none", has.get("nvidia-cudnn", "inside torch"), has.get("nvidia-nccl", "inside torch"),
-            has.get("triton", "none"), has.get("numpy", "none"), wheel.glibc or "not promised", _abi(wheel.cxx11_abi),
+            has.get("triton", "none"), has.get("numpy", "none"), wheel.glibc or "not known", _abi(wheel.cxx11_abi),
             " ".join(wheel.architectures),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")

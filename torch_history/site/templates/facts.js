@@ -41,7 +41,7 @@
                 {text: [tag, mark], class: mark ? "differs" : null}, {text: wheel.date, class: "number"}, wheel.python,
                 ...["download", "installed", "torch"].map((key) => number(bytes(wheel[key], isExact))), wheel.cuda || "none",
                 ...PACKAGES.map(([, name]) => versionOf(wheel, name) || (name.startsWith("nvidia") ? "inside torch" : "none")),
-                wheel.glibc || "not promised", abi[wheel.cxx11_abi], wheel.architectures.join(" "),
+                wheel.glibc || "not known", abi[wheel.cxx11_abi], wheel.architectures.join(" "),
             ];
         });
         const table = TH.table({caption: "What the wheels of every release bring", head: names, rows: rows.reverse()});
