@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -164,11 +165,30 @@ def test_sampling_goes_on_where_calls_are_slow(hasty: None) -> None:
     assert detectable < 3 * resident.LEAST_BYTES / len(calls)
 
 
+@pytest.mark.parametrize("library", [SimpleNamespace(), SimpleNamespace(mallinfo2=lambda: resident._Mallinfo())])
 def test_an_allocator_that_is_not_counted_has_no_bytes_rather_than_none(
-    hasty: None, monkeypatch: pytest.MonkeyPatch
+    library: object, hasty: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resident.ctypes, "CDLL", lambda name: object())
+    """A C library that tells nothing, and one from which the memory does not come."""
+    monkeypatch.setattr(resident.ctypes, "CDLL", lambda name: library)
     assert resident.measured(lambda: None)["kept_bytes"] == {"unavailable": resident.NO_COUNT}
+
+
+def test_a_leak_is_no_less_a_growth_where_memory_lay_free_in_the_process(hasty: None) -> None:
+    """40 MB that `setup` may have freed, which the C library does not give back by itself."""
+    freed = [b"1" * (100_000 + i) for i in range(400)]
+    del freed
+    found = resident.measured(lambda: (time.sleep(0.002), KEPT.append(bytearray(b"1") * 20_000)))
+    assert found["resident_growth"]["value"] == pytest.approx(20_000, rel=0.2)
+
+
+def test_what_each_call_leaves_on_a_device_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workspace of the first calls is not what each of them leaves."""
+    calls: list[int] = []
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 10**6 + 4096 * len(calls))
+    assert resident.on_device(lambda: calls.append(1)) == {"kept_on_device": 4096}
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 10**6 * min(len(calls), 36))
+    assert resident.on_device(lambda: calls.append(1)) == {"kept_on_device": 0}
 
 
 def test_what_comes_before_a_call_is_left_out() -> None:
