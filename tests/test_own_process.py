@@ -178,7 +178,12 @@ def test_a_leak_is_no_less_a_growth_where_memory_lay_free_in_the_process(hasty: 
     """40 MB that `setup` may have freed, which the C library does not give back by itself."""
     freed = [b"1" * (100_000 + i) for i in range(400)]
     del freed
-    found = resident.measured(lambda: (time.sleep(0.002), KEPT.append(bytearray(b"1") * 20_000)))
+
+    def leaking() -> None:
+        time.sleep(0.002)
+        KEPT.append(bytearray(b"1") * 20_000)
+
+    found = resident.measured(leaking)
     assert found["resident_growth"]["value"] == pytest.approx(20_000, rel=0.2)
 
 
