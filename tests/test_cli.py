@@ -43,7 +43,7 @@ def command(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (None, "cannot be read: No such file or directory. Give the path of a Python file."),
+        (None, "it cannot be read (No such file or directory). Give the path of a Python file."),
         ("def f(:\n", "line 1 of mine.py is no Python: invalid syntax"),
         ("x = 1\n" * 3 + "  y = 2\n", "line 4 of mine.py is no Python: unexpected indent"),
     ],

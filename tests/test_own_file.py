@@ -53,7 +53,7 @@ def test_a_change_of_what_it_needs_begins_a_new_measurement(tmp_path: Path) -> N
         ("threads = many()", "`threads` in mine.py must be a whole number"),
         ("threads = 0", "`threads` in mine.py must be a whole number"),
         ("needs = 'data.csv'", "`needs` in mine.py must be a list of files"),
-        ("needs = ['gone.csv']", "it needs gone.csv, and .*gone.csv cannot be read: No such file"),
+        ("needs = ['gone.csv']", "because of .*gone.csv, which it needs: it cannot be read .No such file"),
     ],
 )
 def test_what_is_wrong_is_refused_in_a_sentence(tmp_path: Path, more: str, sentence: str) -> None:

@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 from asv import util
 from asv.machine import Machine, MachineCollection
+from asv.results import Results
 from click.testing import CliRunner, Result
 
 from torch_history import cli
@@ -233,7 +234,8 @@ def test_damaged_file_of_asvs_is_kept_and_begun_anew(here: Path, warned: list[st
         path.write_bytes(broken)
         save(here.parent, RELEASES[0])
         assert path.with_name(f"{path.name}.damaged-{number}").read_bytes() == broken
-        assert load_asvs(path).get_result_samples(TIME["name"], TIME["params"]) == SAMPLES
+        assert load_asvs(path)
+        assert Results.load(str(path)).get_result_samples(TIME["name"], TIME["params"]) == SAMPLES
         assert f"It is kept as {path.name}.damaged-{number}, and a new one was started." in warned[-1]
     assert len(list(read_launches(here.parent, "here"))) == 8
     assert len(warned) == 2
@@ -273,7 +275,7 @@ def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
 )
 def test_file_that_asv_would_stumble_over_is_none_of_asvs(here: Path, change: Callable) -> None:
     path = file_of(here, "json")
-    assert load_asvs(path).commit_hash == RELEASES[0]
+    assert load_asvs(path)["commit_hash"] == RELEASES[0]
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(ValueError, match=r"it (is no whole result file|holds results of)"):
         load_asvs(path)

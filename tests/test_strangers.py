@@ -191,8 +191,8 @@ def test_names_of_folders_are_bounded(tmp_path: Path, warned: list[str]) -> None
 
 
 def test_exclusions_are_checked_line_by_line(tmp_path: Path) -> None:
-    keys = ("machine", "session", "benchmark", "releases", "launches", "rule", "reason", "commit")
-    whole = json.dumps(dict.fromkeys(keys, "x"))
+    names = dict.fromkeys(("machine", "session", "benchmark", "rule", "reason", "commit"), "x")
+    whole = json.dumps({**names, "releases": ["v2.0.1"], "launches": 1, "cases": 2})
     (tmp_path / "NOTES.md").write_text("notes")
     (tmp_path / "exclusions.jsonl").write_text(f'{whole}\n{{"machine": "x"}}\n[]\nno JSON\n')
     problems = check(tmp_path, Axis.load(ROOT / "releases.toml")).problems

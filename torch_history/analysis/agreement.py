@@ -19,6 +19,7 @@ from msgspec import structs
 
 from contract.metrics import MARGIN
 
+from ..store.files import files_in
 from ..store.launches import Case, Launch, node_of, read_file
 from . import special
 from .calibration import FIRST, MOST_UNTOLD, SECOND, per_cent
@@ -144,7 +145,7 @@ def shares(results: Path, machines: Iterable[str]) -> dict[str, dict[str, dict[s
 
 def files(results: Path, machine: str) -> list[Path]:
     """The kept checks of a machine."""
-    return sorted((results / machine / FOLDER).glob("*.jsonl"))
+    return files_in(results / machine / FOLDER, "*.jsonl")
 
 
 def newest(results: Path, machine: str) -> Agreement | None:

@@ -17,7 +17,8 @@ import numpy as np
 from msgspec import structs
 
 from ..errors import SessionError
-from ..store.launches import Launch, read_file
+from ..store.files import files_in
+from ..store.launches import Launch, read_file, unfit
 from . import special
 from .verdicts import Change, Evidence, Series, Verdict, comparable, compare, estimate, history, human, weigh
 
@@ -364,7 +365,8 @@ def scatter(launches: Iterable[Launch], number: Callable[[Sequence[float]], floa
 
 def files(results: Path) -> list[Path]:
     """Every kept calibration, machine by machine."""
-    return sorted(results.glob(f"*/{FOLDER}/*.jsonl"))
+    machines = (folder for folder in sorted(results.glob("*/")) if not unfit(folder))
+    return [path for folder in machines for path in files_in(folder / FOLDER, "*.jsonl")]
 
 
 def per_cent(share: float) -> str:

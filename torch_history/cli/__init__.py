@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import resource
 import sys
 
 import click
@@ -17,6 +19,12 @@ SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
 
 OURS = ("contract", "recorder", "torch_history")
 """What cannot be missing on a machine, so that it is a fault of ours if it is."""
+
+
+LEAST_MEMORY = 2**30
+"""Bytes of addresses that a command may need; with less, libraries of numbers wait for threads that never start."""
+
+MORE_MEMORY = "End other programs, or allow more: `ulimit -v` says how many KiB a program may use here."
 
 
 class _Sentences(click.Group):
@@ -35,9 +43,13 @@ class _Sentences(click.Group):
                 f"`{context.invoked_subcommand}` needs the package {package}, which {sys.executable} does not have. Install "
                 "torch-history with all that it needs, or run this command elsewhere: what was measured here can be copied."
             )
+        except MemoryError:
+            refuse(f"Memory ran out. {MORE_MEMORY}")
         except BrokenPipeError:
             raise
         except OSError as error:
+            if error.errno == errno.ENOMEM:
+                refuse(f"Memory ran out. {MORE_MEMORY}")
             refuse(f"{error.filename or 'A file'} cannot be read or written: {error.strerror or error}.")
         except KeyboardInterrupt:
             sys.exit(say_stopped())
@@ -51,6 +63,9 @@ class _Sentences(click.Group):
 @click.version_option(package_name="torch-history", message="%(prog)s %(version)s")
 def main() -> None:
     """Which PyTorch release made your code slower, or made it use more memory?"""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if allowed != resource.RLIM_INFINITY and allowed < LEAST_MEMORY:
+        refuse(f"A command needs up to {LEAST_MEMORY // 2**20} MiB, and may use {allowed // 2**20} MiB. {MORE_MEMORY}")
     # A session in the background is asked to end by a signal, which must let it end the interpreters that it started.
     stop_on_signals()
     look_for_garbage_seldom()

@@ -11,8 +11,18 @@ from typing import Any
 
 from ..analysis import agreement
 from ..errors import UserError
+from ..store.asv_results import load_asvs, read_benchmarks
 from ..store.details import DETAILS, add_details, read_details
-from ..store.files import append_lines, each_line, read_lines, read_object, set_aside, warn, write_atomically
+from ..store.files import (
+    append_lines,
+    each_line,
+    read_bytes,
+    read_lines,
+    read_object,
+    set_aside,
+    warn,
+    write_atomically,
+)
 from ..store.launches import ENVIRONMENTS, Launch, append_environment, environment_of
 from ..store.machines import RECORD
 from ..store.removed import CALIBRATION
@@ -22,6 +32,9 @@ from .order import FLEETS, make_private
 
 KIND = ("device", "cpu", "num_cpu", "gpu", "threads", "card")
 """What two records of one machine's folder must have in common."""
+
+CANNOT_GROW = "cannot be added to"
+RESTORE = "Restore it from git, or move it away."
 
 
 @dataclass
@@ -104,7 +117,7 @@ def _record(folder: Path) -> dict[str, Any]:
     try:
         return read_object(folder / RECORD)
     except ValueError as error:
-        raise UserError(f"{folder / RECORD} cannot be used: {error}. Restore it from git, or move it away.") from error
+        raise UserError(f"{folder / RECORD} cannot be used: {error}. {RESTORE}") from error
 
 
 def _collect_machine(source: Path, target: Path, collected: Collected) -> None:
@@ -120,7 +133,7 @@ def _collect_machine(source: Path, target: Path, collected: Collected) -> None:
     for path in sorted(source.glob(f"*{DETAILS}")):
         _collect_details(path, target / path.name)
     if not (target / RECORD).exists():
-        write_atomically(target / RECORD, (source / RECORD).read_bytes())
+        write_atomically(target / RECORD, json.dumps(_record(source), indent=4, sort_keys=True))
     for path in sorted(source.glob("*.json")):
         if path.name != RECORD:
             _collect_asvs(path, target)
@@ -129,13 +142,15 @@ def _collect_machine(source: Path, target: Path, collected: Collected) -> None:
 def _collect_launches(source: Path, target: Path, collected: Collected) -> None:
     """Appends the lines of launches that the target lacks. A line names its launch, and holds some of its cases: equal lines
     are one measurement."""
-    known: Counter[bytes] = Counter()
-    if target.exists():
-        known.update(
-            line.strip() for _, line, found in each_line(target, Launch.from_json) if isinstance(found, Launch)
-        )
+    try:
+        lines = list(each_line(source, Launch.from_json))
+    except ValueError as error:
+        warn(f"{source} is skipped: {error}.")
+        collected.damaged += 1
+        return
+    known = _known(target)
     fresh = []
-    for _, line, found in each_line(source, Launch.from_json):
+    for _, line, found in lines:
         text = line.strip()
         if isinstance(found, ValueError):
             collected.damaged += 1
@@ -148,11 +163,30 @@ def _collect_launches(source: Path, target: Path, collected: Collected) -> None:
     collected.lines += len(fresh)
 
 
+def _known(target: Path) -> Counter[bytes]:
+    """How often each line of launches stands in a file. Raises UserError where it cannot be read."""
+    if not target.exists() and not target.is_symlink():
+        return Counter()
+    try:
+        every = each_line(target, Launch.from_json)
+        return Counter(line.strip() for _, line, found in every if isinstance(found, Launch))
+    except ValueError as error:
+        raise UserError(f"{target} {CANNOT_GROW}: {error}. {RESTORE}") from error
+
+
 def _collect_details(source: Path, target: Path) -> None:
     """Adds the kernels by name of each case; of a case that the target has from a later session, that one's stay."""
-    known = read_details(target)
+    try:
+        theirs = read_details(source)
+    except ValueError as error:
+        warn(f"{source} is skipped: {error}.")
+        return
+    try:
+        known = read_details(target)
+    except ValueError as error:
+        raise UserError(f"{target} {CANNOT_GROW}: {error}. {RESTORE}") from error
     sessions: dict[str, dict[str, Any]] = {}
-    for case, found in read_details(source).items():
+    for case, found in theirs.items():
         if known.get(case, {}).get("session", "") <= found["session"] and known.get(case) != found:
             sessions.setdefault(found["session"], {})[case] = {
                 name: value for name, value in found.items() if name not in ("session", "differs")
@@ -164,19 +198,15 @@ def _collect_details(source: Path, target: Path) -> None:
 def _collect_asvs(source: Path, target: Path) -> None:
     """Merges asv's own file of a release: of a benchmark that both have, what was measured later stays. A damaged one is
     left where it is, or kept under another name, with a warning: launches are what counts."""
-    from ..store.asv_results import load_asvs
-
     path = target / source.name
     try:
-        load_asvs(source)
+        merged = load_asvs(source)
     except ValueError as error:
         warn(f"{source} is skipped: {error}.")
         return
-    merged = read_object(source)
     if path.exists():
         try:
-            load_asvs(path)
-            merged = _merged(read_object(path), merged)
+            merged = _merged(load_asvs(path), merged)
         except ValueError as error:
             warn(f"{path} was damaged: {error}. It is kept as {set_aside(path)}, and a new one was started.")
     write_atomically(path, json.dumps(merged, separators=(",", ":")))
@@ -201,4 +231,8 @@ def _copy_benchmarks(source: Path, results: Path) -> None:
     """asv's list of benchmarks, which any run writes again."""
     path = source / "benchmarks.json"
     if path.exists():
-        write_atomically(results / path.name, path.read_bytes())
+        try:
+            read_benchmarks(path)
+            write_atomically(results / path.name, read_bytes(path))
+        except ValueError as error:
+            warn(f"{path} is skipped: {error}.")

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +28,14 @@ from ..program import cache
 from ..releases import added
 from ..releases.axis import Axis, Release
 from ..releases.environments import for_measuring
-from ..store.files import write_atomically
+from ..store.files import open_regular, read_bytes, write_atomically
+
+LARGEST = 2**22
+"""Bytes of a user's file."""
+
+OURS = {"torch", "numpy", "asv_runner", "benchmarks", "contract", "measure", "recorder", "workloads"}
+TAKEN = (sys.stdlib_module_names - {"test"}) | OURS
+"""Modules that what measures a file imports, or may; `test` is nobody's but Python's own."""
 
 WANTED = {
     "threads": "a whole number, such as threads = 2",
@@ -63,14 +71,17 @@ class OwnWorkload:
         """Reads the file, and keeps its text for what measures it. Raises SessionError where it is no readable Python, a
         name in it is misspelled, or a file that it needs is not there."""
         path = path.resolve()
+        _refuse_name(path)
         try:
-            text = path.read_bytes()
+            text = read_bytes(path)
+            if len(text) > LARGEST:
+                raise ValueError(f"it is larger than {LARGEST // 2**20} MiB")
             tree = ast.parse(text, path.name)
             compile(text, path.name, "exec", dont_inherit=True)
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
+        except (ValueError, RecursionError, MemoryError) as error:
+            reason = error if isinstance(error, ValueError) else "its expressions lie too deep within each other"
             raise SessionError(
-                f"The workload {path} cannot be read: {reason}. Give the path of a Python file."
+                f"The workload {path} cannot be measured: {reason}. Give the path of a Python file."
             ) from error
         except SyntaxError as error:
             raise SessionError(
@@ -87,7 +98,7 @@ class OwnWorkload:
         if data:
             write_atomically(kept.with_suffix(NEEDED), data)
         return cls(
-            question=re.sub(r"\W", "_", path.stem),
+            question=question_of(path),
             digest=digest,
             folder=folder,
             path=path,
@@ -95,6 +106,20 @@ class OwnWorkload:
             threads=said.get("threads"),
             requirements=_requirements(said, path.name),
         )
+
+
+def _refuse_name(path: Path) -> None:
+    """Raises SessionError where the file, as a module, would take the place of one that what measures it imports."""
+    if question_of(path) in TAKEN:
+        raise SessionError(
+            f"The workload {path} cannot be measured: `import {path.stem}` would then mean this file, also in PyTorch. "
+            f"Give it another name, such as my_{path.name}."
+        )
+
+
+def question_of(path: Path) -> str:
+    """What a user's file is called as a module, and as a question."""
+    return re.sub(r"\W", "_", path.stem)
 
 
 def _assigned(tree: ast.Module) -> dict[str, ast.expr | None]:
@@ -150,11 +175,11 @@ def _refuse_misspelled(tree: ast.Module, name: str) -> None:
 def _needed(path: Path, name: str) -> str:
     """The digest of a file beside the workload. Raises SessionError where it cannot be read."""
     try:
-        with (path.parent / name).open("rb") as stream:
+        with open_regular(path.parent / name, follow=True) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise SessionError(
-            f"The workload cannot be measured: it needs {name}, and {path.parent / name} cannot be read: {error.strerror}."
+            f"The workload cannot be measured because of {path.parent / name}, which it needs: {error}."
         ) from error
 
 

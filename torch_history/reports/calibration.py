@@ -31,6 +31,8 @@ from ..analysis.calibration import (
 from ..analysis.foretold import foretold
 from ..analysis.markdown import escape
 from ..analysis.verdicts import FALSE_RATE, Change
+from ..errors import SessionError
+from ..store.files import warn
 from ..store.launches import Launch
 
 
@@ -201,6 +203,15 @@ def _foretold(launches: Iterable[Launch]) -> list[str]:
     return [*lines, ""]
 
 
+def _read(path: Path) -> Calibration | None:
+    """A calibration; None where the file holds none, which a warning says."""
+    try:
+        return read(path)
+    except SessionError as error:
+        warn(str(error))
+        return None
+
+
 def document(results: Path, launches_of: Mapping[str, Iterable[Launch]] = MappingProxyType({})) -> str:
     """docs/generated/calibration.md: what each machine's calibration showed, and how well the launches of the same machine's
     history are foretold."""
@@ -217,9 +228,9 @@ def document(results: Path, launches_of: Mapping[str, Iterable[Launch]] = Mappin
         f"false. The measurements are in `results/<machine>/{FOLDER}/`. `torch-history document` writes this page.",
         "",
     ]
-    for path in files(results):
-        machine = path.parent.parent.name
-        parts += [f"## {machine}", "", text(read(path)), *_foretold(launches_of.get(machine, ()))]
-    if not files(results):
+    readable = [(path.parent.parent.name, found) for path in files(results) if (found := _read(path))]
+    for machine, found in readable:
+        parts += [f"## {escape(machine)}", "", text(found), *_foretold(launches_of.get(machine, ()))]
+    if not readable:
         parts += ["No machine has been calibrated yet.", ""]
     return "\n".join(parts)

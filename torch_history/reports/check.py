@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from recorder import Refused, certificate
 
 from ..releases.axis import Axis
-from ..store import causes, certificates, sources
+from ..store import causes, certificates, machines, sources
+from ..store.asv_results import load_asvs, read_benchmarks
 from ..store.details import DETAILS, read_details
-from ..store.files import each_line, has_checksum, is_name, read_object
+from ..store.files import DAMAGED, each_line, has_checksum
 from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
 from ..store.machines import RECORD
-from ..store.removed import CALIBRATION, Removal, removals
+from ..store.removed import CALIBRATION, Exclusion, Removal, removals
 
 LISTED = "benchmarks.json"
 NOTES = "NOTES.md"
 EXCLUSIONS = "exclusions.jsonl"
-EXCLUDED = {"machine", "session", "benchmark", "releases", "launches", "rule", "reason", "commit"}
-"""What each line of EXCLUSIONS says at least."""
 UNDER_OTHER_NAMES = (CALIBRATION, "agreement")
 """Folders of a machine whose launches go by names that are no releases."""
+OF_ANY_TORCH = "installed-"
+"""How the environments begin whose torch a person named a release for: `run --installed --as`."""
+NO_FOLDER = "no folder belongs here, where git might take it for a repository and run what that names"
 EARLY = datetime.timedelta(days=1)
 """How far ahead of this clock a launch may be dated: clocks and time zones differ."""
 
@@ -40,6 +40,8 @@ class Found:
     without_checksum: int = 0
     earlier: int = 0
     """Launches of an earlier version of their benchmark, which none of the reports uses."""
+    folder_of: dict[str, Path] = field(default_factory=dict)
+    """Launch -> the folder that it was found in first."""
 
     def say(self, path: Path, what: object, number: int = 0) -> None:
         self.problems.append(f"{str(path)!r}, line {number}: {what}." if number else f"{str(path)!r}: {what}.")
@@ -58,33 +60,54 @@ def check(results: Path, axis: Axis) -> Found:
     known: dict[str, set[str]] = defaultdict(set)
     for benchmark, version in sources.here().items():
         known[benchmark].add(version)
-    for path in sorted(results.iterdir()):
-        if path.name == certificates.FOLDER:
-            _check_certificates(path, axis, found)
+    machines = []
+    for path in _entries(results, found):
+        if path.is_dir() and path.name != certificates.FOLDER:
+            machines += [path]
         elif path.is_dir():
-            if why := unfit(path):
-                found.say(path, why)
+            _check_certificates(path, axis, found)
         elif path.name == LISTED:
             _add_listed(path, known, found)
         elif path.name == EXCLUSIONS:
             _check_exclusions(path, found)
-        elif path.name != NOTES and ".damaged-" not in path.name:
+        elif path.name != NOTES:
             found.say(path, "it is no file of results")
-    for folder in sorted(path for path in results.iterdir() if _of_machine(path)):
-        _check_machine(folder, axis, known, found)
+    for folder in machines:
+        if why := unfit(folder):
+            found.say(folder, why)
+        else:
+            _check_machine(folder, axis, known, found)
     return found
+
+
+def _entries(folder: Path, found: Found) -> Iterator[Path]:
+    """The files and folders in a folder, by name; of what is neither, or was set aside, `found` says so."""
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or not (path.is_dir() or path.is_file()):
+            found.say(path, "it is a link" if path.is_symlink() else "it is no regular file")
+        elif DAMAGED in path.name:
+            found.say(path, "it was damaged and is kept for nobody but you. Take from it what you need, and remove it")
+        else:
+            yield path
+
+
+def _files(folder: Path, found: Found) -> Iterator[Path]:
+    """The files among `_entries`, where no folder is expected."""
+    for path in _entries(folder, found):
+        if path.is_file():
+            yield path
+        else:
+            found.say(path, NO_FOLDER)
 
 
 def _check_exclusions(path: Path, found: Found) -> None:
     """Each line says of which launches, how many, and why they were excluded."""
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        try:
-            excluded = json.loads(line)
-        except ValueError as error:
-            found.say(path, error, number)
-            continue
-        if not isinstance(excluded, dict) or not excluded.keys() >= EXCLUDED:
-            found.say(path, f"an exclusion has the keys {', '.join(sorted(EXCLUDED))}", number)
+    try:
+        for number, _, entry in each_line(path, Exclusion.from_json):
+            if isinstance(entry, ValueError):
+                found.say(path, entry, number)
+    except ValueError as error:
+        found.say(path, error)
 
 
 Group = tuple[str, str, bool, str, str]
@@ -97,23 +120,24 @@ def check_history(results: Path) -> list[str]:
     path = results / EXCLUSIONS
     removed = _counted(removals(results))
     problems, told = [], set()
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else (), 1):
-        try:
-            entry = json.loads(line)
-            group: Group = _group(entry)
-            said = (entry["launches"], entry["cases"])
-        except (KeyError, TypeError, ValueError):
-            problems.append(f"'{path}', line {number}: it names no commit, machine, session, benchmark and counts.")
+    try:
+        entries = list(each_line(path, Exclusion.from_json)) if path.exists() else []
+    except ValueError as error:
+        return [f"'{path}': {error}."]
+    for number, _, entry in entries:
+        if isinstance(entry, ValueError):
+            problems.append(f"'{path}', line {number}: {entry}.")
             continue
+        group = _group(entry)
         if group in told:
             problems.append(f"'{path}', line {number}: an earlier line is about the same launches.")
         elif group not in removed:
-            problems.append(f"'{path}', line {number}: commit {group[0][:8]} removed no such launch.")
-        elif said != removed[group]:
+            problems.append(f"'{path}', line {number}: commit {entry.commit[:8]} removed no such launch.")
+        elif (entry.launches, entry.cases) != removed[group]:
             launches, cases = removed[group]
             problems.append(
-                f"'{path}', line {number}: it says launches: {said[0]}, cases: {said[1]}. "
-                f"Commit {group[0][:8]} removed launches: {launches}, cases: {cases}."
+                f"'{path}', line {number}: it says launches: {entry.launches}, cases: {entry.cases}. "
+                f"Commit {entry.commit[:8]} removed launches: {launches}, cases: {cases}."
             )
         told.add(group)
     for group in sorted(removed.keys() - told):
@@ -126,10 +150,8 @@ def check_history(results: Path) -> list[str]:
     return problems
 
 
-def _group(entry: Mapping[str, Any]) -> Group:
-    names = (entry["commit"], entry["machine"], bool(entry.get("calibration")), entry["session"], entry["benchmark"])
-    hash(names)  # a list instead of a name
-    return names
+def _group(entry: Exclusion) -> Group:
+    return entry.commit, entry.machine, entry.calibration, entry.session, entry.benchmark
 
 
 def _counted(removed: Iterable[Removal]) -> dict[Group, tuple[int, int]]:
@@ -147,12 +169,12 @@ def _check_certificates(folder: Path, axis: Axis, found: Found) -> None:
     if why := unfit(folder):
         found.say(folder, why)
         return
-    for path in sorted(folder.iterdir()):
+    for path in _files(folder, found):
         if path.suffix == certificates.ASKED:
             try:
                 certificate.read(path)
             except Refused as refused:
-                found.problems.append(str(refused))
+                found.say(path, str(refused).replace(str(path), "it").rstrip("."))
             continue
         if path.suffix != certificates.SUFFIX:
             found.say(path, "it is no certificate")
@@ -166,56 +188,54 @@ def _check_certificates(folder: Path, axis: Axis, found: Found) -> None:
             found.say(path, f"there is no release {release} on the axis")
 
 
-def _check_details(path: Path, found: Found) -> None:
-    try:
-        read_details(path)
-    except ValueError as error:
-        found.say(path, error)
-
-
-def _of_machine(path: Path) -> bool:
-    return path.is_dir() and path.name != certificates.FOLDER and not unfit(path)
-
-
 def _add_listed(path: Path, known: dict[str, set[str]], found: Found) -> None:
     try:
-        for benchmark, of in read_object(path).items():
-            if isinstance(of, dict):
-                known[benchmark].add(str(of.get("version")))
+        for benchmark in read_benchmarks(path):
+            known[benchmark.name].add(benchmark.version)
     except ValueError as error:
         found.say(path, error)
 
 
 def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
     launches: list[tuple[Path, int, Launch]] = []
-    for path in sorted(folder.iterdir()):
-        if path.suffix == ".jsonl":
+    for path in _entries(folder, found):
+        if path.is_dir():
+            _check_inner(path, axis, known, found)
+        elif path.suffix == ".jsonl":
             launches += _launches(path, found)
         elif path.suffix == ENVIRONMENTS:
             _check_environments(path, found)
-        elif path.suffix == ".json":
-            _check_object(path, found)
-        elif path.name == causes.FOLDER and path.is_dir():
-            _check_causes(path, axis, known, found)
-        elif path.suffix == DETAILS:
-            _check_details(path, found)
-        elif path.name not in UNDER_OTHER_NAMES and ".damaged-" not in path.name:
+        elif path.suffix in CHECKS:
+            try:
+                CHECKS.get(path.name, CHECKS[path.suffix])(path)
+            except ValueError as error:
+                found.say(path, error)
+        else:
             found.say(path, "it is no file of results")
     if not (folder / RECORD).exists():
         found.say(folder / RECORD, "it is missing")
-    for path in sorted(path for name in UNDER_OTHER_NAMES for path in (folder / name).glob("*")):
-        for _ in _launches(path, found):
-            pass
     for path, number, launch in launches:
         for problem in _of_launch(path, launch, axis):
             found.say(path, problem, number)
+    _check_copies(launches, folder, found)
     _check_starts(launches, found)
     _check_versions(launches, known, found)
 
 
+def _check_inner(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
+    """A folder within a machine's."""
+    if folder.name == causes.FOLDER:
+        _check_causes(folder, axis, known, found)
+    elif folder.name in UNDER_OTHER_NAMES:
+        for path in _files(folder, found):
+            _check_copies(list(_launches(path, found)), folder, found)
+    else:
+        found.say(folder, NO_FOLDER)
+
+
 def _check_causes(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
     """Evidence is whole, of releases on the axis and of a benchmark that is known."""
-    for path in sorted(folder.iterdir()):
+    for path in _files(folder, found):
         try:
             evidence = causes.parse(path)
         except ValueError as error:
@@ -230,19 +250,19 @@ def _check_causes(folder: Path, axis: Axis, known: Mapping[str, set[str]], found
             found.earlier += 1
 
 
-def _check_object(path: Path, found: Found) -> None:
-    try:
-        data = read_object(path)
-        if path.name == RECORD and data.get("machine") != path.parent.name:
-            found.say(path, f"it is the record of another machine, {data.get('machine')!r}")
-        if path.name == RECORD and (strange := [key for key, value in data.items() if not _is_of_a_record(key, value)]):
-            found.say(path, f"its {strange[0]!r} is no short text that can be printed")
-    except ValueError as error:
-        found.say(path, error)
+def _require_record(path: Path) -> None:
+    """Raises ValueError where it is no record, or another machine's."""
+    machine = machines.parse(path)["machine"]
+    if machine != path.parent.name:
+        raise ValueError(f"it is the record of another machine, {machine!r}")
 
 
-def _is_of_a_record(key: str, value: object) -> bool:
-    return is_name(key) and (is_name(value) or (key == "version" and isinstance(value, int)))
+CHECKS: Mapping[str, Callable[[Path], object]] = {
+    RECORD: _require_record,
+    ".json": load_asvs,
+    DETAILS: read_details,
+}
+"""Name or ending of a file in a machine's folder -> what raises ValueError where it is wrong."""
 
 
 def _check_environments(path: Path, found: Found) -> None:
@@ -275,6 +295,9 @@ def _of_launch(path: Path, launch: Launch, axis: Axis) -> Iterator[str]:
         yield f"there is no release {launch.release} on the axis"
     if path.stem != f"{launch.release}-{launch.environment}":
         yield f"it is of {launch.release} in {launch.environment}, which the file is not"
+    torch = str(launch.facts.get("torch"))
+    if torch.partition("+")[0] != launch.release.removeprefix("v") and not launch.environment.startswith(OF_ANY_TORCH):
+        yield f"it was measured on torch {torch[:80]!r}, which is not {launch.release}"
     try:
         started = datetime.datetime.fromisoformat(launch.started_at)
         if started.tzinfo is None:
@@ -299,6 +322,16 @@ def _check_starts(launches: list[tuple[Path, int, Launch]], found: Found) -> Non
         if same in seen:
             found.say(path, f"it stands there twice: as line {seen[same][1]} of {seen[same][0].name}", number)
         seen.setdefault(same, (path, number))
+
+
+def _check_copies(launches: list[tuple[Path, int, Launch]], folder: Path, found: Found) -> None:
+    """A launch is one start of an interpreter on one machine: one that stands in two folders is a copy."""
+    copies: dict[tuple[Path, Path], list[str]] = defaultdict(list)
+    for path, _, launch in launches:
+        if (first := found.folder_of.setdefault(launch.launch, folder)) != folder:
+            copies[path, first].append(launch.launch)
+    for (path, first), names in copies.items():
+        found.say(path, f"{len(names)} of its lines are copies: the launch {names[0]} is one of {str(first)!r}")
 
 
 def _check_versions(launches: list[tuple[Path, int, Launch]], known: Mapping[str, set[str]], found: Found) -> None:

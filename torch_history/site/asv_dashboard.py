@@ -23,7 +23,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from asv import util
-from asv.benchmarks import Benchmarks
 from asv.commands.preview import Preview
 from asv.commands.publish import Publish
 from asv.config import Config
@@ -39,8 +38,8 @@ from ..analysis.steps import WINDOW
 from ..errors import UserError
 from ..releases.axis import Axis
 from ..scratch import is_own
-from ..store.asv_results import load_asvs
-from ..store.files import read_bytes, warn
+from ..store.asv_results import load_asvs, parts_of, read_benchmarks, require_short
+from ..store.files import warn
 from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
 
@@ -195,6 +194,25 @@ _EDITS = (
         """    <script src="vendor/failure.js"></script>
 """,
     ),
+    _Edit(
+        "what is no address, such as %E0%A4%A, taken as it is",
+        "asv.js",
+        "decodeURIComponent(",
+        "$.torchHistory.decoded(",
+        times=4,
+    ),
+    _Edit(
+        "a page that is one of asv's, and nothing that every object of JavaScript has",
+        "asv.js",
+        "loaded_pages[name] !== undefined",
+        "Object.prototype.hasOwnProperty.call(loaded_pages, name)",
+    ),
+    _Edit(
+        "a sentence where an address names no benchmark",
+        "asv.js",
+        "show_page('graphdisplay', info.params);",
+        "show_page($.torchHistory.isUnknown(info.location[0]) ? 'summarygrid' : 'graphdisplay', info.params);",
+    ),
     *(
         _Edit(
             "text of a benchmark as text in its tooltip",
@@ -342,24 +360,26 @@ def link_readable(conf: Config, axis: Axis, folder: Path) -> None:
     results = Path(conf.results_dir).resolve()
     listed = results / "benchmarks.json"
     try:
-        read_bytes(listed)
-        Benchmarks.load(conf)
-    except Exception as error:
-        # A file of another shape may make asv raise anything.
+        read_benchmarks(listed)
+    except ValueError as error:
         raise UserError(
-            f"{listed} is missing or damaged, so asv's dashboard cannot be built: "
+            f"{listed} is missing or damaged, so asv's dashboard cannot be built: {error}. "
             "`torch-history run` or `asv run --bench just-discover` writes it again."
         ) from error
     (folder / listed.name).symlink_to(listed)
+    lacking: dict[str, str] = {}
     for machine in sorted({path.parent for path in results.glob("*/*.json") if not unfit(path.parent)}):
         write_json(folder / machine.name / RECORD, record_of(machine), Machine.api_version)
         newest = _newest(axis, set(machine.glob("*.json")) - {machine / RECORD})
         for path in newest:
             try:
-                load_asvs(path)
+                # asv puts these in the paths of all files that lack the key
+                every = lacking | {key: f"{key}-null" for key in parts_of(load_asvs(path))}
+                require_short(every)
             except ValueError as error:
                 warn(f"{path} is not in asv's dashboard: {error}.")
             else:
+                lacking = every
                 (folder / machine.name / path.name).symlink_to(path)
 
 

@@ -10,23 +10,31 @@ import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from ..children import dies_with_parent
+from ..errors import UserError
 from ..signals import STOPPING, later
 
 _FORK = get_context("fork")
 
+KILLED = "A process of this program was killed, perhaps because memory ran out. End other programs, and try again."
+
 
 def at_once(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What each task returns, each called in a forked process, as many at once as there are processors."""
+    """What each task returns, each called in a forked process, as many at once as there are processors. Raises
+    UserError where one of them was killed."""
     if len(tasks) < 2:
         return [task() for task in tasks]
     with ProcessPoolExecutor(os.cpu_count(), _FORK, _inherit, (tasks, dies_with_parent())) as pool:
-        return list(pool.map(_call, range(len(tasks))))
+        try:
+            return list(pool.map(_call, range(len(tasks))))
+        except BrokenProcessPool as error:
+            raise UserError(KILLED) from error
 
 
 _inherited: list[Callable[[], Any]] = []
@@ -46,7 +54,7 @@ def _call(number: int) -> Any:
 @contextlib.contextmanager
 def beside(task: Callable[[], object]) -> Iterator[None]:
     """Calls `task` in a forked process while the block runs, and waits for it. Raises what it raised, unless the block did;
-    RuntimeError where it was killed."""
+    UserError where it was killed."""
     receiver, sender = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_answer, args=(task, sender, dies_with_parent()))
     stop = functools.partial(_stop, process)
@@ -63,7 +71,7 @@ def beside(task: Callable[[], object]) -> Iterator[None]:
         try:
             error = receiver.recv()
         except EOFError:
-            error = RuntimeError("a process of this program was killed, perhaps because memory ran out")
+            error = UserError(KILLED)
         if error:
             raise error
     finally:

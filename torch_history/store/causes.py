@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 
-from .files import read_object, warn, write_atomically
+from .files import files_in, read_object, warn, write_atomically
 
 FOLDER = "causes"
 """In a machine's folder."""
@@ -178,7 +178,7 @@ def parse(path: Path) -> Evidence:
 
 def read(results: Path, machine: str) -> Iterator[Evidence]:
     """All evidence of a machine. What is none is left out with a warning."""
-    for path in sorted((results / machine / FOLDER).glob("*.json")):
+    for path in files_in(results / machine / FOLDER, "*.json"):
         try:
             yield parse(path)
         except ValueError as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .files import LONGEST_NAME, is_name, read_object, warn
+from .files import LONGEST_NAME, files_in, is_name, read_object, warn
 
 FOLDER = "certificates"
 SUFFIX, ASKED = ".certificate", ".asked"
@@ -58,18 +58,12 @@ def parse(path: Path) -> Certificate:
 def certificates_in(results: Path) -> list[Certificate]:
     """All certificates of `results` that can be read; of others a warning says why not."""
     found = []
-    for path in files_in(results):
+    for path in files_in(results / FOLDER, f"*{SUFFIX}"):
         try:
             found.append(parse(path))
         except ValueError as error:
             warn(f"{str(path)!r} is skipped: {error}.")
     return found
-
-
-def files_in(results: Path) -> list[Path]:
-    """The files of certificates; none where their folder is a link, which may lead anywhere."""
-    folder = results / FOLDER
-    return [] if folder.is_symlink() else sorted(folder.glob(f"*{SUFFIX}"))
 
 
 def _name(value: Any, key: str) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import functools
+import io
 import itertools
 import json
 import logging
@@ -25,6 +26,9 @@ Check = Callable[[Any], bool]
 LARGEST_FILE = 2**28
 """Bytes of a file that is read; a release's launches so far are 3 MB."""
 
+DEEPEST = 50
+"""Arrays and objects within each other in JSON that is read; what this program writes has 6."""
+
 LONGEST_NAME = 150
 """Characters in a name that comes with results: it becomes part of names of files, of which systems allow 255 bytes."""
 
@@ -43,15 +47,27 @@ def warn(sentence: str) -> None:
 
 
 def parse(text: str | bytes) -> Any:
-    """The JSON in `text`. Raises ValueError where there is none, or half a character, which cannot be printed."""
+    """The JSON in `text`. Raises ValueError where there is none, it is nested more than DEEPEST times, or holds half a
+    character, which cannot be printed."""
     text = text.encode() if isinstance(text, str) else text
     try:
         data = json.loads(text)
+        require_shallow(data)
         if b"\\u" in text:
             json.dumps(data, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise ValueError("it is no JSON") from error
     return data
+
+
+def require_shallow(data: Any, left: int = DEEPEST) -> None:
+    """Raises ValueError where lists and dicts lie within each other more than `left` times: whoever reads or writes them
+    later must not reach the end of the stack."""
+    for value in data.values() if type(data) is dict else data if type(data) is list else ():
+        if type(value) in (dict, list):
+            if left <= 1:
+                raise ValueError(f"lists and objects lie within each other more than {DEEPEST} times")
+            require_shallow(value, left - 1)
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -62,28 +78,39 @@ def read_object(path: Path) -> dict[str, Any]:
     return data
 
 
-def read_bytes(path: Path) -> bytes:
-    """All of a file, while nobody appends to it. Raises ValueError, in words that follow the file's name, where it is a link
-    or no regular file (a pipe would be waited for, a device never ends), is too large or cannot be read."""
+def open_regular(path: Path, follow: bool = False) -> io.BufferedReader:
+    """Opens a file for reading. Raises ValueError, in words that follow the file's name, where it cannot be read, is no
+    regular file (a pipe would be waited for, a device never ends), or is a link that is not to be followed."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+        descriptor = os.open(path, flags)
     except OSError as error:
-        why = "it is a link" if path.is_symlink() else f"it cannot be read ({error.strerror})"
-        raise ValueError(why) from error
-    status = os.fstat(descriptor)
-    if stat.S_ISDIR(status.st_mode):
-        os.close(descriptor)
-        raise ValueError(f"it cannot be read ({os.strerror(errno.EISDIR)})")
-    with open(descriptor, "rb") as stream:
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError("it is no regular file")
-        if status.st_size > LARGEST_FILE:
-            raise ValueError(f"it is larger than {LARGEST_FILE // 2**20} MiB")
+        linked = path.is_symlink() and not follow
+        raise ValueError("it is a link" if linked else f"it cannot be read ({error.strerror})") from error
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    raise ValueError(
+        f"it cannot be read ({os.strerror(errno.EISDIR)})" if stat.S_ISDIR(mode) else "it is no regular file"
+    )
+
+
+def read_bytes(path: Path) -> bytes:
+    """All of a file, while nobody appends to it. Raises ValueError as `open_regular` does, and where it is too large."""
+    with open_regular(path) as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_SH)
-            return stream.read(LARGEST_FILE)
+            if (size := os.fstat(stream.fileno()).st_size) > LARGEST_FILE:
+                raise ValueError(f"it is larger than {LARGEST_FILE // 2**20} MiB")
+            return stream.read(size)
         except OSError as error:
             raise ValueError(f"it cannot be read ({error.strerror})") from error
+
+
+def files_in(folder: Path, pattern: str) -> list[Path]:
+    """The files in `folder` whose names match, sorted; none where it is a link, which may lead anywhere."""
+    return [] if folder.is_symlink() else sorted(folder.glob(pattern))
 
 
 def sealed(line: str) -> str:
@@ -112,7 +139,7 @@ def each_line(
 ) -> Iterator[tuple[int, bytes, T | ValueError]]:
     """Number and bytes of each line of a file that is `asked` for, with what `read` makes of it or the ValueError it raised.
     Raises ValueError as `read_bytes` does."""
-    for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
+    for number, line in enumerate(io.BytesIO(read_bytes(path)), start=1):
         if line.strip() and asked(line):
             try:
                 yield number, line, read(unsealed(line))
@@ -178,9 +205,13 @@ def append_lines(path: Path, lines: list[str]) -> None:
         os.fsync(stream.fileno())
 
 
+DAMAGED = ".damaged-"
+"""In the name of a file that was set aside."""
+
+
 def set_aside(path: Path) -> str:
     """Renames a damaged file so that nobody reads it and nothing of it is lost; returns its new name."""
-    numbered = (path.with_name(f"{path.name}.damaged-{i}") for i in itertools.count(1))
+    numbered = (path.with_name(f"{path.name}{DAMAGED}{i}") for i in itertools.count(1))
     return path.rename(next(free for free in numbered if not free.exists())).name
 
 

@@ -21,7 +21,17 @@ from msgspec.structs import asdict, replace
 
 from contract.metrics import metric_of
 
-from .files import LONGEST_NAME, append_lines, is_name, is_text, parse, read_lines, sealed, warn
+from .files import (
+    LONGEST_NAME,
+    append_lines,
+    is_name,
+    is_text,
+    parse,
+    read_lines,
+    require_shallow,
+    sealed,
+    warn,
+)
 
 ENVIRONMENTS = ".environments"
 """Ending of the file beside a release's launches that says what was measured; asv would load one that ends in .json."""
@@ -114,7 +124,11 @@ class Launch(Struct, frozen=True):
     def from_json(cls, line: str | bytes) -> Launch:
         """Raises ValueError where `line` is not one launch or holds what none can; it may come from anywhere. A
         key that is not known is a newer version's and passed over."""
-        launch = _DECODER.decode(line)
+        try:
+            launch = _DECODER.decode(line)
+        except RecursionError as error:
+            raise ValueError("it is no JSON") from error
+        require_shallow(launch.facts)
         names = _names_of(launch)
         if not "".join(names).isprintable() or max(map(len, names)) > LONGEST_NAME:
             wrong = next(name for name, value in zip(_NAMES, names, strict=True) if not is_name(value))
@@ -172,6 +186,8 @@ def unfit(folder: Path) -> str:
     """Why a folder cannot be a machine's, in words that follow its name; empty where it can."""
     if folder.is_symlink():
         return "it is a link"
+    if folder.name.startswith("."):
+        return "a machine's name does not begin with a dot"
     return (
         "" if is_name(folder.name) else f"a machine's name has at most {LONGEST_NAME} characters, all of them printable"
     )

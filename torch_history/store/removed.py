@@ -12,12 +12,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import MsgspecError, Struct, structs
+from msgspec import Meta, MsgspecError, Struct, ValidationError, convert, structs
 from msgspec.json import Decoder
 
 from ..errors import UserError
-from .files import read_bytes, sealed, unsealed
+from .files import LONGEST_NAME, parse, read_bytes, sealed, unsealed
 from .launches import Launch
 
 CALIBRATION = "calibration"
@@ -38,6 +39,32 @@ class Identity(Struct, frozen=True):
     environment: str
     benchmark: str
     started_at: str
+
+
+Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
+
+
+class Exclusion(Struct, frozen=True):
+    """A line of exclusions.jsonl: how many launches, and cases of them, a commit took out, and why."""
+
+    machine: Name
+    session: Name
+    benchmark: Name
+    releases: tuple[Name, ...]
+    launches: int
+    cases: int
+    rule: Name
+    reason: str
+    commit: Name
+    calibration: bool = False
+
+    @classmethod
+    def from_json(cls, line: bytes) -> Exclusion:
+        """Raises ValueError where `line` says no such thing."""
+        try:
+            return convert(parse(line), cls)
+        except ValidationError as error:
+            raise ValueError(f"it is no exclusion: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -115,10 +142,14 @@ def _require_history(results: Path) -> None:
 _ALL_LINES = ("-p", "-U0", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--relative", "--text")
 
 
+_HARMLESS = ("core.quotePath=false", "core.fsmonitor=false", "log.showSignature=false")
+"""Settings of git's for a folder that may hold a repository of a stranger's: nothing that it names is run."""
+
+
 def _git(results: Path, *arguments: str) -> bytes:
     """What git prints in `results`. Raises CalledProcessError and OSError."""
     quiet = {**os.environ, "LC_ALL": "C", "GIT_PAGER": "cat"}
-    command = ["git", "-c", "core.quotePath=false", *arguments]
+    command = ["git", *(word for name in _HARMLESS for word in ("-c", name)), *arguments]
     return subprocess.run(command, cwd=results, env=quiet, capture_output=True, check=True).stdout
 
 
@@ -196,7 +227,7 @@ def _cases(lines: Iterable[bytes]) -> _Cases:
     for line in lines:
         try:
             read = _LINE.decode(line)
-        except MsgspecError:
+        except (MsgspecError, RecursionError):
             continue
         identity = _identity(read)
         for case in read.cases:
@@ -208,7 +239,8 @@ def _present(results: Path, sessions: Collection[str]) -> _Cases:
     """The cases of `sessions` that `results` holds."""
     marks = [session.encode() for session in sessions]
     found: _Cases = Counter()
-    for path in sorted(results.glob("*/**/*.jsonl")):
+    folders = [folder for folder in sorted(results.glob("*/")) if not folder.is_symlink()]
+    for path in (path for folder in folders for path in sorted(folder.glob("**/*.jsonl"))):
         try:
             text = read_bytes(path)
         except ValueError:

@@ -70,14 +70,35 @@
         }).reverse();
     }
 
-    /* The link to torch-history leads to its page of the series that is shown here. */
+    /* What an address says, or as it stands where it cannot be decoded. */
+    function decoded(text) {
+        try {
+            return decodeURIComponent(text);
+        } catch (error) {
+            return text;
+        }
+    }
+
+    /* Whether nothing here is called that, which the page then says until it shows something else. */
+    function isUnknown(benchmark) {
+        var unknown = !Object.prototype.hasOwnProperty.call($.asv.main_json.benchmarks, benchmark);
+        if (unknown) {
+            $('<p id="torch-history-unknown" class="alert alert-warning"/>')
+                .text('No benchmark is called ' + benchmark + '. Choose one of those below.')
+                .insertBefore('#summarygrid-display');
+        }
+        return unknown;
+    }
+
+    /* At each new address: the link to torch-history leads to its page of the series that is shown here. */
     function linkBack() {
-        var benchmark = decodeURIComponent(window.location.hash.slice(1).split('?')[0]);
+        $('#torch-history-unknown').remove();
+        var benchmark = decoded(window.location.hash.slice(1).split('?')[0]);
         var page = benchmark.indexOf('.') > 0 ? 'series.html#benchmark=' + encodeURIComponent(benchmark) : 'index.html';
         $('#nav-li-torch-history a').attr('href', '../' + page);
     }
     $(linkBack);
     $(window).on('hashchange', linkBack);
 
-    $.torchHistory = {releaseTicks: releaseTicks};
+    $.torchHistory = {releaseTicks: releaseTicks, decoded: decoded, isUnknown: isUnknown};
 })(jQuery);

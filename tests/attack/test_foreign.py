@@ -1,0 +1,469 @@
+"""Is each file of the results read within bounds, and taken for what it is? What is not is named, and ends nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.test_certificates import TOLD, write
+from tests.test_evidence import EVIDENCE
+from torch_history.analysis.replication import Standing
+from torch_history.errors import SessionError
+from torch_history.measuring.subjects import OwnWorkload
+from torch_history.releases.axis import Axis
+from torch_history.reports.check import check
+from torch_history.store import causes
+from torch_history.store.details import add_details
+
+from .material import ENVIRONMENT, RELEASES, command, file_of, fill, within
+from .tally import Attacks
+
+NESTED = 100_000
+SECONDS = 120
+"""In which a command has to answer, also on a busy machine."""
+
+
+@pytest.fixture
+def whole(results: Path) -> Path:
+    """Results with a file of every kind."""
+    here = fill(results)
+    launches = file_of(here, "jsonl").read_bytes()
+    for name in ("calibration", "agreement"):
+        (here / name).mkdir()
+        (here / name / f"{RELEASES[0]}-{ENVIRONMENT}.jsonl").write_bytes(
+            launches.replace(b'"launch":"', b'"launch":"x')
+        )
+    add_details(file_of(here, "recorded"), "s", {"q 'a' 'small'": {"kernels": {"a": 1}}})
+    causes.write(results, "here", EVIDENCE)
+    write(results, TOLD)
+    (results / "NOTES.md").write_text("notes")
+    (results / "exclusions.jsonl").write_text("")
+    return results
+
+
+def every_file(results: Path) -> list[Path]:
+    return sorted(path for path in results.rglob("*") if path.is_file())
+
+
+def odd(elsewhere: Path) -> dict[str, Callable[[Path], object]]:
+    """What may lie where a file is expected, in words -> what makes it there."""
+    return {
+        "a pipe": os.mkfifo,
+        "a link to /dev/zero": lambda path: path.symlink_to("/dev/zero"),
+        "a link to a file elsewhere": lambda path: path.symlink_to(elsewhere),
+        "a link to itself": lambda path: path.symlink_to(path.name),
+        "a folder": Path.mkdir,
+        "nested lists": lambda path: path.write_text("[" * NESTED),
+        "nested objects": lambda path: path.write_text('{"facts":' * NESTED),
+        "a sparse file of 100 GB": lambda path: os.truncate(path, 100 * 2**30) if not path.write_bytes(b"") else None,
+    }
+
+
+def removed(path: Path) -> None:
+    path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def said_by_check(results: Path) -> str:
+    """What `check` prints, which must be within bounds of time and memory."""
+
+    axis = Axis.load("releases.toml")
+    return "\n".join(within(SECONDS, lambda: check(results, axis).problems))
+
+
+def test_every_file_is_named_that_is_something_else(
+    whole: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    attack = attacks("foreign")
+    elsewhere = tmp_path / "elsewhere"
+    usual = said_by_check(whole)
+    for path in every_file(whole):
+        kept = path.read_bytes()
+        elsewhere.write_bytes(kept)
+        for words, make in odd(elsewhere).items():
+            if path.name == "NOTES.md" and words.startswith(("nested", "a sparse")):
+                continue  # nobody reads it
+            with attack(f"{words} called {path.relative_to(whole)}"):
+                path.unlink()
+                make(path)
+                try:
+                    said = said_by_check(whole)
+                    new = [line for line in said.splitlines() if line not in usual.splitlines()]
+                    assert any(repr(str(path))[:-1] in line for line in new), said
+                finally:
+                    removed(path)
+                    path.write_bytes(kept)
+    attack.all_survived()
+
+
+def test_publish_leaves_out_what_is_something_else_and_shows_the_rest(
+    whole: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    attack = attacks("foreign")
+    elsewhere = tmp_path / "elsewhere"
+    for number, (words, make) in enumerate(odd(elsewhere).items()):
+        there = whole / f"there-{number}"
+        shutil.copytree(whole / "here", there)
+        for path in every_file(there):
+            if path.parent != there or path.suffix != ".jsonl" or path.name.startswith(RELEASES[0]):
+                elsewhere.write_bytes(path.read_bytes())
+                path.unlink()
+                make(path)
+        with attack(f"a machine all of whose files are {words}"):
+            assert shown(whole, tmp_path / "html") >= {"here"}
+    for words, make in odd(elsewhere).items():
+        with attack(f"a list of benchmarks that is {words}"):
+            listed = whole / "benchmarks.json"
+            kept = listed.read_bytes()
+            listed.unlink()
+            make(listed)
+            found = within(SECONDS, lambda: command("publish", "--html-dir", str(tmp_path / "no"), *of(whole)).stderr)
+            removed(listed)
+            listed.write_bytes(kept)
+            assert "benchmarks.json is missing or damaged" in found
+    attack.all_survived()
+
+
+def of(results: Path) -> tuple[str, str]:
+    return "--results-dir", str(results)
+
+
+def shown(results: Path, html: Path) -> set[str]:
+    """The machines that the published site shows."""
+
+    def published() -> str:
+        found = command("publish", "--html-dir", str(html), *of(results))
+        assert found.exit_code == 0, found.output
+        return (html / "data" / "index.json").read_text()
+
+    return {lane["machine"] for lane in json.loads(within(SECONDS, published))["lanes"]}
+
+
+Change = Callable[[dict[str, Any]], object]
+RESULTS: dict[str, Change] = {
+    "8 parameters of 300 values": lambda of: row_of(of)["params"].__setitem__(slice(None), [["a"] * 300] * 8),
+    "a string for parameters": lambda of: row_of(of).update(params="text"),
+    "3,000 keys": lambda of: of["params"].update({f"key{i}": "x" for i in range(3000)}),
+    "a key of 300 letters": lambda of: of["params"].update({"k" * 300: "x"}),
+    "a key that leads upwards": lambda of: of["params"].update({"..": ""}),
+    "a processor of 200,000 letters": lambda of: of["params"].update(cpu="x" * 200_000),
+    "a processor of 70 letters of 4 bytes": lambda of: of["params"].update(cpu="\U0001f600" * 70),
+    "a benchmark of 300 letters": lambda of: of["results"].update({"b" * 300: row(of)}),
+    "a date that is text": lambda of: of.update(date="yesterday"),
+    "a date in the year 300,000": lambda of: of.update(date=10**16),
+    "a parameter that is a list": lambda of: of["params"].update(ram=[]),
+    "surroundings of 3,000 keys": lambda of: of.update(env_vars={f"K{i}": "x" for i in range(3000)}),
+    "samples that are text": lambda of: row_of(of).update(samples=["1"]),
+    "a number beyond all": lambda of: row_of(of).update(result=[1e300] * 4),
+    "columns that nobody knows": lambda of: of["result_columns"].__setitem__(0, "x"),
+}
+BENCHMARKS: dict[str, Change] = {
+    "8 parameters of 300 values": lambda of: first(of).update(params=[["a"] * 300] * 8, param_names=["a"] * 8),
+    "a string for parameters": lambda of: first(of).update(params="text"),
+    "numbers for parameters": lambda of: first(of).update(params=[[1], [2]]),
+    "names that are fewer": lambda of: first(of).update(param_names=["a"]),
+    "a name of 300 letters": lambda of: of.update({"b" * 300: {**first(of), "name": "b" * 300}}),
+    "a name that another has": lambda of: first(of).update(name="other"),
+    "no version": lambda of: first(of).pop("version"),
+}
+RECORDS: dict[str, Change] = {
+    "a processor of 200,000 letters": lambda of: of.update(cpu="x" * 200_000),
+    "3,000 keys": lambda of: of.update({f"key{i}": "x" for i in range(3000)}),
+    "a processor that is a list": lambda of: of.update(cpu=[["x"]]),
+    "a processor that moves a terminal": lambda of: of.update(cpu="\x1b[31m"),
+}
+
+
+def first(of: dict[str, Any]) -> Any:
+    return next(value for value in of.values() if isinstance(value, dict))
+
+
+def row_of(of: dict[str, Any]) -> Any:
+    """The first benchmark's results by column, written back when they change."""
+    stored = row(of)
+
+    class Row(dict):
+        def update(self, **more: Any) -> None:  # type: ignore[override]
+            for key, value in more.items():
+                stored[of["result_columns"].index(key)] = value
+
+    return Row(zip(of["result_columns"], stored, strict=False))
+
+
+def row(of: dict[str, Any]) -> Any:
+    return next(iter(of["results"].values()))
+
+
+def changed(path: Path, change: Change) -> None:
+    whole = json.loads(path.read_text())
+    change(whole)
+    path.write_text(json.dumps(whole))
+
+
+def test_files_in_asvs_formats_are_held_against_what_asv_writes(
+    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    here = fill(results)
+    attack = attacks("asv")
+    usual = said_by_check(results)
+    for name, changes in ((file_of(here, "json").name, RESULTS), ("machine.json", RECORDS)):
+        for number, (words, change) in enumerate(changes.items()):
+            machine = f"m{len(name)}-{number}"
+            folder = results / machine
+            shutil.copytree(here, folder)
+            for path in folder.glob("*.json"):
+                path.write_text(path.read_text().replace('"here"', json.dumps(machine)))
+            with attack(f"{name}: {words}"):
+                changed(folder / name, change)
+                said = said_by_check(results)
+                assert repr(str(folder / name)) in said, said
+                assert "is no whole result file" in said or name == "machine.json"
+    with attack("all of them published"):
+        assert shown(results, tmp_path / "html") >= {"here", f"m{len('machine.json')}-0"}
+    listed = results / "benchmarks.json"
+    kept = listed.read_text()
+    for words, change in BENCHMARKS.items():
+        with attack(f"benchmarks.json: {words}"):
+            changed(listed, change)
+            said = said_by_check(results)
+            assert repr(str(listed)) in said
+            assert repr(str(listed)) not in usual
+            found = within(SECONDS, lambda: command("publish", "--html-dir", str(tmp_path / "no"), *of(results)).stderr)
+            assert "benchmarks.json is missing or damaged" in found
+            listed.write_text(kept)
+    attack.all_survived()
+
+
+def test_many_machines_with_keys_of_their_own_are_published_together(
+    results: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    here = fill(results)
+    attack = attacks("asv")
+    for number in range(30):
+        folder = results / f"m{number}"
+        folder.mkdir()
+        for path in here.iterdir():
+            shutil.copy(path, folder)
+        for path in folder.glob("*.json"):
+            path.write_text(path.read_text().replace('"here"', f'"{folder.name}"'))
+        for release in RELEASES:
+            keys = {f"key {number} {i} {'k' * 60}": "x" for i in range(10)}
+            changed(file_of(folder, "json", release), lambda of, keys=keys: of["params"].update(keys))  # type: ignore[misc]
+    with attack("300 keys, each on one machine"):
+        assert shown(results, tmp_path / "html") >= {"here", "m29"}
+    attack.all_survived()
+
+
+def test_a_copy_is_no_other_machine_and_a_release_is_its_own(
+    results: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    here = fill(results)
+    attack = attacks("identity")
+    usual = said_by_check(results)
+    for place in ("copy", "here/calibration", "here/agreement"):
+        with attack(f"launches of here in {place}"):
+            target = results / place
+            if place == "copy":
+                shutil.copytree(here, target)
+            else:
+                target.mkdir()
+                shutil.copy(file_of(here, "jsonl"), target)
+            said = said_by_check(results)
+            assert "its lines are copies: the launch" in said
+            assert "copies" not in usual
+            shutil.rmtree(target)
+    with attack("another machine, too"):
+        shutil.copytree(here, results / "copy")
+        told = command("compare", *RELEASES, "--machine", "here", "--json").stdout
+        assert {change["on_other_machines"] for change in json.loads(told)["changes"]} <= {
+            Standing.NOT_TESTABLE.value,
+            None,
+        }
+        assert "seen on another machine" not in command("compare", *RELEASES, "--machine", "here", "--all").stdout
+        shutil.rmtree(results / "copy")
+    path = file_of(here, "jsonl")
+    kept = path.read_bytes()
+    for torch in (b"2.15.0+cpu", b"9.9.9", b"", b"2.0.1.dev1"):
+        with attack(f"torch {torch!r} as {RELEASES[0]}"):
+            lines = [json.loads(line) for line in kept.splitlines()]
+            for line in lines:
+                line["facts"]["torch"] = torch.decode()
+                line.pop("crc32")
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            assert f"it was measured on torch {torch.decode()!r}, which is not {RELEASES[0]}" in said_by_check(results)
+            path.write_bytes(kept)
+    attack.all_survived()
+
+
+def test_no_repository_no_folder_and_no_link_is_taken_for_results(
+    whole: Path, tmp_path: Path, warned: list[str], attacks: Callable[[str], Attacks]
+) -> None:
+    attack = attacks("repositories")
+    ran = tmp_path / "ran"
+    usual = said_by_check(whole).splitlines()
+    for place in ("", "certificates", "here", "here/causes", "here/calibration", "here/agreement"):
+        for name, make in {
+            "nested": lambda path: repository(path, ran),
+            ".git": lambda path: repository(path.parent, ran),
+            "x.damaged-1": lambda path: path.write_text("damaged"),
+            "y.damaged-1": lambda path: repository(path, ran),
+            "link": lambda path: path.symlink_to(tmp_path),
+            "folder": Path.mkdir,
+        }.items():
+            path = whole / place / name
+            with attack(f"{name} in results/{place}"):
+                make(path)
+                new = [line for line in said_by_check(whole).splitlines() if line not in usual]
+                assert any(repr(str(path))[:-1] in line for line in new), new
+                assert not ran.exists(), "git ran what a stranger's repository names"
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    attack.all_survived()
+
+
+def repository(folder: Path, ran: Path) -> None:
+    """A repository whose settings let git run a program, which leaves a file."""
+    program = ran.with_name("program")
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    author = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    subprocess.run(["git", "-C", folder, *author, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run(["git", "-C", folder, "config", "core.fsmonitor", program], check=True)
+
+
+def test_a_repository_within_the_results_is_not_committed(tmp_path: Path, attacks: Callable[[str], Attacks]) -> None:
+    attack = attacks("repositories")
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run(["git", "init", "-q", tmp_path / "checkout"], check=True)
+    for place in ("results", "results/certificates", "results/here/causes"):
+        folder = tmp_path / "checkout" / place
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "file").write_text("x")
+        with attack(f"a repository in {place}"):
+            repository(folder / "nested", tmp_path / "ran")
+            said = subprocess.run(
+                [root / ".ci" / "commit", "x", "results"], cwd=tmp_path / "checkout", capture_output=True, text=True
+            )
+            assert said.returncode == 1
+            assert f"{place}/nested/.git" in said.stderr
+            log = ["git", "-C", str(tmp_path / "checkout"), "log", "--oneline"]
+            assert subprocess.run(log, capture_output=True, text=True).stdout == ""
+            subprocess.run(["git", "-C", tmp_path / "checkout", "status"], capture_output=True, check=True)
+            assert not (tmp_path / "ran").exists()
+            shutil.rmtree(folder / "nested")
+    attack.all_survived()
+
+
+@pytest.mark.parametrize("asked", ["publish", "compare", "check"])
+def test_too_little_memory_is_a_sentence(
+    results: Path, tmp_path: Path, attacks: Callable[[str], Attacks], asked: str
+) -> None:
+    fill(results)
+    attack = attacks("memory")
+    words = {
+        "publish": ("publish", "--html-dir", str(tmp_path / "html"), *of(results)),
+        "compare": ("compare", *RELEASES),
+        "check": ("check", str(results)),
+    }[asked]
+    for mebibytes in (150, 250, 500, 1000):
+        with attack(f"{asked} with {mebibytes} MiB"):
+            said = subprocess.run(
+                [sys.executable, "-c", "from torch_history.cli import main; main()", *words],
+                env={**os.environ, "HOME": str(tmp_path)},
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mebibytes * 2**20,) * 2),  # noqa: B023
+            )
+            assert said.returncode == 1
+            assert f"may use {mebibytes} MiB" in said.stderr
+            assert "Traceback" not in said.stderr
+    attack.all_survived()
+
+
+def test_memory_that_runs_out_is_a_sentence(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attacks: Callable[[str], Attacks]
+) -> None:
+    fill(results)
+    attack = attacks("memory")
+
+    def raises(*_: object) -> None:
+        raise MemoryError
+
+    for place in ("link_readable", "lanes", "_told", "_write_pages"):
+        with attack(f"in {place}"), monkeypatch.context() as patched:
+            patched.setattr(f"torch_history.site.build.{place}", raises)
+            said = command("publish", "--html-dir", str(tmp_path / "html"), *of(results))
+            assert said.exit_code == 1
+            assert "Memory ran out" in said.stderr
+    attack.all_survived()
+
+
+def test_a_file_to_be_measured_is_a_file_and_takes_no_modules_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attacks: Callable[[str], Attacks]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    attack = attacks("own files")
+    text = "functions = {'f': lambda x: x}\ndef inputs():\n    return 1\n"
+    makers: dict[str, Callable[[Path], object]] = {
+        "pipe.py": os.mkfifo,
+        "zero.py": lambda path: path.symlink_to("/dev/zero"),
+        "folder.py": Path.mkdir,
+        "large.py": lambda path: path.write_text("#" * 2**23),
+        "deep.py": lambda path: path.write_text("x = " + "-" * 200_000 + "1"),
+        "null.py": lambda path: path.write_text("x = 1\0"),
+        **{
+            f"{name}.py": lambda path: path.write_text(text)
+            for name in ("torch", "numpy", "json", "random", "workloads")
+        },
+    }
+    for name, make in makers.items():
+        with attack(name):
+            make(tmp_path / name)
+            said = within(SECONDS, lambda: refusal(tmp_path / name))  # noqa: B023
+            assert "cannot be measured" in said, said
+            assert name.partition(".")[0] in said
+    for kind in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        with attack(f"it needs {kind}"):
+            (tmp_path / "mine.py").write_text(f'needs = ["data"]\n{text}')
+            (tmp_path / "data").unlink(missing_ok=True)
+            kind(tmp_path / "data")
+            said = within(SECONDS, lambda: refusal(tmp_path / "mine.py"))
+            assert "which it needs: it is no regular file" in said
+    attack.all_survived()
+
+
+def refusal(path: Path) -> str:
+    """Why the file is not measured."""
+    try:
+        OwnWorkload.of(path)
+    except SessionError as error:
+        return str(error)
+    return "it was taken"
+
+
+@pytest.mark.browser
+def test_asvs_page_says_what_an_address_lacks(site: Path, page: Any, attacks: Callable[[str], Attacks]) -> None:
+    attack = attacks("addresses")
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    for address in ("%E0%A4%A", "%", "nobody", "%E0%A4%A?p-size=%E0%A4%A", "<b>x", "__proto__"):
+        with attack(f"#{address}"):
+            page.goto("about:blank")
+            page.goto(f"{(site / 'asv' / 'index.html').as_uri()}#{address}")
+            page.locator("#torch-history-unknown").wait_for()
+            assert "No benchmark is called" in page.locator("#torch-history-unknown").inner_text()
+            assert complaints == []
+    with attack("back to a benchmark"):
+        page.goto(f"{(site / 'asv' / 'index.html').as_uri()}#intersection.Intersection.track_peak_memory")
+        page.locator("#main-graph canvas").first.wait_for()
+        assert page.locator("#torch-history-unknown").count() == 0
+    attack.all_survived()
