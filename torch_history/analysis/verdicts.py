@@ -283,8 +283,8 @@ def disturbed(launch: Launch) -> bool:
 
 
 def history(launches: Iterable[Launch]) -> dict[Series, dict[str, _Pairs]]:
-    """Series -> release -> its launches in order of time, only those of the version that `that_count` tells, and of those with
-    other variables set only `of_one_setting`.
+    """Series -> release -> its launches in order of time, only those of the version that `that_count` tells and, where
+    variables were set, `of_one_setting`.
 
     A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone
     that nothing disturbed where there are any.
@@ -323,8 +323,8 @@ def of_one_setting(launches: list[Launch]) -> list[Launch]:
     for environment, of in found.items():
         for words in of.keys() - {counts[environment]}:
             warn(
-                f"{of[words]} launches in {environment} were measured with {words or 'no variables'} set, and are skipped: they "
-                f"are not compared with those with {counts[environment] or 'none'} set."
+                f"{of[words]} launches in {environment} were measured with {words or 'no variables'} set, and are skipped: "
+                f"they are not compared with those with {counts[environment] or 'none'} set."
             )
     return [launch for launch in launches if _set(launch) == counts[launch.environment]]
 
