@@ -435,11 +435,11 @@
         const {from, to} = TH.address();
         /* What the person who published the site has measured stands first, and apart from what others did. */
         const isHere = ({machine}) => machine === TH.contents.here;
-        const listed = (lanes) => lanes.map((lane) => [lane.id, lane.words]);
+        const listed = (known) => known.map((lane) => [lane.id, lane.words]);
         const here = TH.contents.lanes.filter(isHere);
-        const others = listed(TH.contents.lanes.filter((lane) => !isHere(lane)));
-        const options = here.length === 0 ? others : [{group: HERE, options: listed(here)},
-                                                      {group: "other machines", options: others}];
+        const elsewhere = listed(TH.contents.lanes.filter((lane) => !isHere(lane)));
+        const options = here.length === 0 ? elsewhere : [{group: HERE, options: listed(here)},
+                                                         {group: "other machines", options: elsewhere}];
         const where = here.some(({id}) => id === chosen) ? ` ${HERE}` : "";
         document.getElementById("lane").replaceChildren(TH.select(`Measured on${where}`, "lane", options, chosen));
         document.querySelectorAll("nav a[data-page]").forEach((/** @type {HTMLAnchorElement} */ link) => {
