@@ -34,7 +34,7 @@ from torch_history.measuring import choice, recording
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, Arm, Plan, neighbours
 from torch_history.measuring.progress import Clock, Shown
-from torch_history.measuring.session import AGAIN, AGAIN_SHARE, LEAST_PATIENCE, Session, load_suite
+from torch_history.measuring.session import AGAIN, AGAIN_SHARE, LEAST_PATIENCE, Session, _add_cases, load_suite
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store.launches import Launch
 from torch_history.upgrading.room import Room
@@ -514,6 +514,46 @@ def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make: Make, w
 
 
 @pytest.mark.usefixtures("_a_second_each")
+def test_what_the_oldest_release_alone_lists_is_measured_too() -> None:
+    listed = [{**of, "params": [["'even'"], ["'small'", "'paper'"]]} for of in (TIME, BYTES)]
+    for more in ({"selection.Selection": TIME["params"], "other.Own": [["'x'"], ["''"]]}, {}):
+        _add_cases({of["name"]: of for of in listed}, more)
+        assert all(list(itertools.product(*of["params"])) == CASES for of in listed)
+
+
+def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(
+    make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unnamed(benchmark: dict[str, Any], spawner: Any, selected_idx: set[int], **more: Any) -> BenchmarkResult:
+        answer = run_benchmark(benchmark, spawner, selected_idx, **more)
+        (index,) = selected_idx
+        if CASES[index][0] == "'even'" and spawner.release == NEW:
+            recording.note_end(benchmark, index, "", 0, True, [1.0])
+        return answer
+
+    run_benchmark = world.run_benchmark
+    monkeypatch.setattr(servers, "run_benchmark", unnamed)
+    session = make(launches=1)
+    session.measure(said)
+    evens = [c for one in session.launches() if one.release == NEW for c in one.cases if c.parameters[0] == "'even'"]
+    assert {case.unmeasured for case in evens} == {recording.ANOTHER_CASE}
+    monkeypatch.setattr(servers, "run_benchmark", run_benchmark)
+    session._save_state(finished=False)
+    asked = len(world.asked)
+    make(launches=1).measure(said)
+    assert world.asked[asked:] == [(NEW, "even")]
+
+
+def test_case_that_the_file_lists_no_more_is_passed_over(make: Make, world: World, said: Console) -> None:
+    session = make(launches=2, budget=3600.0)
+    session.measure(said)
+    listed = [{**of, "params": [["'noisy'", "'even'"], of["params"][1]]} for of in (TIME, BYTES)]
+    work, _ = session._work({"selection.Selection": listed}, 3, 3600.0)
+    assert work == {"selection.Selection": {0: (OLD, NEW)}}
+    gone = [{**of, "params": [["'even'"], of["params"][1]]} for of in (TIME, BYTES)]
+    assert not any(session._work({"selection.Selection": gone}, 3, 3600.0)[0].values())
+
+
 def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: Console) -> None:
     world.noise = 0.001
     session = make(launches=5, budget=15.0)
