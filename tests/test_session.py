@@ -514,6 +514,13 @@ def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make: Make, w
 
 
 @pytest.mark.usefixtures("_a_second_each")
+def test_what_is_asked_again_ends_between_two_cases(make: Make, world: World, said: Console, monkeypatch: Any) -> None:
+    monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
+    world.disturbed_laps, world.noise = set(range(100)), 0.001
+    make(launches=3, budget=60.0).measure(said)
+    assert len(world.asked) == 8 + 6 + 6 + AGAIN_SHARE * 60
+
+
 def test_what_the_oldest_release_alone_lists_is_measured_too() -> None:
     listed = [{**of, "params": [["'even'"], ["'small'", "'paper'"]]} for of in (TIME, BYTES)]
     for more in ({"selection.Selection": TIME["params"], "other.Own": [["'x'"], ["''"]]}, {}):
@@ -554,6 +561,7 @@ def test_case_that_the_file_lists_no_more_is_passed_over(make: Make, world: Worl
     assert not any(session._work({"selection.Selection": gone}, 3, 3600.0)[0].values())
 
 
+@pytest.mark.usefixtures("_a_second_each")
 def test_a_spent_budget_begins_no_further_round(make: Make, world: World, said: Console) -> None:
     world.noise = 0.001
     session = make(launches=5, budget=15.0)

@@ -67,7 +67,7 @@ class Effort:
         if self.undecided:
             minutes = max(1, math.ceil(self.seconds / 60))
             once = f"measures {'it' if self.undecided == 1 else 'them'} once more, which is the least that tells a time"
-            does = once if self.single else "would probably decide that"
+            does = once if self.single == self.undecided else "would probably decide that"
             said.append(f"{_times(self.undecided)} inconclusive. {command} --budget {minutes}m {does}.")
         if self.hopeless:
             said.append(f"{_times(self.hopeless)} too noisy to be decided. Measure again when the machine is quiet.")

@@ -373,7 +373,7 @@ class Session:
                 servers = {tag: stack.enter_context(self._server(tag, turn, only)) for tag in order}
                 prepare_all(list(servers.values()), self._processors)
                 waiting = collections.deque((*part, 0) for part in parts)
-                while waiting and not self._is_over():
+                while waiting and not self._is_over() and (not repeat or self._may_ask_again()):
                     question, asked, before = waiting.popleft()
                     metrics = self._of_turn(questions[question], only)
                     for attempt in range(1 + (HURRIED_AGAIN if self.plan.within else AGAIN)):
