@@ -955,7 +955,10 @@ def test_upgrade_on_a_busy_machine_spends_nothing_on_what_more_rounds_would_not_
     for _ in range(2):
         upgrade(180.0, busy="other processes").measure((OLD, NEW), ())
     assert {launch.round for launch in upgrade(0).launches((OLD, NEW), ())} == {1, 2, 3}
-    assert "no 3 min would decide one. The same command goes on with them when it is quiet." in said.export_text()
+    assert (
+        "While the machine is busy, no 3 min would decide one. The same command continues with them"
+        in said.export_text()
+    )
     upgrade(180.0).measure((OLD, NEW), ())
     assert max(launch.round for launch in upgrade(0).launches((OLD, NEW), ())) > 3
 

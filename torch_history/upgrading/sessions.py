@@ -79,8 +79,8 @@ class Sessions:
             left = self._effort(session)
             if self.busy and not left.is_decidable(self.budget):
                 self.out.print(
-                    f"{left.undecided} of {left.series} times are inconclusive, and beside what keeps this machine busy no "
-                    f"{self.budget / 60:.0f} min would decide one. The same command goes on with them when it is quiet.",
+                    f"{left.undecided} of {left.series} times are inconclusive. While the machine is busy, no "
+                    f"{self.budget / 60:.0f} min would decide one. The same command continues with them when it is quiet.",
                     highlight=False,
                 )
                 return
