@@ -103,7 +103,7 @@ def test_an_edit_through_one_release_is_found_in_each_and_no_cache_hands_it_out(
         assert sentence.startswith(
             f"{tag} in {folder.parents[2]} is not as its packages say: numpy.py of numpy differ."
         )
-        assert "installed anew" in sentence
+        assert "installed again" in sentence
     warned.clear()
     assert [install(conf, f"v{release}") for release in RELEASES] == [third, one, other]
     assert warned == []

@@ -229,7 +229,7 @@ def write(results: Path, chance: random.Random, tags: list[str]) -> None:
 def drawn_evidence(chance: random.Random, lane: Lane) -> list[why.Known]:
     """Evidence of some series between releases that are near each other, of which some has nothing to do with a change."""
     words = {"CAUSE": "because aten::index holds 90 %", "PART": "in part because of it", "UNKNOWN": "cause unknown"}
-    found = []
+    found: list[why.Known] = []
     for series in lane.found:
         old, new = sorted(chance.sample(range(len(lane.releases)), 2))
         verdict = chance.choice(why.TOLD)

@@ -211,8 +211,8 @@ class Change:
     disturbed: int = 0
     apart: bool = False
     difference: tuple[float, float] | None = None
-
     least_growth: float | None = None
+
     @property
     def within_builds(self) -> bool:
         """Whether it is a changed time that two builds of one source may differ by."""

@@ -647,7 +647,9 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
         "parts": [f"{lane.id}.{number}" for number in range(len(lane.parts))],
         "series": list(series),
         "evidence": [_evidence(one) for one in lane.evidence],
-        "unconfirmed": [[[part.strip("'") for part in _key(series)], old, new] for series, old, new in lane.unconfirmed],
+        "unconfirmed": [
+            [[part.strip("'") for part in _key(series)], old, new] for series, old, new in lane.unconfirmed
+        ],
         "changes": [
             change and {**_brief(change), "changed": [series[tuple(key)] for key in change["changed"]]}
             for change in lane.changes

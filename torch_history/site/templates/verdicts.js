@@ -743,13 +743,13 @@
         }
         const times = changes.filter(({series, verdict}) =>
             varies(lane.series[series]) && !["BROKE", "FIXED", "NEVER RAN"].includes(verdict));
-        const untold = times.filter(({verdict}) => verdict === "CAN'T TELL").length;
+        const undecided = times.filter(({verdict}) => verdict === "CAN'T TELL").length;
         const many = (number) => number.toLocaleString("en");
-        const said = `${many(untold)} of ${many(times.length)} ${times.length === 1 ? "time" : "times"} ${untold === 1 ? "is" : "are"} inconclusive`;
-        if (!untold) {
+        const words = `${many(undecided)} of ${many(times.length)} ${times.length === 1 ? "time" : "times"} ${undecided === 1 ? "is" : "are"} inconclusive`;
+        if (!undecided) {
             return "no change was detected";
         }
-        return untold >= constants().answer.UNDECIDED * times.length ? `undecided: ${said}` : `no change was detected, but ${said}`;
+        return undecided >= constants().answer.UNDECIDED * times.length ? `undecided: ${words}` : `no change was detected, but ${words}`;
     };
 
     const summary = (lane, from, to, changes) => {
