@@ -745,11 +745,11 @@
             varies(lane.series[series]) && !["BROKE", "FIXED", "NEVER RAN"].includes(verdict));
         const undecided = times.filter(({verdict}) => verdict === "CAN'T TELL").length;
         const many = (number) => number.toLocaleString("en");
-        const words = `${many(undecided)} of ${many(times.length)} ${times.length === 1 ? "time" : "times"} ${undecided === 1 ? "is" : "are"} inconclusive`;
+        const howMany = `${many(undecided)} of ${many(times.length)} ${times.length === 1 ? "time" : "times"} ${undecided === 1 ? "is" : "are"} inconclusive`;
         if (!undecided) {
             return "no change was detected";
         }
-        return undecided >= constants().answer.UNDECIDED * times.length ? `undecided: ${words}` : `no change was detected, but ${words}`;
+        return undecided >= constants().answer.UNDECIDED * times.length ? `undecided: ${howMany}` : `no change was detected, but ${howMany}`;
     };
 
     const summary = (lane, from, to, changes) => {
