@@ -585,7 +585,8 @@ def test_what_was_saved_before_a_kill_is_there_and_the_next_save_goes_on(
 
 
 SUITE = """
-import time
+import json, os, time
+from contract.request import CHANNEL
 
 class {name}:
     params = (["eager"], ["small"])
@@ -593,12 +594,16 @@ class {name}:
 
     def track_time(self, variant, size):
         time.sleep(0.01)
+        named = dict(metric="track_time", parameters=[repr(variant), repr(size)], process=os.getpid(), facts=dict(threads=1))
+        with open(os.environ[CHANNEL], "a") as channel:
+            channel.write("\\n" + json.dumps(named) + "\\n")
         return 0.5
 
     track_time.unit = "seconds"
 """
 
 MEASURE = """
+import os
 import sys
 from pathlib import Path
 from asv.environment import ExistingEnvironment
@@ -615,6 +620,9 @@ session.REPEATS = session.AGAIN = session.LEAST_PATIENCE = 0
 class Here(ExistingEnvironment):
     name = PLAN.environment
     install_project = lambda *arguments: None
+
+    def run(self, args, **kwargs):
+        return super().run(args, **{**kwargs, "env": {**kwargs.get("env", os.environ), **self.request.variables()}})
 
 folder = Path(sys.argv[1])
 conf, axis = load_suite(Path.cwd())
