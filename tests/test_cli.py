@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
+from torch_history.analysis.markdown import escape
 from torch_history.cli import main, output, report, suite
 from torch_history.errors import UserError
 from torch_history.measuring import plan
@@ -254,7 +255,7 @@ def test_table_says_what_ran_in_part_or_not_and_why() -> None:
     assert "| variant | 1.13.1 | 2.0.1 | 2.1.2 | 2.5.1 |" in text
     assert "| `f` | (1) | ran | ran (2) |  |" in text
     assert "| `g` |  |  |  | ran |" in text
-    assert f"1. “{why}”\n2. “MemoryError: no”\n" in text
+    assert f"1. “{escape(why)}”\n2. “MemoryError: no”\n" in text
 
 
 def test_how_much_was_measured_is_said_pair_by_pair() -> None:
