@@ -137,7 +137,7 @@ def of_asv(name: str, version: str, params: list[list[str]]) -> dict[str, Any]:
 def of_launch(release: str, name: str, version: str, params: list[list[str]]) -> dict[str, Any]:
     number = {"samples": [1e-3]} if name.endswith("_time") else {"value": 1000}
     which = {"session": "s", "round": 1, "launch": release, "release": release, "environment": "release-py3.11"}
-    when = {"started_at": "2026-01-01T00:00:00+00:00", "duration": 1.0, "facts": {}}
+    when = {"started_at": "2026-01-01T00:00:00+00:00", "duration": 1.0, "facts": {"torch": release[1:]}}
     cases = [{"parameters": [params[0][0], params[1][0]], **number}]
     return {**which, "benchmark": name, "version": version, **when, "cases": cases}
 

@@ -215,7 +215,9 @@ SCRIPT = """\
 #!{python}
 import os, pathlib, sys, time
 here = pathlib.Path({here!r})
-words = sys.argv[2:]
+words = sys.argv[1:]
+while words[0].startswith("-"):
+    words.pop(0)
 def say(what):
     with open(here / "said", "a") as stream:
         stream.write(f"{{what}} {{os.getpid()}}\\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from asv.util import UserError
 
+from torch_history import errors
 from torch_history.site.processes import at_once, beside
 
 
@@ -68,5 +69,5 @@ def test_error_of_the_block_ends_the_task(tmp_path: Path) -> None:
 
 
 def test_task_that_was_killed_is_told() -> None:
-    with pytest.raises(RuntimeError, match="killed"), beside(lambda: os.kill(os.getpid(), signal.SIGKILL)):
+    with pytest.raises(errors.UserError, match="killed"), beside(lambda: os.kill(os.getpid(), signal.SIGKILL)):
         pass

@@ -157,7 +157,7 @@ def test_each_launch_says_what_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
     results = RecordedResults({"machine": "a"}, {}, "v2.0.1", 0, "3.11", "release-py3.11", {})
     monkeypatch.setenv("OMP_PROC_BIND", "close")
     assert "set" not in results._circumstances()
-    monkeypatch.setenv(surroundings.KEEP, "OMP_*")
+    monkeypatch.setenv(surroundings.KEEP, "OMP_PROC_*")
     assert results._circumstances()["set"] == {"OMP_PROC_BIND": "close"}
 
 

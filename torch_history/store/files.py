@@ -139,7 +139,8 @@ def each_line(
 ) -> Iterator[tuple[int, bytes, T | ValueError]]:
     """Number and bytes of each line of a file that is `asked` for, with what `read` makes of it or the ValueError it raised.
     Raises ValueError as `read_bytes` does."""
-    for number, line in enumerate(io.BytesIO(read_bytes(path)), start=1):
+    for number, ended in enumerate(io.BytesIO(read_bytes(path)), start=1):
+        line = ended.removesuffix(b"\n")
         if line.strip() and asked(line):
             try:
                 yield number, line, read(unsealed(line))
