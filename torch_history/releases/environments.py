@@ -152,8 +152,8 @@ class ReleaseEnvironment(Virtualenv):
             if not found:
                 return
             log.error(
-                f"{release.tag} in {folder} is not as its packages say: {intact.words(found)} differ. It is installed again. "
-                "Other releases that share these files are looked at before they are measured."
+                f"{release.tag} in {folder} is not as its packages say: {intact.words(found)} differ. It is installed "
+                "again. Other releases that share these files are looked at before they are measured."
             )
         self._build(release, folder, lock, found)
 
