@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.loopback_slurm import Cluster, cluster, missing
-from torch_history.analysis.verdicts import NOT_MEASURED, Series, Verdict, compare
+from torch_history.analysis.series import Series, Verdict
+from torch_history.analysis.verdicts import NOT_MEASURED, compare
 from torch_history.fleet.attempts import job_folder
 from torch_history.fleet.order import Order
 from torch_history.store.launches import Launch, machines_in, read_launches

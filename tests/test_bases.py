@@ -16,7 +16,7 @@ import pytest
 from torch_history.analysis import bases, claims
 from torch_history.analysis.bases import Answered, Row
 from torch_history.analysis.claims import RESULT_BYTES
-from torch_history.analysis.verdicts import history
+from torch_history.analysis.series import history
 from torch_history.releases.axis import Axis
 from torch_history.reports import claims as reports
 from torch_history.reports import recorded

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from torch_history import cli
 from torch_history.analysis import calibration
 from torch_history.analysis.foretold import foretold
-from torch_history.analysis.verdicts import Series
+from torch_history.analysis.series import Series
 from torch_history.errors import SessionError
 from torch_history.measuring import calibrate
 from torch_history.reports import calibration as report

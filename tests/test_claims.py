@@ -14,8 +14,8 @@ from scipy import stats
 
 from torch_history.analysis import bases, causes, claims
 from torch_history.analysis.claims import FAILS, HOLDS, PARTLY, UNKNOWN, UNMEASURED, Interval, Numbers, Setting, Turn
+from torch_history.analysis.series import Series, history
 from torch_history.analysis.steps import Kind, Step
-from torch_history.analysis.verdicts import Series, history
 from torch_history.releases.axis import Axis
 from torch_history.reports import claims as reports
 from torch_history.store.launches import Case, Launch

@@ -19,8 +19,9 @@ from contract.metrics import CALL_MARGIN
 from torch_history import cli
 from torch_history.analysis import compare as compared
 from torch_history.analysis import verdicts
+from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.steps import Kind, Step
-from torch_history.analysis.verdicts import FALSE_RATE, Change, Evidence, Series, Verdict
+from torch_history.analysis.verdicts import FALSE_RATE, Change, Evidence
 from torch_history.store import causes, sources
 from torch_history.store.launches import Case, Launch, append_environment, append_launches
 

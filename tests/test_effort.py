@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from torch_history.analysis.verdicts import MARGIN, Change, Series, Verdict
+from torch_history.analysis.series import Series, Verdict
+from torch_history.analysis.verdicts import MARGIN, Change
 from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, Effort, More, cost, effort, forecast
 from torch_history.store.launches import Case, Launch
 

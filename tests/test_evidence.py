@@ -18,7 +18,8 @@ from rich.console import Console
 
 from torch_history.analysis.causes import evidence as known_causes
 from torch_history.analysis.compare import Comparison
-from torch_history.analysis.verdicts import Change, Series, Verdict
+from torch_history.analysis.series import Series, Verdict
+from torch_history.analysis.verdicts import Change
 from torch_history.cli import explaining, main
 from torch_history.cli import suite as suites
 from torch_history.cli.explaining import report

@@ -109,7 +109,7 @@ def test_count_of_none_is_refused() -> None:
 
 
 def test_words_without_a_metric_mean_times() -> None:
-    from torch_history.analysis.verdicts import Series
+    from torch_history.analysis.series import Series
 
     every = [
         Series("release-py3.11", f"mine.Own.track_{metric}", (repr("f"), repr("")))

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from measure import once
-from torch_history.analysis.verdicts import Series
+from torch_history.analysis.series import Series
 from torch_history.explaining import finding, places
 from torch_history.explaining.explanation import Explanation, Found
 from torch_history.explaining.levers import ANOTHER_PROCESS, Lever, load

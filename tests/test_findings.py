@@ -8,7 +8,8 @@ import re
 import pytest
 
 from torch_history.analysis import answer, compare, findings
-from torch_history.analysis.verdicts import Change, Series, Verdict, bound
+from torch_history.analysis.series import Series, Verdict
+from torch_history.analysis.verdicts import Change, bound
 
 LANE = "release-py3.11"
 

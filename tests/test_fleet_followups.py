@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace as replaced
 
-from torch_history.analysis.verdicts import Verdict, compare, history
+from torch_history.analysis.series import Verdict, history
+from torch_history.analysis.verdicts import compare
 from torch_history.errors import UserError
 from torch_history.fleet import work as on_a_node
 from torch_history.fleet.attempts import job_folder

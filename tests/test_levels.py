@@ -12,7 +12,7 @@ from scipy import stats
 
 from torch_history.analysis import levels
 from torch_history.analysis.levels import Launches, Levels, Noise, Random, cells_of, fitted
-from torch_history.analysis.verdicts import Series, history
+from torch_history.analysis.series import Series, history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, read_launches
 

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, START, STEADY, TIMES, metric_of, metrics_of
 from contract.own_file import MEASURABLE
 from torch_history.analysis.compare import compared, sentence, summary
-from torch_history.analysis.verdicts import Series, Verdict, history, judge
+from torch_history.analysis.series import Series, Verdict, history
+from torch_history.analysis.verdicts import judge
 from torch_history.cli.run import run
 from torch_history.cli.upgrade import upgrade
 from torch_history.store.launches import Case, Launch

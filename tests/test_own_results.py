@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from torch_history.analysis.not_run import not_run
-from torch_history.analysis.verdicts import history
+from torch_history.analysis.series import history
 from torch_history.cli.report import compare_stored, results_of_own
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store import skipped

@@ -17,8 +17,8 @@ from tools import explain_largest
 from tools.explain_largest import in_order, kind_of, largest, table, with_evidence
 from tools.planted_causes import NOTHING, Redrawn, Tally, calibrated, explained, judge, planted, there, told, whole_run
 from torch_history.analysis.causes import FOUND, Cause
+from torch_history.analysis.series import Series, history
 from torch_history.analysis.steps import Kind, Step
-from torch_history.analysis.verdicts import Series, history
 from torch_history.explaining.explanation import Found
 from torch_history.explaining.launching import Side
 from torch_history.explaining.levers import Lever

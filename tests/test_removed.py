@@ -17,7 +17,7 @@ from tests.synthetic import tag, write_tree
 from tools.excluded import KINDS, compared_again, kind
 from torch_history import cli
 from torch_history.analysis.compare import find
-from torch_history.analysis.verdicts import Series, Verdict
+from torch_history.analysis.series import Series, Verdict
 from torch_history.cli import explaining, suite
 from torch_history.errors import UserError
 from torch_history.explaining.launching import Side

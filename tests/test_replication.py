@@ -22,7 +22,8 @@ from torch_history.analysis.replication import (
     Standing,
     replication,
 )
-from torch_history.analysis.verdicts import ANY_BUILD, BUILDS, Change, Series, Verdict
+from torch_history.analysis.series import ANY_BUILD, BUILDS, Series, Verdict
+from torch_history.analysis.verdicts import Change
 from torch_history.releases.axis import Axis
 from torch_history.reports.replication import both_ways, document, neighbours, within
 from torch_history.site.data import lanes

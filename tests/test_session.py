@@ -27,7 +27,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from contract.request import Request
-from torch_history.analysis.verdicts import Verdict, compare, history
+from torch_history.analysis.series import Verdict, history
+from torch_history.analysis.verdicts import compare
 from torch_history.cli.run import Asked, seconds_within
 from torch_history.errors import SessionError
 from torch_history.measuring import choice, recording

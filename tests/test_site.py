@@ -18,7 +18,8 @@ import pytest
 
 from tools.bench_site import MOST, WEIGHED, weigh
 from torch_history.analysis.compare import SAID_FIRST
-from torch_history.analysis.verdicts import NOT_MEASURED, compare, history
+from torch_history.analysis.series import history
+from torch_history.analysis.verdicts import NOT_MEASURED, compare
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
 from torch_history.scratch import MARK, mark

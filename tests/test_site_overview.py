@@ -24,7 +24,7 @@ import pytest
 
 from torch_history.analysis import answer
 from torch_history.analysis.causes import FOUND
-from torch_history.analysis.verdicts import SHOWN
+from torch_history.analysis.series import SHOWN
 
 from .lab import LANE, MACHINE, VARIANTS
 from .site_data import read_lane, serious, write_lane

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from torch_history.analysis.verdicts import Change, History, Verdict, compare_history, history
+from torch_history.analysis.series import History, Verdict, history
+from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import read_on_axis
 

@@ -17,6 +17,7 @@ from tests.test_verdicts import BYTES, COUNT, EAGER, TIME, counted, launch, time
 from tools.bench_detector import contradictions
 from tools.detectors import ordered
 from torch_history.analysis.compare import choose_machine
+from torch_history.analysis.series import Series, Verdict, history
 from torch_history.analysis.steps import (
     EXCURSION,
     HISTORY_ERROR,
@@ -30,7 +31,7 @@ from torch_history.analysis.steps import (
     regressions,
     unconnected,
 )
-from torch_history.analysis.verdicts import Series, Verdict, compare_history, history
+from torch_history.analysis.verdicts import compare_history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, read_on_axis
 

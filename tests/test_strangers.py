@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from torch_history.analysis.verdicts import history
+from torch_history.analysis.series import history
 from torch_history.releases.axis import Axis
 from torch_history.reports.check import check
 from torch_history.site import data

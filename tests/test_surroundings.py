@@ -19,7 +19,7 @@ from contract import surroundings
 from recorder import certificate
 from recorder.build import Built, Wheel
 from torch_history.analysis.replication import alike
-from torch_history.analysis.verdicts import Verdict
+from torch_history.analysis.series import Verdict
 from torch_history.explaining import launching
 from torch_history.explaining.launching import Side
 from torch_history.measuring import machine, machine_records

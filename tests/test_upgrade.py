@@ -21,7 +21,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from torch_history.analysis.causes import Known
-from torch_history.analysis.verdicts import Change, Series, Verdict
+from torch_history.analysis.series import Series, Verdict
+from torch_history.analysis.verdicts import Change
 from torch_history.cli import main, upgrading
 from torch_history.errors import UserError
 from torch_history.measuring.budget import effort

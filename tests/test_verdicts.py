@@ -16,6 +16,7 @@ from scipy import optimize, special, stats
 
 from torch_history.analysis import verdicts
 from torch_history.analysis.compare import sentence
+from torch_history.analysis.series import Observation, Series, Verdict, history, observations
 from torch_history.analysis.verdicts import (
     ERROR_RATE,
     FALSE_RATE,
@@ -27,17 +28,12 @@ from torch_history.analysis.verdicts import (
     Change,
     Estimate,
     Evidence,
-    Observation,
-    Series,
-    Verdict,
     common_noise,
     comparable,
     compare,
     error_rate_of_each,
     estimate,
-    history,
     human,
-    observations,
     weigh,
     where_trigamma,
 )

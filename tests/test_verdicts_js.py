@@ -21,7 +21,8 @@ from scipy import special, stats
 
 from torch_history.analysis import causes as why
 from torch_history.analysis import compare
-from torch_history.analysis.verdicts import Series, Verdict, compare_history, history, human
+from torch_history.analysis.series import Series, Verdict, history
+from torch_history.analysis.verdicts import compare_history, human
 from torch_history.releases.axis import Axis
 from torch_history.site.build import constants
 from torch_history.site.data import Lane, _key, lane_data, lanes

@@ -10,7 +10,8 @@ import pytest
 
 from torch_history.analysis.causes import FOUND, Cause, Known, in_words, moved, of_ends, why
 from torch_history.analysis.compare import find
-from torch_history.analysis.verdicts import Change, Series, Verdict
+from torch_history.analysis.series import Series, Verdict
+from torch_history.analysis.verdicts import Change
 from torch_history.releases.axis import Axis
 
 ROOT = Path(__file__).resolve().parents[1]

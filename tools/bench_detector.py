@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from tools.detectors import ROOT, asv_places, elsewhere, large, left, ordered, stored_lanes
 from torch_history.analysis import steps, verdicts
+from torch_history.analysis.series import History, Verdict
 from torch_history.analysis.steps import CARRIED, HISTORY_ERROR, Kind, Lane, Step
-from torch_history.analysis.verdicts import History, Verdict
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 

@@ -17,7 +17,8 @@ from unittest import mock
 import numpy as np
 
 from torch_history.analysis import verdicts
-from torch_history.analysis.verdicts import Change, Verdict, compare
+from torch_history.analysis.series import Verdict
+from torch_history.analysis.verdicts import Change, compare
 from torch_history.measuring.budget import effort
 from torch_history.store.launches import Case, Launch
 

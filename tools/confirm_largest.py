@@ -17,8 +17,8 @@ from asv.repo import get_repo
 from rich.progress import track
 
 from torch_history.analysis.compare import choose_machine, tell
+from torch_history.analysis.series import history
 from torch_history.analysis.steps import Step, costliest, largest, regressions
-from torch_history.analysis.verdicts import history
 from torch_history.measuring.session import load_suite
 from torch_history.releases.environments import ReleaseEnvironment
 from torch_history.store.launches import read_on_axis

@@ -15,8 +15,8 @@ from asv.step_detect import detect_steps
 
 from torch_history.analysis import verdicts
 from torch_history.analysis.compare import choose_machine
+from torch_history.analysis.series import History
 from torch_history.analysis.steps import SMALLEST
-from torch_history.analysis.verdicts import History
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import read_launches
 

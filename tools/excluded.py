@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from torch_history.analysis import claims
 from torch_history.analysis.replication import TOLD
-from torch_history.analysis.verdicts import Change, History, Verdict, compare_history, history
+from torch_history.analysis.series import History, Verdict, history
+from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.cli import suite as suites
 from torch_history.releases.axis import Axis
 from torch_history.reports.check import EXCLUSIONS

@@ -25,7 +25,7 @@ from torch_history.analysis.causes import FOUND, FOUND_ON, FUSIONS, Cause, evide
 from torch_history.analysis.compare import choose_machine, told_findings
 from torch_history.analysis.markdown import escape
 from torch_history.analysis.steps import Step, of_history
-from torch_history.analysis.verdicts import Change, History, Series, compare_history, history
+from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.explaining.finding import EXPLAINABLE, retold
 from torch_history.measuring.session import load_suite
 from torch_history.releases.axis import Axis

@@ -23,8 +23,8 @@ import numpy as np
 
 from tools.detectors import ROOT, asv_places, elsewhere, large, left, ordered, stored_lanes
 from torch_history.analysis import calibration, steps, verdicts
+from torch_history.analysis.series import History
 from torch_history.analysis.steps import Kind
-from torch_history.analysis.verdicts import History
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 

@@ -23,7 +23,8 @@ from ..store.files import files_in
 from ..store.launches import Case, Launch, node_of, read_file
 from . import special
 from .calibration import FIRST, MOST_UNTOLD, SECOND, per_cent
-from .verdicts import FALSE_RATE, Change, Verdict, compare
+from .series import Verdict
+from .verdicts import FALSE_RATE, Change, compare
 
 FOLDER = "agreement"
 """Folder beside a machine's results, which neither asv nor `read_launches` of the machine looks into."""

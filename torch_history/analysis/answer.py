@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from contract.metrics import METRICS, SEQUENCE
 
 from .findings import MISSING, Finding, short
-from .verdicts import Change, Series, Verdict
+from .series import Series, Verdict
+from .verdicts import Change
 
 if TYPE_CHECKING:
     from .compare import Comparison

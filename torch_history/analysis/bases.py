@@ -25,7 +25,7 @@ from .claims import (
     in_turn,
     setting_of,
 )
-from .verdicts import History
+from .series import History
 
 BASES = {"cpu": "CPU measured", "recorder": "CUDA recorded", "cuda": "CUDA measured"}
 """Device of a lane -> the name of its column, in the order of the columns."""

@@ -20,7 +20,8 @@ from ..errors import SessionError
 from ..store.files import files_in
 from ..store.launches import Launch, read_file, unfit
 from . import special
-from .verdicts import Change, Evidence, Series, Verdict, comparable, compare, estimate, history, human, weigh
+from .series import Series, Verdict, history
+from .verdicts import Change, Evidence, comparable, compare, estimate, human, weigh
 
 FOLDER = "calibration"
 """Folder beside a machine's results, which neither asv nor `read_launches` of the machine looks into."""

@@ -20,7 +20,8 @@ from contract.metrics import METRICS
 from ..store import causes as stored
 from ..store import sources
 from ..store.machines import processor_of, record_of
-from .verdicts import Change, History, Series, Verdict, human
+from .series import History, Series, Verdict
+from .verdicts import Change, human
 
 OWN = {
     name: METRICS[name].explains

@@ -21,8 +21,9 @@ import numpy as np
 from contract.metrics import METRICS, TIMES
 
 from ..store.launches import Case, Launch
+from .series import Block, History
 from .steps import Kind, Step
-from .verdicts import ERROR_RATE, Block, Estimate, History, common_noise, human, moderated, paired
+from .verdicts import ERROR_RATE, Estimate, common_noise, human, moderated, paired
 
 BORDER = 1.05
 """The ratio of two variants from which one of them is the slower. Two builds of one source differ by less: an answer does

@@ -26,6 +26,7 @@ from .causes import Known, evidence, in_words, moved, of_ends, unconfirmed, why
 from .findings import Finding, Row, group, of_changes
 from .markdown import escape
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
+from .series import RANK, History, Series, Verdict, history
 from .steps import Kind, Net, Step
 from .verdicts import (
     ERROR_RATE,
@@ -33,13 +34,8 @@ from .verdicts import (
     MARGIN,
     NOT_MEASURED,
     POWER,
-    RANK,
     Change,
-    History,
-    Series,
-    Verdict,
     bound,
-    history,
     human,
     times,
 )

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import causes
-from .verdicts import Change, Series, Verdict, bound, human, times
+from .series import Series, Verdict
+from .verdicts import Change, bound, human, times
 
 LEAST_AMOUNT = 1e5
 """Bytes from which a change of several rows may be said as an amount, in MB."""

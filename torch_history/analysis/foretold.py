@@ -15,7 +15,8 @@ import numpy as np
 from ..store.launches import Launch
 from . import special
 from .calibration import NOMINAL, Held, Variant, variant
-from .verdicts import Estimate, Series, history, paired, weigh
+from .series import Series, history
+from .verdicts import Estimate, paired, weigh
 
 ROUNDS = (1, 2)
 

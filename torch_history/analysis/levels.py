@@ -19,6 +19,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from contract.metrics import STEADY
 
 from ..store.launches import Case, Launch
 from . import special
-from .verdicts import LEAST_VARIANCE, ROUNDING, History, Series, observations, where_trigamma
+from .series import History, Series, observations
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -40,8 +41,35 @@ share more, on lane 3.9. Calls that are made once scatter by far more than that,
 REPEATED_FREEDOM = 20.0
 """Degrees of freedom that REPEATED counts for: a choice, since it rests on few sessions."""
 
+LEAST_VARIANCE = 1e-8
+"""Of a launch's logarithm: a clock's own 0.01 %. Two launches that agree to the last digit do so by chance."""
+
+ROUNDING = 1e-20
+"""Of a variance: what lies below is left by rounding where launches agree to the last digit, and tells nothing of noise."""
+
 MOST_LENT = 20.0
 """Degrees of freedom at most that a question lends a series: its own noise must still be heard."""
+
+LENDERS = 10
+"""Variances, each of a series in a session, that a question must have to lend: of fewer the history's usual ones are lent."""
+
+
+class Usual(NamedTuple):
+    """What times of a kind are in the history: standard deviations of logarithms of a launch's `noise`, of what a `round` and
+    a `session` do, and for how many degrees of `freedom` the noise of one series tells that of another."""
+
+    noise: float
+    freedom: float
+    round: float
+    session: float
+
+
+USUAL = {True: Usual(0.013, 3.0, 0.024, 0.019), False: Usual(0.08, 2.5, 0.15, 0.09)}
+"""Whether calls are steady -> what is usual, from lane 3.9 of the machine with the longest history. Whoever has few series,
+as of an own file, is judged with it, and his own launches count beside it."""
+
+USUAL_COUNTS = 10
+"""Rounds, or sessions of series, that the usual variance of what they do counts for beside those that were seen."""
 
 BEYOND_CHANCE = 0.3
 """Variance of logarithms of noise beyond chance, for weights alone: within a factor of two of what questions show."""
@@ -97,22 +125,25 @@ class Random:
 
 @dataclass(frozen=True)
 class Contrast:
-    """The difference of two levels, `shift` in logarithms, with its standard `error` and Student's degrees of `freedom`."""
+    """The difference of two levels, `shift` in logarithms, with its standard `error` and Student's degrees of `freedom`;
+    `rounds` hold both releases."""
 
     shift: float
     error: float
     freedom: float
+    rounds: int
 
 
 @dataclass(frozen=True)
 class Levels:
     """The levels of a series on `releases` (places on the fit's axis), as logarithms up to what is common to them all:
-    `level` (n), `covariance` (n x n), `freedom` of each difference (n x n), `tied` where rounds tie two of them (n x n), and
+    `level` (n), `covariance` (n x n) and its inverse, the `information`, `freedom` of each difference (n x n), `tied` where rounds tie two of them (n x n), and
     `both`, how many rounds hold both (n x n)."""
 
     releases: Indices
     level: Array
     covariance: Array
+    information: Array
     freedom: Array
     tied: NDArray[np.bool_]
     both: Indices
@@ -125,7 +156,8 @@ class Levels:
         a, b = places[old], places[new]
         variance = self.covariance[a, a] + self.covariance[b, b] - 2 * self.covariance[a, b]
         error = math.sqrt(max(float(variance), LEAST_VARIANCE))
-        return Contrast(float(self.level[b] - self.level[a]), error, float(self.freedom[a, b]))
+        shift = float(self.level[b] - self.level[a])
+        return Contrast(shift, error, float(self.freedom[a, b]), int(self.both[a, b]))
 
 
 @dataclass(frozen=True)
@@ -139,22 +171,34 @@ class Fitted:
     levels: Mapping[Series, Levels]
     shifts: Array
     random: Mapping[str, Random]
+    launches: Mapping[Series, Launches]
+
+    def cleared(self, series: Series, release: str) -> Array:
+        """The numbers of the launches of a release, in their unit, less what their sessions do to the whole question; a level
+        that is shown is their median."""
+        of, place = self.launches[series], self.releases.index(release)
+        here = of.release == place
+        return np.exp(of.logarithm[here] - self.shifts[of.session[here]])
 
     def contrast(self, series: Series, old: str, new: str) -> Contrast | None:
         """How `new` differs from `old`; None where one was not measured, or no chain of rounds ties them."""
+        if series not in self.levels or not {old, new} <= {*self.releases}:
+            return None
         return self.levels[series].contrast(self.releases.index(old), self.releases.index(new))
 
 
-def fitted(found: History, releases: Sequence[str]) -> dict[str, Fitted]:
-    """Question -> the levels of its times. `releases` are in the order of the axis; what `found` has of others is left out.
-    A lane of 436 series on 30 releases takes 3 to 5 s of one processor."""
-    of_question: dict[str, dict[Series, Launches]] = defaultdict(dict)
-    sessions: dict[str, dict[str, int]] = defaultdict(dict)
+def fitted(found: History) -> dict[tuple[str, str], Fitted]:
+    """(environment, question) -> the levels of its times. A lane of 436 series on 30 releases takes 3 to 5 s of one
+    processor."""
+    of_question: dict[tuple[str, str], dict[Series, Launches]] = defaultdict(dict)
+    sessions: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    releases = list(dict.fromkeys(tag for of in found.values() for tag in of))
     for series, of in found.items():
-        if series.varies and (launches := _launches(of, releases, sessions[series.question])):
-            of_question[series.question][series] = launches
+        key = series.environment, series.question
+        if series.varies and (launches := _launches(of, releases, sessions[key])):
+            of_question[key][series] = launches
     with on_one_thread():
-        return {name: _fitted(every, list(releases), list(sessions[name])) for name, every in of_question.items()}
+        return {key: _fitted(every, releases, list(sessions[key])) for key, every in of_question.items()}
 
 
 def _launches(
@@ -201,18 +245,25 @@ def _fitted(launches: Mapping[Series, Launches], releases: list[str], sessions: 
         shifts, besides = sessions_do(measured, left, len(sessions))
         for metric, known in random.items():
             members = _of(series, metric)
-            rounds = rounds_do([(measured[i], cells[i], left[i], noise[i]) for i in members])
-            random[metric] = replace(known, round=rounds, session=scatter_of_sessions(besides[members]))
+            usual = USUAL[_is_steady(series[members[0]])]
+            rounds = rounds_do([(measured[i], cells[i], left[i], noise[i]) for i in members], usual.round**2)
+            random[metric] = replace(
+                known, round=rounds, session=scatter_of_sessions(besides[members], usual.session**2)
+            )
         found = every()
-    return Fitted(releases, sessions, dict(zip(series, found, strict=True)), shifts, random)
+    return Fitted(releases, sessions, dict(zip(series, found, strict=True)), shifts, random, launches)
 
 
 def _of(series: Sequence[Series], metric: str) -> list[int]:
     return [i for i, one in enumerate(series) if one.metric == metric]
 
 
+def _is_steady(series: Series) -> bool:
+    return series.measure.measured == STEADY
+
+
 def _repeated(series: Series) -> float:
-    return REPEATED**2 if series.measure.measured == STEADY else 0.0
+    return REPEATED**2 if _is_steady(series) else 0.0
 
 
 def cells_of(launches: Launches) -> Cells:
@@ -259,23 +310,22 @@ def noises(series: Sequence[Series], squares: Sequence[tuple[Array, Array]]) -> 
     for metric in {one.metric for one in series}:
         members = _of(series, metric)
         sums, freedom = (np.array([squares[i][part] for i in members]) for part in (0, 1))
-        prior, lent = expected_noise(sums, freedom)
+        prior, lent = expected_noise(sums, freedom, USUAL[_is_steady(series[members[0]])])
         variance = np.maximum((lent * prior + sums) / np.maximum(lent + freedom, 1e-9), LEAST_VARIANCE)
         found |= {i: Noise(*both) for i, *both in zip(members, variance, lent + freedom, strict=True)}
     return [found[i] for i in range(len(series))]
 
 
-def expected_noise(sums: Array, freedom: Array) -> tuple[Array, float]:
+def expected_noise(sums: Array, freedom: Array, usual: Usual = USUAL[True]) -> tuple[Array, float]:
     """The variance that each series (row) is expected to have in each session (column), and for how many degrees of freedom
     that counts beside its own, from sums of squares and their degrees of freedom.
 
     The logarithm of a variance is a series' own number plus a session's, and what chance and others add; what a series adds
-    is shrunk by how much series differ, what a session adds by BEYOND_CHANCE.
+    is shrunk by how much series differ, what a session adds by BEYOND_CHANCE. Of fewer than LENDERS it is what is `usual`.
     """
     known = (freedom > 0) & (sums > ROUNDING * np.maximum(freedom, 1))
-    if known.sum() < 2:
-        whole = sums.sum() / max(freedom.sum(), 1.0)
-        return np.full(sums.shape, max(whole, LEAST_VARIANCE)), 0.0
+    if known.sum() < LENDERS:
+        return np.full(sums.shape, usual.noise**2), usual.freedom
     half = np.maximum(freedom, 1) / 2
     logs = np.log(np.maximum(sums, 1e-300) / np.maximum(freedom, 1)) - special.digamma(half) + np.log(half)
     chance = special.polygamma(1, half)
@@ -292,6 +342,16 @@ def expected_noise(sums: Array, freedom: Array) -> tuple[Array, float]:
     half_weight = where_trigamma(max(seen - float(chance[known].mean()), 1e-6) + unsure)
     lent = min(2 * half_weight, MOST_LENT)
     return np.exp(expected + float(special.digamma(lent / 2)) - math.log(lent / 2)), lent
+
+
+def where_trigamma(value: float) -> float:
+    """Where trigamma is `value`: Newton's method on its reciprocal, which is nearly a line (Smyth 2004, appendix)."""
+    x, step = 0.5 + 1 / value, math.inf
+    while abs(step) > 1e-9 * x:
+        trigamma = float(special.polygamma(1, x))
+        step = trigamma * (1 - trigamma / value) / float(special.polygamma(2, x))
+        x += step
+    return x
 
 
 def _two_ways(logs: Array, weight: Array) -> tuple[Array, Array]:
@@ -340,11 +400,12 @@ def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shift
     mixed = np.eye(len(precision)) + random.repeated * precision
     weight = np.linalg.solve(mixed, precision)
     inner = design.T @ weight @ design
-    covariance = np.linalg.pinv((inner + inner.T) / 2, hermitian=True, rcond=1e-10)
+    inner = (inner + inner.T) / 2
+    covariance = np.linalg.pinv(inner, hermitian=True, rcond=1e-10)
     level = covariance @ (design.T @ np.linalg.solve(mixed, right))
     both = rounds_of_both(cells, place, len(releases))
     freedom = _freedom(weight @ design @ covariance, precision, cells, noise, random, covariance)
-    return Levels(releases, level, covariance, freedom, tied(both), both)
+    return Levels(releases, level, covariance, inner, freedom, tied(both), both)
 
 
 def _freedom(leverage: Array, precision: Array, cells: Cells, noise: Noise, random: Random, covariance: Array) -> Array:
@@ -403,15 +464,19 @@ def sessions_do(launches: Sequence[Launches], left: Sequence[Array], sessions: i
     return shifts, means - shifts
 
 
-def scatter_of_sessions(besides: Array) -> float:
-    """The variance of what sessions do to single series: that of most, or of all but the farthest where it is larger."""
+def scatter_of_sessions(besides: Array, usual: float) -> float:
+    """The variance of what sessions do to single series: that of most, or of all but the farthest where it is larger. One
+    number of each session and of each series was spent on what is common to them."""
     values = besides[~np.isnan(besides)]
     squares = values**2
-    usual = 1.4826 * float(np.median(np.abs(values)))
-    return max(usual**2, float(np.mean(np.minimum(squares, np.quantile(squares, 0.97)))))
+    typical = 1.4826 * float(np.median(np.abs(values)))
+    seen = max(typical**2, float(np.mean(np.minimum(squares, np.quantile(squares, 0.97)))))
+    measured = ~np.isnan(besides)
+    counts = max(len(values) - int(measured.any(axis=0).sum()) - int(measured.any(axis=1).sum()), 0)
+    return (counts * seen + USUAL_COUNTS * usual) / (counts + USUAL_COUNTS)
 
 
-def rounds_do(of_metric: Sequence[tuple[Launches, Cells, Array, Noise]]) -> float:
+def rounds_do(of_metric: Sequence[tuple[Launches, Cells, Array, Noise]], usual: float) -> float:
     """The variance of what rounds do: that of their means within sessions, less what noise adds to it."""
     squares, noise = [], []
     for launches, cells, left, known in of_metric:
@@ -425,6 +490,7 @@ def rounds_do(of_metric: Sequence[tuple[Launches, Cells, Array, Noise]]) -> floa
         noise.append(known.variance[session][use] / sizes[use])
     every = np.concatenate(squares)
     if not len(every):
-        return LEAST_VARIANCE
-    usual = np.minimum(every, np.quantile(every, 0.98))
-    return max(float(usual.mean() - np.concatenate(noise).mean()), LEAST_VARIANCE)
+        return usual
+    within = np.minimum(every, np.quantile(every, 0.98))
+    seen = max(float(within.mean() - np.concatenate(noise).mean()), LEAST_VARIANCE)
+    return (len(every) * seen + USUAL_COUNTS * usual) / (len(every) + USUAL_COUNTS)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from .verdicts import History, Series
+from .series import History, Series
 
 
 @dataclass(frozen=True)

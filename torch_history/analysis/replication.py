@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from ..store.files import WRONG_DATA, warn
 from ..store.launches import machines_in, read_launches
 from ..store.machines import processor_of, record_of
-from .verdicts import Change, History, Series, Verdict, compare_history, history, times
+from .series import History, Series, Verdict, history
+from .verdicts import Change, compare_history, times
 
 TOLD = (Verdict.SLOWER, Verdict.FASTER)
 """Verdicts on a time that has changed."""

@@ -10,37 +10,18 @@ import enum
 import itertools
 import math
 import statistics
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..releases.axis import Axis
 from ..store.launches import Case, Launch
 from . import special
-from .levels import on_one_thread
-from .verdicts import (
-    ERROR_RATE,
-    LEAST_VARIANCE,
-    RANK,
-    ROBUST_FROM,
-    Estimate,
-    Evidence,
-    History,
-    Series,
-    Verdict,
-    comparable,
-    crossed,
-    error_rate_of_each,
-    estimate,
-    history,
-    looked_at,
-    paired,
-    unbalanced,
-    weigh,
-)
+from .levels import LEAST_VARIANCE, Array, Fitted, on_one_thread
+from .series import RANK, History, Series, Verdict, history
+from .verdicts import ERROR_RATE, verdicts_of
 
 NEWEST_ERROR = 0.01
 """Chance that a series without any change shows a jump at its newest release: asked once for each release that comes out."""
@@ -66,20 +47,8 @@ DRIFT_GRID = 4
 CARRIED = 0.5
 """A drift of which one pair of neighbours carries this share or more is none."""
 
-WINDOW = 64
-"""Releases of a time that are looked at, the newest: all of PyTorch's and a decade more. What lies farther back was told
-when it was new. Counts are followed over the whole axis."""
-
-UNEQUAL = 0.01
-"""Chance at most at which rounds of a pair that differ more than its session's others do are judged by themselves."""
-
-NOTHING_KNOWN = 1e6
-"""Variance of a pair whose launches say nothing of it."""
-
 CONFIDENCE = 1 - ERROR_RATE
 """Of the interval of a change's ratio."""
-
-Array = NDArray[np.float64]
 
 
 class Kind(enum.Enum):
@@ -90,8 +59,8 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True)
 class Net:
-    """What a series did over the whole axis: its levels at the `first` and the `last` release, their `ratio`, and of that
-    the share of each step and drift that is told: (its releases in words, its ratio)."""
+    """What a series did over the whole axis: its levels at the `first` and the `last` release, their `ratio` with its
+    interval, and of that the share of each step and drift that is told: (its releases in words, its ratio)."""
 
     first: str
     last: str
@@ -100,6 +69,8 @@ class Net:
     ratio: float | None
     parts: tuple[tuple[str, float], ...] = ()
     slowly: bool = False
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +111,7 @@ def of_history(history: History, axis: Axis) -> list[Step]:
         if not series.varies:
             found += _exact(series, _numbers(releases, axis))
     with on_one_thread():
-        found += _timed(Lane.of(history, axis))
+        found += _timed(history, axis)
     return sorted(found, key=lambda step: (-axis.position(step.until), RANK[step.verdict.kind], -_size(step)))
 
 
@@ -271,439 +242,230 @@ def _parts(numbers: Numbers) -> list[list[str]]:
     return sorted(found, key=lambda part: list(numbers).index(part[0]))
 
 
-# --- pairs
-
-
-_Round = tuple[str, int]
-"""A session and the round in it."""
+# --- times
 
 
 @dataclass(frozen=True)
-class _Rounds:
-    """Series that were measured in the same rounds: logarithms as series x rounds x releases, NaN where one is missing."""
+class Chain:
+    """A time on releases that rounds tie together, in the axis' order: their `tags` (n), `level` (n, logarithms),
+    `covariance` and `information` (n x n), `freedom` of each difference (n x n), and the verdict on each pair of neighbours
+    (n - 1)."""
 
-    series: list[Series]
-    logarithms: Array
-    seen: NDArray[np.bool_]
-    column: dict[str, int]
-
-
-@dataclass
-class Lane:
-    """The times of one environment: of each series its releases in the axis' order, and the evidence of pairs of them, the
-    same as `verdicts.compare_history` judges by."""
-
-    history: dict[Series, dict[str, list[tuple[Launch, Case]]]]
-    tags: dict[Series, list[str]]
-    alike: list[_Rounds]
-    alone: list[Series]
-    rounds: dict[Series, dict[str, dict[_Round, float]]]
-    known: dict[tuple[str, str], tuple[dict[Series, Evidence], float]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, history: History, axis: Axis) -> Lane:
-        """Raises nothing; what does not vary is left out."""
-        kept: dict[Series, dict[str, list[tuple[Launch, Case]]]] = {}
-        rounds: dict[Series, dict[str, dict[_Round, float]]] = {}
-        groups: dict[object, list[tuple[Series, list[float]]]] = defaultdict(list)
-        alone = []
-        for series, releases in history.items():
-            if not series.varies:
-                continue
-            having = {
-                tag: [(launch, case, number) for launch, case in releases[tag] if (number := case.number)]
-                for tag in sorted((tag for tag in releases if tag in axis), key=axis.position)
-            }
-            tags = [tag for tag, pairs in having.items() if pairs][-WINDOW:]
-            kept[series] = {tag: list(releases[tag]) for tag in tags}
-            rounds[series] = {
-                tag: {(launch.session, launch.round): number for launch, _, number in having[tag]} for tag in tags
-            }
-            if any(len(rounds[series][tag]) < len(having[tag]) for tag in tags):
-                alone.append(series)
-            else:
-                cells = {(tag, *each): number for tag in tags for each, number in rounds[series][tag].items()}
-                places = sorted(cells)
-                groups[tuple(places)].append((series, [cells[place] for place in places]))
-        tags_of = {series: list(releases) for series, releases in kept.items()}
-        alike = [_rounds(places, of) for places, of in groups.items()]  # type: ignore[arg-type]
-        return cls(kept, tags_of, alike, alone, rounds)
-
-    def evidence(self, old: str, new: str) -> tuple[dict[Series, Evidence], float]:
-        """Of every series that has both, with the error rate of each."""
-        if (old, new) not in self.known:
-            found = self._estimates(old, new)
-            evidence = weigh({series: said for series, said in found.items() if said.freedom})
-            rounds = {series: len(self.rounds[series][old].keys() & self.rounds[series][new]) for series in evidence}
-            evidence = looked_at(evidence, rounds)
-            self.known[old, new] = evidence, error_rate_of_each(evidence.values())
-        return self.known[old, new]
-
-    def verdict(self, series: Series, old: str, new: str) -> Verdict:
-        """Of a time, as `verdicts.compare_history` gives it."""
-        evidence, error_rate = self.evidence(old, new)
-        said = evidence.get(series)
-        if said is None:
-            return Verdict.CANT_TELL
-        if said.beyond and said.p_value <= error_rate:
-            return Verdict.SLOWER if said.shift > 0 else Verdict.FASTER
-        return Verdict.SAME if said.inside else Verdict.CANT_TELL
-
-    def together(self, series: Series, old: str, new: str) -> bool:
-        """Whether a round measured both."""
-        return bool(self.rounds[series][old].keys() & self.rounds[series][new].keys())
-
-    def _estimates(self, old: str, new: str) -> dict[Series, Estimate]:
-        together: dict[object, list[tuple[list[Series], Array]]] = defaultdict(list)
-        alone = [series for series in self.alone if old in self.tags[series] and new in self.tags[series]]
-        for group in self.alike:
-            if old not in group.column or new not in group.column:
-                continue
-            i, k = group.column[old], group.column[new]
-            both = group.seen[:, i] & group.seen[:, k]
-            beside = np.array(group.seen[both].any(axis=0))
-            if both.sum() > ROBUST_FROM:
-                beside[:] = False
-            beside[[i, k]] = False
-            columns = [i, k, *np.flatnonzero(beside)]
-            cells = group.logarithms[:, both][:, :, columns]
-            if both.any():
-                whole = bool(group.seen[both][:, columns].all())
-                pattern = group.seen[both][:, columns].tobytes()
-                together[cells.shape[1:] if whole else (cells.shape[1:], pattern)].append((group.series, cells))
-            else:
-                alone += group.series
-        found: dict[Series, Estimate] = {}
-        for of in together.values():
-            cells = np.concatenate([each for _, each in of])
-            names = [series for each, _ in of for series in each]
-            if cells.shape[2] == 2:
-                said = paired(cells[:, :, 1] - cells[:, :, 0])
-            else:
-                said = unbalanced(cells) if np.isnan(cells).any() else crossed(cells)
-            found.update(zip(names, said, strict=True))
-        for series in alone:
-            if seen := comparable(self.history[series], old, new):
-                found[series] = estimate(seen, old, new)
-        return {series: found[series] for series in self.tags if series in found}
-
-
-def _rounds(places: Sequence[tuple[str, str, int]], of: Sequence[tuple[Series, list[float]]]) -> _Rounds:
-    column = {tag: i for i, tag in enumerate(dict.fromkeys(tag for tag, *_ in places))}
-    row = {
-        block: i for i, block in enumerate(dict.fromkeys(block for _, *block_ in places for block in [tuple(block_)]))
-    }
-    at = [row[session, turn] for _, session, turn in places], [column[tag] for tag, *_ in places]
-    logarithms = np.full((len(of), len(row), len(column)), math.nan)
-    logarithms[:, at[0], at[1]] = np.log([numbers for _, numbers in of])
-    return _Rounds([series for series, _ in of], logarithms, ~np.isnan(logarithms[0]), column)
-
-
-# --- the fit
-
-
-@dataclass(frozen=True)
-class Ratios:
-    """Neighbours' ratios of several series, each a row: the logarithm, its variance, Student's degrees of freedom, and its
-    covariance with the next one, since both share a release. `changed` and `same` are verdicts, `apart` pairs that no
-    chain of rounds ties; rows are filled up with pairs that say nothing and may not jump."""
-
-    shift: Array
-    variance: Array
-    freedom: Array
+    series: Series
+    tags: list[str]
+    level: Array
     covariance: Array
-    changed: NDArray[np.bool_]
-    same: NDArray[np.bool_]
-    apart: NDArray[np.bool_]
-    pairs: NDArray[np.int_]
+    information: Array
+    freedom: Array
+    verdicts: list[Verdict]
 
-    def rows(self, rows: object) -> Ratios:
-        return Ratios(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
+    def contrast(self, weights: Array) -> tuple[float, float]:
+        """Of the levels, and its standard error."""
+        return float(weights @ self.level), math.sqrt(max(float(weights @ self.covariance @ weights), LEAST_VARIANCE))
 
-
-def normal(t: Array, freedom: Array) -> Array:
-    """The square of the normal deviate that is as unlikely as Student's `t`."""
-    return np.asarray(special.ndtri(np.maximum(special.stdtr(freedom, -np.abs(t)), 1e-300)) ** 2)
-
-
-def runs(ratios: Ratios) -> Array:
-    """Series x first x last: how far the pairs from first to last are from all being 1, as a chi-square. The pairs'
-    covariance is a band of three, so each is judged by what the one before it left (Cholesky's decomposition)."""
-    series, pairs = ratios.shift.shape
-    costs = np.zeros((series, pairs, pairs))
-    cost, left, variance = np.zeros((3, series, pairs))
-    variance += 1
-    for last in range(pairs):
-        shared = np.zeros((series, pairs))
-        if last:
-            shared[:, :last] = ratios.covariance[:, last - 1, None]
-        gain = shared / variance
-        left = ratios.shift[:, last, None] - gain * left
-        variance = np.maximum(ratios.variance[:, last, None] - gain * shared, LEAST_VARIANCE)
-        upto = slice(0, last + 1)
-        cost[:, upto] += normal((left / np.sqrt(variance))[:, upto], ratios.freedom[:, last, None])
-        costs[:, upto, last] = cost[:, upto]
-    return costs
+    def between(self, old: int, new: int) -> Array:
+        """The weights of the difference of two levels."""
+        weights = np.zeros(len(self.tags))
+        weights[new], weights[old] = 1.0, -1.0
+        return weights
 
 
-def _held(ratios: Ratios) -> Ratios:
-    """`changed` only where it holds at the error rate of the whole axis, too: a verdict looks at one pair of it."""
-    asked = prices(replace(ratios, changed=np.zeros_like(ratios.changed)))
-    return replace(
-        ratios, changed=ratios.changed & (normal(ratios.shift / np.sqrt(ratios.variance), ratios.freedom) >= asked)
+def _timed(found: History, axis: Axis) -> list[Step]:
+    """Steps, excursions and drifts of all times of a lane."""
+    return [step for fit in found.fits.values() for chain in chains(fit, axis) for step in _told(chain, fit)]
+
+
+def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
+    """The chains of each series of a question that hold two releases or more."""
+    order = sorted(
+        (i for i, tag in enumerate(fit.releases) if tag in axis), key=lambda i: axis.position(fit.releases[i])
     )
+    judged: dict[tuple[int, int], Mapping[Series, Verdict]] = {}
+    for series, of in fit.levels.items():
+        places = [int(np.searchsorted(of.releases, i)) for i in order if i in of.releases]
+        while places:
+            part = [place for place in places if of.tied[places[0], place]]
+            places = [place for place in places if place not in part]
+            pairs = [*itertools.pairwise(int(of.releases[place]) for place in part)]
+            for old, new in pairs:
+                if (old, new) not in judged:
+                    judged[old, new] = verdicts_of(fit, fit.releases[old], fit.releases[new])
+            if pairs:
+                block = np.ix_(part, part)
+                covariance = of.covariance[block]
+                yield Chain(
+                    series,
+                    [fit.releases[of.releases[place]] for place in part],
+                    of.level[part],
+                    covariance,
+                    np.linalg.pinv(covariance, hermitian=True).astype(float),
+                    of.freedom[block],
+                    [judged[pair][series] for pair in pairs],
+                )
 
 
-def prices(ratios: Ratios) -> Array:
-    """What a jump at each pair must explain to be one. It costs nothing where a verdict says it and `_held` confirms it."""
-    series, pairs = ratios.shift.shape
-    chance = np.broadcast_to(HISTORY_ERROR / 2 / np.maximum(ratios.pairs, 1)[:, None], (series, pairs)).copy()
-    chance[np.arange(series), np.maximum(ratios.pairs - 1, 0)] = NEWEST_ERROR
-    price = special.ndtri(chance / 2) ** 2
-    price[ratios.same | (np.arange(pairs) >= ratios.pairs[:, None])] = math.inf
-    price[ratios.changed | ratios.apart] = 0.0
-    return np.asarray(price)
+def as_normal(t: float, freedom: float) -> float:
+    """The squared normal deviate that is as unlikely as Student's `t`."""
+    return float(special.ndtri(special.stdtr(freedom, -abs(t)))) ** 2
 
 
-def partition(ratios: Ratios, price: Array) -> tuple[NDArray[np.bool_], Array]:
-    """Where each series jumps, and what that costs: optimal partitioning (Jackson and others 2005). Where a pair may jump
-    its ratio is free, so what lies before and after it is judged apart, and a dynamic program is exact."""
-    series, pairs = ratios.shift.shape
-    costs = runs(ratios)
-    held = ratios.changed | ratios.apart
-    # upto[:, k]: least cost of all before pair k where k jumps; pair -1 stands before the first, `pairs` after the last.
-    upto = np.full((series, pairs + 1), math.inf)
-    came = np.zeros((series, pairs + 1), int)
-    fixed = np.concatenate([np.zeros((series, 1), int), np.cumsum(held, axis=1)], axis=1)
-    for k in range(pairs + 1):
-        starts = np.zeros((series, k + 1))
-        starts[:, 1:] = upto[:, :k] + price[:, :k]
-        if k:
-            starts[:, :k] += costs[:, :k, k - 1]
-        starts[fixed[:, : k + 1] < fixed[:, k, None]] = math.inf
-        came[:, k] = starts.argmin(axis=1)
-        upto[:, k] = starts.min(axis=1)
-    jumps = np.zeros((series, pairs), bool)
-    at = np.full(series, pairs)
-    for _ in range(pairs):
-        at = np.where(at > 0, came[np.arange(series), at] - 1, -1)
-        here = at >= 0
-        jumps[np.flatnonzero(here), at[here]] = True
-        at = np.where(here, at, 0)
-    return jumps, upto[:, pairs]
+def prices(chain: Chain) -> Array:
+    """What a jump at each pair must explain to be one, as a squared normal deviate: nothing where its verdict is a change,
+    and no jump is where it is SAME."""
+    pairs = len(chain.verdicts)
+    asked = np.full(pairs, special.ndtri(HISTORY_ERROR / 4 / max(pairs - 1, 1)) ** 2)
+    asked[-1] = special.ndtri(NEWEST_ERROR / 2) ** 2
+    asked[[verdict in CHANGED for verdict in chain.verdicts]] = 0.0
+    asked[[verdict is Verdict.SAME for verdict in chain.verdicts]] = math.inf
+    return asked
 
 
-def sizes(ratios: Ratios, row: int, jumps: Sequence[int]) -> tuple[Array, Array]:
-    """Logarithm and variance of each jump of a series, from its own pair and what the runs beside it say of the releases
-    that they share with it; covariances of jumps are left out."""
-    shift, variance, shared = ratios.shift[row], ratios.variance[row], ratios.covariance[row]
-    effect, error = shift[list(jumps)].copy(), variance[list(jumps)].copy()
-    for number, jump in enumerate(jumps):
-        before = range(jumps[number - 1] + 1 if number else 0, jump)
-        after = range(jumps[number + 1] - 1 if number + 1 < len(jumps) else int(ratios.pairs[row]) - 1, jump, -1)
-        for run, step in ((before, 1), (after, -1)):
-            left, of = 0.0, math.inf
-            for pair in run:
-                common = shared[min(pair, pair - step)] if of < math.inf else 0.0
-                gain = common / of
-                left = shift[pair] - gain * left
-                of = max(variance[pair] - gain * common, LEAST_VARIANCE)
-            if len(run):
-                common = shared[min(jump, run[-1])]
-                effect[number] -= common / of * left
-                error[number] = max(error[number] - common**2 / of, LEAST_VARIANCE)
-    return effect, error
+CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 
 
-@dataclass
-class Fit:
-    """Of one series: its jumps (place of the pair -> logarithm, half of its interval) and its drift: first release, last
-    one, the total's logarithm and half of its interval."""
+class Regression:
+    """Levels as a sum of shapes (jumps, drifts), by generalised least squares beside one free height."""
 
-    jumps: dict[int, tuple[float, float]]
-    drift: tuple[int, int, float, float] | None = None
+    def __init__(self, chain: Chain) -> None:
+        ones = np.ones(len(chain.tags))
+        height = chain.information @ ones
+        self.information = chain.information - np.outer(height, height) / (ones @ height)
+        self.level = chain.level
 
+    def explained(self, shapes: Array) -> tuple[Array, Array]:
+        """Sizes of shapes (n x k), and their covariance (k x k)."""
+        inner = shapes.T @ self.information @ shapes
+        covariance = np.linalg.pinv(inner, hermitian=True).astype(float)
+        return covariance @ (shapes.T @ self.information @ self.level), covariance
 
-def fit(ratios: Ratios, smallest: float = SMALLEST) -> list[Fit]:
-    """The jumps and the drift of each series. A jump that its own test does not confirm may not be one, and the rest is
-    fitted again."""
-    decided, ratios = ratios.changed, _held(ratios)
-    price = prices(ratios)
-    drifts = _drifts(ratios, price, decided & ~ratios.changed)
-    level = ratios.shift.copy()
-    for row, (first, last, total, _) in drifts.items():
-        level[row, first:last] -= total / (last - first)
-    ratios = replace(ratios, shift=level)
-    fits = [Fit({}, drifts.get(row)) for row in range(len(level))]
-    again = np.arange(len(level))
-    while len(again):
-        jumps, _ = partition(ratios.rows(again), price[again])
-        failed = []
-        for row, of in zip(again.tolist(), jumps, strict=True):
-            places = np.flatnonzero(of).tolist()
-            found, bad = _confirmed(ratios, price, int(row), places, smallest)
-            fits[row].jumps = found
-            price[row, bad] = math.inf
-            failed += [row] if bad else []
-        again = np.array(failed, dtype=np.int_)
-    return fits
+    def gain(self, shapes: Array, more: Array) -> Array:
+        """What each of `more` (n x m) would explain beside `shapes`, and in which direction: a signed squared deviate."""
+        right, cross = more.T @ self.information @ self.level, more.T @ self.information @ shapes
+        own = np.einsum("nm,nk,km->m", more, self.information, more)
+        if shapes.shape[1]:
+            sizes, covariance = self.explained(shapes)
+            right = right - cross @ sizes
+            own = own - np.einsum("mk,kl,ml->m", cross, covariance, cross)
+        gain: Array = np.where(own > 1e-9, right * np.abs(right) / np.maximum(own, 1e-9), 0.0)
+        return gain
 
 
-def _confirmed(
-    ratios: Ratios, price: Array, row: int, places: list[int], smallest: float
-) -> tuple[dict[int, tuple[float, float]], list[int]]:
-    """The jumps of a series, and those that are too small or that chance explains."""
-    effect, error = sizes(ratios, row, places)
-    found, bad = {}, []
-    for place, moved, variance in zip(places, effect, error, strict=True):
-        if ratios.apart[row, place]:
-            continue
-        freedom, told = ratios.freedom[row, place], bool(ratios.changed[row, place])
-        if told and moved * ratios.shift[row, place] <= 0:
-            moved, variance = ratios.shift[row, place], ratios.variance[row, place]
-        explained = float(normal(np.array(moved / math.sqrt(variance)), freedom))
-        if not told and (explained < price[row, place] or abs(moved) < math.log1p(smallest)):
-            bad.append(place)
-        else:
-            half = float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * math.sqrt(variance)
-            found[place] = (float(moved), half)
-    return found, bad
+def jumps_of(chain: Chain, beside: Array) -> list[int]:
+    """The pairs at which the level jumps, beside other shapes (n x k): those whose verdict is a change, and by steps the one
+    that explains most, as long as it explains its price; then what no longer does goes."""
+    model, price, pairs = Regression(chain), prices(chain), len(chain.verdicts)
+    shapes = np.tri(pairs + 1, pairs, -1)
+    chosen = [k for k in range(pairs) if price[k] == 0]
+    direct = np.diff(chain.level)
+    for _ in range(2 * pairs):
+        gain = model.gain(np.hstack([beside, shapes[:, chosen]]), shapes)
+        enough = [
+            as_normal(math.sqrt(abs(of)), chain.freedom[k, k + 1]) - price[k] if of * direct[k] > 0 else -math.inf
+            for k, of in enumerate(gain)
+        ]
+        best = max((k for k in range(pairs) if k not in chosen), key=lambda k: enough[k], default=None)
+        if best is None or enough[best] <= 0:
+            break
+        chosen.append(best)
+        chosen = _still_needed(chain, model, beside, shapes, price, chosen)
+    return sorted(chosen)
 
 
-def _drifts(ratios: Ratios, price: Array, untold: NDArray[np.bool_]) -> dict[int, tuple[int, int, float, float]]:
-    """Row -> first release, last one, total and half of its interval, where a slow change explains a series better than
-    jumps, no pair of neighbours carries CARRIED of it, and it does not run against what the pairs say together, nor against
-    a verdict within it that is `untold`: decided, and no jump of its own."""
-    series, pairs = ratios.shift.shape
-    grid = sorted({*range(pairs, -1, -DRIFT_GRID), 0})
+def _still_needed(
+    chain: Chain, model: Regression, beside: Array, shapes: Array, price: Array, chosen: list[int]
+) -> list[int]:
+    """`chosen` without the jumps that the others explain."""
+    kept = [*chosen]
+    for k in chosen:
+        others = [other for other in kept if other != k]
+        (gain,) = model.gain(np.hstack([beside, shapes[:, others]]), shapes[:, [k]])
+        if as_normal(math.sqrt(abs(gain)), chain.freedom[k, k + 1]) < price[k]:
+            kept = others
+    return kept
+
+
+def drift_of(chain: Chain) -> tuple[int, int] | None:
+    """Between which two releases the level drifts: the window whose slow change explains more than its price and more than
+    jumps would, no pair of neighbours carries CARRIED of it, and no verdict within it is the other way."""
+    n = len(chain.tags)
+    grid = sorted({*range(n - 1, -1, -DRIFT_GRID), 0})
     windows = [(first, last) for first in grid for last in grid if last - first >= DRIFT]
-    if not windows or not series:
-        return {}
-    cover = np.array([[first <= pair < last for pair in range(pairs)] for first, last in windows], float)
-    free = ratios.changed | ratios.apart
-    variance = np.where(free, NOTHING_KNOWN, ratios.variance)
-    covariance = np.where(free[:, :-1] | free[:, 1:], 0.0, ratios.covariance)
-    matrix = np.zeros((series, pairs, pairs))
-    each = np.arange(pairs)
-    matrix[:, each, each] = variance
-    matrix[:, each[:-1], each[1:]] = matrix[:, each[1:], each[:-1]] = covariance
-    inverse = np.linalg.inv(matrix)
-    slope = cover / np.array([[last - first] for first, last in windows])
-    weighed = np.einsum("wp,spq->swq", slope, inverse)
-    information = np.einsum("swq,wq->sw", weighed, slope)
-    total = np.einsum("swq,sq->sw", weighed, np.where(free, 0.0, ratios.shift)) / information
-    error = 1 / np.sqrt(information)
-    freedom = np.einsum("sq,wq->sw", ratios.freedom, cover) / cover.sum(axis=1)
-    asked = special.ndtri(HISTORY_ERROR / 4 / len(windows)) ** 2
-    explained = normal(total / error, freedom)
-    largest = np.zeros((series, len(windows)))
-    for number, (first, last) in enumerate(windows):
-        inside = np.where(free, 0.0, np.abs(ratios.shift))[:, first:last]
-        largest[:, number] = inside.max(axis=1)
-    together = ratios.shift @ cover.T
-    allowed = (explained >= asked) & (np.abs(total) >= math.log1p(SMALLEST)) & (largest < CARRIED * np.abs(total))
-    most = np.einsum("sp,wp->swp", np.where(ratios.changed, np.abs(ratios.shift), 0.0), cover).max(axis=2)
-    tied = (ratios.variance >= NOTHING_KNOWN).astype(float) @ cover.T == 0
-    allowed &= (together * total > 0) & tied & (most < CARRIED * np.abs(total))
-    allowed &= np.array([last for _, last in windows]) <= ratios.pairs[:, None]
-    rose, fell = (np.where(untold, sign * ratios.shift > 0, False).astype(float) @ cover.T > 0 for sign in (1, -1))
-    allowed &= ~np.where(total > 0, fell, rose)
-    rows = np.flatnonzero(allowed.any(axis=1))
-    if not len(rows):
-        return {}
-    _, plain = partition(ratios.rows(rows), price[rows])
-    best: dict[int, tuple[float, tuple[int, int, float, float] | None]] = {
-        int(row): (float(cost), None) for row, cost in zip(rows, plain, strict=True)
-    }
-    for number, (first, last) in enumerate(windows):
-        of = rows[allowed[rows, number]]
-        if len(of):
-            tried = ratios.rows(of)
-            level = tried.shift - total[of, number, None] * slope[number]
-            _, costs = partition(replace(tried, shift=level), price[of])
-            for row, cost in zip(of.tolist(), costs, strict=True):
-                if cost + asked < best[row][0]:
-                    half = float(special.stdtrit(freedom[row, number], (1 + CONFIDENCE) / 2)) * error[row, number]
-                    best[row] = (cost + asked, (first, last, float(total[row, number]), float(half)))
-    return {row: drift for row, (_, drift) in best.items() if drift}
+    decided = [k for k, verdict in enumerate(chain.verdicts) if verdict in CHANGED]
+    price = special.ndtri(HISTORY_ERROR / 4 / max(len(windows), 1)) ** 2
+    windows = [window for window in windows if _is_drift(chain, *window, decided, price)]
+    if not windows:
+        return None
+    model = Regression(chain)
+    jumps = jumps_of(chain, np.zeros((n, 0)))
+    step = np.tri(n, n - 1, -1)
+    best, most = None, cost(chain, model, step[:, jumps], jumps)
+    for first, last in windows:
+        ramp = np.clip((np.arange(n) - first) / (last - first), 0, 1)[:, None]
+        within = jumps_of(chain, ramp)
+        if not _is_drift(chain, first, last, within, price):
+            continue
+        spent = price + cost(chain, model, np.hstack([ramp, step[:, within]]), within)
+        if spent < most:
+            best, most = (first, last), spent
+    return best
+
+
+def cost(chain: Chain, model: Regression, shapes: Array, jumps: Sequence[int]) -> float:
+    """What shapes leave unexplained, and the price of the jumps among them."""
+    left = chain.level - (shapes @ model.explained(shapes)[0] if shapes.shape[1] else 0.0)
+    return float(left @ model.information @ left) + float(prices(chain)[list(jumps)].sum())
+
+
+def drift_weights(chain: Chain, first: int, last: int, jumps: Iterable[int]) -> Array:
+    """The difference of a drift's ends less that of each pair within it at which the level jumps."""
+    inside = [chain.between(k, k + 1) for k in jumps if first <= k < last]
+    weights: Array = chain.between(first, last) - sum(inside, np.zeros(len(chain.tags)))
+    return weights
+
+
+def _is_drift(chain: Chain, first: int, last: int, jumps: Iterable[int], price: float) -> bool:
+    """Whether a drift is large and sure enough beside these jumps, no pair within it carries CARRIED of it, and no verdict is
+    against it."""
+    total, error = chain.contrast(drift_weights(chain, first, last, jumps))
+    size, pairs = abs(total), np.diff(chain.level)[first:last]
+    against = Verdict.FASTER if total > 0 else Verdict.SLOWER
+    return (
+        size >= math.log1p(SMALLEST)
+        and as_normal(total / error, float(chain.freedom[first, last])) >= price
+        and float(np.abs(pairs).max()) < CARRIED * size
+        and against not in chain.verdicts[first:last]
+    )
 
 
 # --- in words
 
 
-def _ratios(lane: Lane) -> tuple[list[Series], Ratios]:
-    names = [series for series, tags in lane.tags.items() if len(tags) > 1]
-    pairs = max((len(lane.tags[series]) - 1 for series in names), default=0)
-    shape = (len(names), pairs)
-    shift, covariance = np.zeros((2, *shape))
-    variance, freedom = np.full(shape, NOTHING_KNOWN), np.full(shape, 1.0)
-    own, alone = np.zeros((2, *shape))
-    changed, same, apart = np.zeros((3, *shape), bool)
-    counts = np.array([len(lane.tags[series]) - 1 for series in names], int)
-    for row, series in enumerate(names):
-        rounds = list(lane.rounds[series].values())
-        both = [one.keys() & other.keys() for one, other in itertools.pairwise(rounds)]
-        for pair, (old, new) in enumerate(itertools.pairwise(lane.tags[series])):
-            said = lane.evidence(old, new)[0].get(series)
-            if said is None:
-                apart[row, pair] = not both[pair] and not comparable(lane.history[series], old, new)
-                continue
-            shift[row, pair], variance[row, pair], freedom[row, pair] = said.shift, said.error**2, said.freedom
-            own[row, pair], alone[row, pair] = _own(rounds[pair], rounds[pair + 1], both[pair])
-            verdict = lane.verdict(series, old, new)
-            same[row, pair] = verdict is Verdict.SAME
-            changed[row, pair] = verdict in (Verdict.SLOWER, Verdict.FASTER)
-            if pair and both[pair] and both[pair - 1] and variance[row, pair - 1] < NOTHING_KNOWN:
-                share = len(both[pair] & both[pair - 1]) / math.sqrt(len(both[pair]) * len(both[pair - 1]))
-                covariance[row, pair - 1] = -0.5 * share * math.sqrt(variance[row, pair] * variance[row, pair - 1])
-    unequal = (alone > 0) & (special.fdtrc(np.maximum(alone, 1), freedom, own / variance) < UNEQUAL)
-    variance, freedom = np.where(unequal, own, variance), np.where(unequal, alone, freedom)
-    return names, Ratios(shift, variance, freedom, covariance[:, : max(pairs - 1, 0)], changed, same, apart, counts)
-
-
-def _own(old: Mapping[_Round, float], new: Mapping[_Round, float], both: Collection[_Round]) -> tuple[float, float]:
-    """Variance of a pair's mean ratio from its own rounds alone, and its degrees of freedom; zero where too few."""
-    if len(both) < 2:
-        return 0.0, 0.0
-    differences = [math.log(new[each] / old[each]) for each in both]
-    freedom, mean = len(both) - 1.0, sum(differences) / len(both)
-    return sum((each - mean) ** 2 for each in differences) / freedom / len(both), freedom
-
-
-def _timed(lane: Lane) -> list[Step]:
-    """Steps, excursions and drifts of all times of a lane."""
-    names, ratios = _ratios(lane)
-    if not names or not ratios.shift.size:
+def _told(chain: Chain, fit: Fitted) -> list[Step]:
+    """What happened to a series on a chain of releases."""
+    drift = drift_of(chain)
+    n = len(chain.tags)
+    ramp = (
+        np.zeros((n, 0)) if drift is None else np.clip((np.arange(n) - drift[0]) / (drift[1] - drift[0]), 0, 1)[:, None]
+    )
+    sizes = _sizes(chain, jumps_of(chain, ramp), ramp)
+    found = _shapes(chain, sizes)
+    if drift:
+        total, error = chain.contrast(drift_weights(chain, *drift, sizes))
+        found.append((Kind.DRIFT, (*drift, drift[1]), total, _half(chain, error, *drift)))
+    if not found:
         return []
-    found = []
-    for row, (series, of) in enumerate(zip(names, fit(ratios), strict=True)):
-        if of.jumps or of.drift:
-            found += _told(lane, series, ratios, row, of)
-    return found
-
-
-def _told(lane: Lane, series: Series, ratios: Ratios, row: int, of: Fit) -> list[Step]:
-    tags = lane.tags[series]
-    level = np.zeros(len(tags))
-    for pair, (moved, _) in of.jumps.items():
-        level[pair + 1 :] += moved
-    if of.drift:
-        first, last, total, _ = of.drift
-        level += total * np.clip((np.arange(len(tags)) - first) / (last - first), 0, 1)
-    seen = [math.log(number) - level[i] for i, tag in enumerate(tags) for number in lane.rounds[series][tag].values()]
-    level = np.exp(level + np.mean(seen))
-    found = _shapes(lane, series, of)
-    total = float(ratios.shift[row].sum()) if not ratios.apart[row].any() else float(np.log(level[-1] / level[0]))
-    net = _net(tags, float(level[0]), total, found)
+    shown = [statistics.median(fit.cleared(chain.series, tag).tolist()) for tag in chain.tags]
+    total, error = chain.contrast(chain.between(0, n - 1))
+    net = _net(chain.tags, shown, total, _half(chain, error, 0, n - 1), found)
     return [
         Step(
-            series,
+            chain.series,
             kind,
-            tags[old],
-            tags[new],
-            tags[until],
-            float(level[old]),
-            float(level[new]),
+            chain.tags[old],
+            chain.tags[new],
+            chain.tags[until],
+            shown[old],
+            shown[new],
             math.exp(moved),
             math.exp(moved - half),
             math.exp(moved + half),
@@ -713,50 +475,65 @@ def _told(lane: Lane, series: Series, ratios: Ratios, row: int, of: Fit) -> list
     ]
 
 
+def _half(chain: Chain, error: float, old: int, new: int) -> float:
+    """Half of an interval at CONFIDENCE."""
+    return float(special.stdtrit(chain.freedom[old, new], (1 + CONFIDENCE) / 2)) * error
+
+
+Sizes = dict[int, tuple[float, float]]
+"""Pair of neighbours -> the logarithm of the jump there, and half of its interval."""
+
+
+def _sizes(chain: Chain, jumps: Sequence[int], ramp: Array) -> Sizes:
+    """Of each jump, from all releases that it parts; where these deny a pair's own verdict, from the pair alone. A jump
+    below SMALLEST is told only where a verdict tells it."""
+    if not jumps:
+        return {}
+    shapes = np.hstack([np.tri(len(chain.tags), len(chain.tags) - 1, -1)[:, list(jumps)], ramp])
+    moved, covariance = Regression(chain).explained(shapes)
+    found: Sizes = {}
+    for at, k in enumerate(jumps):
+        of, error = float(moved[at]), math.sqrt(max(float(covariance[at, at]), LEAST_VARIANCE))
+        changed = chain.verdicts[k] in CHANGED
+        if changed and of * (chain.level[k + 1] - chain.level[k]) <= 0:
+            of, error = chain.contrast(chain.between(k, k + 1))
+        if changed or abs(of) >= math.log1p(SMALLEST):
+            found[k] = (of, _half(chain, error, k, k + 1))
+    return found
+
+
 _Shape = tuple[Kind, tuple[int, int, int], float, float]
 """Kind, places of `Step`'s old, new and until, logarithm of the ratio and half of its interval."""
 
 
-def _shapes(lane: Lane, series: Series, of: Fit) -> list[_Shape]:
-    """A fit as it is told: two jumps of which the second takes back the first are one excursion."""
+def _shapes(chain: Chain, sizes: Sizes) -> list[_Shape]:
+    """Jumps as they are told: two of which the second takes back the first are one excursion."""
     found: list[_Shape] = []
-    places = sorted(of.jumps)
+    places = sorted(sizes)
     while places:
         pair = places.pop(0)
-        moved, half = of.jumps[pair]
-        if places and _came_back(lane, series, of, pair, places[0]):
+        moved, half = sizes[pair]
+        if places and _came_back(chain, sizes, pair, places[0]):
             found.append((Kind.EXCURSION, (pair, pair + 1, places.pop(0)), moved, half))
         else:
             found.append((Kind.STEP, (pair, pair + 1, pair + 1), moved, half))
-    if of.drift:
-        first, last, total, half = of.drift
-        found.append((Kind.DRIFT, (first, last, last), total, half))
     return found
 
 
-def _came_back(lane: Lane, series: Series, of: Fit, pair: int, back: int) -> bool:
-    """Whether the jump at `back` takes that at `pair` back, and no verdict on two releases that were measured together says
-    otherwise: the releases between must differ from those around them, and those around must not differ."""
-    (there, half), (again, other) = of.jumps[pair], of.jumps[back]
-    left = abs(there + again)
-    if there * again >= 0 or back - pair > EXCURSION or left >= BACK * min(abs(there), abs(again)):
+def _came_back(chain: Chain, sizes: Sizes, pair: int, back: int) -> bool:
+    """Whether the jump at `back` takes that at `pair` back: less than BACK is left of either between the releases around
+    them, by the levels there, and chance or the margin explains it."""
+    there, again = sizes[pair][0], sizes[back][0]
+    if there * again >= 0 or back - pair > EXCURSION:
         return False
-    if left > max(math.hypot(half, other), math.log1p(series.margin)):
-        return False
-    tags = lane.tags[series]
-    old, during, new = tags[pair], tags[pair + 1 : back + 1], tags[back + 1]
-    rise, fall = (Verdict.SLOWER, Verdict.FASTER) if there > 0 else (Verdict.FASTER, Verdict.SLOWER)
-    asked = [(old, new, (Verdict.SAME, Verdict.CANT_TELL))]
-    for tag in during:
-        asked += [(old, tag, (rise, Verdict.CANT_TELL)), (tag, new, (fall, Verdict.CANT_TELL))]
-    return all(
-        not lane.together(series, one, two) or lane.verdict(series, one, two) in agreeing
-        for one, two, agreeing in asked
-    )
+    left, error = chain.contrast(chain.between(pair, back + 1))
+    least = BACK * min(abs(there), abs(again))
+    return abs(left) < least and abs(left) <= max(_half(chain, error, pair, back + 1), math.log1p(chain.series.margin))
 
 
-def _net(tags: Sequence[str], before: float, total: float, found: Iterable[_Shape]) -> Net:
+def _net(tags: Sequence[str], shown: Sequence[float], total: float, half: float, found: Iterable[_Shape]) -> Net:
     """The whole axis, of a time: excursions left nothing of themselves."""
     parts = tuple((tags[places[1]], math.exp(moved)) for kind, places, moved, _ in found if kind is Kind.STEP)
     slowly = any(kind is Kind.DRIFT for kind, *_ in found)
-    return Net(tags[0], tags[-1], before, before * math.exp(total), math.exp(total), parts, slowly)
+    low, high = math.exp(total - half), math.exp(total + half)
+    return Net(tags[0], tags[-1], shown[0], shown[-1], math.exp(total), parts, slowly, low, high)

@@ -17,7 +17,8 @@ from rich.console import Console
 from contract.request import ADDED, Request
 
 from ..analysis.compare import choose_machine
-from ..analysis.verdicts import Series, difference, human
+from ..analysis.series import Series
+from ..analysis.verdicts import difference, human
 from ..errors import UserError
 from ..explaining import finding
 from ..explaining import issue as issues

@@ -93,7 +93,7 @@ def document(check: bool) -> None:
     """
     from ..analysis import bases, steps
     from ..analysis import compare as said
-    from ..analysis.verdicts import history
+    from ..analysis.series import history
     from ..releases import wheels
     from ..reports import calibration as calibrations
     from ..reports import claims, repeats, replication
@@ -356,7 +356,7 @@ def _tell_changes(
     from ..analysis import compare as said
     from ..analysis import steps
     from ..analysis.replication import other_places
-    from ..analysis.verdicts import history
+    from ..analysis.series import history
     from ..store.launches import read_on_axis
 
     with excluded.results_of(suite.results, machine, with_excluded) as results:
@@ -423,7 +423,7 @@ def _show_packages(workload: Path, results: Path, machine: str, environment: str
 def results_of_own() -> None:
     """List the files of your own that were measured."""
     from ..analysis.not_run import not_run
-    from ..analysis.verdicts import history
+    from ..analysis.series import history
     from ..store.launches import read_launches
     from ..store.own import measured, only_skipped
     from ..store.skipped import reasons

@@ -642,7 +642,8 @@ def _interpreter(name: str) -> str:
 def _print_numbers(out: Console, session: Session) -> None:
     import statistics
 
-    from ..analysis.verdicts import history, human
+    from ..analysis.series import history
+    from ..analysis.verdicts import human
 
     numbers = history(session.launches())
     width = max((len(series.words) for series in numbers), default=0)

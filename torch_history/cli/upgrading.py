@@ -12,7 +12,8 @@ import click
 from rich.console import Console
 
 from ..analysis import compare as said
-from ..analysis.verdicts import Change, Verdict
+from ..analysis.series import Verdict
+from ..analysis.verdicts import Change
 from ..errors import UserError
 from ..measuring.budget import effort
 from ..measuring.conditions import business

@@ -18,7 +18,8 @@ from contract.metrics import METRICS
 from contract.own_file import CLASSES
 
 from ..analysis.compare import find
-from ..analysis.verdicts import Series, human
+from ..analysis.series import Series
+from ..analysis.verdicts import human
 from ..errors import UserError
 from ..releases.environments import for_measuring
 from ..store import sources

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..analysis.markdown import code, escape, fenced
-from ..analysis.verdicts import Series, difference, human
+from ..analysis.series import Series
+from ..analysis.verdicts import difference, human
 from ..store.causes import Evidence, Place
 from .verdict import KINDS
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..analysis.replication import TOLD
-from ..analysis.verdicts import Change, Series, Verdict, compare
+from ..analysis.series import Series, Verdict
+from ..analysis.verdicts import Change, compare
 from ..store.launches import Launch
 
 MOST_ROUNDS = 40

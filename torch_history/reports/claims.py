@@ -25,7 +25,6 @@ from ..analysis.claims import (
 )
 from ..analysis.markdown import code, escape
 from ..analysis.steps import Step, of_history
-from ..analysis.verdicts import History, history
 from ..releases.axis import Axis
 from ..store.launches import Launch
 from ..store.machines import record_of

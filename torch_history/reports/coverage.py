@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..analysis.markdown import code, escape
-from ..analysis.verdicts import NOT_MEASURED, History, Verdict, compare_history, history
+from ..analysis.series import History, Verdict, history
+from ..analysis.verdicts import NOT_MEASURED, compare_history
 from ..releases.axis import Axis
 from ..store.launches import Launch
 

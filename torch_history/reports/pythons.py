@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..analysis.markdown import escape
-from ..analysis.verdicts import Series, history, human
+from ..analysis.series import Series, history
+from ..analysis.verdicts import human
 from ..releases.axis import Axis
 from ..store.launches import Launch
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.markdown import code, escape
-from ..analysis.verdicts import Change, History, Verdict, compare_history, history, human
+from ..analysis.series import History, Verdict, history
+from ..analysis.verdicts import Change, compare_history, human
 from ..releases.axis import Axis
 from ..store.certificates import Certificate
 from ..store.details import DETAILS, read_details

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..analysis.markdown import escape
-from ..analysis.verdicts import Change, Series, Verdict, compare, human
+from ..analysis.series import Series, Verdict
+from ..analysis.verdicts import Change, compare, human
 from ..releases.axis import Axis
 from ..store.launches import Launch
 from ..store.sources import that_count

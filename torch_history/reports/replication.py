@@ -13,7 +13,8 @@ import numpy as np
 from ..analysis.calibration import per_cent
 from ..analysis.markdown import escape
 from ..analysis.replication import LANES, TOLD
-from ..analysis.verdicts import ANY_BUILD, BUILDS, Change, History, Verdict, compare_history, history
+from ..analysis.series import ANY_BUILD, BUILDS, History, Verdict, history
+from ..analysis.verdicts import Change, compare_history
 from ..releases.axis import Axis
 from ..store.launches import Launch
 

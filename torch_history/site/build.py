@@ -35,7 +35,7 @@ from contract.metrics import METRICS
 
 from ..analysis import answer, bases, claims, compare, findings, verdicts
 from ..analysis import causes as why
-from ..analysis.verdicts import Verdict
+from ..analysis.series import Verdict
 from ..errors import UserError
 from ..releases import wheels
 from ..releases.axis import Axis, Release

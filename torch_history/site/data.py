@@ -28,7 +28,8 @@ from ..analysis import bases, claims, compare, steps
 from ..analysis.answer import UNMEASURED
 from ..analysis.causes import Known, evidence, unconfirmed
 from ..analysis.replication import DECIDED, Measured, OtherPlaces, held_against
-from ..analysis.verdicts import NOT_MEASURED, WORDS, Change, History, Series, compare_history, disturbed, history
+from ..analysis.series import WORDS, History, Series, disturbed, history
+from ..analysis.verdicts import NOT_MEASURED, Change, compare_history
 from ..releases.axis import Axis, Release
 from ..store.files import LONGEST_NAME, WRONG_DATA, read_bytes, warn, write_atomically
 from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file

@@ -11,7 +11,8 @@ from contract.metrics import METRICS
 
 from ..analysis.causes import Known, is_evidence
 from ..analysis.compare import Comparison, by, by_case, of_case, summary
-from ..analysis.verdicts import Change, Series, Verdict
+from ..analysis.series import Series, Verdict
+from ..analysis.verdicts import Change
 from ..explaining.explanation import TIMES_ONCE
 from ..explaining.finding import ONCE, TIMES
 from ..measuring.budget import Effort

@@ -15,7 +15,7 @@ from rich.console import Console
 from contract.request import Request
 
 from ..analysis.causes import Known, evidence, not_there
-from ..analysis.verdicts import Series
+from ..analysis.series import Series
 from ..measuring.budget import Effort, effort
 from ..measuring.choice import SCALES
 from ..measuring.plan import Plan

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from ..analysis.causes import Known
 from ..analysis.compare import Comparison, compared
-from ..analysis.verdicts import Change, Series, Verdict, history
+from ..analysis.series import Series, Verdict, history
+from ..analysis.verdicts import Change
 from ..errors import UserError
 from ..store.launches import Launch
 from .room import NoRoom

@@ -1,0 +1,246 @@
+"""What is followed over releases, and what was seen of it? Series, their launches, and the words that a verdict may be."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import structs
+
+from contract.metrics import COUNTS, STEADY, Metric, metric_of
+
+from ..store.files import warn
+from ..store.launches import Case, Launch
+from ..store.sources import that_count
+
+if TYPE_CHECKING:
+    from .levels import Fitted
+
+BUILDS = {"batching": 1.07, "intersection": 1.07, "saved_tensors": 1.07, "selection": 1.06}
+ANY_BUILD = 1.07
+"""Question -> the ratio within which steady times of two builds of one source lie 19 times of 20, and that of questions
+that no two lanes measured. Estimated from releases with two wheels: docs/generated/replication.md holds them to the results.
+"""
+
+
+class Verdict(enum.Enum):
+    """A verdict as it is stored, and the word of its class: better, worse, same or can't tell. Both stand in JSON and in
+    addresses of the site, so neither changes; `shown` is what a person reads."""
+
+    FASTER = ("FASTER", "better")
+    SLOWER = ("SLOWER", "worse")
+    LEANER = ("LEANER", "better")
+    HUNGRIER = ("HUNGRIER", "worse")
+    FEWER = ("FEWER", "changed")
+    MORE = ("MORE", "changed")
+    SAME = ("SAME", "same")
+    CANT_TELL = ("CAN'T TELL", "can't tell")
+    BROKE = ("BROKE", "worse")
+    FIXED = ("FIXED", "better")
+    NEVER_RAN = ("NEVER RAN", "never ran")
+
+    @property
+    def words(self) -> str:
+        return self.value[0]
+
+    @property
+    def kind(self) -> str:
+        return self.value[1]
+
+    @property
+    def shown(self) -> str:
+        return SHOWN.get(self.words, self.words)
+
+
+SHOWN = {"CAN'T TELL": "INCONCLUSIVE", "NEVER RAN": "NO NUMBER"}
+"""Stored verdict -> what a person reads in its place, here and on the site; all others are shown as they are stored.
+A function may have run of which a metric has no number on either release."""
+
+
+WORDS = {verdict.words: verdict for verdict in Verdict}
+
+KINDS = {verdict.words: verdict.kind for verdict in Verdict}
+"""The words of every verdict, in their order -> its kind."""
+
+RANK = {"worse": 0, "better": 1, "changed": 2, "can't tell": 3, "same": 4, "never ran": 5}
+"""Order of kinds of verdicts where they are listed."""
+
+
+@dataclass(frozen=True, order=True)
+class Series:
+    """What is followed over releases: one benchmark with one set of parameters in one environment."""
+
+    environment: str
+    benchmark: str
+    parameters: tuple[str, ...]
+
+    @property
+    def question(self) -> str:
+        return self.benchmark.partition(".")[0]
+
+    @functools.cached_property
+    def measure(self) -> Metric:
+        """All that is known of its metric."""
+        return metric_of(self.benchmark)
+
+    @property
+    def metric(self) -> str:
+        return self.measure.name
+
+    @property
+    def words(self) -> str:
+        """As a person says it: `intersection peak memory, eager small`."""
+        question, metric = self.question, self.metric.replace("_", " ")
+        parameters = " ".join(parameter.strip("'") for parameter in self.parameters)
+        return f"{question.replace('_', ' ')} {metric}, {parameters}".rstrip()
+
+    @property
+    def unit(self) -> str:
+        return self.measure.shown_unit
+
+    @property
+    def varies(self) -> bool:
+        """Whether launches of the same release differ: times do, counts and bytes do not."""
+        return self.measure.varies
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is a count or bytes, which are taken once. Stalls are counted in every launch."""
+        return self.measure.kind == COUNTS
+
+    def direction(self, rose: bool) -> Verdict:
+        """The verdict on a number that rose, or fell."""
+        more, less = self.measure.more_and_less
+        return WORDS[more if rose else less]
+
+    @property
+    def margin(self) -> float:
+        """Within which a time is called the same."""
+        return self.measure.margin
+
+    @property
+    def build(self) -> float | None:
+        """The ratio within which two builds of one source lie, None of exact numbers and of calls that are made once."""
+        steady = self.varies and self.measure.measured == STEADY
+        return BUILDS.get(self.question, ANY_BUILD) if steady else None
+
+
+Pairs = list[tuple[Launch, Case]]
+
+
+class History(dict[Series, dict[str, Pairs]]):
+    """Series -> release -> its launches in order of time. `fits` are the levels of its times, made when first asked for: a
+    whole lane belongs into one, since its series tell each other of noise and of sessions."""
+
+    @functools.cached_property
+    def fits(self) -> Mapping[tuple[str, str], Fitted]:
+        """(environment, question) -> the levels of its times."""
+        from .levels import fitted  # what is followed is known without it
+
+        return fitted(self)
+
+    def only(self, wanted: Callable[[Series], bool]) -> History:
+        """That of some series."""
+        return History({series: of for series, of in self.items() if wanted(series)})
+
+
+def disturbed(launch: Launch) -> bool:
+    """Whether it was measured although the machine was disturbed."""
+    return "disturbed" in launch.facts.get("conditions", {})
+
+
+def history(launches: Iterable[Launch]) -> History:
+    """Series -> release -> its launches in order of time, only those of the version that `that_count` tells and, where
+    variables were set, `of_one_setting`.
+
+    A round is one launch, however often it asked for a case: the samples of all its askings are pooled, or of those alone
+    that nothing disturbed where there are any.
+    """
+    launches = of_one_setting(sorted(launches, key=lambda launch: launch.started_at))
+    counts = that_count((one.environment, one.benchmark, one.version, one.started_at) for one in launches)
+    found: dict[tuple[str, str], dict[tuple[str, ...], _Releases]] = defaultdict(dict)
+    for launch in launches:
+        benchmark = launch.environment, launch.benchmark
+        if counts[benchmark] == launch.version:
+            key = (launch.session, launch.round) if launch.round else launch.launch
+            of_benchmark = found[benchmark]
+            for case in launch.cases:
+                of_release = of_benchmark.setdefault(case.parameters, {}).setdefault(launch.release, {})
+                before = of_release.get(key)
+                of_release[key] = (launch, case) if before is None else _again(before, (launch, case))
+    series = {
+        Series(*benchmark, parameters): releases
+        for benchmark, of_benchmark in found.items()
+        for parameters, releases in of_benchmark.items()
+    }
+    return History(
+        (one, {release: list(of_release.values()) for release, of_release in series[one].items()})
+        for one in sorted(series)
+    )
+
+
+def of_one_setting(launches: list[Launch]) -> list[Launch]:
+    """Of `launches` in order of time those that were measured with the same variables set: with none, where an environment
+    has such, else with those of its newest launch. A sentence says what is not compared with them."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for launch in launches:
+        found[launch.environment][_set(launch)] += 1
+    last = {launch.environment: _set(launch) for launch in launches}
+    counts = {environment: "" if "" in of else last[environment] for environment, of in found.items()}
+    for environment, of in found.items():
+        for words in of.keys() - {counts[environment]}:
+            warn(
+                f"{of[words]} launches in {environment} were measured with {words or 'no variables'} set, and are skipped: "
+                f"they are not compared with those with {counts[environment] or 'none'} set."
+            )
+    return [launch for launch in launches if _set(launch) == counts[launch.environment]]
+
+
+def _set(launch: Launch) -> str:
+    """The variables with which it was measured because a person named them, in words; empty where there were none."""
+    found = launch.facts.get("set") or {}
+    if not isinstance(found, dict):
+        return "what nobody can read"
+    return " ".join(f"{name}={value}" for name, value in sorted(found.items()))
+
+
+_Releases = dict[str, dict[object, tuple[Launch, Case]]]
+
+
+def _again(before: tuple[Launch, Case], now: tuple[Launch, Case]) -> tuple[Launch, Case]:
+    """What counts of a case that was asked for again in the same round."""
+    (before_launch, before_case), (launch, case) = before, now
+    if case.unmeasured:
+        return before
+    if not before_case.samples or (disturbed(before_launch) and not disturbed(launch)):
+        return now
+    if disturbed(launch) and not disturbed(before_launch):
+        return before
+    return launch, structs.replace(before_case, samples=before_case.samples + case.samples)
+
+
+Block = tuple[str, int]
+"""A session and a round of it."""
+
+
+class Observation(NamedTuple):
+    """One launch's number of one series: where it was taken, and whether that was in disturbed conditions."""
+
+    release: str
+    block: Block
+    number: float
+    disturbed: bool
+
+
+def observations(releases: Mapping[str, Pairs], *tags: str) -> list[Observation]:
+    """Those of `tags`."""
+    return [
+        Observation(tag, (launch.session, launch.round), number, disturbed(launch))
+        for tag in tags
+        for launch, case in releases.get(tag, [])
+        if (number := case.number)
+    ]
