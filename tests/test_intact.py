@@ -115,8 +115,8 @@ def test_a_file_is_read_again_only_where_the_system_says_that_it_may_have_change
     read: list[str] = []
     sha256 = intact._sha256
 
-    def reading(path: str) -> str:
-        read.append(Path(path).name)
+    def reading(path: Path) -> str:
+        read.append(path.name)
         return sha256(path)
 
     monkeypatch.setattr(intact, "_sha256", reading)
