@@ -6,10 +6,11 @@ The logarithm of a launch's number is
     + what its round does + what the session does to this series on this release + noise,
 
 where the first two are numbers that are estimated and the rest is random, with variances that the lane's own launches show.
-Whatever is told of times is a difference of these levels, with the error that their covariance gives it. Series of different
+A change is a difference of two levels, with the error that their covariance gives it. Series of different
 questions say nothing of each other, so a lane is fitted question by question.
 
 Estimation is generalised least squares with rounds and sessions random (recovery of inter-block information: Yates 1940).
+So far tests alone read these levels: what is told comes from verdicts.py.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from contract.metrics import STEADY
 
 from ..store.launches import Case, Launch
 from . import special
-from .verdicts import LEAST_VARIANCE, ROUNDING, History, Series, observations, where_trigamma
+from .verdicts import LEAST_VARIANCE, MOST_LENT, ROUNDING, History, Series, observations, where_trigamma
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -39,9 +40,6 @@ share more, on lane 3.9. Calls that are made once scatter by far more than that,
 
 REPEATED_FREEDOM = 20.0
 """Degrees of freedom that REPEATED counts for: a choice, since it rests on few sessions."""
-
-MOST_LENT = 20.0
-"""Degrees of freedom at most that a question lends a series: its own noise must still be heard."""
 
 BEYOND_CHANCE = 0.3
 """Variance of logarithms of noise beyond chance, for weights alone: within a factor of two of what questions show."""
