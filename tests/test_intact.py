@@ -115,8 +115,8 @@ def test_a_file_is_read_again_only_where_the_system_says_that_it_may_have_change
     read: list[str] = []
     sha256 = intact._sha256
 
-    def reading(path: str) -> str:
-        read.append(Path(path).name)
+    def reading(path: Path) -> str:
+        read.append(path.name)
         return sha256(path)
 
     monkeypatch.setattr(intact, "_sha256", reading)
@@ -159,6 +159,9 @@ def test_a_wheel_whose_record_is_wrong_is_installed_and_then_held_to_what_it_bro
     assert (folder / "numpy.py").read_text() == "other = 1\n"
     install(conf, "v2.0.1")
     assert warned == []
+    linked = wheels / "linked"
+    linked.symlink_to(Path("env", f"v2.0.1-py{LANE}").resolve())
+    assert intact.damage(linked) == {}  # wherever it is looked at from
     edit(folder / "torch.py")
     with (folder / "numpy.py").open("a") as stream:
         stream.write("evil = 1\n")

@@ -34,7 +34,7 @@ Damage = dict[str, list[str]]
 
 
 class _File(NamedTuple):
-    """A file that `package` brought: its `place`, and its sha256 as RECORD has it."""
+    """A file that `package` brought: its `place` within the folder that is looked at, and its sha256 as RECORD has it."""
 
     package: str
     place: str
@@ -66,7 +66,7 @@ def _look(folder: Path, accepts: bool) -> Damage:
     unread: list[tuple[_File, list[int | str]]] = []
     for file in _files(folder):
         try:
-            stamp = _stamp(file.place)
+            stamp = _stamp(folder / file.place)
         except OSError:
             found[file.package].append(os.path.basename(file.place))
             continue
@@ -75,7 +75,7 @@ def _look(folder: Path, accepts: bool) -> Damage:
         else:
             unread.append((file, stamp))
     with ThreadPoolExecutor() as pool:
-        digests = pool.map(lambda each: _sha256(each[0].place), unread)
+        digests = pool.map(lambda each: _sha256(folder / each[0].place), unread)
         for (file, stamp), digest in zip(unread, digests, strict=True):
             own = known.get(file.place, [])[3:]
             if digest in (own or [file.sha256]):
@@ -111,20 +111,21 @@ def _files(folder: Path) -> Iterator[_File]:
     """All but what is about a package and not of it."""
     for record in records(folder):
         package = canonicalize_name(record.parent.name.partition("-")[0])
+        packages = os.path.relpath(record.parents[1], folder)
         for path, sha256 in rows(record):
             if sha256.startswith("sha256=") and ".dist-info/" not in path:
-                yield _File(package, os.path.join(record.parents[1], path), sha256.removeprefix("sha256="))
+                yield _File(package, os.path.join(packages, path), sha256.removeprefix("sha256="))
 
 
-def _stamp(path: str) -> list[int | str]:
+def _stamp(path: Path) -> list[int | str]:
     status = os.stat(path)
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def _sha256(path: str) -> str:
+def _sha256(path: Path) -> str:
     """As RECORD writes it; empty where the file cannot be read."""
     try:
-        with open(path, "rb") as stream:
+        with path.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").digest()
     except OSError:
         return ""
