@@ -40,7 +40,7 @@ from .verdicts import (
     times,
 )
 
-SCHEMA = 2
+SCHEMA = 3
 """Of the JSON; it grows by one when a key goes or changes its meaning, not when one is added."""
 
 NAMED = 3
@@ -693,8 +693,7 @@ def _untold(change: Change) -> str:
     if change.detectable is None:
         return ": a single launch is no evidence of a time; measure at least two"
     if change.detectable > UNSEEN:
-        launches, spread = sum(change.launches), 100 * (change.spread or 0)
-        return f": {launches} launches with a spread of {spread:.0f} % would not show even a tenfold change"
+        return f": {sum(change.launches)} launches would not show even a tenfold change"
     return f" ({_interval(change)} times): a change of {by(change.detectable)} would have been detected"
 
 
@@ -888,7 +887,6 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "margin": change.series.margin if change.series.varies else None,
             "confidence": change.confidence,
             "detectable": change.detectable,
-            "spread": change.spread,
             "launches": change.launches,
             "disturbed": change.disturbed,
             "reason": change.reason,

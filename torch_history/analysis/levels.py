@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -51,12 +51,12 @@ MOST_LENT = 20.0
 """Degrees of freedom at most that a question lends a series: its own noise must still be heard."""
 
 LENDERS = 10
-"""Variances, each of a series in a session, that a question must have to lend: of fewer the history's usual ones are lent."""
+"""Variances, each of a series in a session, that a question must have to lend: of fewer the usual ones are lent."""
 
 
 class Usual(NamedTuple):
-    """What times of a kind are in the history: standard deviations of logarithms of a launch's `noise`, of what a `round` and
-    a `session` do, and for how many degrees of `freedom` the noise of one series tells that of another."""
+    """What times of a kind are in the history: standard deviations of logarithms of a launch's `noise`, of what a `round`
+    and a `session` do, and for how many degrees of `freedom` the noise of one series tells that of another."""
 
     noise: float
     freedom: float
@@ -124,21 +124,21 @@ class Random:
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """The difference of two levels, `shift` in logarithms, with its standard `error` and Student's degrees of `freedom`;
-    `rounds` hold both releases."""
+class Contrasts:
+    """Differences of levels, as many as were asked for: `shift` in logarithms, its standard `error` and Student's degrees of
+    `freedom`, all NaN where no chain of rounds ties both releases; so many `rounds` hold both."""
 
-    shift: float
-    error: float
-    freedom: float
-    rounds: int
+    shift: Array
+    error: Array
+    freedom: Array
+    rounds: Indices
 
 
 @dataclass(frozen=True)
 class Levels:
     """The levels of a series on `releases` (places on the fit's axis), as logarithms up to what is common to them all:
-    `level` (n), `covariance` (n x n) and its inverse, the `information`, `freedom` of each difference (n x n), `tied` where rounds tie two of them (n x n), and
-    `both`, how many rounds hold both (n x n)."""
+    `level` (n), `covariance` and its inverse, the `information`, `freedom` of each difference, `tied` where rounds tie two
+    of them, and `both`, how many rounds hold both (all n x n)."""
 
     releases: Indices
     level: Array
@@ -148,16 +148,14 @@ class Levels:
     tied: NDArray[np.bool_]
     both: Indices
 
-    def contrast(self, old: int, new: int) -> Contrast | None:
-        """From one release to another, by their places on the axis; None where no chain of rounds ties them."""
-        places = {int(release): i for i, release in enumerate(self.releases)}
-        if old not in places or new not in places or not self.tied[places[old], places[new]]:
-            return None
-        a, b = places[old], places[new]
-        variance = self.covariance[a, a] + self.covariance[b, b] - 2 * self.covariance[a, b]
-        error = math.sqrt(max(float(variance), LEAST_VARIANCE))
-        shift = float(self.level[b] - self.level[a])
-        return Contrast(shift, error, float(self.freedom[a, b]), int(self.both[a, b]))
+    def contrasts(self, olds: Indices, news: Indices) -> Contrasts:
+        """From each release of `olds` to that of `news`, by their places on the axis."""
+        a, b = (np.minimum(np.searchsorted(self.releases, of), len(self.releases) - 1) for of in (olds, news))
+        known = (self.releases[a] == olds) & (self.releases[b] == news) & self.tied[a, b]
+        own = np.diag(self.covariance)
+        variance = np.maximum(own[a] + own[b] - 2 * self.covariance[a, b], LEAST_VARIANCE)
+        of_both = (self.level[b] - self.level[a], np.sqrt(variance), self.freedom[a, b])
+        return Contrasts(*(np.where(known, of, math.nan) for of in of_both), np.where(known, self.both[a, b], 0))
 
 
 @dataclass(frozen=True)
@@ -174,17 +172,18 @@ class Fitted:
     launches: Mapping[Series, Launches]
 
     def cleared(self, series: Series, release: str) -> Array:
-        """The numbers of the launches of a release, in their unit, less what their sessions do to the whole question; a level
-        that is shown is their median."""
+        """The numbers of the launches of a release, in their unit, less what their sessions do to the whole question."""
         of, place = self.launches[series], self.releases.index(release)
         here = of.release == place
         return np.exp(of.logarithm[here] - self.shifts[of.session[here]])
 
-    def contrast(self, series: Series, old: str, new: str) -> Contrast | None:
-        """How `new` differs from `old`; None where one was not measured, or no chain of rounds ties them."""
-        if series not in self.levels or not {old, new} <= {*self.releases}:
-            return None
-        return self.levels[series].contrast(self.releases.index(old), self.releases.index(new))
+    def shown(self, series: Series, release: str) -> float:
+        """The level of a release as a person sees it, in the series' unit: the median of its launches, cleared."""
+        return float(np.float32(np.median(self.cleared(series, release))))
+
+    def places(self, tags: Iterable[str]) -> Indices:
+        """Of releases on the axis; of those that are not there -1."""
+        return np.array([self.releases.index(tag) if tag in self.releases else -1 for tag in tags], dtype=np.intp)
 
 
 def fitted(found: History) -> dict[tuple[str, str], Fitted]:
@@ -403,6 +402,7 @@ def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shift
     inner = (inner + inner.T) / 2
     covariance = np.linalg.pinv(inner, hermitian=True, rcond=1e-10)
     level = covariance @ (design.T @ np.linalg.solve(mixed, right))
+    level = level.astype(np.float32).astype(float)  # as the site has them
     both = rounds_of_both(cells, place, len(releases))
     freedom = _freedom(weight @ design @ covariance, precision, cells, noise, random, covariance)
     return Levels(releases, level, covariance, inner, freedom, tied(both), both)

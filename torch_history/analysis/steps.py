@@ -280,7 +280,7 @@ def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
     order = sorted(
         (i for i, tag in enumerate(fit.releases) if tag in axis), key=lambda i: axis.position(fit.releases[i])
     )
-    judged: dict[tuple[int, int], Mapping[Series, Verdict]] = {}
+    judged: dict[tuple[int, int], dict[Series, list[Verdict | None]]] = {}
     for series, of in fit.levels.items():
         places = [int(np.searchsorted(of.releases, i)) for i in order if i in of.releases]
         while places:
@@ -289,7 +289,7 @@ def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
             pairs = [*itertools.pairwise(int(of.releases[place]) for place in part)]
             for old, new in pairs:
                 if (old, new) not in judged:
-                    judged[old, new] = verdicts_of(fit, fit.releases[old], fit.releases[new])
+                    judged[old, new] = verdicts_of(fit, [(fit.releases[old], fit.releases[new])])
             if pairs:
                 block = np.ix_(part, part)
                 covariance = of.covariance[block]
@@ -300,7 +300,7 @@ def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
                     covariance,
                     np.linalg.pinv(covariance, hermitian=True).astype(float),
                     of.freedom[block],
-                    [judged[pair][series] for pair in pairs],
+                    [judged[pair][series][0] or Verdict.CANT_TELL for pair in pairs],
                 )
 
 
@@ -424,8 +424,8 @@ def drift_weights(chain: Chain, first: int, last: int, jumps: Iterable[int]) -> 
 
 
 def _is_drift(chain: Chain, first: int, last: int, jumps: Iterable[int], price: float) -> bool:
-    """Whether a drift is large and sure enough beside these jumps, no pair within it carries CARRIED of it, and no verdict is
-    against it."""
+    """Whether a drift is large and sure enough beside these jumps, no pair within it carries CARRIED of it, and no verdict
+    is against it."""
     total, error = chain.contrast(drift_weights(chain, first, last, jumps))
     size, pairs = abs(total), np.diff(chain.level)[first:last]
     against = Verdict.FASTER if total > 0 else Verdict.SLOWER
@@ -454,7 +454,7 @@ def _told(chain: Chain, fit: Fitted) -> list[Step]:
         found.append((Kind.DRIFT, (*drift, drift[1]), total, _half(chain, error, *drift)))
     if not found:
         return []
-    shown = [statistics.median(fit.cleared(chain.series, tag).tolist()) for tag in chain.tags]
+    shown = [fit.shown(chain.series, tag) for tag in chain.tags]
     total, error = chain.contrast(chain.between(0, n - 1))
     net = _net(chain.tags, shown, total, _half(chain, error, 0, n - 1), found)
     return [

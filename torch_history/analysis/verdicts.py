@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from contract.metrics import MARGIN, RESIDENT
 
 from ..store.launches import Launch, node_of
 from . import special
-from .levels import Fitted
+from .levels import Array, Fitted
 from .series import RANK, History, Pairs, Series, Verdict, history, observations
 
 FALSE_RATE = 0.01
@@ -42,13 +45,12 @@ NOT_MEASURED = "it was not measured"
 
 @dataclass(frozen=True)
 class Change:
-    """One series from one release to another. `old` and `new` are levels that differ by `ratio`, which is new / old with its
-    interval [low, high], which holds the truth with `confidence`; `detectable` is the smallest ratio that these launches
-    would have told from SAME; `spread` is the largest coefficient of variation between launches of one release; `disturbed`
-    counts the launches that were measured although the machine was disturbed; `reason` stands where a number is missing.
-    `difference` is the interval of new - old in the unit of the numbers, and `least_growth` what each call would have had to
-    leave to be told in all launches, both of growth alone. `apart` says that a fleet measured both releases, and no node of
-    it measured both."""
+    """One series from one release to another. `old` and `new` are the levels as they are shown; `ratio` is by how much they
+    differ (new / old), with an interval [low, high] that holds the truth with `confidence`; `detectable` is the smallest
+    ratio that these launches would have told from SAME; `disturbed` counts the launches that were measured although the
+    machine was disturbed; `reason` stands where a number is missing. `difference` is the interval of new - old in the unit of
+    the numbers, and `least_growth` what each call would have had to leave to be told in all launches, both of growth alone.
+    `apart` says that a fleet measured both releases, and no node of it measured both."""
 
     series: Series
     verdict: Verdict
@@ -57,7 +59,6 @@ class Change:
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
-    spread: float | None = None
     launches: tuple[int, int] = (0, 0)
     reason: str = ""
     confidence: float | None = None
@@ -77,58 +78,101 @@ class Change:
 @dataclass(frozen=True)
 class Evidence:
     """What launches say about log(new / old): an estimate, its standard error, Student's degrees of freedom, the margin of
-    its series, and how often it was looked at."""
+    its series, and how often it was looked at. Each is a number, or an array of the same shape (series x pairs of releases),
+    NaN where nothing compares two releases."""
 
-    shift: float
-    error: float
-    freedom: float
-    margin: float = MARGIN
-    looks: int = 1
+    shift: Array
+    error: Array
+    freedom: Array
+    margin: Array | float = MARGIN
+    looks: Array | int = 1
 
     @property
-    def p_value(self) -> float:
+    def p_value(self) -> Array:
         """Of the hypothesis that nothing changed: Student's two-sided test, corrected for how often it was looked at."""
-        chance = 2 * float(special.stdtr(self.freedom, -abs(self.shift) / self.error))
-        return min(1.0, chance * penalty(self.looks))
+        chance = 2 * special.stdtr(self.freedom, -np.abs(self.shift) / self.error)
+        corrected: Array = np.minimum(1.0, chance * penalty(self.looks))
+        return corrected
 
     @property
-    def beyond(self) -> bool:
+    def beyond(self) -> NDArray[np.bool_]:
         """Whether the estimate lies beyond the margin."""
-        return abs(self.shift) > math.log1p(self.margin)
+        return np.abs(self.shift) > np.log1p(self.margin)
 
-    @property
-    def inside(self) -> bool:
-        """Whether it is the same by two one-sided tests at ERROR_RATE, which is an interval inside the margin."""
-        low, high = self.interval(1 - 2 * ERROR_RATE)
-        return low >= 1 / (1 + self.margin) and high <= 1 + self.margin
+    def half(self, confidence: Array | float) -> Array:
+        """Of the interval that holds the logarithm of the ratio with this confidence."""
+        half: Array = special.stdtrit(self.freedom, (1 + np.asarray(confidence)) / 2) * self.error
+        return half
+
+    def interval(self, confidence: float) -> tuple[Array, Array]:
+        """Of the ratio new / old."""
+        half = self.half(confidence)
+        return bounded(self.shift - half), bounded(self.shift + half)
+
+    def judged(self, error_rate: Array | float) -> Judged:
+        """Changed at this error rate, the same by two one-sided tests at ERROR_RATE, or neither. A verdict can be read off
+        its interval, whose half is rounded up before it decides: the site has no other."""
+        of_look = error_rate / penalty(self.looks)
+        exact, margin = self.half(1 - of_look), np.log1p(self.margin)
+        half, half_of_same = in_steps(exact), in_steps(self.half(1 - 2 * ERROR_RATE))
+        changed = self.beyond & (np.abs(self.shift) > of_steps(half))
+        same = ~changed & (np.abs(self.shift) + of_steps(half_of_same) <= margin)
+        way = np.where(self.shift > 0, TOLD.index(Verdict.SLOWER), TOLD.index(Verdict.FASTER))
+        code = np.where(changed, way, np.where(same, TOLD.index(Verdict.SAME), TOLD.index(Verdict.CANT_TELL)))
+        often = special.stdtrit(self.freedom, POWER) * self.error
+        return Judged(
+            np.where(np.isnan(self.shift), 0, code).astype(np.uint8),
+            np.where(same, half_of_same, half),
+            in_steps(np.maximum(margin, exact) + often),
+            np.where(same, 1 - 2 * ERROR_RATE, 1 - of_look),
+        )
 
     def verdict(self, error_rate: float) -> Verdict:
-        """Changed at this error rate, the same, or neither."""
-        if self.beyond and self.p_value <= error_rate:
-            return Verdict.SLOWER if self.shift > 0 else Verdict.FASTER
-        return Verdict.SAME if self.inside else Verdict.CANT_TELL
-
-    def interval(self, confidence: float) -> tuple[float, float]:
-        """Of the ratio new / old."""
-        half = float(special.stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
-        return _bounded(self.shift - half), _bounded(self.shift + half)
-
-    def detectable(self, error_rate: float) -> float:
-        """The smallest ratio that is called a change at `error_rate` with a probability of POWER, beside such noise."""
-        certain, often = (float(x) for x in special.stdtrit(self.freedom, [1 - error_rate / 2, POWER]))
-        return _bounded(max(math.log1p(self.margin), certain * self.error) + often * self.error)
+        """Of one number."""
+        return TOLD[int(self.judged(error_rate).code)] or Verdict.CANT_TELL
 
 
-def penalty(looks: int) -> float:
+TOLD = (None, Verdict.SAME, Verdict.CANT_TELL, Verdict.SLOWER, Verdict.FASTER)
+"""Verdicts on times by their codes; None where nothing compares two releases."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Verdicts as the site has them, of `Evidence`'s shape: `code` in TOLD, `half` of the interval and what is `detectable`
+    (a logarithm) as `in_steps`, and the interval's `confidence`."""
+
+    code: NDArray[np.uint8]
+    half: NDArray[np.uint8]
+    detectable: NDArray[np.uint8]
+    confidence: Array
+
+
+LEAST_STEP, STEP = 0.002, 0.03
+"""Of logarithms that are kept in a byte: the least, and how much more the next is."""
+
+
+def in_steps(logarithm: Array) -> NDArray[np.uint8]:
+    """The least step that is no less; the last is any more."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        steps = np.ceil(np.log(logarithm / LEAST_STEP) / STEP)
+    return np.where(np.isnan(steps), 255, np.clip(steps, 0, 255)).astype(np.uint8)
+
+
+def of_steps(steps: NDArray[np.uint8]) -> Array:
+    return np.where(steps == 255, math.inf, LEAST_STEP * np.exp(STEP * steps))
+
+
+def penalty(looks: Array | int) -> Array:
     """By how much a look's error rate is divided: the first has all of it, look k LATE_SHARE / k of it. Looks share their
     rounds, so a false change is mostly told by several of them: 25 together spend 1.2 to 1.7 times what one does (simulated
     by tests/test_verdicts.py, as repeated significance tests are: Armitage, McPherson and Rowe 1969)."""
-    return 1.0 if looks == 1 else looks / LATE_SHARE
+    return np.where(np.equal(looks, 1), 1.0, np.asarray(looks) / LATE_SHARE)
 
 
-def _bounded(logarithm: float) -> float:
+def bounded(logarithm: Array) -> Array:
+    """The factor, BOUND at most."""
     limit = math.log(BOUND)
-    return math.exp(min(max(logarithm, -limit), limit))
+    return np.exp(np.clip(logarithm, -limit, limit))
 
 
 def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:
@@ -141,41 +185,68 @@ def compare(launches: Iterable[Launch], old: str, new: str) -> list[Change]:
 
 def compare_history(found: History, old: str, new: str) -> list[Change]:
     """`compare` on what `history` gives, which holds whole questions: their series tell each other of noise."""
-    changes = []
-    judged = {series: (fit, of) for fit in found.fits.values() for series, of in evidence_of(fit, old, new).items()}
-    rates = {
-        key: error_rate_of_each(judged[series][1] for series in fit.levels if series in judged)
-        for key, fit in found.fits.items()
-    }
-    for series, of in found.items():
-        if series in judged:
-            rate = rates[series.environment, series.question]
-            changes.append(_timed(series, of, old, new, *judged[series], rate))
-        elif old in of or new in of:
-            changes.append(judge(series, of.get(old, []), of.get(new, [])))
+    judged = {series: change for fit in found.fits.values() for series, change in _timed(fit, found, old, new)}
+    changes = [
+        judged.get(series) or judge(series, of.get(old, []), of.get(new, []))
+        for series, of in found.items()
+        if old in of or new in of
+    ]
     return sorted(changes, key=lambda change: RANK[change.verdict.kind])
 
 
+def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
+    """Of each series of a question, in the order of `fit.levels`, and each of the pairs (series x pairs). A series was
+    looked at once after the rounds that all series have, and again after each round that it has beyond them: a session
+    measures everything at first, and then what is undecided."""
+    olds, news = (fit.places(tags) for tags in zip(*pairs, strict=True))
+    found = [of.contrasts(olds, news) for of in fit.levels.values()]
+    shift, error, freedom, rounds = (np.array([getattr(one, name) for one in found]) for name in OF_CONTRASTS)
+    least = np.min(np.where(rounds > 0, rounds, np.iinfo(rounds.dtype).max), axis=0)
+    looks = np.where(rounds > 0, 1 + rounds - least, 1)
+    return Evidence(shift, error, freedom, np.array([[series.margin] for series in fit.levels]), looks)
+
+
+OF_CONTRASTS = ("shift", "error", "freedom", "rounds")
+
+
 def evidence_of(fit: Fitted, old: str, new: str) -> dict[Series, Evidence]:
-    """Of each series of a question that rounds tie on the two releases: how they differ, and how often it was looked at:
-    once after the rounds that all series have, and again after each round that one has beyond them. A session measures
-    everything at first, and then what is undecided."""
-    contrasts = {series: found for series in fit.levels if (found := fit.contrast(series, old, new))}
-    rounds = [found.rounds for found in contrasts.values() if found.rounds]
-    least = min(rounds, default=0)
+    """`evidence_between` two releases, of each series that rounds tie on them."""
+    found = evidence_between(fit, [(old, new)])
     return {
         series: Evidence(
-            found.shift, found.error, found.freedom, series.margin, 1 + max(found.rounds - least, 0) if least else 1
+            found.shift[i, 0], found.error[i, 0], found.freedom[i, 0], series.margin, np.asarray(found.looks)[i, 0]
         )
-        for series, found in contrasts.items()
+        for i, series in enumerate(fit.levels)
+        if not np.isnan(found.shift[i, 0])
     }
 
 
-def verdicts_of(fit: Fitted, old: str, new: str) -> dict[Series, Verdict]:
-    """The verdict on each series that `evidence_of` knows."""
-    evidence = evidence_of(fit, old, new)
-    error_rate = error_rate_of_each(evidence.values())
-    return {series: of.verdict(error_rate) for series, of in evidence.items()}
+def error_rates(evidence: Evidence) -> Array:
+    """The error rate of one series that keeps the false among those called changed to FALSE_RATE of them, of each pair.
+
+    Benjamini and Hochberg (1995): FALSE_RATE x changed / looked at. What lies within the margin is never called changed, so
+    it does not count as changed here: hundreds of true changes of 1 % would else pay for false ones of 10 %. Intervals at
+    this rate are those of Benjamini and Yekutieli (2005), so a verdict can be read off its interval.
+    """
+    known = ~np.isnan(evidence.shift)
+    chances = np.sort(np.where(known & evidence.beyond, evidence.p_value, np.where(known, 1.0, math.inf)), axis=0)
+    count, rank = known.sum(axis=0), np.arange(1, len(chances) + 1)[:, None]
+    changed = np.where(chances * (count / rank) <= FALSE_RATE, rank, 0).max(axis=0, initial=1)
+    return FALSE_RATE * changed / np.maximum(1, count)
+
+
+def error_rate_of_each(evidence: Iterable[Evidence]) -> float:
+    """`error_rates` of one pair of releases, of which each series is given apart."""
+    every = [*evidence]
+    columns = (np.array([[getattr(one, name)] for one in every]) for name in Evidence.__dataclass_fields__)
+    return float(error_rates(Evidence(*columns))[0]) if every else FALSE_RATE
+
+
+def verdicts_of(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> dict[Series, list[Verdict | None]]:
+    """Of each pair of releases the verdict on each series of a question, None where no chain of rounds ties them."""
+    evidence = evidence_between(fit, pairs)
+    codes = evidence.judged(error_rates(evidence)).code
+    return {series: [TOLD[code] for code in of] for series, of in zip(fit.levels, codes, strict=True)}
 
 
 def _apart(releases: Mapping[str, Pairs], old: str, new: str) -> bool:
@@ -185,53 +256,33 @@ def _apart(releases: Mapping[str, Pairs], old: str, new: str) -> bool:
     return all(nodes) and "" not in nodes[0] | nodes[1] and not nodes[0] & nodes[1]
 
 
-def error_rate_of_each(evidence: Iterable[Evidence]) -> float:
-    """The error rate of one series that keeps the false among those called changed to FALSE_RATE of them.
-
-    Benjamini and Hochberg (1995): FALSE_RATE x changed / looked at. What lies within the margin is never called changed, so
-    it does not count as changed here: hundreds of true changes of 1 % would else pay for false ones of 10 %. Intervals at
-    this rate are those of Benjamini and Yekutieli (2005), so a verdict can be read off its interval.
-    """
-    chances = sorted(item.p_value if item.beyond else 1.0 for item in evidence)
-    changed = [rank for rank, chance in enumerate(chances, 1) if chance * (len(chances) / rank) <= FALSE_RATE]
-    return FALSE_RATE * max(changed, default=1) / max(1, len(chances))
-
-
-def _timed(
-    series: Series,
-    releases: Mapping[str, Pairs],
-    old: str,
-    new: str,
-    fit: Fitted,
-    evidence: Evidence,
-    error_rate: float,
-) -> Change:
-    """The verdict on a time."""
-    seen = observations(releases, old, new)
-    olds, news = (fit.cleared(series, release).tolist() for release in (old, new))
-    verdict = evidence.verdict(error_rate)
-    confidence = 1 - 2 * ERROR_RATE if verdict is Verdict.SAME else 1 - error_rate / penalty(evidence.looks)
-    low, high = evidence.interval(confidence)
-    return Change(
-        series,
-        verdict,
-        old=statistics.median(olds),
-        new=statistics.median(news),
-        ratio=math.exp(evidence.shift),
-        low=low,
-        high=high,
-        spread=max((_variation(side) for side in (olds, news) if len(side) > 1), default=None),
-        launches=(len(olds), len(news)),
-        confidence=confidence,
-        detectable=evidence.detectable(error_rate / penalty(evidence.looks)),
-        disturbed=sum(one.disturbed for one in seen),
-        apart=_apart(releases, old, new),
-    )
-
-
-def _variation(values: list[float]) -> float:
-    mean = statistics.fmean(values)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)) / mean
+def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Series, Change]]:
+    """The changes of the times of a question that rounds tie on two releases."""
+    evidence = evidence_between(fit, [(old, new)])
+    said = evidence.judged(error_rates(evidence))
+    for i, series in enumerate(fit.levels):
+        verdict = TOLD[said.code[i, 0]]
+        if verdict is None:
+            continue
+        seen = [observations(found[series], tag) for tag in (old, new)]
+        shift, half = evidence.shift[i], of_steps(said.half[i])
+        yield (
+            series,
+            Change(
+                series,
+                verdict,
+                old=fit.shown(series, old),
+                new=fit.shown(series, new),
+                ratio=float(bounded(shift)[0]),
+                low=float(bounded(shift - half)[0]),
+                high=float(bounded(shift + half)[0]),
+                launches=(len(seen[0]), len(seen[1])),
+                confidence=float(said.confidence[i, 0]),
+                detectable=float(bounded(of_steps(said.detectable[i]))[0]),
+                disturbed=sum(one.disturbed for side in seen for one in side),
+                apart=_apart(found[series], old, new),
+            ),
+        )
 
 
 def judge(series: Series, before: Pairs, after: Pairs) -> Change:
@@ -261,7 +312,7 @@ def _exact(series: Series, olds: list[float], news: list[float], counts: tuple[i
     if not series.is_counted and min(counts) < 2:
         return Change(series, Verdict.CANT_TELL, old, new, ratio, launches=counts, reason="one launch each")
     verdict = Verdict.SAME if new == old else series.direction(new > old)
-    return Change(series, verdict, old, new, ratio, ratio, ratio, 0.0, counts)
+    return Change(series, verdict, old, new, ratio, ratio, ratio, counts)
 
 
 def _held(series: Series, olds: list[float], news: list[float]) -> Change:
