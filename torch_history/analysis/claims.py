@@ -1,9 +1,10 @@
 """Does a claim hold on a release? Each question answered from what one lane measured, with the numbers in a sentence.
 
-A claim of bytes or counts is exact. A claim of time is decided size by size from ratios of two variants within rounds, as
-verdicts are: it holds where the whole interval lies beyond `BORDER`, it fails where the whole interval lies within, and
-in between it is inconclusive. What the recorder counted never decides a claim of time. An answer is of the device that was
-measured and says which one that was; `bases.py` sets the answers of all devices side by side.
+A claim of bytes or counts is exact. A claim of time is decided size by size from the level that the ratio of two variants
+within rounds has on a release (`levels.by_themselves`): it holds where the whole interval lies beyond `BORDER`, it fails
+where the whole interval lies within, and in between it is inconclusive. What the recorder counted never decides a claim of
+time. An answer is of the device that was measured and says which one that was; `bases.py` sets the answers of all devices
+side by side.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from contract.metrics import METRICS, TIMES
+from contract.metrics import METRICS, STEADY, TIMES
 
 from ..store.launches import Case, Launch
+from .levels import REPEATED, USUAL, Seen, Usual, by_themselves, on_one_thread
 from .series import Block, History
 from .steps import Kind, Step
-from .verdicts import ERROR_RATE, Estimate, common_noise, human, moderated, paired
+from .verdicts import ERROR_RATE, Evidence, human
 
 BORDER = 1.05
 """The ratio of two variants from which one of them is the slower. Two builds of one source differ by less: an answer does
@@ -101,43 +103,83 @@ Key = tuple[str, str, str]
 """A metric, a variant and a size."""
 
 
-class Numbers:
-    """What one release gave for one question. `values` are the numbers of its launches by the session and round that they
-    belong to; `noise` is what all releases of the lane tell of the noise of a comparison: the variance of a launch's
-    logarithm, and for how many degrees of freedom that counts."""
+Values = Mapping[Key, Mapping[Block, float]]
+"""What one release gave for one question: the numbers of its launches by the session and round that they belong to."""
 
-    def __init__(
-        self,
-        values: Mapping[Key, Mapping[Block, float]],
-        noise: Mapping[Comparison, tuple[float, float]] | None = None,
-    ) -> None:
+
+class Ratios:
+    """How many times as much one variant takes as another, of one question on all releases of a lane, release -> values:
+    its sizes and releases tell each other of noise and of what sessions do."""
+
+    def __init__(self, values: Mapping[str, Values]) -> None:
         self._values = values
-        self._noise = noise or {}
+        self._known: dict[Comparison, dict[tuple[str, str], Interval]] = {}
+
+    def intervals(self, comparison: Comparison) -> Mapping[tuple[str, str], Interval]:
+        """(release, size) -> that of a comparison, where a round measured both sides."""
+        if comparison not in self._known:
+            self._known[comparison] = dict(self._fitted(comparison))
+        return self._known[comparison]
+
+    def _fitted(self, comparison: Comparison) -> Iterator[tuple[tuple[str, str], Interval]]:
+        metric, _, to = comparison
+        of_size: dict[str, list[Seen]] = defaultdict(list)
+        for place, values in enumerate(self._values.values()):
+            for size, (session, _), logarithm in _logarithms(values, *comparison):
+                of_size[size].append((place, session, logarithm))
+        if not of_size:
+            return
+        steady = METRICS[metric].measured == STEADY
+        repeated = (2 if to else 1) * REPEATED**2 if steady else 0.0
+        found = by_themselves([*of_size.values()], _usual(USUAL[steady], bool(to)), repeated)
+        for (size, seen), levels in zip(of_size.items(), found, strict=True):
+            rounds = Counter(place for place, *_ in seen)
+            for place, release in enumerate(self._values):
+                if level := levels.at(place):
+                    yield (release, size), _interval(*level, rounds[place])
+
+
+def _logarithms(values: Values, metric: str, of: str, to: str) -> Iterator[tuple[str, Block, float]]:
+    """Of one release: a size, a round that measured both sides of a comparison, and the logarithm of their ratio."""
+    for (name, variant, size), above in values.items():
+        if (name, variant) == (metric, of):
+            below = values.get((metric, to, size), {}) if to else dict.fromkeys(above, 1.0)
+            both = [block for block in above if below.get(block) and above[block]]
+            yield from ((size, block, math.log(above[block] / below[block])) for block in both)
+
+
+def _usual(of_one: Usual, is_ratio: bool) -> Usual:
+    """Of the ratio of two variants, what rounds do to both of them goes out, and each adds what sessions do to it alone and
+    its noise; in a number by itself, what a round does adds to the noise."""
+    if is_ratio:
+        return of_one._replace(noise=math.sqrt(2) * of_one.noise, session=math.sqrt(2) * of_one.session)
+    return of_one._replace(noise=math.hypot(of_one.noise, of_one.round))
+
+
+def _interval(level: float, error: float, freedom: float, rounds: int) -> Interval:
+    """That of two one-sided tests at ERROR_RATE each, as of a SAME. An answer that needs all of its sizes is not shared
+    between them: each has to pass (Berger 1982)."""
+    if rounds < 2:
+        return Interval(math.exp(level), None, None, rounds)
+    evidence = Evidence(np.array(level), np.array(error), np.array(freedom))
+    low, high = (float(end) for end in evidence.interval(1 - 2 * ERROR_RATE))
+    return Interval(math.exp(level), low, high, rounds)
+
+
+class Numbers:
+    """What one release gave for one question, beside the `ratios` of all of them."""
+
+    def __init__(self, release: str, values: Values, ratios: Ratios) -> None:
+        self.release, self._values, self._ratios = release, values, ratios
 
     def __call__(self, metric: str, variant: str, size: str) -> float | None:
         """The median over all launches, None without any."""
         numbers = list(self._values.get((metric, variant, size), {}).values())
         return statistics.median(numbers) if numbers else None
 
-    def estimate(self, metric: str, size: str, of: str, to: str = "") -> Estimate | None:
-        """Of the logarithm of how many times as much variant `of` takes as `to`, from the rounds that measured both, or of
-        the number of `of` itself. None without a round."""
-        above = self._values.get((metric, of, size), {})
-        below = self._values.get((metric, to, size), {}) if to else dict.fromkeys(above, 1.0)
-        both = [block for block in above if below.get(block) and above[block]]
-        return paired(np.array([[math.log(above[block] / below[block]) for block in both]]))[0] if both else None
-
     def interval(self, metric: str, size: str, of: str, to: str = "") -> Interval | None:
-        """`estimate` as a ratio, with the interval of two one-sided tests at ERROR_RATE each, as that of a SAME. An answer
-        that needs all of its sizes is not shared between them: each has to pass (Berger 1982)."""
-        found = self.estimate(metric, size, of, to)
-        if found is None:
-            return None
-        ratio, rounds = math.exp(found.shift), round(2 / found.factor)
-        if rounds < 2:
-            return Interval(ratio, None, None, rounds)
-        evidence = moderated(found, *self._noise.get((metric, of, to), (0.0, 0.0)))
-        return Interval(ratio, *evidence.interval(1 - 2 * ERROR_RATE), rounds)
+        """How many times as much variant `of` takes as `to`, or the number of `of` itself. None without a round."""
+        return self._ratios.intervals((metric, of, to)).get((self.release, size))
 
     def sizes(self, metric: str, variant: str) -> list[str]:
         return [size for name, of, size in self._values if (name, of) == (metric, variant)]
@@ -357,9 +399,8 @@ def _nothing(numbers: Numbers) -> str:
 class Claim:
     """A claim in `words`, what decides it and of which metrics of which variants that depends, what to do for each word of
     the newest answer on the same device, and what shows it: a metric of some variants, in one of the sizes that hold `size`.
-    `compares` are the comparisons of times whose noise releases tell each other. `rivals` is the variant that the advice
-    praises, those that may be quicker than it on some release, and what the sizes of that advice hold. `counted` tells
-    what counts say beside a claim of time, which they do not decide."""
+    `rivals` is the variant that the advice praises, those that may be quicker than it on some release, and what the sizes of
+    that advice hold. `counted` tells what counts say beside a claim of time, which they do not decide."""
 
     words: str
     decide: Callable[[Numbers], Answer]
@@ -368,7 +409,6 @@ class Claim:
     metric: str
     variants: tuple[str, ...]
     size: str = ""
-    compares: tuple[Comparison, ...] = ()
     rivals: tuple[str, tuple[str, ...], str] = ("", (), "")
     counted: Callable[[Numbers], str] = _nothing
 
@@ -424,7 +464,6 @@ CLAIMS: dict[str, Claim] = {
         "peak_memory",
         ("plain", "hooks_disabled", "no_grad", "checkpoint"),
         "loop",
-        (("time", "hooks_disabled", "plain"),),
     ),
     "warm_up": Claim(
         "TorchScript stalls",
@@ -438,7 +477,6 @@ CLAIMS: dict[str, Claim] = {
         "worst_over_median",
         ("eager", "scripted", "traced", "frozen"),
         "changing shapes",
-        tuple(("worst_over_median", variant, "") for variant in ("scripted", "traced", "eager")),
     ),
     "batching": Claim(
         "A tensor per row is slow",
@@ -452,7 +490,6 @@ CLAIMS: dict[str, Claim] = {
         "time",
         ("vstack_rows", "stack_rows", "numpy_stack", "flat_buffer"),
         "4,096 x 64",
-        (("time", "vstack_rows", "flat_buffer"),),
     ),
     "selection": Claim(
         "A reused index is faster than a mask",
@@ -466,7 +503,6 @@ CLAIMS: dict[str, Claim] = {
         "time",
         ("mask", "masked_select", "nonzero_each_time", "index_reused"),
         "vector 1 % x 100",
-        (("time", "mask", "index_reused"), *(("time", variant, "index_reused") for variant in ALSO_BY_INDEX)),
         ("index_reused", ALSO_BY_INDEX, " x 100"),
         selection_waits,
     ),
@@ -481,8 +517,6 @@ CLAIMS: dict[str, Claim] = {
         },
         "start_time",
         ("import_torch", "first_compile", "forked_worker", "spawned_worker"),
-        "",
-        (("start_time", "spawned_worker", "forked_worker"),),
     ),
 }
 """Question -> its claim."""
@@ -533,10 +567,10 @@ def answers(found: History) -> dict[str, dict[str, Answer]]:
     answered = {}
     for question, claim in CLAIMS.items():
         of_question = values.get(question, {})
-        noise = _noise(claim, [Numbers(of) for of in of_question.values()])
-        answered[question] = {
-            release: claim.answer(Numbers(of_question.get(release, {}), noise), device) for release in measured
-        }
+        ratios = Ratios(of_question)
+        numbers = [Numbers(release, of_question.get(release, {}), ratios) for release in measured]
+        with on_one_thread():
+            answered[question] = {of.release: claim.answer(of, device) for of in numbers}
     return answered
 
 
@@ -552,16 +586,6 @@ def _values(found: History) -> dict[str, dict[str, dict[Key, dict[Block, float]]
             if numbers:
                 values[series.question][release][series.metric, variant, size] = numbers
     return values
-
-
-def _noise(claim: Claim, releases: Iterable[Numbers]) -> dict[Comparison, tuple[float, float]]:
-    """What all sizes on all releases tell of the noise of each comparison of a claim."""
-    seen: dict[Comparison, list[Estimate]] = defaultdict(list)
-    for numbers in releases:
-        for metric, of, to in claim.compares:
-            estimates = [numbers.estimate(metric, size, of, to) for size in numbers.sizes(metric, of)]
-            seen[metric, of, to] += [found for found in estimates if found is not None and found.freedom]
-    return {comparison: common_noise(estimates) for comparison, estimates in seen.items()}
 
 
 def in_turn(answered: Sequence[tuple[str, str]], unmeasured: str = UNMEASURED) -> str:

@@ -137,8 +137,9 @@ class Contrasts:
 @dataclass(frozen=True)
 class Levels:
     """The levels of a series on `releases` (places on the fit's axis), as logarithms up to what is common to them all:
-    `level` (n), `covariance` and its inverse, the `information`, `freedom` of each difference, `tied` where rounds tie two
-    of them, and `both`, how many rounds hold both (all n x n)."""
+    `level` (n), `covariance` (n x n) and its inverse, the `information`, `freedom` of each difference and, on the diagonal,
+    of each level by itself (n x n), `tied` where rounds tie two of them (n x n), and `both`, how many rounds hold both
+    (n x n)."""
 
     releases: Indices
     level: Array
@@ -156,6 +157,15 @@ class Levels:
         variance = np.maximum(own[a] + own[b] - 2 * self.covariance[a, b], LEAST_VARIANCE)
         of_both = (self.level[b] - self.level[a], np.sqrt(variance), self.freedom[a, b])
         return Contrasts(*(np.where(known, of, math.nan) for of in of_both), np.where(known, self.both[a, b], 0))
+
+    def at(self, release: int) -> tuple[float, float, float] | None:
+        """The level of one release by itself, its standard error and its degrees of freedom, None where it was not measured.
+        Only of series of `by_themselves` does it mean anything: other levels hold what is common to all of them."""
+        if release not in self.releases:
+            return None
+        a = int(np.searchsorted(self.releases, release))
+        error = math.sqrt(max(float(self.covariance[a, a]), LEAST_VARIANCE))
+        return float(self.level[a]), error, float(self.freedom[a, a])
 
 
 @dataclass(frozen=True)
@@ -274,6 +284,46 @@ def cells_of(launches: Launches) -> Cells:
     session_of_round = np.zeros(len(counts), dtype=np.intp)
     session_of_round[launches.round] = launches.session
     return Cells(of_launch, pairs[:, 1], pairs[:, 0], counts, session_of_round)
+
+
+Seen = tuple[int, str, float]
+"""The place of a launch's release, its session, and the logarithm of its number."""
+
+
+def by_themselves(seen: Sequence[Sequence[Seen]], usual: Usual, repeated: float) -> list[Levels]:
+    """The levels of series, each of which is asked for by itself and not against another release, such as ratios of two
+    variants within rounds. They tell each other of noise and of what sessions do; `repeated` is a variance, as in `Random`.
+
+    Nothing is compared within rounds, so what a round does is part of the noise, and a release that was measured alone shows
+    its own. What a session does to all of them is random as well: as a number it would be known no better than a level.
+    """
+    sessions = {session: i for i, session in enumerate(dict.fromkeys(session for of in seen for _, session, _ in of))}
+    whole = [_without_rounds(of, sessions) for of in seen]
+    cells = [cells_of(one) for one in whole]
+    within = [within_sessions(*both, len(sessions)) for both in zip(whole, cells, strict=True)]
+    sums, freedom = (np.array(of) for of in zip(*within, strict=True))
+    prior, lent = expected_noise(sums, freedom, usual)
+    variance = np.maximum((lent * prior + sums) / (lent + freedom), LEAST_VARIANCE)
+    noise = [Noise(*of) for of in zip(variance, lent + freedom, strict=True)]
+    random = Random(0.0, WIDE, repeated)
+
+    def every() -> list[Levels]:
+        return [levels(*of, random, np.zeros(len(sessions))) for of in zip(whole, cells, noise, strict=True)]
+
+    found = every()
+    for _ in range(TURNS):
+        common, besides = sessions_do(whole, [_left(*both) for both in zip(whole, found, strict=True)], len(sessions))
+        squares, counts = float(np.nansum((common + besides) ** 2)), int((~np.isnan(besides)).sum()) - len(whole)
+        random = replace(random, session=(squares + USUAL_COUNTS * usual.session**2) / (counts + USUAL_COUNTS))
+        found = every()
+    return found
+
+
+def _without_rounds(seen: Sequence[Seen], sessions: Mapping[str, int]) -> Launches:
+    """Launches of which a session is one round."""
+    releases, names, logarithms = zip(*seen, strict=True)
+    session = np.array([sessions[name] for name in names])
+    return Launches(np.array(releases), session, np.unique(session, return_inverse=True)[1], np.array(logarithms))
 
 
 # --- noise
@@ -409,8 +459,8 @@ def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shift
 
 
 def _freedom(leverage: Array, precision: Array, cells: Cells, noise: Noise, random: Random, covariance: Array) -> Array:
-    """Degrees of freedom of each difference of levels: Satterthwaite (1946), a share of its variance for each session and
-    one for what sessions do on releases. `leverage` (cells x releases) is by how much each cell weighs."""
+    """Degrees of freedom of each difference and of each level by itself: Satterthwaite (1946), a share of its variance for
+    each session and one for what sessions do on releases. `leverage` (cells x releases) is by how much each cell weighs."""
     spread = random.repeated * _between(leverage.T @ leverage)
     below = spread**2 / REPEATED_FREEDOM
     for session in np.unique(cells.session):
@@ -423,9 +473,9 @@ def _freedom(leverage: Array, precision: Array, cells: Cells, noise: Noise, rand
 
 
 def _between(covariance: Array) -> Array:
-    """The variance of each difference."""
+    """The variance of each difference and, on the diagonal, of each level by itself."""
     own = np.diag(covariance)
-    return own[:, None] + own - 2 * covariance
+    return own[:, None] + own - 2 * covariance + np.diag(own)
 
 
 def rounds_of_both(cells: Cells, place: Indices, releases: int) -> Indices:

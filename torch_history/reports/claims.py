@@ -24,6 +24,7 @@ from ..analysis.claims import (
     turns,
 )
 from ..analysis.markdown import code, escape
+from ..analysis.series import History, history
 from ..analysis.steps import Step, of_history
 from ..releases.axis import Axis
 from ..store.launches import Launch
