@@ -11,7 +11,7 @@ UV := $(BIN)/uv
 ALONE := releases or fleet or attack
 BESIDE := $(BIN)/python -m pytest -m "not ($(ALONE))" -n auto --maxprocesses=8 --dist=loadfile --durations=20
 
-.PHONY: help run test test-fast lint lint-python lint-scripts bundle-scripts npm slurm fleet bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
+.PHONY: help run test test-fast lint lint-python lint-scripts npm slurm fleet bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -48,11 +48,7 @@ lint-python: .venv/ready
 
 # make lint-scripts   ESLint and the TypeScript compiler on the site's scripts; needs Node 18 and npm, which make npm installs
 lint-scripts: tools/js/node_modules/.package-lock.json
-	@cd tools/js && npm run --silent lint && npm run --silent is-bundled
-
-# make bundle-scripts   the special functions of the site's verdicts, bundled from stdlib's
-bundle-scripts: tools/js/node_modules/.package-lock.json
-	cd tools/js && npm run --silent bundle
+	@cd tools/js && npm run --silent lint
 
 tools/js/node_modules/.package-lock.json: tools/js/package-lock.json
 	@command -v npm >/dev/null || { echo "The site's scripts are checked with npm, which is not on this machine: 'make npm' installs it."; exit 1; }

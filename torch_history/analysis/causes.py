@@ -7,6 +7,7 @@ row: releases differ in all of it at once.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 import tomllib
@@ -326,12 +327,10 @@ def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
     variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
     before, now = _version(old.get("torch", "")), _version(new.get("torch", ""))
     since: dict[str, list[str]] = defaultdict(list)
-    for cause in FOUND:
+    for cause in _found_of(series.question, change.verdict.words, series.metric):
         if (
-            (cause.question, cause.verdict) == (series.question, change.verdict.words)
-            and variant in cause.variants
+            variant in cause.variants
             and cause.size in size
-            and _metric(series) in cause.metrics
             and () < before < _version(cause.release) <= now
             and _version(cause.first) <= before
             and (not cause.last or now <= _version(cause.last))
@@ -341,6 +340,12 @@ def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
     return _listed(clauses) if clauses else ""
 
 
+@functools.cache
+def _found_of(question: str, verdict: str, metric: str) -> list[Cause]:
+    return [one for one in FOUND if (one.question, one.verdict) == (question, verdict) and metric in one.metrics]
+
+
+@functools.cache
 def _version(text: str) -> tuple[int, ...]:
     """`2.5.1+cu124` -> (2, 5, 1); () where there is none."""
     numbers = re.match(r"\d+(\.\d+)*", text)

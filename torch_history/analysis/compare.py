@@ -34,6 +34,7 @@ from .verdicts import (
     MARGIN,
     NOT_MEASURED,
     POWER,
+    SINGLE,
     Change,
     bound,
     human,
@@ -282,7 +283,7 @@ def compared(
         environment,
         old,
         new,
-        changes=sorted(changes, key=_place),
+        changes=sorted(changes, key=place),
         why=why(causes, facts[old], facts[new], known),
         moved=moved(facts[old], facts[new], device),
         one_sided=len(every) - len(changes),
@@ -352,7 +353,7 @@ def _metric(launch: Launch) -> str:
     return launch.benchmark.rpartition(".")[2].removeprefix("track_")
 
 
-def _place(change: Change) -> tuple[int, bool, float]:
+def place(change: Change) -> tuple[int, bool, float]:
     """Worst first: what is missing, then from none, then by how far the ratio lies from 1, its last digits left aside."""
     missing = change.old is None or change.new is None
     far = abs(math.log(change.ratio)) if change.ratio and change.ratio > 0 else math.inf
@@ -690,11 +691,9 @@ def _untold(change: Change) -> str:
     """What stands in the way, and what these launches could have shown."""
     if change.reason:
         return f": {change.reason}"
-    if change.detectable is None:
-        return ": a single launch is no evidence of a time; measure at least two"
-    if change.detectable > UNSEEN:
+    if change.high and change.low and change.high / change.low > UNSEEN**2:
         return f": {sum(change.launches)} launches would not show even a tenfold change"
-    return f" ({_interval(change)} times): a change of {by(change.detectable)} would have been detected"
+    return f" ({_interval(change)} times)"
 
 
 def summary(comparison: Comparison) -> list[str]:
@@ -717,7 +716,7 @@ def _sure(comparison: Comparison) -> list[str]:
         for change in comparison.changes
         if change.series.varies and change.old is not None and change.new is not None
     ]
-    single = [change for change in times if change.confidence is None and not change.reason]
+    single = [change for change in times if change.reason == SINGLE]
     if comparison.looked_at:
         compared = "1 time was" if comparison.looked_at == 1 else f"{comparison.looked_at} times were"
         lines.append(

@@ -155,8 +155,9 @@ class Levels:
         known = (self.releases[a] == olds) & (self.releases[b] == news) & self.tied[a, b]
         own = np.diag(self.covariance)
         variance = np.maximum(own[a] + own[b] - 2 * self.covariance[a, b], LEAST_VARIANCE)
-        of_both = (self.level[b] - self.level[a], np.sqrt(variance), self.freedom[a, b])
-        return Contrasts(*(np.where(known, of, math.nan) for of in of_both), np.where(known, self.both[a, b], 0))
+        shift, error = self.level[b] - self.level[a], np.sqrt(variance)
+        shift, error, freedom = (np.where(known, of, math.nan) for of in (shift, error, self.freedom[a, b]))
+        return Contrasts(shift, error, freedom, np.where(known, self.both[a, b], 0))
 
     def at(self, release: int) -> tuple[float, float, float] | None:
         """The level of one release by itself, its standard error and its degrees of freedom, None where it was not measured.

@@ -43,13 +43,9 @@ class Verdict(enum.Enum):
     FIXED = ("FIXED", "better")
     NEVER_RAN = ("NEVER RAN", "never ran")
 
-    @property
-    def words(self) -> str:
-        return self.value[0]
-
-    @property
-    def kind(self) -> str:
-        return self.value[1]
+    def __init__(self, words: str, kind: str) -> None:
+        self.words = words
+        self.kind = kind
 
     @property
     def shown(self) -> str:
@@ -78,7 +74,7 @@ class Series:
     benchmark: str
     parameters: tuple[str, ...]
 
-    @property
+    @functools.cached_property
     def question(self) -> str:
         return self.benchmark.partition(".")[0]
 

@@ -39,6 +39,9 @@ at it again after every round, and each look is another chance of a false change
 BOUND = 1e6
 """Ends of an interval beyond this ratio are given as this: they say that nothing is known."""
 
+SINGLE = "a single launch is no evidence of a time; measure at least two"
+"""The reason of a time that one release has once."""
+
 NOT_MEASURED = "it was not measured"
 """The reason of a series that nobody asked for in one of the two releases, such as another size."""
 
@@ -48,9 +51,9 @@ class Change:
     """One series from one release to another. `old` and `new` are the levels as they are shown; `ratio` is by how much they
     differ (new / old), with an interval [low, high] that holds the truth with `confidence`; `detectable` is the smallest
     ratio that these launches would have told from SAME; `disturbed` counts the launches that were measured although the
-    machine was disturbed; `reason` stands where a number is missing. `difference` is the interval of new - old in the unit of
-    the numbers, and `least_growth` what each call would have had to leave to be told in all launches, both of growth alone.
-    `apart` says that a fleet measured both releases, and no node of it measured both."""
+    machine was disturbed; `reason` stands where a number is missing. `difference` is the interval of new - old in the unit
+    of the numbers, and `least_growth` what each call would have had to leave to be told in all launches, both of growth
+    alone. `apart` says that a fleet measured both releases, and no node of it measured both."""
 
     series: Series
     verdict: Verdict
@@ -123,8 +126,8 @@ class Evidence:
         return Judged(
             np.where(np.isnan(self.shift), 0, code).astype(np.uint8),
             np.where(same, half_of_same, half),
-            in_steps(np.maximum(margin, exact) + often),
             np.where(same, 1 - 2 * ERROR_RATE, 1 - of_look),
+            bounded(np.maximum(margin, exact) + often),
         )
 
     def verdict(self, error_rate: float) -> Verdict:
@@ -138,13 +141,13 @@ TOLD = (None, Verdict.SAME, Verdict.CANT_TELL, Verdict.SLOWER, Verdict.FASTER)
 
 @dataclass(frozen=True)
 class Judged:
-    """Verdicts as the site has them, of `Evidence`'s shape: `code` in TOLD, `half` of the interval and what is `detectable`
-    (a logarithm) as `in_steps`, and the interval's `confidence`."""
+    """Verdicts, of `Evidence`'s shape: `code` in TOLD, `half` of the interval as `in_steps`, the interval's `confidence`,
+    and the ratio that is `detectable`."""
 
     code: NDArray[np.uint8]
     half: NDArray[np.uint8]
-    detectable: NDArray[np.uint8]
     confidence: Array
+    detectable: Array
 
 
 LEAST_STEP, STEP = 0.002, 0.03
@@ -187,20 +190,32 @@ def compare_history(found: History, old: str, new: str) -> list[Change]:
     """`compare` on what `history` gives, which holds whole questions: their series tell each other of noise."""
     judged = {series: change for fit in found.fits.values() for series, change in _timed(fit, found, old, new)}
     changes = [
-        judged.get(series) or judge(series, of.get(old, []), of.get(new, []))
-        for series, of in found.items()
-        if old in of or new in of
+        judged.get(series) or untied(found, series, old, new) for series, of in found.items() if old in of or new in of
     ]
     return sorted(changes, key=lambda change: RANK[change.verdict.kind])
+
+
+def untied(found: History, series: Series, old: str, new: str) -> Change:
+    """The verdict on an exact number, or on a time that no rounds tie on both releases, at its levels."""
+    of = found[series]
+    change = judge(series, of.get(old, []), of.get(new, []))
+    fit = found.fits.get((series.environment, series.question))
+    if not series.varies or fit is None:
+        return change
+    before = change.old and fit.shown(series, old)
+    now = change.new and fit.shown(series, new)
+    return replace(change, old=before, new=now, ratio=now / before if before and now else None)
 
 
 def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     """Of each series of a question, in the order of `fit.levels`, and each of the pairs (series x pairs). A series was
     looked at once after the rounds that all series have, and again after each round that it has beyond them: a session
-    measures everything at first, and then what is undecided."""
-    olds, news = (fit.places(tags) for tags in zip(*pairs, strict=True))
+    measures everything at first, and then what is undecided. A single launch of a release is no evidence: NaN."""
+    olds, news = (fit.places(pair[side] for pair in pairs) for side in (0, 1))
     found = [of.contrasts(olds, news) for of in fit.levels.values()]
     shift, error, freedom, rounds = (np.array([getattr(one, name) for one in found]) for name in OF_CONTRASTS)
+    launches = np.array([np.bincount(of.release, minlength=len(fit.releases)) for of in fit.launches.values()])
+    shift = np.where(np.minimum(launches[:, olds], launches[:, news]) < 2, math.nan, shift)
     least = np.min(np.where(rounds > 0, rounds, np.iinfo(rounds.dtype).max), axis=0)
     looks = np.where(rounds > 0, 1 + rounds - least, 1)
     return Evidence(shift, error, freedom, np.array([[series.margin] for series in fit.levels]), looks)
@@ -219,6 +234,26 @@ def evidence_of(fit: Fitted, old: str, new: str) -> dict[Series, Evidence]:
         for i, series in enumerate(fit.levels)
         if not np.isnan(found.shift[i, 0])
     }
+
+
+def ratio_of(found: History, own: Series, other: Series, release: str) -> Evidence | None:
+    """How many times as much `other` takes as `own` on one release, two series of one metric; None where one has no number.
+    Of numbers that do not vary the error is 0. A level by itself is as sure as what sessions and rounds do allows, which the
+    two series do not share: their errors add up (degrees of freedom after Satterthwaite 1946)."""
+    fit = found.fits.get((own.environment, own.question))
+    if not own.varies:
+        numbers = [[case.number for _, case in found[one].get(release, []) if case.number] for one in (own, other)]
+        sides = [of[-1] for of in numbers if of]
+        return Evidence(np.log(sides[1] / sides[0]), np.array(0.0), np.array(1.0)) if len(sides) == 2 else None
+    if fit is None or release not in fit.releases or not {own, other} <= fit.levels.keys():
+        return None
+    before, after = (fit.levels[one].at(fit.releases.index(release)) for one in (own, other))
+    if before is None or after is None:
+        return None
+    variances = before[1] ** 2, after[1] ** 2
+    below = variances[0] ** 2 / before[2] + variances[1] ** 2 / after[2]
+    freedom = np.array(sum(variances) ** 2 / below)
+    return Evidence(np.array(after[0] - before[0]), np.sqrt(sum(variances)), freedom, own.margin)
 
 
 def error_rates(evidence: Evidence) -> Array:
@@ -278,7 +313,7 @@ def _timed(fit: Fitted, found: History, old: str, new: str) -> Iterator[tuple[Se
                 high=float(bounded(shift + half)[0]),
                 launches=(len(seen[0]), len(seen[1])),
                 confidence=float(said.confidence[i, 0]),
-                detectable=float(bounded(of_steps(said.detectable[i]))[0]),
+                detectable=float(said.detectable[i, 0]),
                 disturbed=sum(one.disturbed for side in seen for one in side),
                 apart=_apart(found[series], old, new),
             ),
@@ -299,6 +334,7 @@ def judge(series: Series, before: Pairs, after: Pairs) -> Change:
         return replace(_held(series, olds, news), least_growth=max(least, default=None))
     old, new = statistics.median(olds), statistics.median(news)
     said = "no round has a number for both, and no chain of rounds with common releases connects them"
+    said = SINGLE if min(counts) < 2 else said
     return Change(series, Verdict.CANT_TELL, old, new, new / old, launches=counts, reason=said)
 
 

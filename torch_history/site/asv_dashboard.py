@@ -34,7 +34,6 @@ from asv.util import write_json
 
 from contract.metrics import METRICS
 
-from ..analysis.steps import WINDOW
 from ..errors import UserError
 from ..releases.axis import Axis
 from ..scratch import is_own
@@ -46,7 +45,7 @@ from ..store.machines import RECORD, record_of
 VENDOR = Path(__file__).parent / "vendor"
 ASV_VERSION = "0.6.6"
 
-MOST_RELEASES = WINDOW
+MOST_RELEASES = 64
 """Releases of a machine in asv's dashboard, the newest: each publish makes it anew and looks for steps in all of them."""
 
 _LOADED_BY = {"script": "src", "link": "href", "img": "src", "iframe": "src"}

@@ -44,8 +44,8 @@ from ..scratch import mark
 from ..store.certificates import certificates_in
 from ..store.files import WRONG_DATA
 from ..store.launches import machines_in
-from . import intervals, pack
-from .asv_dashboard import POLICY, VENDOR, link_readable, publish_linked
+from . import pack
+from .asv_dashboard import POLICY, link_readable, publish_linked
 from .code import code_of, meanings
 from .data import (
     PUBLISHED,
@@ -104,7 +104,6 @@ class Page:
             "app.js",
             "common.js",
             "data/index.js",
-            "special.js",
             "verdicts.js",
             *answering,
             *advising,
@@ -346,9 +345,10 @@ def _write_lane(folder: Path, lane: Lane, data: Mapping[str, Any]) -> None:
     _write_script(folder / f"{name}.js", _received(name), _dumped(data["claims"]))
     for name, part in zip(data["parts"], lane.parts, strict=True):
         shutil.copy(part.file, folder / f"{name}.json")
-        numbers, answers = (part.file.with_suffix(ending).read_text(encoding="ascii") for ending in SCRIPTS)
+        numbers, answers, pairs = (part.file.with_suffix(ending).read_text(encoding="ascii") for ending in SCRIPTS)
         _write_script(folder / f"{name}.js", _received(name, "torchHistory.unpacked({json})"), numbers)
         _write_script(folder / f"{name}-answers.js", _received(f"{name}-answers"), answers)
+        _write_script(folder / f"{name}-pairs.js", _received(f"{name}-pairs"), pairs)
 
 
 def _received(name: str, value: str = "{json}") -> str:
@@ -383,7 +383,6 @@ def constants() -> dict[str, Any]:
         "findings": findings,
         "answer": answer,
         "claims": claims,
-        "intervals": intervals,
     }
     metrics = {name: {key: metric.as_data()[key] for key in OF_METRICS} for name, metric in METRICS.items()}
     return {**{name: _constants(module) for name, module in modules.items()}, "metrics": metrics}
@@ -549,7 +548,6 @@ def _write_pages(
     shared = ("style.css", "app.js", "common.js", "verdicts.js", "answer.js", "instead.js", "chart.js", "history.js")
     for name in shared:
         copy_minified(here / name, folder)
-    _write_special(folder)
     documents = [(_anchor(name), words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
     method = templates.get_template("method.html").render(
         **common,
@@ -562,15 +560,6 @@ def _write_pages(
     (folder / "method.html").write_text(method, encoding="utf-8")
     if base:
         _write_site_map(folder, base, [file for file, _ in pages])
-
-
-def _write_special(folder: Path) -> None:
-    """special.js, with the licence that whoever hands it on must hand on too."""
-    text = (VENDOR / "special.min.js").read_text(encoding="utf-8")
-    names = ("LICENSE-stdlib", "NOTICE-stdlib")
-    (folder / "special.js").write_text(f"/*! stdlib, Apache-2.0: {' and '.join(names)} */\n{text}", encoding="utf-8")
-    for name in names:
-        shutil.copy(VENDOR / name, folder)
 
 
 def _write_site_map(folder: Path, base: str, files: Sequence[str]) -> None:

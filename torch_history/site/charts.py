@@ -15,7 +15,6 @@ import vl_convert
 from ..errors import UserError
 from ..releases.axis import Axis
 from .data import PUBLISHED, Lane, lanes
-from .intervals import interval
 
 VEGA_LITE = "6.4"
 
@@ -122,8 +121,11 @@ def _points(lane: Lane, benchmark: str, size: str) -> list[dict[str, Any]]:
             continue
         for tag, pairs in releases.items():
             numbers = [case.number for _, case in pairs if case.number is not None]
+            fit = lane.found.fits.get((series.environment, series.question)) if series.varies else None
+            if numbers and fit:
+                numbers = fit.cleared(series, tag).tolist()
             value = statistics.median(numbers) if numbers else None
-            low, high = interval(numbers) if numbers else (None, None)
+            low, high = (min(numbers), max(numbers)) if numbers else (None, None)
             points.append(
                 {
                     "position": lane.releases.index(tag),

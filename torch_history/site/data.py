@@ -10,32 +10,31 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import itertools
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from threadpoolctl import threadpool_limits
 
 from contract.metrics import metric_of
 
 from ..analysis import bases, claims, compare, steps
 from ..analysis.answer import UNMEASURED
 from ..analysis.causes import Known, evidence, unconfirmed
-from ..analysis.replication import DECIDED, Measured, OtherPlaces, held_against
+from ..analysis.levels import on_one_thread
+from ..analysis.replication import Measured, OtherPlaces, held_against
 from ..analysis.series import WORDS, History, Series, disturbed, history
-from ..analysis.verdicts import NOT_MEASURED, Change, compare_history
+from ..analysis.verdicts import Change, compare_history
 from ..releases.axis import Axis, Release
 from ..store.files import LONGEST_NAME, WRONG_DATA, read_bytes, warn, write_atomically
 from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file
 from ..store.machines import record_of
 from ..store.sources import that_count
-from . import pack
+from . import pack, pairs
 from .processes import at_once
 
 SCHEMA = 2
@@ -47,8 +46,9 @@ PUBLISHED = "published"
 INDEX = "index"
 """What is remembered of a machine's files, beside the parts that were made of them: a digest, and on the next line JSON."""
 
-PACKED, ANSWERS = SCRIPTS = (".packed", ".answers")
-"""Endings of what a part's scripts hold, beside its JSON: all but the answers to claims as pack.py writes it, and these."""
+PACKED, ANSWERS, PAIRS = SCRIPTS = (".packed", ".answers", ".pairs")
+"""Endings of what a part's scripts hold, beside its JSON: all that was measured as pack.py writes it, the answers to claims,
+and what pairs.py says of all pairs of its releases."""
 
 PART = 64
 """Releases of a part: all of PyTorch's so far are one, and of a thousand one new release changes a sixteenth."""
@@ -67,8 +67,7 @@ class Part:
 @dataclass(frozen=True)
 class Lane:
     """One machine in one environment: `releases` are the tags that it measured, oldest first, in `parts`, `changes` what
-    each changed against the one before it, where that can be told from both alone, `facts` their environments, and
-    `evidence` that of causes."""
+    each changed against the one before it, None of the first, `facts` their environments, and `evidence` that of causes."""
 
     machine: dict[str, Any]
     environment: str
@@ -88,7 +87,7 @@ class Lane:
     @functools.cached_property
     def found(self) -> History:
         """The launches of the newest releases, as many as steps are looked for in; read when it is asked for first."""
-        return self.files.history(self.environment, self.releases[-steps.WINDOW :])
+        return self.files.history(self.environment, self.releases[-PART:])
 
     @functools.cached_property
     def answers(self) -> dict[str, dict[str, claims.Answer]]:
@@ -112,7 +111,7 @@ class Lane:
     def decided(self, old: str, new: str) -> list[Change]:
         """The changes of times from one release to another that have a verdict: between neighbours as remembered."""
         of = self.changes[self.releases.index(new)]
-        if of and of["old"] == old and "decided" in of:
+        if of and of["old"] == old:
             keys = [(Series(self.environment, key[0], tuple(key[1:])), *said) for key, *said in of["decided"]]
             return [Change(series, WORDS[verdict], ratio=ratio) for series, verdict, ratio in keys]
         try:
@@ -248,7 +247,6 @@ class _Files:
         self.newest = that_count((head.environment, head.benchmark, head.version, head.last) for head in every)
         self._of: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
         self._sessions: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self._measured: dict[tuple[str, str], set[str]] = defaultdict(set)
         for name, heads in self.heads.items():
             for head in heads:
                 if self.newest[head.environment, head.benchmark] == head.version:
@@ -256,8 +254,6 @@ class _Files:
                         names = self._of[head.environment][release]
                         names += [name] if name not in names else []
                         self._sessions[head.environment, release].update(sessions)
-                        for session in sessions:
-                            self._measured[head.environment, session].add(release)
 
     def of_environments(self) -> dict[str, dict[str, list[str]]]:
         """Environment -> release -> the files with launches of it, of the newest version of their benchmark."""
@@ -266,12 +262,6 @@ class _Files:
     def sessions(self, environment: str, tag: str) -> set[str]:
         """That measured a release."""
         return self._sessions.get((environment, tag), set())
-
-    def beside(self, environment: str, old: str, new: str, axis: Axis) -> set[str]:
-        """Both releases, and all others of the axis that were measured in a session of both."""
-        shared = self._sessions[environment, old] & self._sessions[environment, new]
-        measured = {tag for session in shared for tag in self._measured[environment, session]}
-        return {old, new, *(tag for tag in measured if tag in axis)}
 
     def history(self, environment: str, tags: Collection[str]) -> History:
         """What `verdicts.history` gives of all files, of these releases."""
@@ -285,12 +275,14 @@ class _Files:
             and self.newest[environment, launch.benchmark] == launch.version
         )
 
-    def digest(self, environment: str, tags: Sequence[str], axis: Axis) -> str:
-        """Of all that decides what these releases have in this environment."""
+    def digest(self, environment: str, tags: Sequence[str], axis: Axis, explained: str) -> str:
+        """Of all that decides what these releases have in this environment, and how it is `explained`."""
         releases = [repr(axis.releases[axis.position(tag)]) for tag in tags]
         stamps = [[tag, name, self.stamps[name]] for tag in tags for name in self._of[environment][tag]]
         versions = sorted(item for item in self.newest.items() if item[0][0] == environment)
-        return hashlib.sha256(json.dumps([environment, releases, stamps, versions]).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps([environment, releases, stamps, versions, explained]).encode()).hexdigest()[
+            :32
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -329,40 +321,42 @@ def _made_by() -> str:
 
 @dataclass(frozen=True)
 class _Task:
-    """A part to be made in a process of its own: `tags` with their facts, written to `path` unless that is None, and what
-    was `changed`, old release -> new one."""
+    """A part to be made in a process of its own: `tags` with the facts of all releases, written to `path`, and compared with
+    each other and with the last release `before` them, as `known` and `missed` explain it."""
 
     files: _Files
     environment: str
     tags: Sequence[str]
-    changed: Sequence[tuple[str, str]]
-    path: Path | None
+    before: Sequence[str]
+    path: Path
     facts: Mapping[str, Mapping[str, Any]]
     axis: Axis
+    known: Sequence[Known]
+    missed: pairs.Missed
 
-    def make(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What is remembered of the part, empty if it was not asked for; and the changes, release -> `_change`."""
-        beside = [self.files.beside(self.environment, *pair, self.axis) for pair in self.changed]
-        found = self.files.history(self.environment, set(self.tags if self.path else ()).union(*beside))
-        part: dict[str, Any] = {}
-        with threadpool_limits(1):
-            if self.path:
-                own = {series: {tag: of[tag] for tag in of if tag in self.tags} for series, of in found.items()}
-                data = _part({series: of for series, of in own.items() if of}, self.tags, self.facts, self.axis)
-                text = _dumped(data)
-                write_atomically(self.path, text)
-                write_atomically(self.path.with_suffix(PACKED), _dumped(pack.part(data)))
-                write_atomically(self.path.with_suffix(ANSWERS), _dumped(data["answers"]))
-                words = {
-                    question: [(answer["release"], answer["word"]) for answer in answers]
-                    for question, answers in data["answers"].items()
-                }
-                part = {
-                    "series": [row["key"] for row in data["series"]],
-                    "words": words,
-                    "digest": _digest_of(self.path),
-                }
-            return part, {new: _change(found, old, new) for old, new in self.changed}
+    def make(self) -> dict[str, Any]:
+        """What is remembered of the part: its series, the words of its answers, what each release changed, and a digest."""
+        found = self.files.history(self.environment, {*self.before, *self.tags})
+        with on_one_thread():
+            of_pairs, changes = pairs.packed(
+                pairs.EveryPair(found, self.before, self.tags), self.facts, self.known, self.missed
+            )
+            own = {series: {tag: of[tag] for tag in of if tag in self.tags} for series, of in found.items()}
+            data = _part(History({one: of for one, of in own.items() if of}), self.tags, self.facts, self.axis)
+        write_atomically(self.path, _dumped(data))
+        write_atomically(self.path.with_suffix(PACKED), _dumped(pack.part(data)))
+        write_atomically(self.path.with_suffix(ANSWERS), _dumped(data["answers"]))
+        write_atomically(self.path.with_suffix(PAIRS), _dumped(of_pairs))
+        words = {
+            question: [(answer["release"], answer["word"]) for answer in answers]
+            for question, answers in data["answers"].items()
+        }
+        return {
+            "series": [row["key"] for row in data["series"]],
+            "words": words,
+            "changes": changes,
+            "digest": _digest_of(self.path),
+        }
 
 
 def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Iterator[Lane]:
@@ -372,65 +366,56 @@ def _of_machine(results_dir: Path, name: str, axis: Axis, memory: Path) -> Itera
     known = _remembered(own / INDEX)
     files = _Files(folder, known.get("files", {}))
     parts: dict[str, Any] = known.get("parts", {})
-    changes: dict[str, Any] = known.get("changes", {})
-    used: dict[str, dict[str, Any]] = {"parts": {}, "changes": {}}
     proven = evidence(results_dir, name)
+    lanes: list[tuple[Lane, list[str]]] = []
+    tasks: list[_Task] = []
     for environment, names in sorted(files.of_environments().items()):
-        tags = _on_axis(names, axis, folder)
-        if not tags:
+        if not (tags := _on_axis(names, axis, folder)):
             continue
-        batches = [tags[first : first + PART] for first in range(0, len(tags), PART)]
-        keys = [files.digest(environment, batch, axis) for batch in batches]
-        before = {new: old for old, new in itertools.pairwise(tags)}
-        pairs = {
-            new: files.digest(environment, [old, new, *sorted(files.beside(environment, old, new, axis))], axis)
-            for new, old in before.items()
-        }
         facts = {tag: read_environment(results_dir, name, tag, environment) for tag in tags}
-        tasks = []
-        for batch, key in zip(batches, keys, strict=True):
-            path = own / f"{key}.json"
-            task = _Task(
-                files,
-                environment,
-                batch,
-                changed=[(before[tag], tag) for tag in batch if tag in pairs and pairs[tag] not in changes],
-                path=None if key in parts and _is_whole(path, parts[key]["digest"]) else path,
-                facts={tag: facts[tag] for tag in batch},
-                axis=axis,
-            )
-            if task.path or task.changed:
-                tasks.append(task)
+        of_lane = [one for one in proven if one.environment == environment]
+        lane = Lane(record_of(results_dir / name), environment, tags, [], [], facts, files, of_lane)
         try:
-            made = at_once([task.make for task in tasks])
+            missed = lane.unconfirmed
         except WRONG_DATA as error:
-            # Results come from anywhere: whatever they raise must not keep the other lanes from being published.
             left_out(name, environment, f"it cannot be read ({type(error).__name__}: {error})")
             continue
-        for task, (part, changed) in zip(tasks, made, strict=True):
-            if task.path:
-                parts[task.path.stem] = part
-            changes.update({pairs[tag]: change for tag, change in changed.items()})
-        used["parts"].update({key: parts[key] for key in keys})
-        recent = {pairs[tag] for tag in tags[-steps.WINDOW :] if tag in pairs}
-        used["changes"].update(
-            {key: changes[key] if key in recent else changes[key] and _brief(changes[key]) for key in pairs.values()}
-        )
-        yield Lane(
-            record_of(results_dir / name),
-            environment,
-            tags,
+        keys = []
+        for first in range(0, len(tags), PART):
+            batch, before = tags[first : first + PART], tags[max(first - 1, 0) : first]
+            keys.append(files.digest(environment, [*before, *batch], axis, repr((of_lane, sorted(missed)))))
+            path = own / f"{keys[-1]}.json"
+            if keys[-1] not in parts or not _is_whole(path, parts[keys[-1]]["digest"]):
+                tasks.append(_Task(files, environment, batch, before, path, facts, axis, of_lane, missed))
+        lanes.append((lane, keys))
+    made = at_once([functools.partial(_made, task) for task in tasks])
+    parts.update({task.path.stem: part for task, part in zip(tasks, made, strict=True) if not isinstance(part, str)})
+    wrong = {task.environment: part for task, part in zip(tasks, made, strict=True) if isinstance(part, str)}
+    for lane, keys in lanes:
+        if lane.environment in wrong:
+            left_out(name, lane.environment, wrong[lane.environment])
+            continue
+        changes = {new: change for key in keys for new, change in parts[key]["changes"].items()}
+        yield replace(
+            lane,
             parts=[Part(own / f"{key}.json", parts[key]["series"], parts[key]["words"]) for key in keys],
-            changes=[changes[pairs[tag]] if tag in pairs else None for tag in tags],
-            facts=facts,
-            files=files,
-            evidence=[one for one in proven if one.environment == environment],
+            changes=[changes.get(tag) for tag in lane.releases],
         )
-    _remember(own, {"made_by": _made_by(), "files": files.to_json(), **used})
+    used = {key: parts[key] for lane, keys in lanes if lane.environment not in wrong for key in keys}
+    _remember(own, {"made_by": _made_by(), "files": files.to_json(), "parts": used})
+
+
+def _made(task: _Task) -> dict[str, Any] | str:
+    """What is remembered of a part, or why it cannot be read. Results come from anywhere: whatever they raise must not keep
+    the other lanes from being published."""
+    try:
+        return task.make()
+    except WRONG_DATA as error:
+        return f"it cannot be read ({type(error).__name__}: {error})"
 
 
 def _brief(change: Mapping[str, Any]) -> dict[str, Any]:
-    """What is published of a `_change`, and remembered of releases in which steps are no longer looked for."""
+    """What is published of what a release changed."""
     return {key: change[key] for key in ("old", "tally", "changed")}
 
 
@@ -484,30 +469,6 @@ def _is_whole(path: Path, digest: str) -> bool:
         return False
 
 
-def _change(found: History, old: str, new: str) -> dict[str, Any] | None:
-    """What `new` changed against `old`: `tally` by verdict, the keys of the series that `changed`, and `decided`, which are
-    key, verdict and ratio of each time that has a verdict. None where the times of some series are tied by other releases
-    only, which a part does not know all of."""
-    for series, of in found.items():
-        rounds = [
-            {(launch.session, launch.round) for launch, case in of.get(tag, []) if case.number is not None}
-            for tag in (old, new)
-        ]
-        if series.varies and all(rounds) and not rounds[0] & rounds[1]:
-            return None
-    told = [change for change in compare_history(found, old, new) if change.reason != NOT_MEASURED]
-    return {
-        "old": old,
-        "tally": Counter(change.verdict.words for change in told),
-        "changed": [_key(change.series) for change in told if change.verdict.kind in compare.SAID_FIRST],
-        "decided": [
-            [_key(change.series), change.verdict.words, change.ratio]
-            for change in told
-            if change.series.varies and change.verdict in DECIDED
-        ],
-    }
-
-
 # --- what the pages are given
 
 
@@ -540,11 +501,6 @@ def elsewhere_of(lane: Lane, others: Iterable[Lane]) -> OtherPlaces:
     return held_against(lane.machine, lane.environment, measured)
 
 
-def _key(series: Series) -> list[str]:
-    """What a series is called within a lane; sorts as series do."""
-    return [series.benchmark, *series.parameters]
-
-
 def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: Axis) -> dict[str, Any]:
     """Some releases of a lane as the pages read them: docs/site.md lists the keys."""
     position = {tag: i for i, tag in enumerate(tags)}
@@ -564,7 +520,7 @@ def _part(found: History, tags: Sequence[str], facts: Mapping[str, Any], axis: A
         plain = [parameter.strip("'") for parameter in series.parameters]
         rows.append(
             {
-                "key": _key(series),
+                "key": pairs.key(series),
                 "question": series.question,
                 "metric": series.metric,
                 "benchmark": series.benchmark,
@@ -649,7 +605,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
         "series": list(series),
         "evidence": [_evidence(one) for one in lane.evidence],
         "unconfirmed": [
-            [[part.strip("'") for part in _key(series)], old, new] for series, old, new in lane.unconfirmed
+            [[part.strip("'") for part in pairs.key(series)], old, new] for series, old, new in lane.unconfirmed
         ],
         "changes": [
             change and {**_brief(change), "changed": [series[tuple(key)] for key in change["changed"]]}
@@ -657,7 +613,7 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
         ],
         "steps": [
             {
-                "series": series[tuple(_key(step.series))],
+                "series": series[tuple(pairs.key(step.series))],
                 "kind": step.kind.value,
                 "old": step.old,
                 "new": step.new,

@@ -1,6 +1,6 @@
 "use strict";
 
-/* What belongs together, and the answer in a line each: the same as analysis/findings.py and analysis/answer.py. */
+/* What belongs together, in words, and the answer in a line each. Which changes belong together pairs.py says. */
 (() => {
     const TH = window.torchHistory;
     const {bound, counted, fixed, times} = TH.common;
@@ -10,8 +10,6 @@
     const words = (text) => text.replaceAll("_", " ");
     const operator = (variant) => variant.replace(new RegExp(`^${constants().findings.CPP}`), "");
     const isMissing = (verdict) => ["BROKE", "FIXED"].includes(verdict);
-    const isCommon = (because) => because !== "" && !because.endsWith("unexplained")
-        && !constants().why.OF_ONE_CASE.some((said) => because.includes(said));
     const titleOf = (question, because) => {
         const known = constants().why.FOUND.find(([, ofQuestion, , , , said, , , , , title]) =>
             ofQuestion === question && title && because.includes(said));
@@ -29,36 +27,16 @@
         const parameters = series.parameters.map((parameter) => parameter.replace(/^'+|'+$/gu, ""));
         return {...change, of: series, parameters, variant: parameters[0] || "", because: change.why || ""};
     };
-    /* How far from no change it is at least, as a logarithm: by the bound of its interval nearest to no change. To nine places:
-       the last digits of a logarithm differ between processors and browsers, and what is as far stays in its order. */
-    const nearest = ({ratio, low, high}) => {
-        if (!ratio || !low || !high) {
-            return Infinity;
-        }
-        return Math.round(Math.max(0, ratio > 1 ? Math.log(low) : -Math.log(high)) * 1e9) / 1e9;
-    };
-    const keyOf = ({of, verdict, variant, reason, because}) => {
-        const belongs = isMissing(verdict) ? [operator(variant), reason]
-            : [isCommon(because) && of.unit === "bytes" ? of.unit : of.metric, isCommon(because), isCommon(because) ? because : operator(variant)];
-        return JSON.stringify([of.question, verdict, ...belongs]);
-    };
-    const grouped = (rows) => {
-        const found = new Map();
-        rows.forEach((row) => found.set(keyOf(row), [...(found.get(keyOf(row)) || []), row]));
-        return [...found.values()].map(finding);
-    };
+    const findings = (lane, {findings: told}) => told.map(({because, explained, rows}) =>
+        finding(rows.map((change) => rowOf(lane, change)), because, explained));
 
     // --- findings
 
-    const finding = (rows) => {
-        const surest = [...rows].sort(by((row) => -nearest(row)));
-        const said = surest.map((row) => row.because).filter((because) => because && !because.endsWith("unexplained"));
-        const causes = said.filter((because) => !because.startsWith(constants().why.BESIDE));
-        const known = counted(causes.length ? causes : said);
-        const [because, explained] = [...known].reduce((most, one) => (one[1] > most[1] ? one : most), ["", 0]);
+    const finding = (rows, because, explained) => {
         const ratios = rows.map((row) => row.ratio).filter(Boolean);
+        const [best] = rows;
         return {
-            rows: surest, best: surest[0], verdict: surest[0].verdict, kind: surest[0].kind, because, explained,
+            rows, best, verdict: best.verdict, kind: best.kind, because, explained,
             cases: new Set(rows.map((row) => JSON.stringify(row.parameters))).size,
             ratios: ratios.length === rows.length ? [Math.min(...ratios), Math.max(...ratios)] : null,
         };
@@ -158,38 +136,6 @@
     const upTo = (factors) => factors.replace(/^1\.00 to /u, "up to ");
     const range = (factors) => ends([Math.min(...factors), Math.max(...factors)].map(times));
 
-    /* What is missing first and counts last; the second finding of a question and metric weighs half, the third a third. */
-    const ranked = (found) => {
-        const places = new Map();
-        const weighed = [...found].sort(by((one) => -nearest(one.best))).map((one) => {
-            const {question, metric} = one.best.of;
-            const alike = JSON.stringify([question, metric, isMissing(one.verdict)]);
-            places.set(alike, (places.get(alike) || 0) + 1);
-            const first = isMissing(one.verdict) ? 0 : one.kind === "changed" ? 2 : 1;
-            return [first, -nearest(one.best) / places.get(alike), one];
-        });
-        return weighed.sort((one, other) => ascending(one[0], other[0]) || ascending(one[1], other[1])).map(([, , one]) => one);
-    };
-
-    /* The findings of a comparison, ranked. */
-    const findings = (lane, changes) => ranked(grouped(changes
-        .filter(({kind, unconfirmed}) => ["worse", "better", "changed"].includes(kind) && !unconfirmed).map((change) => rowOf(lane, change))));
-
-    const far = (ratio) => Math.abs(Math.log(ratio));
-    const asData = (found) => {
-        const {best, ratios} = found;
-        const away = nearest(best);
-        return {
-            title: title(found), words: sentence(found), question: best.of.question, metric: best.of.metric,
-            verdict: found.verdict, kind: found.kind, release: sinceOf(found.because)[0], cases: found.cases,
-            least: ratios && [...ratios].sort(by(far))[0],
-            most: ratios && ratios.reduce((most, ratio) => (far(ratio) > far(most) ? ratio : most)),
-            nearest: Number.isFinite(away) ? Math.exp(away) : null,
-            because: found.because, explained: found.explained,
-            rows: found.rows.map((row) => [row.of.benchmark, row.parameters]),
-        };
-    };
-
     /* At most so many, those that cost first: these have half of the places where there are enough. */
     const picked = (found, most = constants().answer.MOST_FINDINGS) => {
         const worse = found.filter(({kind}) => kind === "worse");
@@ -288,9 +234,6 @@
         const rest = tally.slice(most).reduce((total, [, count]) => total + count, 0);
         return [...tally.slice(0, most).map(([reason, count]) => `${reason} (${count})`), ...(rest ? [`other reasons (${rest})`] : [])].join("; ");
     };
-    const cardsAsData = (lane, changes, found) => cards(lane, changes, found).map(({name: card, verdict, worst, best}) =>
-        ({name: card, verdict, worst: worst && `${brief(worst)}.`, best: best && `${brief(best)}.`}));
-
     // --- Markdown
 
     /* The findings for a pull request or an issue; `link` is the address of the comparison, empty where nobody else has it. */
@@ -345,5 +288,5 @@
         return [parts, left];
     };
 
-    TH.answer = {findings, cards, apart, picked, brief, sentence, asData, cardsAsData, markdown};
+    TH.answer = {findings, cards, apart, picked, brief, sentence, title, markdown};
 })();

@@ -136,6 +136,7 @@
         };
         return {next, signed, more: () => at < text.length};
     };
+    TH.reader = reader;
     const numbersOf = (packed) => {
         if (typeof packed !== "string" || !packed) {
             return [...packed];
@@ -217,7 +218,7 @@
     });
 
     /* A lane in one piece: what its parts count from their own first release, round and reason counts from the lane's. */
-    TH.joined = (about, parts) => {
+    TH.joined = (about, parts, pairs) => {
         const evidence = about.evidence && about.evidence.texts ? evidenceOf(about.evidence, about.environment) : about.evidence;
         const lane = {...about, evidence, releases: [], rounds: [], reasons: [], patterns: [], limits: []};
         const rounds = new Map();
@@ -232,7 +233,7 @@
                 }
                 return rounds.get(name);
             });
-            const patterns = part.patterns.map((pairs) => pairs.map(([at, block]) => [at + release, round[block]]));
+            const patterns = part.patterns.map((launches) => launches.map(([at, block]) => [at + release, round[block]]));
             lane.releases.push(...part.releases);
             lane.reasons.push(...part.reasons);
             for (const limit of part.limits) {
@@ -258,6 +259,8 @@
             }
             return {...row, pattern: patterns.get(name)};
         });
+        const places = new Map([...rows.keys()].map((name, place) => [name, place]));
+        lane.pairs = pairs.map((of, number) => ({...of, places: parts[number].series.map(({key}) => places.get(JSON.stringify(key)))}));
         lane.limits.forEach(({numbers}) => numbers.push(...Array(lane.releases.length - numbers.length).fill(null)));
         return lane;
     };
@@ -270,7 +273,9 @@
     };
     TH.lane = (id) => once(lanes, id, async () => {
         const about = await loaded(id);
-        return TH.joined(about, await Promise.all(about.parts.map(loaded)));
+        const [parts, pairs] = await Promise.all(["", "-pairs"].map((ending) =>
+            Promise.all(about.parts.map((part) => loaded(`${part}${ending}`)))));
+        return TH.joined(about, parts, pairs);
     });
 
     /* Other files of data/, each loaded when a page asks for it first. */

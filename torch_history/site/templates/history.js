@@ -13,127 +13,24 @@
 
     const {median} = TH.common;
 
-    const quantiles = new Map();
-    const quantile = (share, freedom) => {
-        if (!quantiles.has(freedom)) {
-            quantiles.set(freedom, window.special.quantile(share, freedom));
-        }
-        return quantiles.get(freedom);
-    };
+    const known = {raw: new WeakMap(), cleared: new WeakMap()};
 
-    /* intervals.interval in JavaScript. */
-    const interval = (numbers) => {
-        const {CONFIDENCE, ENOUGH} = TH.contents.constants.intervals;
-        const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
-        const launches = numbers.length;
-        if (launches < ENOUGH || low <= 0 || low === high) {
-            return {low, high, isRange: true};
-        }
-        const logs = numbers.map(Math.log);
-        const middle = logs.reduce((sum, log) => sum + log, 0) / launches;
-        const variance = logs.reduce((sum, log) => sum + (log - middle) ** 2, 0) / (launches - 1);
-        const half = quantile((1 + CONFIDENCE) / 2, launches - 1) * Math.sqrt(variance / launches);
-        return {low: Math.exp(middle - half), high: Math.exp(middle + half), isRange: false};
-    };
-
-    // --- one scale: a machine is faster in one session than in another, and a line over releases must not show that
-
-    const grouped = (pairs) => pairs.reduce(
-        (groups, [key, value]) => groups.set(key, [...(groups.get(key) || []), value]), new Map());
-
-    /* Conjugate gradients: the x with `apply(x)` = `wanted`, for a symmetric operator that is nowhere negative. */
-    const solve = (apply, wanted) => {
-        const dot = (a, b) => {
-            let sum = 0;
-            for (let i = 0; i < a.length; i += 1) {
-                sum += a[i] * b[i];
-            }
-            return sum;
-        };
-        const add = (to, times, what) => {
-            for (let i = 0; i < to.length; i += 1) {
-                to[i] += times * what[i];
-            }
-        };
-        const x = new Float64Array(wanted.length);
-        const rest = Float64Array.from(wanted);
-        let towards = Float64Array.from(wanted);
-        let size = dot(rest, rest);
-        const enough = 1e-12 * size;
-        for (let i = 0; size > enough && i < 2 * wanted.length; i += 1) {
-            const image = apply(towards);
-            const step = size / dot(towards, image);
-            add(x, step, towards);
-            add(rest, -step, image);
-            const next = dot(rest, rest);
-            const then = Float64Array.from(rest);
-            add(then, next / size, towards);
-            towards = then;
-            size = next;
-        }
-        return x;
-    };
-
-    /* Session -> {factor, newest}: how many times as long a series takes in it as in the `newest` session that a chain
-       of shared releases ties it to. A logarithm is the level of its release plus that of its session: least squares of
-       the medians of every release in every session, of which those that tie two count; the levels of releases are
-       eliminated. */
-    const sessionsOf = (lane, series) => {
-        const pattern = lane.patterns[series.pattern];
-        const names = [...new Set(pattern.map(([, block]) => lane.rounds[block][0]))].sort();
-        const place = new Map(names.map((name, i) => [name, i]));
-        const launches = pattern.map(([release, block], i) =>
-            [release, [place.get(lane.rounds[block][0]), Math.log(series.numbers[i])]]);
-        const ties = [...grouped(launches).values()].reverse()
-            .map((pairs) => [...grouped(pairs)].map(([session, logs]) => [session, median(logs)]))
-            .filter((of) => of.length > 1);
-        const newest = names.map((_, i) => i);
-        const isUneven = (of) => of.some(([session]) => newest[session] !== newest[of[0][0]]);
-        while (ties.some(isUneven)) {
-            for (const of of ties) {
-                const most = Math.max(...of.map(([session]) => newest[session]));
-                of.forEach(([session]) => { newest[session] = most; });
-            }
-        }
-        const fromMean = (valueOf) => {
-            const sums = new Float64Array(names.length);
-            for (const of of ties) {
-                let mean = 0;
-                for (const pair of of) {
-                    mean += valueOf(pair) / of.length;
-                }
-                for (const pair of of) {
-                    sums[pair[0]] += valueOf(pair) - mean;
-                }
-            }
-            return sums;
-        };
-        const levels = solve((x) => fromMean(([session]) => x[session]), fromMean(([, log]) => log));
-        return new Map(names.map((name, i) =>
-            [name, {factor: Math.exp(levels[i] - levels[newest[i]]), newest: names[newest[i]]}]));
-    };
-
-    const SCALED = "seconds";
-    const known = {raw: new WeakMap(), scaled: new WeakMap()};
-
-    /* By position of the release: {numbers, disturbed, newest, median, low, high, isRange}, or {reason, failed}, or null
-       where it was not measured. Times are on the scale of the session `newest`, or `isRaw`, as they were measured. */
+    /* By position of the release: {numbers, disturbed, median, low, high}, or {reason, failed}, or null where it was not
+       measured. What a session does to a whole question is taken off, or they are `isRaw`, as they were measured. */
     const cellsOf = (lane, series, isRaw) => {
-        const isScaled = !isRaw && series.unit === SCALED;
-        const remembered = isScaled ? known.scaled : known.raw;
+        const isCleared = !isRaw && TH.verdicts.varies(series);
+        const remembered = isCleared ? known.cleared : known.raw;
         if (!remembered.has(series)) {
             const cells = new Array(lane.releases.length).fill(null);
             const disturbed = new Set(series.disturbed);
-            const sessions = isScaled ? sessionsOf(lane, series) : null;
             lane.patterns[series.pattern].forEach(([release, block], i) => {
-                const {factor, newest} = isScaled ? sessions.get(lane.rounds[block][0]) : {factor: 1};
-                cells[release] = cells[release] || {numbers: [], disturbed: 0, newest};
-                cells[release].numbers.push(series.numbers[i] / factor);
+                const shift = isCleared ? TH.verdicts.shift(lane, series, release, lane.rounds[block][0]) : 0;
+                cells[release] = cells[release] || {numbers: [], disturbed: 0};
+                cells[release].numbers.push(series.numbers[i] * Math.exp(-shift));
                 cells[release].disturbed += Number(disturbed.has(i));
             });
-            cells.filter(Boolean).forEach((cell) => {
-                Object.assign(cell, {median: median(cell.numbers)}, interval(cell.numbers));
-            });
+            cells.filter(Boolean).forEach((cell) => Object.assign(cell,
+                {median: median(cell.numbers), low: Math.min(...cell.numbers), high: Math.max(...cell.numbers)}));
             for (const [release, reason, failed] of series.missing) {
                 cells[release] = {reason: lane.reasons[reason], failed: failed === 1};
             }
@@ -231,10 +128,9 @@
     const told = (isRelative) => ({cell, divisor, unit, release, day, variant}) => {
         const said = (number) => words(number, unit, isRelative ? divisor : null);
         const exactly = unit === "bytes" || isRelative ? ` (${TH.human(cell.median, unit)})` : "";
-        const how = cell.isRange ? "range" : `${100 * TH.contents.constants.intervals.CONFIDENCE} % interval`;
         return {
             release, date: day, variant, median: said(cell.median) + exactly,
-            [how]: cell.low === cell.high ? "" : `${said(cell.low)} to ${said(cell.high)}`,
+            range: cell.low === cell.high ? "" : `${said(cell.low)} to ${said(cell.high)}`,
             launches: cell.numbers.length + (cell.disturbed ? `, ${cell.disturbed} disturbed` : ""),
         };
     };
@@ -251,21 +147,7 @@
 
     const many = (number) => number.toLocaleString("en");
 
-    /* What was done about sessions, in words. */
-    const onOneScale = (points) => {
-        const scaled = points.filter(({cell}) => cell && cell.newest !== undefined);
-        const last = scaled.map(({cell}) => cell.newest).sort().at(-1);
-        const apart = new Set(scaled.filter(({cell}) => cell.newest !== last).map(({release}) => release)).size;
-        return [
-            scaled.length > 0
-                && "Times of all sessions are scaled to the newest one, by the releases that they share: "
-                + "the two numbers of a comparison, from rounds that both releases share, may differ a little from these.",
-            apart > 0 && `${apart === 1 ? "1 release is" : many(apart) + " releases are"} not connected to it and on a separate scale.`,
-        ].filter(Boolean);
-    };
-
-    const caption = (unit, {points, launches, undrawn}, isRelative) => {
-        const {CONFIDENCE, ENOUGH} = TH.contents.constants.intervals;
+    const caption = (unit, {launches, undrawn}, isRelative, isCleared) => {
         const said = [];
         if (EXACT.includes(unit)) {
             said.push("These numbers do not vary from launch to launch.");
@@ -273,12 +155,13 @@
             said.push("Each release has a single launch here, so the noise is unknown.");
         } else {
             said.push("Lines join the medians of a release's launches.",
-                      `Bands are ${100 * CONFIDENCE} % intervals (Student's, of the mean logarithm) from ${ENOUGH}`,
-                      "launches on, their range with fewer.",
+                      "Bands are their range.",
                       launches.length <= MOST_DOTS ? "Dots are launches."
                           : `Its ${many(launches.length)} launches are too many to draw as dots.`);
         }
-        said.push(...onOneScale(points));
+        if (isCleared) {
+            said.push("What a session does to all times of its question is taken off.");
+        }
         if (undrawn) {
             said.push(isRelative ? `${undrawn} numbers have nothing to be divided by.`
                 : `${undrawn} numbers are 0, which a logarithmic scale cannot show: they are in the table.`);
@@ -288,12 +171,13 @@
 
     /* A figure: the chart of the variants `shown`, of which there are `all`, and what must be said of it. `steps` are
        {tag, numbers, sentence}. */
-    const figure = (lane, all, shown, {x = "order", y, relative = "", steps = [], chosen = null, label}) => {
+    const figure = (lane, all, shown, {x = "order", y, relative = "", steps = [], chosen = null, label, isRaw = false}) => {
         const {series} = all[0];
+        const isCleared = !isRaw && TH.verdicts.varies(series);
         const divisors = divisorsOf(lane, all, relative, chosen);
         const rows = rowsOf(lane, shown, divisors, y === "log");
         if (rows.points.every(({value}) => value === null)) {
-            const why = rows.undrawn ? caption(series.unit, rows, divisors !== null)
+            const why = rows.undrawn ? caption(series.unit, rows, divisors !== null, isCleared)
                 : "No variant shown has a number on any release; the table says why.";
             return el("figure", {class: "history"}, el("p", {}, `There is nothing to draw. ${why}`));
         }
@@ -308,7 +192,7 @@
         }, label);
         return el("figure", {class: "history"},
                   el("p", {class: "axis quiet"}, titleOf(lane, series, relative, y, at.has(chosen) ? chosen : null)), node,
-                  el("figcaption", {class: "quiet"}, caption(series.unit, rows, divisors !== null)));
+                  el("figcaption", {class: "quiet"}, caption(series.unit, rows, divisors !== null, isCleared)));
     };
 
     const {swatch} = TH;

@@ -5,37 +5,11 @@
     const TH = window.torchHistory;
     const V = TH.verdicts;
     const {counted, times} = TH.common;
-    const rules = () => TH.contents.constants.claims;
-
-    const memory = new WeakMap();
-    /* The series of a benchmark and a size, by both. */
-    const alike = (lane, {benchmark, size}) => {
-        if (!memory.has(lane)) {
-            const found = new Map();
-            lane.series.forEach((series) => {
-                const key = JSON.stringify([series.benchmark, series.size]);
-                found.set(key, [...(found.get(key) || []), series]);
-            });
-            memory.set(lane, found);
-        }
-        return memory.get(lane).get(JSON.stringify([benchmark, size])) || [];
-    };
-    const rivalsOf = (lane, series) => {
-        const group = (rules().INSTEAD[series.question] || []).find((variants) => variants.includes(series.variant)) || [];
-        return alike(lane, series).filter(({variant}) => variant !== series.variant && group.includes(variant));
-    };
-
-    /** Of each series the rival that takes least on a release, with its interval, or null; and whether it has a rival there.
-        @param {any} lane @param {any[]} series @param {string} tag */
+    /** Of each series the one that may stand for it and takes surely least on a release, with its interval, or null; and whether
+        one may stand for it there. @param {any} lane @param {any[]} series @param {string} tag */
     const bestOf = (lane, series, tag) => {
-        const pairs = series.flatMap((own) => rivalsOf(lane, own).map((other) => ({own, other})));
-        const told = V.against(lane, pairs, tag);
-        return series.map((own) => {
-            const ofOwn = told.filter((one) => one.own === own);
-            const less = ofOwn.filter(({high}) => high < 1 / rules().BORDER);
-            return {own, isRivalled: ofOwn.length > 0,
-                    best: less.length ? less.reduce((least, one) => (one.high < least.high ? one : least)) : null};
-        });
+        const told = V.instead(lane, tag);
+        return series.map((own) => ({own, isRivalled: told.has(own), best: told.get(own) || null}));
     };
 
     const ends = (factors) => {

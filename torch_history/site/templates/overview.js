@@ -74,7 +74,6 @@
 
     // --- words
 
-    const {median} = TH.common;
     const far = (ratio) => Math.max(ratio, 1 / ratio);
     const size = (ratio) => `${TH.common.times(far(ratio))} times`;
     const dated = ({tag, date, estimated}) => `${tag}, ${date}${estimated ? " (estimated)" : ""}`;
@@ -91,16 +90,10 @@
 
     // --- the answer sheet
 
-    const visibly = (detectable) => {
-        const factor = TH.common.times(far(median(detectable)));
-        const what = factor === "any" ? "even a tenfold change" : `a change of less than ${factor} times`;
-        return `In half of the series of time ${what} can go unnoticed.`;
-    };
-
     const doubts = (lane, before, newest, changes) => {
         const times = changes.filter((change) => isTime(lane.series[change.series])
             && change.old !== null && change.new !== null);
-        const single = times.filter((change) => change.confidence === null && !change.reason);
+        const single = times.filter(({reason}) => reason === TH.contents.constants.verdicts.SINGLE);
         const unclear = times.filter((change) => change.kind === "can't tell" && !single.includes(change));
         const said = [];
         if (single.length && single.length === times.length) {
@@ -243,7 +236,6 @@
     };
     const howSure = (lane, changes, first) => {
         const times = changes.filter((change) => isTime(lane.series[change.series]) && change.old !== null && change.new !== null);
-        const told = times.map(({detectable}) => detectable).filter((ratio) => ratio !== null);
         const unsure = changes.filter(({kind}) => kind === "can't tell").length;
         const {ratio, low, high, of: series} = first ? first.rows.find((row) => row.of === shownOf(first)) : {};
         const {times: factor} = TH.common;
@@ -252,7 +244,7 @@
             ratio && low < high && `${which}, ${TH.name(series)}: ${factor(ratio)} times (${factor(low)} to ${factor(high)}). `,
             times.length > 0 && `At most ${100 * TH.contents.constants.verdicts.FALSE_RATE} % of the changes of time are expected to be false. `,
             unsure ? `${unsure} series are INCONCLUSIVE. ` : !times.length && "Counts and bytes do not vary, so these verdicts are exact. ",
-            told.length > 0 && `${visibly(told)} `, el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ".",
+            el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ".",
         ];
     };
     /* What is said where no finding costs anything. */
@@ -334,7 +326,7 @@
             return el("li", {}, TH.mark(found.verdict), " ",
                       el("a", {href: seriesLink(found.best.of, pair.to, pair.from)}, words), advice);
         }
-        const name = TH.answer.asData(found).title;
+        const name = TH.answer.title(found);
         return el("li", {}, el("details", {open: opened().includes(name), toggle: noted(name)},
                                el("summary", {}, TH.mark(found.verdict), " ", words),
                                el("ul", {class: "sentence-list"}, found.rows.map((change) => changeItem(pair, change)))), advice);

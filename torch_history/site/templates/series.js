@@ -384,7 +384,7 @@
             ? hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are not shown.`)
             : TH.toggle(everyColumn, "columns", address.columns));
         return [
-            H.figure(lane, all, shown, {...view, steps: marks(steps), chosen, label}),
+            H.figure(lane, all, shown, {...view, isRaw: view.times === "raw", steps: marks(steps), chosen, label}),
             isOther && H.legend(shown),
             stepList(steps, first),
             isOther ? el("details", {}, el("summary", {}, "The numbers as a table"), nodes, older) : [nodes, older],

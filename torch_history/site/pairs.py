@@ -1,0 +1,326 @@
+"""What do all pairs of releases of a lane say? Verdicts, causes and findings, made once, for pages that only draw them.
+
+A pair is compared as `torch-history compare` does it, by the same functions. What a page must know of 435 pairs is packed
+into a few arrays: docs/site.md lists the keys, and verdicts.js reads them.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..analysis import causes, claims, compare, findings
+from ..analysis.replication import DECIDED
+from ..analysis.series import RANK, History, Pairs, Series
+from ..analysis.verdicts import (
+    ERROR_RATE,
+    TOLD,
+    Change,
+    bounded,
+    error_rates,
+    evidence_between,
+    in_steps,
+    of_steps,
+    ratio_of,
+    untied,
+)
+from .pack import unsigned
+
+Pair = tuple[str, str]
+Missed = Collection[tuple[Series, str, str]]
+"""Series and releases between which `explain` looked for a change and did not see it again."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A time on all pairs: `code`, `half` and `confidence` as `Judged` has them, the `ratio` with its ends, and how often it
+    was looked at (pairs); and its level on each release, fitted (`level`, logarithms) and `shown`, NaN where it has none."""
+
+    code: Any
+    half: Any
+    confidence: Any
+    ratio: Any
+    low: Any
+    high: Any
+    looks: Any
+    level: Any
+    shown: Any
+
+
+class EveryPair:
+    """All comparisons of the releases `before` and `tags` of one lane, oldest first, in the series that `tags` have."""
+
+    def __init__(self, found: History, before: Sequence[str], tags: Sequence[str]) -> None:
+        self.found, self.tags = found, [*before, *tags]
+        self.series = [series for series, of in found.items() if not of.keys().isdisjoint(tags)]
+        self.pairs: list[Pair] = [*itertools.combinations(self.tags, 2)]
+        self.rates: dict[str, list[float]] = {}
+        self.shifts: dict[str, dict[str, float]] = {}
+        self.timed: dict[Series, Timed] = {}
+        wanted = set(self.series)
+        for (_, question), fit in found.fits.items():
+            evidence = evidence_between(fit, self.pairs)
+            rates = error_rates(evidence)
+            said, looks = evidence.judged(rates), np.broadcast_to(evidence.looks, evidence.shift.shape)
+            self.rates[question] = rates.tolist()
+            self.shifts[question] = dict(zip(fit.sessions, fit.shifts.tolist(), strict=True))
+            shift, half = evidence.shift, of_steps(said.half)
+            ends = (bounded(shift), bounded(shift - half), bounded(shift + half))
+            of_pairs: list[Any] = [said.code, said.half, said.confidence, *ends, looks]
+            for i, (series, of) in enumerate(fit.levels.items()):
+                if series not in wanted:
+                    continue
+                level, shown = np.full((2, len(self.tags)), math.nan, np.float32)
+                for place, logarithm in zip(of.releases, of.level, strict=True):
+                    tag = fit.releases[place]
+                    level[self.tags.index(tag)], shown[self.tags.index(tag)] = logarithm, fit.shown(series, tag)
+                self.timed[series] = Timed(*[*(of[i] for of in of_pairs), level, shown])
+        self.untied = {series: _States(found, series, self.tags) for series in self.series}
+
+    def changes(self, number: int, kinds: Collection[str]) -> Iterator[Change]:
+        """What `compare_history` says of each series on a pair, by its number in `pairs`, where the verdict is of one of
+        these kinds; of times without the counts of launches."""
+        old, new = self.pairs[number]
+        a, b = self.tags.index(old), self.tags.index(new)
+        for series in self.series:
+            timed = self.timed.get(series)
+            if timed is not None and (verdict := TOLD[timed.code[number]]):
+                if verdict.kind not in kinds:
+                    continue
+                yield Change(
+                    series,
+                    verdict,
+                    float(timed.shown[a]),
+                    float(timed.shown[b]),
+                    float(timed.ratio[number]),
+                    float(timed.low[number]),
+                    float(timed.high[number]),
+                    confidence=float(timed.confidence[number]),
+                )
+            elif (change := self.untied[series].change(a, b)) and change.verdict.kind in kinds:
+                yield change
+
+
+class _States:
+    """The different things that were seen of a series on releases: of two that are the same, any third is judged alike."""
+
+    def __init__(self, found: History, series: Series, tags: Sequence[str]) -> None:
+        self._found, self._series, self._tags = found, series, tags
+        places: dict[Hashable, int] = {}
+        of = found[series]
+        self.of_release = [
+            places.setdefault(_seen(series, of[tag]), len(places)) if of.get(tag) else None for tag in tags
+        ]
+        self._changes: dict[tuple[int, int], Change] = {}
+        self.count = len(places)
+
+    def change(self, a: int, b: int) -> Change | None:
+        """From the release at place `a` to that at `b`; None where one was not measured."""
+        states = self.of_release[a], self.of_release[b]
+        if states[0] is None or states[1] is None:
+            return None
+        found = self._changes.get((states[0], states[1]))
+        if found is None or (self._series.varies and (found.old or found.new)):  # at the levels of these two releases
+            found = untied(self._found, self._series, self._tags[a], self._tags[b])
+            self._changes[states[0], states[1]] = found
+        return found
+
+    def outcomes(self) -> list[list[Change]]:
+        """From each state to each."""
+        first = {state: at for at, state in reversed([*enumerate(self.of_release)]) if state is not None}
+        every = [first[state] for state in range(self.count)]
+        tags = [self._tags[at] for at in every]
+        return [[untied(self._found, self._series, old, new) for new in tags] for old in tags]
+
+
+def _seen(series: Series, pairs: Pairs) -> Hashable:
+    """All that `judge` sees of a release; of a time that has numbers, that it has them, and whether there is one alone."""
+    launch, case = pairs[-1]
+    numbers = tuple(case.number for _, case in pairs if case.number is not None)
+    if numbers:
+        return ("single" if len(numbers) == 1 else "several") if series.varies else numbers
+    device = launch.facts.get("device")
+    named = launch.release if case.unmeasured or device == "recorder" else ""
+    return case.reason, case.unmeasured, case.failed, case.unavailable, device, named
+
+
+# --- as the pages read it
+
+
+def packed(
+    every: EveryPair, facts: Mapping[str, Mapping[str, Any]], known: Iterable[causes.Known], missed: Missed
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """All pairs as verdicts.js reads them; and what each release changed against the one before it, release -> `tally` by
+    verdict, the keys that `changed`, and what times have `decided`."""
+    place = {series: i for i, series in enumerate(every.series)}
+    by_series: dict[tuple[str, str, tuple[str, ...]], list[causes.Known]] = defaultdict(list)
+    for one in known:
+        by_series[one.environment, one.benchmark, one.parameters].append(one)
+    clauses: dict[str, int] = {}
+    told: list[str] = []
+    of_neighbours: dict[str, dict[str, Any]] = {}
+    neighbours = {*itertools.pairwise(every.tags)}
+    for number, (old, new) in enumerate(every.pairs):
+        changes = [*every.changes(number, RANK if (old, new) in neighbours else compare.SAID_FIRST)]
+        if (old, new) in neighbours:
+            of_neighbours[new] = _of_neighbours(old, changes)
+        changed = sorted((one for one in changes if one.verdict.kind in compare.SAID_FIRST), key=compare.place)
+        why = causes.why(changed, facts[old], facts[new], _fitting(by_series, changed))
+        unseen = {series for series, *pair in missed if pair == [old, new]}
+        told.append(_told(changed, why, unseen, place, clauses))
+    return {
+        "releases": every.tags,
+        "timed": _timed(every, place),
+        "rates": every.rates,
+        "shifts": every.shifts,
+        "states": _states(every),
+        "clauses": list(clauses),
+        "told": told,
+        "instead": _instead(every, place),
+    }, of_neighbours
+
+
+def _fitting(
+    by_series: Mapping[tuple[str, str, tuple[str, ...]], list[causes.Known]], changed: Iterable[Change]
+) -> list[causes.Known]:
+    keys = ((one.series.environment, one.series.benchmark, one.series.parameters) for one in changed)
+    return [known for key in keys for known in by_series.get(key, ())]
+
+
+def _of_neighbours(old: str, changes: Sequence[Change]) -> dict[str, Any]:
+    return {
+        "old": old,
+        "tally": Counter(change.verdict.words for change in changes),
+        "changed": [key(change.series) for change in changes if change.verdict.kind in compare.SAID_FIRST],
+        "decided": [
+            [key(change.series), change.verdict.words, change.ratio]
+            for change in changes
+            if change.series.varies and change.verdict in DECIDED
+        ],
+    }
+
+
+def key(series: Series) -> list[str]:
+    """What a series is called within a lane; sorts as series do."""
+    return [series.benchmark, *series.parameters]
+
+
+def _told(
+    changed: Sequence[Change],
+    why: Mapping[Series, str],
+    unseen: Collection[Series],
+    place: Mapping[Series, int],
+    clauses: dict[str, int],
+) -> str:
+    """Integers: of each finding, as ranked, its number of rows, the clause that is its cause and how many rows have it, and
+    of each row its series and clause. Clauses count from one. Last what `explain` did not see again, as rows of none."""
+
+    def clause(words: str) -> int:
+        return clauses.setdefault(words, len(clauses)) + 1 if words else 0
+
+    def rows(series: Iterable[Series]) -> list[int]:
+        return [number for one in series for number in (place[one], clause(why.get(one, "")))]
+
+    numbers: list[int] = []
+    for finding in findings.of_changes([one for one in changed if one.series not in unseen], why):
+        numbers += [len(finding.rows), clause(finding.because), finding.explained]
+        numbers += rows(row.series for row in finding.rows)
+    left = [one.series for one in changed if one.series in unseen]
+    return "".join(map(unsigned, [*numbers, 0, *rows(left)]))
+
+
+def _instead(every: EveryPair, place: Mapping[Series, int]) -> list[str]:
+    """Of each release, in integers: each series that another may stand for, that one plus one or 0 where none takes surely
+    less, and of a time half of the interval plus one, of a number that does not vary 0."""
+    alike: dict[tuple[str, tuple[str, ...]], list[Series]] = defaultdict(list)
+    for series in every.series:
+        alike[series.benchmark, series.parameters[1:]].append(series)
+    found: list[list[int]] = [[] for _ in every.tags]
+    for members in alike.values():
+        for variants in claims.INSTEAD.get(members[0].question, ()):
+            group = [one for one in members if one.parameters and one.parameters[0].strip("'") in variants]
+            for own in group:
+                for at, tag in enumerate(every.tags):
+                    rivals = [one for one in group if one != own]
+                    found[at] += _best(every.found, own, rivals, tag, place)
+    return ["".join(map(unsigned, of)) for of in found]
+
+
+def _best(found: History, own: Series, rivals: Sequence[Series], tag: str, place: Mapping[Series, int]) -> list[int]:
+    """What `_instead` says of a series on a release; nothing where none of its rivals is there."""
+    compared = [(rival, ratio) for rival in rivals if (ratio := ratio_of(found, own, rival, tag))]
+    if not compared:
+        return []
+    halves = [in_steps(one.half(1 - 2 * ERROR_RATE / len(compared))) if one.error else None for _, one in compared]
+    high = [
+        one.shift + (0.0 if half is None else float(of_steps(half)))
+        for (_, one), half in zip(compared, halves, strict=True)
+    ]
+    best = int(np.argmin(high))
+    if high[best] >= -math.log(claims.BORDER):
+        return [place[own], 0]
+    half = halves[best]
+    return [place[own], place[compared[best][0]] + 1, 0 if half is None else int(half) + 1]
+
+
+def _base64(numbers: Any) -> str:
+    return base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode()
+
+
+def _timed(every: EveryPair, place: Mapping[Series, int]) -> dict[str, Any]:
+    """Arrays of the times: bytes of series x pairs, and 32-bit floating-point numbers of series x releases, whose first
+    bytes come first: so they pack best."""
+    rows = list(every.timed.values())
+
+    def together(name: str) -> Any:
+        return np.array([getattr(row, name) for row in rows])
+
+    def planes(name: str) -> str:
+        floats = together(name).astype("<f4")
+        return _base64(floats.reshape(-1).view(np.uint8).reshape(-1, 4).T)
+
+    codes = together("code")
+    halves = np.where(codes > 0, together("half"), 0).astype(np.uint8)
+    return {
+        "series": [place[series] for series in every.timed],
+        "verdicts": [verdict and verdict.words for verdict in TOLD],
+        "codes": _base64(codes.astype(np.uint8)),
+        "halves": _base64(halves),
+        "looks": _base64(np.minimum(together("looks"), 255).astype(np.uint8)),
+        "levels": planes("level"),
+        "shown": planes("shown"),
+    }
+
+
+def _states(every: EveryPair) -> dict[str, Any]:
+    """`of_series` is the place in `rows` of each series; a row is the state of each release, of which -1 is none, and for
+    each pair of states, row by row, a verdict and a reason, by their places in `verdicts` and `reasons`."""
+    verdicts: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    rows: dict[tuple[Any, ...], int] = {}
+    of_series = []
+    for series in every.series:
+        states = every.untied[series]
+        outcomes = [
+            (
+                verdicts.setdefault(change.verdict.words, len(verdicts)),
+                reasons.setdefault(change.reason, len(reasons)),
+            )
+            for changes in states.outcomes()
+            for change in changes
+        ]
+        of_release = tuple(-1 if state is None else state for state in states.of_release)
+        of_series.append(rows.setdefault((of_release, *itertools.chain(*outcomes)), len(rows)))
+    return {
+        "of_series": of_series,
+        "rows": [[list(row[0]), list(row[1:])] for row in rows],
+        "verdicts": list(verdicts),
+        "reasons": list(reasons),
+    }
