@@ -209,7 +209,7 @@ def test_the_history_took_two_rounds_and_more_of_what_was_undecided(keep: Keep) 
 def test_noise_is_foretold_as_often_as_intervals_promise() -> None:
     random = np.random.default_rng(7)
     launches = []
-    for session, release, turn in itertools.product(range(6), range(5), (1, 2, 3)):
+    for session, release, turn in itertools.product(range(24), range(5), (1, 2, 3)):
         cases = tuple(
             Case((f"'{name}'", "'small'"), samples=(math.exp(random.normal(release, 0.02)),)) for name in VARIANTS
         )
@@ -218,7 +218,7 @@ def test_noise_is_foretold_as_often_as_intervals_promise() -> None:
                    "selection.Selection.track_time", "1", f"2026-01-01T{session:02}:00:0{turn}+00:00", 1.0, {}, cases)
         )  # fmt: skip
     [held] = foretold(launches)["lane"]
-    assert (held.words, held.series) == ("selection time", 6 * len(VARIANTS))
+    assert (held.words, held.series) == ("selection time", 24 * len(VARIANTS))
     assert held.share == pytest.approx(0.95, abs=0.03)
     low, high = held.range
     assert low < held.share < high

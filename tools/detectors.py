@@ -28,18 +28,18 @@ def stored_lanes() -> dict[str, History]:
     machine = choose_machine(ROOT / "results", None, "")
     found = verdicts.history(read_launches(ROOT / "results", machine))
     return {
-        environment: {series: of for series, of in found.items() if series.environment == environment}
+        environment: History((series, of) for series, of in found.items() if series.environment == environment)
         for environment in sorted({series.environment for series in found})
     }
 
 
 def ordered(history: History, axis: Axis) -> History:
     """The times of a lane, releases in the axis' order."""
-    return {
-        series: {tag: of[tag] for tag in sorted((tag for tag in of if tag in axis), key=axis.position)}
+    return History(
+        (series, {tag: of[tag] for tag in sorted((tag for tag in of if tag in axis), key=axis.position)})
         for series, of in history.items()
         if series.varies
-    }
+    )
 
 
 def left(of: list[tuple[str, int, float]]) -> np.ndarray:

@@ -100,7 +100,7 @@ def compared_again(launches: Sequence[Launch], back: Sequence[Launch], axis: Axi
 
 
 def _times(found: History) -> History:
-    return {series: of for series, of in found.items() if series.varies}
+    return found.only(lambda series: series.varies)
 
 
 def rules(log: Path) -> dict[tuple[str, str, str], str]:

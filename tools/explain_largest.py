@@ -24,6 +24,7 @@ from pathlib import Path
 from torch_history.analysis.causes import FOUND, FOUND_ON, FUSIONS, Cause, evidence
 from torch_history.analysis.compare import choose_machine, told_findings
 from torch_history.analysis.markdown import escape
+from torch_history.analysis.series import History, Series, history
 from torch_history.analysis.steps import Step, of_history
 from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.explaining.finding import EXPLAINABLE, retold

@@ -9,7 +9,7 @@ import math
 import statistics
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from ..errors import SessionError
 from ..store.files import files_in
 from ..store.launches import Launch, read_file, unfit
 from . import special
-from .series import Series, Verdict, history
-from .verdicts import Change, Evidence, comparable, compare, estimate, human, weigh
+from .series import History, Series, Verdict, history
+from .verdicts import Change, Evidence, compare, compare_history, evidence_of, human
 
 FOLDER = "calibration"
 """Folder beside a machine's results, which neither asv nor `read_launches` of the machine looks into."""
@@ -214,10 +214,11 @@ def as_in_history(launches: Sequence[Launch]) -> list[Launch]:
     each case for as long as a time of it is undecided."""
     kept = [launch for launch in launches if launch.round <= HISTORY_ROUNDS]
     for turn in sorted({launch.round for launch in launches if launch.round > HISTORY_ROUNDS}):
+        found = history(kept)
         undecided = {
             (change.series.benchmark.rpartition(".")[0], change.series.parameters)
             for arm in (SECOND, LONGER)
-            for change in compare(kept, FIRST, arm)
+            for change in compare_history(found, FIRST, arm)
             if change.verdict is Verdict.CANT_TELL
         }
         for launch in launches:
@@ -229,32 +230,34 @@ def as_in_history(launches: Sequence[Launch]) -> list[Launch]:
 
 
 def _setting(times: Sequence[Launch]) -> Setting:
-    longer = _times(compare(times, FIRST, LONGER))
+    measured = history(times)
+    longer = _times(compare_history(measured, FIRST, LONGER))
     planted = [(change, share(change.series)) for change in longer]
     return Setting(
-        same=_times(compare(times, FIRST, SECOND)),
+        same=_times(compare_history(measured, FIRST, SECOND)),
         beside=[change for change, size in planted if not size and change.series.metric in (*STEADY, *SINGLE)],
         times=[
             _found(f"{times * size:+.0%} time: {words}", times * size, aim, planted, metrics)
             for words, metrics, times in KINDS
             for size, aim in zip(SHARES, LEAST_FOUND, strict=True)
         ],
-        held=_held(times),
+        held=_held(measured, really_planted(times)),
     )
 
 
-def _held(times: Sequence[Launch]) -> list[Held]:
-    """By kind of series and size of change; those without a change are of both arms."""
+def _held(measured: History, really: Mapping[Series, float]) -> list[Held]:
+    """By kind of series and size of change; those without a change are of both arms. `really` is what `really_planted`
+    tells."""
     found: dict[tuple[str, float], dict[Variant, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for arm in (SECOND, LONGER):
-        truth = really_planted(times) if arm == LONGER else {}
-        for series, said in evidence(times, FIRST, arm).items():
+        truth = really if arm == LONGER else {}
+        for series, said in evidence(measured, FIRST, arm).items():
             if series.metric not in (*STEADY, *SINGLE):
                 continue
             size = share(series) if arm == LONGER else 0.0
             low, high = said.interval(NOMINAL)
             words = KINDS[series.metric in SINGLE][0]
-            found[words, size][variant(series)].append(low <= truth.get(series, 1 + size) <= high)
+            found[words, size][variant(series)].append(bool(low <= truth.get(series, 1 + size) <= high))
     held = []
     for kind, _, multiple in KINDS:
         for share_of in (0.0, *SHARES):
@@ -272,12 +275,9 @@ def variant(series: Series) -> Variant:
     return series.question, series.parameters[0] if series.parameters else ""
 
 
-def evidence(launches: Iterable[Launch], old: str, new: str) -> dict[Series, Evidence]:
-    """Of each time that both have."""
-    found = {series: of for series, of in history(launches).items() if series.varies and old in of and new in of}
-    seen = {series: comparable(of, old, new) for series, of in found.items()}
-    estimates = {series: estimate(of, old, new) for series, of in seen.items() if of}
-    return weigh({series: said for series, said in estimates.items() if said.freedom})
+def evidence(found: History, old: str, new: str) -> dict[Series, Evidence]:
+    """Of each time that rounds tie on both."""
+    return {series: said for fit in found.fits.values() for series, said in evidence_of(fit, old, new).items()}
 
 
 def really_planted(launches: Iterable[Launch]) -> dict[Series, float]:

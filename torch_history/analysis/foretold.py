@@ -15,8 +15,8 @@ import numpy as np
 from ..store.launches import Launch
 from . import special
 from .calibration import NOMINAL, Held, Variant, variant
+from .levels import Launches, cells_of, noises, within_sessions
 from .series import Series, history
-from .verdicts import Estimate, paired, weigh
 
 ROUNDS = (1, 2)
 
@@ -50,16 +50,24 @@ def _of_session(numbers: dict[_Number, float]) -> dict[Series, bool]:
     tags = sorted({tag for _, tag, _ in numbers})
     if len(tags) < 4:
         return {}
-    estimates: dict[Series, Estimate] = {}
+    first: dict[str, dict[Series, Launches]] = defaultdict(dict)
     moved: dict[Series, float] = {}
     for series in sorted({series for series, _, _ in numbers}):
-        shown = [[numbers.get((series, tag, turn), math.nan) for tag in (*tags[:2], *tags[-2:])] for turn in ROUNDS]
-        (one, other, third, fourth) = np.array(shown).T
+        shown = np.array(
+            [[numbers.get((series, tag, turn), math.nan) for tag in (*tags[:2], *tags[-2:])] for turn in ROUNDS]
+        )
         if not np.isnan(shown).any():
-            estimates[series] = paired((other - one)[None])[0]
-            moved[series] = float(np.diff(fourth - third)[0])
-    # A ratio from two rounds has the variance of one launch; two ratios of one round each differ with four times that.
-    return {
-        series: abs(moved[series]) <= 2 * said.error * float(special.stdtrit(said.freedom, (1 + NOMINAL) / 2))
-        for series, said in weigh(estimates).items()
-    }
+            first[series.question][series] = Launches(*PLACES, shown[:, :2].ravel())
+            moved[series] = float(np.diff(shown[:, 3] - shown[:, 2])[0])
+    found = {}
+    for of in first.values():
+        squares = [within_sessions(launches, cells_of(launches), 1) for launches in of.values()]
+        for series, noise in zip(of, noises(list(of), squares), strict=True):
+            # Four launches are in the difference between two rounds of a ratio, each with the noise of one.
+            often = float(special.stdtrit(noise.freedom[0], (1 + NOMINAL) / 2))
+            found[series] = abs(moved[series]) <= 2 * math.sqrt(noise.variance[0]) * often
+    return found
+
+
+PLACES = np.array([0, 1, 0, 1]), np.zeros(4, dtype=np.intp), np.array([0, 0, 1, 1])
+"""Release, session and round of the launches of two releases in ROUNDS."""

@@ -68,7 +68,7 @@ def _how_much(machine: str, found: History, axis: Axis) -> str:
     """A table for each lane of a machine: what is known of each release against the one before."""
     parts = []
     for environment in sorted({series.environment for series in found}):
-        of_lane = {series: of for series, of in found.items() if series.environment == environment}
+        of_lane = History((series, of) for series, of in found.items() if series.environment == environment)
         tags = sorted({tag for of in of_lane.values() for tag in of if tag in axis}, key=axis.position)
         rows, times, untold = [], 0, 0
         for old, new in itertools.pairwise(tags):

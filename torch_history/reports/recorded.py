@@ -49,7 +49,7 @@ def document(
         card = record_of(results / machine).get("card")
         parts += [f"\n{_certified(each)}\n" for each in certificates if each.card == card]
         for environment in sorted({series.environment for series in found}):
-            of_lane = {series: of for series, of in found.items() if series.environment == environment}
+            of_lane = History((series, of) for series, of in found.items() if series.environment == environment)
             tags = sorted({tag for of in of_lane.values() for tag in of if tag in axis}, key=axis.position)
             details = {tag: _details(results / machine / f"{tag}-{environment}{DETAILS}") for tag in tags}
             parts += [

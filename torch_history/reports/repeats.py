@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..analysis.markdown import escape
-from ..analysis.series import Series, Verdict
-from ..analysis.verdicts import Change, compare, human
+from ..analysis.series import Series, Verdict, history
+from ..analysis.verdicts import Change, compare_history, human
 from ..releases.axis import Axis
 from ..store.launches import Launch
 from ..store.sources import that_count
@@ -68,12 +68,12 @@ def agreements(launches: Iterable[Launch], axis: Axis) -> list[Agreement]:
         if launch.release in axis and newest[launch.environment, launch.benchmark] == launch.version:
             sessions[launch.session].append(launch)
     found = []
+    known = {name: history(of) for name, of in sessions.items()}
     for one, other in itertools.combinations(sessions, 2):
         shared = {launch.release for launch in sessions[one]} & {launch.release for launch in sessions[other]}
         for old, new in itertools.pairwise(sorted(shared, key=axis.position)):
-            agreement = _agreement(
-                (one, other), old, new, *(compare(sessions[name], old, new) for name in (one, other))
-            )
+            said = (compare_history(known[name], old, new) for name in (one, other))
+            agreement = _agreement((one, other), old, new, *said)
             if agreement.counts or agreement.decided:
                 found.append(agreement)
     return found

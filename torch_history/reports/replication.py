@@ -126,7 +126,7 @@ Neighbours = dict[tuple[str, str], list[Change]]
 
 def neighbours(found: History, axis: Axis) -> Neighbours:
     """Of one lane: the changes of times from each of its releases to the next."""
-    times = {series: of for series, of in found.items() if series.varies}
+    times = found.only(lambda series: series.varies)
     tags = sorted({tag for of in times.values() for tag in of}, key=axis.position)
     return {(old, new): compare_history(times, old, new) for old, new in itertools.pairwise(tags)}
 
