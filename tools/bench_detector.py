@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,10 +17,11 @@ from unittest import mock
 import numpy as np
 from msgspec.structs import replace
 
-from tools.detectors import ROOT, asv_places, elsewhere, large, left, ordered, stored_lanes
+from tools.detectors import ROOT, asv_places, elsewhere, large, left, ordered, shown, stored_lanes
 from torch_history.analysis import steps, verdicts
-from torch_history.analysis.series import History, Verdict
-from torch_history.analysis.steps import CARRIED, HISTORY_ERROR, Kind, Lane, Step
+from torch_history.analysis.series import History, Series, Verdict
+from torch_history.analysis.steps import CARRIED, CHANGED, HISTORY_ERROR, Chain, Kind, Step, chains
+from torch_history.analysis.verdicts import verdicts_of
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 
@@ -45,15 +45,14 @@ CHOICES = (0.05, 0.03, 0.02)
 
 CONTRADICTIONS = """## Agreement with the verdicts
 
-These are the reported changes of the committed results. *Contradict* counts those that a verdict on two releases measured
-together denies:
+These are the reported changes of the committed results. *Contradict* counts those that a verdict on two releases denies:
 
 - a step whose pair is SAME or opposite;
 - an excursion that did not leave, or did not come back;
-- a drift that is SAME from end to end, whose pairs together point elsewhere, of which one pair carries half, or within
-  which an opposite change was decided but not reported.
+- a drift without a step inside that is SAME from end to end, and any whose pairs together point elsewhere, of which one pair
+  carries half, or within which an opposite change was decided but not reported.
 
-The last column counts verdicts on neighbours that differ from those of `compare`.
+The last columns count neighbours between which a time is called changed.
 """
 
 FOUND = """## Quiet and planted series
@@ -73,69 +72,93 @@ of alarms is uncertain by about half a percentage point.
 
 OTHERS = """## Other methods on the same series
 
-The others read the median of each release. Their changes below 2 % are dropped, as this program's are. The second three
-numbers are for the laxest strictness with which at most 3 % of the quiet series alarm in that setting, which favours
-the others. Only steady series count.
+The others read the median of each release, less what sessions do to all series of a question, which this program
+estimates. Their changes below 2 % are dropped, as this program's are. The second three numbers are for the laxest
+strictness with which at most 3 % of the quiet series alarm in that setting, which favours the others. Only steady
+series count.
 """
 
 
-def contradictions(lane: Lane, found: list[Step]) -> Iterator[str]:
-    """A sentence for each told change that a verdict on two releases measured together contradicts."""
-    for step in found:
-        tags = lane.tags[step.series]
-        old, new, until = (tags.index(tag) for tag in (step.old, step.new, step.until))
-        rise, fall = (
-            (Verdict.SLOWER, Verdict.FASTER) if step.verdict is Verdict.SLOWER else (Verdict.FASTER, Verdict.SLOWER)
-        )
-        asked: list[tuple[str, str, tuple[Verdict, ...]]] = []
-        if step.kind is Kind.STEP:
-            asked = [(step.old, step.new, (Verdict.SAME, fall))]
-        elif step.kind is Kind.EXCURSION:
-            after = tags[until + 1]
-            asked = [(step.old, after, (Verdict.SLOWER, Verdict.FASTER))]
-            for tag in tags[new : until + 1]:
-                asked += [(step.old, tag, (Verdict.SAME, fall)), (tag, after, (Verdict.SAME, rise))]
-        else:
-            ratios = [
-                lane.evidence(one, two)[0][step.series].shift for one, two in itertools.pairwise(tags[old : new + 1])
-            ]
-            total = math.log(step.ratio or 1)
-            if max(map(abs, ratios)) >= CARRIED * abs(total) or sum(ratios) * total <= 0:
-                yield f"{step.series.words}: drift from {step.old} to {step.new}"
-            asked = [(step.old, step.new, (Verdict.SAME, fall))]
-            jumps = places_told(tags, [other for other in found if other.series == step.series])
-            asked += [(tags[at - 1], tags[at], (fall,)) for at in range(old + 1, new + 1) if at not in jumps]
-        for one, two, wrong in asked:
-            if lane.together(step.series, one, two) and lane.verdict(step.series, one, two) in wrong:
-                yield f"{step.series.words}: {step.kind.value} at {step.new}, {one} against {two}"
+@dataclass(frozen=True)
+class Told:
+    """What is told of a time on a chain of releases that rounds tie together."""
+
+    chain: Chain
+    steps: list[Step]
+
+    @property
+    def jumps(self) -> set[int]:
+        """The pairs at which steps and excursions begin and excursions end."""
+        place = self.chain.tags.index
+        sudden = [step for step in self.steps if step.kind is not Kind.DRIFT]
+        ends = {place(step.until) for step in sudden if step.kind is Kind.EXCURSION}
+        return {place(step.old) for step in sudden} | ends
+
+    @property
+    def without_place(self) -> list[int]:
+        """The pairs whose verdict is a change, and that neither a step nor an excursion tells."""
+        return [k for k, verdict in enumerate(self.chain.verdicts) if verdict in CHANGED and k not in self.jumps]
 
 
-def places_told(tags: list[str], told: list[Step]) -> set[int]:
-    """Where the steps and excursions of one series begin, and where excursions end."""
-    begun = {tags.index(step.new) for step in told if step.kind is not Kind.DRIFT}
-    return begun | {tags.index(step.until) + 1 for step in told if step.kind is Kind.EXCURSION}
+def told_of(found: History, axis: Axis, told: list[Step]) -> Iterator[Told]:
+    """The steps of each chain of times."""
+    of_series: dict[Series, list[Step]] = defaultdict(list)
+    for step in told:
+        of_series[step.series].append(step)
+    for fit in found.fits.values():
+        for chain in chains(fit, axis):
+            yield Told(chain, [step for step in of_series[chain.series] if step.old in chain.tags])
 
 
-def disagreeing(lane: Lane, history: History) -> tuple[int, int]:
-    """Verdicts on neighbours that `compare_history` gives otherwise, and how many were asked."""
-    pairs = sorted({pair for tags in lane.tags.values() for pair in itertools.pairwise(tags)})
-    wrong = asked = 0
-    for old, new in pairs[::4]:
-        for change in verdicts.compare_history(history, old, new):
-            if change.confidence is not None:
-                asked += 1
-                wrong += lane.verdict(change.series, old, new) is not change.verdict
-    return wrong, asked
+def contradictions(found: History, axis: Axis, told: list[Step]) -> Iterator[str]:
+    """A sentence for each told change of a time that a verdict on two releases contradicts."""
+    judged: dict[tuple[str, str, str], dict[Series, list[Verdict | None]]] = {}
+    for each in told_of(found, axis, told):
+        series, tags = each.chain.series, each.chain.tags
+        for step in each.steps:
+            if step.kind is Kind.DRIFT and not is_slow(each, step):
+                yield f"{series.words}: drift from {step.old} to {step.new}"
+            for one, two, wrong in asked_of(each, step):
+                key = series.question, tags[one], tags[two]
+                if key not in judged:
+                    judged[key] = verdicts_of(found.fits[series.environment, series.question], [key[1:]])
+                if judged[key][series][0] in wrong:
+                    yield f"{series.words}: {step.kind.value} at {step.new}, {key[1]} against {key[2]}"
+
+
+def asked_of(told: Told, step: Step) -> list[tuple[int, int, tuple[Verdict, ...]]]:
+    """Pairs of places of releases, and the verdicts on each that contradict a told change."""
+    tags = told.chain.tags
+    old, new, until = (tags.index(tag) for tag in (step.old, step.new, step.until))
+    rise, fall = CHANGED if step.verdict is Verdict.SLOWER else CHANGED[::-1]
+    if step.kind is Kind.STEP:
+        return [(old, new, (Verdict.SAME, fall))]
+    if step.kind is Kind.EXCURSION:
+        after = until + 1
+        back = [(old, place, (Verdict.SAME, fall)) for place in range(new, after)]
+        back += [(place, after, (Verdict.SAME, rise)) for place in range(new, after)]
+        return [(old, after, CHANGED), *back]
+    inside = [k for k in range(old, new) if k in told.jumps]
+    ends = [] if inside else [(old, new, (Verdict.SAME, fall))]
+    return ends + [(k, k + 1, (fall,)) for k in range(old, new) if k not in inside]
+
+
+def is_slow(told: Told, step: Step) -> bool:
+    """Whether no pair carries CARRIED of a drift, and all that no step tells go its way together."""
+    old, new = (told.chain.tags.index(tag) for tag in (step.old, step.new))
+    moved, total = np.diff(told.chain.level)[old:new], math.log(step.ratio or 1)
+    slowly = sum(of for k, of in enumerate(moved, old) if k not in told.jumps)
+    return bool(np.abs(moved).max() < CARRIED * abs(total) and slowly * total > 0)
 
 
 def resampled(
     history: History, per_session: bool, size: float, random: np.random.Generator
-) -> tuple[History, dict[verdicts.Series, str]]:
+) -> tuple[History, dict[Series, str]]:
     """Every time at one level with its own noise in its own rounds, and a step planted in each at one of its releases.
 
     Noise is what a session's rounds and releases leave of a logarithm, widened by what these took from it; drawn from the
     same session, or from all sessions of the series."""
-    found, places = {}, {}
+    found, places = History(), {}
     for series, releases in history.items():
         sessions: dict[str, list[tuple[str, int, float]]] = {}
         for tag, pairs in releases.items():
@@ -164,7 +187,7 @@ def resampled(
     return found, places
 
 
-Places = dict[verdicts.Series, list[int]]
+Places = dict[Series, list[int]]
 """Where a method sees a rise or, in a quiet series, anything at all: places of releases."""
 
 
@@ -215,10 +238,7 @@ def ours(made: History, axis: Axis, quiet: bool, error: float = HISTORY_ERROR) -
 def others(made: History, python: str | None, quiet: bool) -> dict[tuple[str, int], Places]:
     """What others tell of the steady series, by their name and the number of the strictness, 0 for the usual one."""
     names = [series for series in made if series.margin <= verdicts.MARGIN]
-    levels = [
-        [statistics.median(case.number or 0 for _, case in pairs) for pairs in made[series].values()]
-        for series in names
-    ]
+    levels = [shown(made, series) for series in names]
     found: dict[tuple[str, int], Places] = defaultdict(dict)
     for series, of in zip(names, levels, strict=True):
         found["asv", 0][series] = large(of, asv_places(of), quiet)
@@ -241,7 +261,7 @@ def tallies(
         setting = Setting(environment, per_session, size)
         history = histories[environment]
         if size > 0.2:
-            history = {series: of for series, of in history.items() if series.margin > verdicts.MARGIN}
+            history = history.only(lambda series: series.margin > verdicts.MARGIN)
         made, planted = resampled(history, per_session, size, random)
         said = {(OURS, 0): ours(made, axis, not size)}
         if not size:
@@ -257,16 +277,16 @@ def tallies(
 
 
 def agreement(histories: Mapping[str, History], axis: Axis) -> Iterator[str]:
-    yield "| lane | steps | excursions | drifts | contradict | verdicts not those of `compare` |"
-    yield "|---|---:|---:|---:|---:|---:|"
+    yield "| lane | steps | excursions | drifts | contradict | changed pairs | that no step or excursion tells |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
     for environment, history in histories.items():
         told = steps.of_history(history, axis)
-        times = ordered(history, axis)
-        lane = Lane.of(times, axis)
         kinds = [sum(step.kind is kind for step in told) for kind in Kind]
-        wrong, asked = disagreeing(lane, times)
-        against = list(contradictions(lane, [step for step in told if step.series.varies]))
-        yield f"| {environment} | {' | '.join(map(str, kinds))} | {len(against)} | {wrong} of {asked} |"
+        against = list(contradictions(history, axis, told))
+        times = list(told_of(history, axis, told))
+        changed = sum(verdict in CHANGED for each in times for verdict in each.chain.verdicts)
+        alone = sum(len(each.without_place) for each in times)
+        yield f"| {environment} | {' | '.join(map(str, kinds))} | {len(against)} | {changed} | {alone} |"
 
 
 def shares(found: Mapping[tuple[Setting, str, int], Tally], histories: Mapping[str, History]) -> Iterator[str]:

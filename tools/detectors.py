@@ -15,7 +15,7 @@ from asv.step_detect import detect_steps
 
 from torch_history.analysis import verdicts
 from torch_history.analysis.compare import choose_machine
-from torch_history.analysis.series import History
+from torch_history.analysis.series import History, Series
 from torch_history.analysis.steps import SMALLEST
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import read_launches
@@ -40,6 +40,13 @@ def ordered(history: History, axis: Axis) -> History:
         for series, of in history.items()
         if series.varies
     )
+
+
+def shown(found: History, series: Series) -> list[float]:
+    """The levels that a person sees of a time, in its unit and the order of its releases: medians of launches, cleared of
+    what sessions do to all series of its question. Other detectors read these."""
+    fit = found.fits[series.environment, series.question]
+    return [fit.shown(series, tag) for tag in found[series]]
 
 
 def left(of: list[tuple[str, int, float]]) -> np.ndarray:
