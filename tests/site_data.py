@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from torch_history.analysis.causes import Known
+from torch_history.analysis.series import History, Series
+from torch_history.site import pairs
+from torch_history.store.launches import Case, Launch
+
 OF_A_PART = ("releases", "rounds", "reasons", "patterns", "limits")
 
 
@@ -76,24 +81,68 @@ def serious(page: Any) -> list[tuple[str, list[str]]]:
     ]
 
 
-def write_lane(data: Path, lane: dict[str, Any]) -> None:
-    """The scripts that pages load, of one lane in one part; nothing is packed."""
+def history_of(lane: dict[str, Any]) -> History:
+    """The launches of a lane in one piece."""
+    tags = [release["tag"] for release in lane["releases"]]
+    found = History()
+    for row in lane["series"]:
+        series = Series(lane["environment"], row["benchmark"], tuple(row["parameters"]))
+        of: dict[str, list[tuple[Launch, Case]]] = {}
+        for i, (at, block) in enumerate(lane["patterns"][row["pattern"]]):
+            session, turn, *node = lane["rounds"][block]
+            facts = {"conditions": {"disturbed": "a neighbour"}} if i in row["disturbed"] else {}
+            launch = _launch(series, tags[at], session, turn, facts | ({"node": {"node": node[0]}} if node else {}))
+            of.setdefault(tags[at], []).append((launch, Case(series.parameters, value=row["numbers"][i])))
+        for at, reason, failed in row["missing"]:
+            why = {("unavailable", "failed", "unmeasured")[failed]: lane["reasons"][reason]}
+            facts = {"device": lane["machine"].get("device", "cpu")}
+            of[tags[at]] = [(_launch(series, tags[at], "", 0, facts), Case(series.parameters, **why))]
+        found[series] = of
+    return found
+
+
+def _launch(series: Series, tag: str, session: str, turn: int, facts: dict[str, Any]) -> Launch:
+    return Launch(
+        session=session,
+        round=turn,
+        launch="",
+        release=tag,
+        environment=series.environment,
+        benchmark=series.benchmark,
+        version="1",
+        started_at="",
+        duration=0.0,
+        facts=facts,
+        cases=(),
+    )
+
+
+def in_files(lane: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """A lane in one piece as what is about all of it, its one part, and the pairs of that; nothing is packed."""
     series = [{**row, "key": [row["benchmark"], *row["parameters"]]} for row in lane["series"]]
-    part = {
-        **{name: lane.get(name, []) for name in OF_A_PART},
-        "series": series,
-    }
-    benchmarks = sorted({row["benchmark"] for row in series})
+    part = {**{name: lane.get(name, []) for name in OF_A_PART}, "series": series}
     about = {
         **{name: value for name, value in lane.items() if name not in (*OF_A_PART, "steps", "claims")},
         "series": [row["key"] for row in series],
-        "benchmarks": benchmarks,
+        "benchmarks": sorted({row["benchmark"] for row in series}),
         "parts": [f"{lane['id']}.0"],
     }
+    known = [Known(**{**one, "parameters": tuple(one["parameters"])}) for one in lane.get("evidence", [])]
+    missed = [
+        (Series(lane["environment"], key[0], tuple(key[1:])), old, new) for key, old, new in lane.get("unconfirmed", [])
+    ]
+    facts = {release["tag"]: release["facts"] for release in lane["releases"]}
+    every = pairs.EveryPair(history_of(lane), [], list(facts))
+    return about, part, pairs.packed(every, facts, known, missed)[0]
+
+
+def write_lane(data: Path, lane: dict[str, Any]) -> None:
+    """The scripts that pages load, of one lane in one part; nothing is packed."""
+    about, part, of_pairs = in_files(lane)
     claims = lane.get("claims", [])
-    steps: dict[str, list[Any]] = {benchmark: [] for benchmark in benchmarks}
+    steps: dict[str, list[Any]] = {benchmark: [] for benchmark in about["benchmarks"]}
     for place, step in enumerate(lane.get("steps", [])):
-        steps[series[step["series"]]["benchmark"]].append({**step, "place": place})
+        steps[part["series"][step["series"]]["benchmark"]].append({**step, "place": place})
     told = [
         {**claim, "cells": [claim["summary"]] * 3, "cpu": claim["advice"], "gpu": claim["advice"]} for claim in claims
     ]
@@ -101,9 +150,10 @@ def write_lane(data: Path, lane: dict[str, Any]) -> None:
         "bases": {"columns": ["CPU measured", "CUDA recorded", "CUDA measured"], "claims": told},
         lane["id"]: about,
         about["parts"][0]: part,
+        f"{about['parts'][0]}-pairs": of_pairs,
         f"{lane['id']}-claims": [{key: claim[key] for key in claim if key != "answers"} for claim in claims],
         f"{about['parts'][0]}-answers": {claim["question"]: claim["answers"] for claim in claims},
-        **{f"{lane['id']}-steps.{i}": steps[benchmark] for i, benchmark in enumerate(benchmarks)},
+        **{f"{lane['id']}-steps.{i}": steps[benchmark] for i, benchmark in enumerate(about["benchmarks"])},
     }
     for name, content in files.items():
         text = json.dumps(content).replace("<", "\\u003c")

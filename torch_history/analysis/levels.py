@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 
 from contract.metrics import STEADY
 
-from ..store.launches import Case, Launch
 from . import special
-from .series import History, Series, observations
+from .series import History, Observation, Series, observations
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -190,7 +189,16 @@ class Fitted:
 
     def shown(self, series: Series, release: str) -> float:
         """The level of a release as a person sees it, in the series' unit: the median of its launches, cleared."""
-        return float(np.float32(np.median(self.cleared(series, release))))
+        bits = np.float32(np.median(self.cleared(series, release))).view(np.uint32) + np.uint32(0x40)
+        return float((bits & np.uint32(0xFFFFFF80)).view(np.float32))  # to 16 binary digits, as the site has it
+
+    def alone(self, series: Series) -> tuple[Array, Array, Array]:
+        """The level of each release by itself, its variance and degrees of freedom; NaN where it was not measured."""
+        level, variance, freedom = np.full((3, len(self.releases)), math.nan)
+        of = self.levels[series]
+        level[of.releases], freedom[of.releases] = of.level, np.diag(of.freedom)
+        variance[of.releases] = np.maximum(np.diag(of.covariance), LEAST_VARIANCE)
+        return level, variance, freedom
 
     def places(self, tags: Iterable[str]) -> Indices:
         """Of releases on the axis; of those that are not there -1."""
@@ -200,30 +208,21 @@ class Fitted:
 def fitted(found: History) -> dict[tuple[str, str], Fitted]:
     """(environment, question) -> the levels of its times. A lane of 436 series on 30 releases takes 3 to 5 s of one
     processor."""
-    of_question: dict[tuple[str, str], dict[Series, Launches]] = defaultdict(dict)
-    sessions: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    releases = list(dict.fromkeys(tag for of in found.values() for tag in of))
+    of_question: dict[tuple[str, str], dict[Series, list[Observation]]] = defaultdict(dict)
     for series, of in found.items():
-        key = series.environment, series.question
-        if series.varies and (launches := _launches(of, releases, sessions[key])):
-            of_question[key][series] = launches
+        if series.varies and (seen := observations(of, *sorted(of))):
+            of_question[series.environment, series.question][series] = sorted(seen)
+    releases = sorted({tag for of in found.values() for tag in of})
     with on_one_thread():
-        return {key: _fitted(every, releases, list(sessions[key])) for key, every in of_question.items()}
+        return {key: _fitted(every, releases) for key, every in of_question.items()}
 
 
-def _launches(
-    of: Mapping[str, list[tuple[Launch, Case]]], releases: Sequence[str], sessions: dict[str, int]
-) -> Launches | None:
-    """Those of a series; `sessions` gets the ones that it had not."""
-    place = {tag: i for i, tag in enumerate(releases)}
-    seen = observations(of, *(tag for tag in of if tag in place))
-    if not seen:
-        return None
-    rounds: dict[tuple[str, int], int] = {}
+def _launches(seen: Sequence[Observation], releases: Mapping[str, int], sessions: Mapping[str, int]) -> Launches:
+    rounds = {block: i for i, block in enumerate(sorted({one.block for one in seen}))}
     return Launches(
-        np.array([place[one.release] for one in seen]),
-        np.array([sessions.setdefault(one.block[0], len(sessions)) for one in seen]),
-        np.array([rounds.setdefault(one.block, len(rounds)) for one in seen]),
+        np.array([releases[one.release] for one in seen]),
+        np.array([sessions[one.block[0]] for one in seen]),
+        np.array([rounds[one.block] for one in seen]),
         np.log([one.number for one in seen]),
     )
 
@@ -238,8 +237,11 @@ def on_one_thread() -> contextlib.AbstractContextManager[object]:
     return threadpool_limits(1)
 
 
-def _fitted(launches: Mapping[Series, Launches], releases: list[str], sessions: list[str]) -> Fitted:
-    series, measured = list(launches), list(launches.values())
+def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -> Fitted:
+    """Whatever the order in which launches were read, the same to the last digit: places are in alphabetical order."""
+    sessions = sorted({one.block[0] for of in seen.values() for one in of})
+    places = [{name: i for i, name in enumerate(names)} for names in (releases, sessions)]
+    series, measured = list(seen), [_launches(of, *places) for of in seen.values()]
     cells = [cells_of(one) for one in measured]
     noise = noises(series, [within_sessions(*both, len(sessions)) for both in zip(measured, cells, strict=True)])
     random = {one.metric: Random(WIDE, WIDE, _repeated(one)) for one in series}
@@ -261,7 +263,9 @@ def _fitted(launches: Mapping[Series, Launches], releases: list[str], sessions: 
                 known, round=rounds, session=scatter_of_sessions(besides[members], usual.session**2)
             )
         found = every()
-    return Fitted(releases, sessions, dict(zip(series, found, strict=True)), shifts, random, launches)
+    kept = [replace(of, level=of.level.astype(np.float32).astype(float)) for of in found]  # as the site has them
+    launches = dict(zip(series, measured, strict=True))
+    return Fitted(releases, sessions, dict(zip(series, kept, strict=True)), shifts, random, launches)
 
 
 def _of(series: Sequence[Series], metric: str) -> list[int]:
@@ -453,7 +457,6 @@ def levels(launches: Launches, cells: Cells, noise: Noise, random: Random, shift
     inner = (inner + inner.T) / 2
     covariance = np.linalg.pinv(inner, hermitian=True, rcond=1e-10)
     level = covariance @ (design.T @ np.linalg.solve(mixed, right))
-    level = level.astype(np.float32).astype(float)  # as the site has them
     both = rounds_of_both(cells, place, len(releases))
     freedom = _freedom(weight @ design @ covariance, precision, cells, noise, random, covariance)
     return Levels(releases, level, covariance, inner, freedom, tied(both), both)

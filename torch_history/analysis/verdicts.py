@@ -122,7 +122,7 @@ class Evidence:
         same = ~changed & (np.abs(self.shift) + of_steps(half_of_same) <= margin)
         way = np.where(self.shift > 0, TOLD.index(Verdict.SLOWER), TOLD.index(Verdict.FASTER))
         code = np.where(changed, way, np.where(same, TOLD.index(Verdict.SAME), TOLD.index(Verdict.CANT_TELL)))
-        often = special.stdtrit(self.freedom, POWER) * self.error
+        often = special.ndtri(POWER) * np.sqrt(self.error**2 + exact**2 / (2 * self.freedom))  # Johnson and Welch 1940
         return Judged(
             np.where(np.isnan(self.shift), 0, code).astype(np.uint8),
             np.where(same, half_of_same, half),
@@ -204,7 +204,8 @@ def untied(found: History, series: Series, old: str, new: str) -> Change:
         return change
     before = change.old and fit.shown(series, old)
     now = change.new and fit.shown(series, new)
-    return replace(change, old=before, new=now, ratio=now / before if before and now else None)
+    ratio = now / before if before and now else None
+    return replace(change, old=before, new=now, ratio=ratio, apart=_apart(of, old, new))
 
 
 def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
@@ -236,24 +237,14 @@ def evidence_of(fit: Fitted, old: str, new: str) -> dict[Series, Evidence]:
     }
 
 
-def ratio_of(found: History, own: Series, other: Series, release: str) -> Evidence | None:
-    """How many times as much `other` takes as `own` on one release, two series of one metric; None where one has no number.
-    Of numbers that do not vary the error is 0. A level by itself is as sure as what sessions and rounds do allows, which the
-    two series do not share: their errors add up (degrees of freedom after Satterthwaite 1946)."""
-    fit = found.fits.get((own.environment, own.question))
-    if not own.varies:
-        numbers = [[case.number for _, case in found[one].get(release, []) if case.number] for one in (own, other)]
-        sides = [of[-1] for of in numbers if of]
-        return Evidence(np.log(sides[1] / sides[0]), np.array(0.0), np.array(1.0)) if len(sides) == 2 else None
-    if fit is None or release not in fit.releases or not {own, other} <= fit.levels.keys():
-        return None
-    before, after = (fit.levels[one].at(fit.releases.index(release)) for one in (own, other))
-    if before is None or after is None:
-        return None
-    variances = before[1] ** 2, after[1] ** 2
-    below = variances[0] ** 2 / before[2] + variances[1] ** 2 / after[2]
-    freedom = np.array(sum(variances) ** 2 / below)
-    return Evidence(np.array(after[0] - before[0]), np.sqrt(sum(variances)), freedom, own.margin)
+def ratios_of(fit: Fitted, own: Series, others: Sequence[Series]) -> Evidence:
+    """How many times as much each of `others` takes as `own` on each release of the question (others x releases), NaN where
+    one has no number. A level by itself is as sure as what sessions and rounds do allows, which two series do not share: so
+    their errors add up (degrees of freedom after Satterthwaite 1946)."""
+    level, variance, freedom = (np.array(of) for of in zip(*(fit.alone(one) for one in (own, *others)), strict=True))
+    both = variance[1:] + variance[0]
+    below = variance[1:] ** 2 / freedom[1:] + variance[0] ** 2 / freedom[0]
+    return Evidence(level[1:] - level[0], np.sqrt(both), both**2 / below, own.margin)
 
 
 def error_rates(evidence: Evidence) -> Array:
@@ -264,9 +255,9 @@ def error_rates(evidence: Evidence) -> Array:
     this rate are those of Benjamini and Yekutieli (2005), so a verdict can be read off its interval.
     """
     known = ~np.isnan(evidence.shift)
-    chances = np.sort(np.where(known & evidence.beyond, evidence.p_value, np.where(known, 1.0, math.inf)), axis=0)
+    chances = np.sort(np.where(known & evidence.beyond, evidence.p_value, np.where(known, 1.0, 2.0)), axis=0)
     count, rank = known.sum(axis=0), np.arange(1, len(chances) + 1)[:, None]
-    changed = np.where(chances * (count / rank) <= FALSE_RATE, rank, 0).max(axis=0, initial=1)
+    changed = np.where((rank <= count) & (chances * count <= FALSE_RATE * rank), rank, 0).max(axis=0, initial=1)
     return FALSE_RATE * changed / np.maximum(1, count)
 
 
@@ -378,13 +369,15 @@ def _missing(series: Series, before: Pairs, after: Pairs, olds: list[float], new
     said = _unmeasured(lacking) or ("" if olds or news else _unmeasured(after))
     if not said and (olds or news):
         said = _without_level(series, lacking) or _uncounted(lacking)
+    is_exact = not series.varies and not series.margin
+    old, new = ((side[-1] if is_exact else statistics.median(side)) if side else None for side in (olds, news))
+    found = Change(series, Verdict.CANT_TELL, old, new, launches=(len(olds), len(news)), reason=said)
     if said:
-        old, new = (statistics.median(side) if side else None for side in (olds, news))
-        return Change(series, Verdict.CANT_TELL, old, new, launches=(len(olds), len(news)), reason=said)
+        return found
     if olds:
-        return Change(series, Verdict.BROKE, old=statistics.median(olds), launches=(len(olds), 0), reason=why(after))
+        return replace(found, verdict=Verdict.BROKE, reason=why(after))
     if news:
-        return Change(series, Verdict.FIXED, new=statistics.median(news), launches=(0, len(news)), reason=why(before))
+        return replace(found, verdict=Verdict.FIXED, reason=why(before))
     return Change(series, Verdict.NEVER_RAN, reason=why(after))
 
 

@@ -33,7 +33,7 @@ from markupsafe import Markup
 
 from contract.metrics import METRICS
 
-from ..analysis import answer, bases, claims, compare, findings, verdicts
+from ..analysis import answer, bases, claims, compare, findings, series, verdicts
 from ..analysis import causes as why
 from ..analysis.series import Verdict
 from ..errors import UserError
@@ -377,6 +377,7 @@ OF_METRICS = ("kind", "varies", "measured", "margin", "more_and_less")
 def constants() -> dict[str, Any]:
     """What the pages' scripts decide by: the constants of the modules that decide the same in Python, and the metrics."""
     modules = {
+        "series": series,
         "verdicts": verdicts,
         "compare": compare,
         "why": why,
@@ -448,11 +449,11 @@ def _atom(feed: Feed, of_machine: Sequence[tuple[Lane, Mapping[str, Any]]], axis
     _add(_add(root, "author"), "name", "torch-history")
     _add(root, "link", rel="alternate", href=f"{base}index.html")
     _add(root, "link", rel="self", href=f"{base}{feed.path}")
-    for date, lane, regression, (surest, *_), series in entries:
+    for date, lane, regression, (surest, *_), of_series in entries:
         entry = _add(root, "entry")
-        address = urlencode({"lane": lane.id, **_keys(series[0]), "release": surest["new"]})
+        address = urlencode({"lane": lane.id, **_keys(of_series[0]), "release": surest["new"]})
         # What is found last may be the surest, so the id is made of the first series by name.
-        same = *_keys(min(series)).values(), surest["kind"], surest["old"], surest["new"], surest["verdict"]
+        same = *_keys(min(of_series)).values(), surest["kind"], surest["old"], surest["new"], surest["verdict"]
         _add(entry, "title", regression["title"])
         _add(entry, "id", _urn(lane.id, *same))
         _add(entry, "updated", f"{date}T00:00:00Z")

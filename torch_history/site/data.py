@@ -346,7 +346,7 @@ class _Task:
         write_atomically(self.path, _dumped(data))
         write_atomically(self.path.with_suffix(PACKED), _dumped(pack.part(data)))
         write_atomically(self.path.with_suffix(ANSWERS), _dumped(data["answers"]))
-        write_atomically(self.path.with_suffix(PAIRS), _dumped(of_pairs))
+        write_atomically(self.path.with_suffix(PAIRS), _dumped(pack.deflated(_dumped(of_pairs))))
         words = {
             question: [(answer["release"], answer["word"]) for answer in answers]
             for question, answers in data["answers"].items()

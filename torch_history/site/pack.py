@@ -5,6 +5,8 @@ app.js reads it back (`TH.unpacked`), to the same numbers. docs/site.md lists th
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -134,6 +136,11 @@ def _facts(facts: Mapping[str, Any], table: _Table) -> dict[str, Any]:
     if "packages" not in facts:
         return dict(facts)
     return {**facts, "packages": "".join(unsigned(table.place(name)) for name in facts["packages"])}
+
+
+def deflated(text: str) -> str:
+    """Text that a browser's DecompressionStream inflates, in base64."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def keys(series: Iterable[Sequence[str]]) -> dict[str, Any]:

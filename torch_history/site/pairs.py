@@ -28,7 +28,7 @@ from ..analysis.verdicts import (
     evidence_between,
     in_steps,
     of_steps,
-    ratio_of,
+    ratios_of,
     untied,
 )
 from .pack import unsigned
@@ -83,14 +83,15 @@ class EveryPair:
                     level[self.tags.index(tag)], shown[self.tags.index(tag)] = logarithm, fit.shown(series, tag)
                 self.timed[series] = Timed(*[*(of[i] for of in of_pairs), level, shown])
         self.untied = {series: _States(found, series, self.tags) for series in self.series}
+        self._rows = [(series, self.timed.get(series), self.untied[series]) for series in self.series]
+        self._moving = [row for row in self._rows if row[1] is not None or row[2].count > 1]
 
     def changes(self, number: int, kinds: Collection[str]) -> Iterator[Change]:
         """What `compare_history` says of each series on a pair, by its number in `pairs`, where the verdict is of one of
         these kinds; of times without the counts of launches."""
         old, new = self.pairs[number]
         a, b = self.tags.index(old), self.tags.index(new)
-        for series in self.series:
-            timed = self.timed.get(series)
+        for series, timed, states in self._rows if "same" in kinds else self._moving:
             if timed is not None and (verdict := TOLD[timed.code[number]]):
                 if verdict.kind not in kinds:
                     continue
@@ -104,7 +105,7 @@ class EveryPair:
                     float(timed.high[number]),
                     confidence=float(timed.confidence[number]),
                 )
-            elif (change := self.untied[series].change(a, b)) and change.verdict.kind in kinds:
+            elif (change := states.change(a, b)) and change.verdict.kind in kinds:
                 yield change
 
 
@@ -247,27 +248,40 @@ def _instead(every: EveryPair, place: Mapping[Series, int]) -> list[str]:
         for variants in claims.INSTEAD.get(members[0].question, ()):
             group = [one for one in members if one.parameters and one.parameters[0].strip("'") in variants]
             for own in group:
-                for at, tag in enumerate(every.tags):
-                    rivals = [one for one in group if one != own]
-                    found[at] += _best(every.found, own, rivals, tag, place)
+                rivals = [one for one in group if one != own]
+                for at, best, half in _best(every, own, rivals):
+                    found[at] += [
+                        place[own],
+                        0 if best is None else place[rivals[best]] + 1,
+                        *([] if best is None else [half]),
+                    ]
     return ["".join(map(unsigned, of)) for of in found]
 
 
-def _best(found: History, own: Series, rivals: Sequence[Series], tag: str, place: Mapping[Series, int]) -> list[int]:
-    """What `_instead` says of a series on a release; nothing where none of its rivals is there."""
-    compared = [(rival, ratio) for rival in rivals if (ratio := ratio_of(found, own, rival, tag))]
-    if not compared:
-        return []
-    halves = [in_steps(one.half(1 - 2 * ERROR_RATE / len(compared))) if one.error else None for _, one in compared]
-    high = [
-        one.shift + (0.0 if half is None else float(of_steps(half)))
-        for (_, one), half in zip(compared, halves, strict=True)
-    ]
-    best = int(np.argmin(high))
-    if high[best] >= -math.log(claims.BORDER):
-        return [place[own], 0]
-    half = halves[best]
-    return [place[own], place[compared[best][0]] + 1, 0 if half is None else int(half) + 1]
+def _best(every: EveryPair, own: Series, rivals: Sequence[Series]) -> Iterator[tuple[int, int | None, int]]:
+    """Of each release on which a rival of a series was measured, its place, which rival takes surely least, if any takes
+    less by more than BORDER, and half of that interval."""
+    fit = every.found.fits.get((own.environment, own.question)) if own.varies else None
+    if fit is not None and {own, *rivals} <= fit.levels.keys() and rivals:
+        evidence = ratios_of(fit, own, rivals)
+        count = (~np.isnan(evidence.shift)).sum(axis=0)
+        halves = in_steps(evidence.half(1 - 2 * ERROR_RATE / np.maximum(count, 1))).astype(int)
+        shift, half, tags = evidence.shift, of_steps(halves), fit.releases
+        halves += 1
+    else:
+        shift = np.array([[_less(every.found, own, rival, tag) for tag in every.tags] for rival in rivals])
+        halves, half, tags = np.zeros(shift.shape, int), np.zeros(shift.shape), every.tags
+    for column, tag in enumerate(tags):
+        if rivals and tag in every.tags and not np.isnan(shift[:, column]).all():
+            best = int(np.nanargmin(shift[:, column] + half[:, column]))
+            is_less = shift[best, column] + half[best, column] < -math.log(claims.BORDER)
+            yield every.tags.index(tag), best if is_less else None, int(halves[best, column])
+
+
+def _less(found: History, own: Series, rival: Series, tag: str) -> float:
+    """The logarithm of how many times as much a rival takes on a release, of numbers that do not vary; NaN without both."""
+    numbers = [[case.number for _, case in found[one].get(tag, []) if case.number] for one in (own, rival)]
+    return math.log(numbers[1][-1] / numbers[0][-1]) if all(numbers) and not own.varies else math.nan
 
 
 def _base64(numbers: Any) -> str:

@@ -36,7 +36,7 @@
 
     const SIGNS = {worse: "▲", better: "▼", changed: "◆", "can't tell": "?", same: "=", "never ran": "–"};
     const OWN_SIGNS = {BROKE: "✕", FIXED: "✓"};
-    TH.kind = (verdict) => TH.contents.constants.verdicts.KINDS[verdict];
+    TH.kind = (verdict) => TH.contents.constants.series.KINDS[verdict];
     TH.sign = (verdict) => OWN_SIGNS[verdict] || SIGNS[TH.kind(verdict)];
     TH.classOf = (verdict) => TH.kind(verdict).replace("'", "").replace(" ", "-");
     TH.shown = (verdict) => TH.verdicts.shown(verdict);
@@ -212,6 +212,15 @@
         return {...part, series, releases: part.releases.map(whole), patterns: part.patterns.map(patternOf)};
     };
 
+    /* What pack.deflated made of JSON; of anything else itself. */
+    TH.inflated = (packed) => {
+        if (typeof packed !== "string") {
+            return packed;
+        }
+        const bytes = Uint8Array.from(atob(packed), (each) => each.charCodeAt(0));
+        return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+    };
+
     const evidenceOf = ({texts, rows}, environment) => rows.map(([ratio, reproduced, ...places]) => {
         const [benchmark, old, now, verdict, words, seen, ...parameters] = places.map((at) => texts[at]);
         return {environment, benchmark, parameters, old, new: now, ratio, verdict, words, seen_on: seen, reproduced};
@@ -275,7 +284,7 @@
         const about = await loaded(id);
         const [parts, pairs] = await Promise.all(["", "-pairs"].map((ending) =>
             Promise.all(about.parts.map((part) => loaded(`${part}${ending}`)))));
-        return TH.joined(about, parts, pairs);
+        return TH.joined(about, parts, await Promise.all(pairs.map(TH.inflated)));
     });
 
     /* Other files of data/, each loaded when a page asks for it first. */

@@ -26,7 +26,7 @@
     const varies = (series) => measure(series).varies;
     const marginOf = (series) => measure(series).margin;
     const buildOf = (series) => {
-        const {BUILDS, ANY_BUILD} = constants().verdicts;
+        const {BUILDS, ANY_BUILD} = constants().series;
         return varies(series) && measure(series).measured === "steady" ? BUILDS[series.question] ?? ANY_BUILD : null;
     };
     const isWithinBuilds = (series, {verdict, ratio}) => ["SLOWER", "FASTER"].includes(verdict)
@@ -112,7 +112,7 @@
         const none = isExact && now === old ? 1 : null;
         const ratio = old === null || now === null ? null : old ? now / old : none;
         const end = isExact && verdict !== "CAN'T TELL" ? ratio : null;
-        return {verdict, reason, ratio, low: end, high: end, confidence: null};
+        return {verdict, reason, ratio, low: end, high: end, confidence: null, disturbed: 0};
     };
 
     /* Release -> the positions of its launches, of each pattern. */
@@ -174,9 +174,9 @@
             const found = (row === undefined ? null : timed(series, pair, row)) || untied(series, pair, place, [old, now]);
             if (found) {
                 changes.set(place, {
-                    series: at, kind: constants().verdicts.KINDS[found.verdict], old, new: now, why: "", unconfirmed: false,
-                    launches: launches.map(({length}) => length), ...found,
-                    disturbed: series.disturbed.filter((i) => launches.flat().includes(i)).length,
+                    series: at, kind: constants().series.KINDS[found.verdict], old, new: now, why: "", unconfirmed: false,
+                    launches: launches.map(({length}) => length),
+                    disturbed: series.disturbed.filter((i) => launches.some((positions) => positions.includes(i))).length, ...found,
                     apart: isFleet && isApart(lane, series, launches),
                 });
             }
@@ -202,7 +202,7 @@
     };
     const place = ({kind, old, new: now, ratio}) => {
         const far = ratio > 0 ? Math.round(Math.abs(Math.log(ratio)) * 1e9) : Infinity;
-        return [constants().verdicts.RANK[kind], Number(old !== null && now !== null), -far];
+        return [constants().series.RANK[kind], Number(old !== null && now !== null), -far];
     };
 
     // --- in words
@@ -256,7 +256,7 @@
     };
     const bare = (parameter) => parameter.replace(/^'+|'+$/gu, "");
 
-    const shown = (verdict) => constants().verdicts.SHOWN[verdict] || verdict;
+    const shown = (verdict) => constants().series.SHOWN[verdict] || verdict;
     const sentence = (series, one) => {
         const {verdict, old, new: now, ratio, reason, why} = one;
         const numbers = `from ${human(old, series.unit)} to ${human(now, series.unit)}`;
@@ -336,7 +336,8 @@
     };
 
     const summary = (lane, from, to, changes) => {
-        const {MARGIN, FALSE_RATE, KINDS} = constants().verdicts;
+        const {MARGIN, FALSE_RATE} = constants().verdicts;
+        const {KINDS} = constants().series;
         const {CALL_MARGIN} = constants().compare;
         const tally = tallied(changes);
         const told = Object.keys(KINDS).filter((verdict) => tally.has(verdict));
