@@ -117,7 +117,7 @@ class TimedWork(Work):
         for (variant,), releases in cases.items():
             for tag in releases:
                 noisy = variant == "noisy" and (not order.questions or tag in order.questions)
-                draw = random.Random(f"{self.number} {round} {variant} {tag}")
+                draw = random.Random(f"{tag} {variant} {round} {self.number}")
                 level = 1.2 ** int(tag.split(".")[1]) if variant == "slower" else 1.0
                 seconds = level * math.exp(draw.gauss(0, 0.04 if noisy else 0.002))
                 one = replaced(

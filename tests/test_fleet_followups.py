@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace as replaced
 
 from torch_history.analysis.series import Verdict, history
-from torch_history.analysis.verdicts import compare
+from torch_history.analysis.verdicts import compare, evidence_of
 from torch_history.errors import UserError
 from torch_history.fleet import work as on_a_node
 from torch_history.fleet.attempts import job_folder
@@ -106,16 +106,19 @@ def test_what_one_job_left_undecided_is_measured_again_and_nothing_else(order: O
     assert set(counted.values()) == {1}
 
 
-def test_verdicts_are_those_of_one_session_with_as_many_looks(order: Order, queue: PlayedScheduler) -> None:
+def test_evidence_is_that_of_one_session_with_as_many_looks(order: Order, queue: PlayedScheduler) -> None:
     head, _ = begun(order, queue)
     go_on(head, queue)
     launches = measured(head)
     blocks = sorted({(launch.session, launch.round) for launch in launches}, key=lambda one: (int(one[0][1:]), one[1]))
     one = [replaced(launch, session="s", round=blocks.index((launch.session, launch.round)) + 1) for launch in launches]
+    ((fit,), (expected,)) = (history(of).fits.values() for of in (launches, one))
     for old, new in itertools.pairwise(LOUD):
-        found, expected = compare(launches, old, new), compare(one, old, new)
-        assert found == expected
-        changes = {change.series.parameters[0]: change for change in found}
+        for series, found in evidence_of(fit, old, new).items():
+            other = evidence_of(expected, old, new)[series]
+            assert found.looks == other.looks
+            assert abs(found.shift - other.shift) < 2 * other.error
+        changes = {change.series.parameters[0]: change for change in compare(launches, old, new)}
         assert changes["slower"].verdict is Verdict.SLOWER
         assert changes["noisy"].launches[0] > order.launches
 

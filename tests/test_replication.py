@@ -233,7 +233,6 @@ def test_what_another_lane_says_goes_before_what_builds_may_do() -> None:
     said = sentence(small, "", Elsewhere(Replication(Standing.REPLICATED, OTHER, "SLOWER")).words)
     assert "two builds" not in said
     assert "replicated in release-py3.9" in said
-    assert verdicts.ANY_BUILD > 1
 
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
