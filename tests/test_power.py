@@ -92,7 +92,11 @@ def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise() ->
     assert held.counts["selection", "neighbours"][1] == 10 * 4 * SERIES
     assert held.share("selection", "neighbours") == pytest.approx(0.95, abs=0.02)
     assert held.counts["selection", "neighbours, one binary"][1] == 10 * 2 * SERIES
-    other = fit_of(changed(quiet_lane(1), 0, 1.5))
-    of = [*power.of_both({"selection": other}, {"selection": fit_of(quiet_lane(2))}, [PATCH])]
-    power.denials(of, denied)
+    assert denied.counts["selection", "neighbours"][1] <= 0.01 * 10 * 4 * SERIES
+
+
+def test_a_change_of_one_lane_alone_is_denied_by_the_other() -> None:
+    denied = power.Shares()
+    here, there = ({"selection": fit_of(of)} for of in (changed(quiet_lane(1), 0, 1.5), quiet_lane(2)))
+    power.denials(power.of_both(here, there, [PATCH]), denied)
     assert denied.counts["selection", "neighbours"] == (1, 1)
