@@ -10,6 +10,7 @@ import pytest
 
 from tools import yardstick
 from tools.yardstick import Record, counts, score, wilson
+from torch_history.analysis.series import History
 
 
 def series(changes: list[tuple[int, float]], judged: list[int] | None = None) -> Record:
@@ -33,18 +34,82 @@ def test_hud_compares_neighbours() -> None:
     assert yardstick.hud([1.0, 1.04, 1.2, 1.2], 0.05) == [2]
 
 
-def test_others_are_shown_at_the_strictness_that_scores_best() -> None:
-    records = [series([(3, 2.0)])]
-    lax, strict = {"0": [1, 3, 5]}, {"0": [3]}
-    said = {"ours": {"0": [1, 3]}}
-    *_, row = yardstick.best_of(records, said, {"hud": {"5%": lax, "7%": strict}, "pelt": {"as usual": lax}})
-    assert row == "| 1 to 3 % | 66.7% | 100.0% (7%) | 50.0% (as usual) |"
+def many(changes: list[tuple[int, float]], number: int) -> list[Record]:
+    made = [vars(series(changes)) | {"id": str(i), "parameters": [str(i)]} for i in range(number)]
+    return [Record(**one) for one in made]
 
 
-def test_the_rule_of_neighbours_is_tried_at_each_threshold() -> None:
-    strict = yardstick.grid([series([(3, 2.0)])], None)
-    assert list(strict["hud"]) == [f"{at:.0%}" for at in yardstick.HUD_GRID]
-    assert all(places == {"0": [3]} for places in strict["hud"].values())
+def test_a_setting_is_chosen_by_what_scores_best_on_other_series() -> None:
+    records = many([(3, 2.0)], 40)
+    assert {one.fold for one in records} == set(range(yardstick.FOLDS))
+    lax, strict = ({one.id: places for one in records} for places in ([1, 3, 5], [3]))
+    assert yardstick.chosen(records, {"lax": lax, "strict": strict}) == strict
+    # right in one fold alone: no other fold tells that, so it is not chosen there
+    lucky = {one.id: [3] if one.fold == 0 else [1] for one in records}
+    said = yardstick.chosen(records, {"usual": lax, "lucky": lucky})
+    assert all(said[one.id] == [1, 3, 5] for one in records if one.fold == 0)
+
+
+def test_a_setting_that_reports_nothing_is_best_where_nothing_changes() -> None:
+    records = many([], 20)
+    alarms, silent = ({one.id: places for one in records} for places in ([2], []))
+    assert yardstick.chosen(records, {"alarms": alarms, "silent": silent}) == silent
+
+
+def test_one_leads_only_where_the_interval_of_the_difference_says_so() -> None:
+    records = many([(3, 2.0)], 20)
+    right, wrong = ({one.id: places for one in records} for places in ([3], [2]))
+    nearly = right | {"0": [2]}
+    said = {
+        words: next(yardstick.led(records, {"ours": mine, "hud": other}, "level"))
+        for words, mine, other in (("lead", right, wrong), ("behind", wrong, right), ("equal", nearly, right))
+    }
+    assert "this program leads" in said["lead"]
+    assert "hud leads" in said["behind"]
+    assert "nobody is sure to lead" in said["equal"]
+
+
+def test_the_rule_of_neighbours_and_asv_are_tried_at_each_threshold() -> None:
+    data = yardstick.Data([series([(3, 2.0)])])
+    for name, thresholds in (("hud", yardstick.HUD_GRID), ("asv", yardstick.ASV_GRID)):
+        found = yardstick.settings(name, data, None)
+        assert list(found) == [f"{at:.0%}" for at in thresholds]
+        assert all(places == {"0": [3]} for places in found.values())
+    with pytest.raises(ValueError, match="--others"):
+        yardstick.settings("pelt", data, None)
+
+
+def in_two_sessions(random: np.random.Generator, name: str) -> Record:
+    """Of which the second makes every time a fifth slower; the releases are the first of the axis."""
+    launches = []
+    for place in range(7):
+        sessions = ["a"] * (place < 4) + ["b"] * (place > 2)
+        made = [(one, turn) for one in sessions for turn in (1, 2, 3)]
+        launches.append([(one, turn, float(np.exp(random.normal(0.2 * (one == "b"), 0.005)))) for one, turn in made])
+    return Record(name, "sessions l", "l", "q.Q.track_time", [name], "quiet", 0.005, list("abcdefg"), launches, [])
+
+
+def test_others_read_levels_without_what_sessions_do_to_all_series() -> None:
+    random = np.random.default_rng(3)
+    data = yardstick.Data([in_two_sessions(random, str(i)) for i in range(15)])
+    assert all(max(of) / min(of) < 1.03 for of in data.levels.values())
+    assert not any(yardstick.settings("hud", data, None)["5%"].values())
+    assert not any(yardstick.ours(data).values())
+
+
+def test_made_series_have_the_effects_that_their_batch_names() -> None:
+    random = np.random.default_rng(4)
+    record = in_two_sessions(random, "0")
+    history = History({record.series: yardstick.as_history(record, list("abcdefg"))})
+    spread = {}
+    for kind, effects in {"none": yardstick.Effects(), "large": yardstick.Effects(session=1.0)}.items():
+        made = [one for _ in range(20) for one in yardstick.batch(f"{kind} l", history, {}, effects, random)]
+        quiet = [one for one in made if not one.changes]
+        every = [[launch for of in one.launches for launch in of] for one in quiet]
+        sessions = [[np.mean([n for s, _, n in of if s == name]) for name in "ab"] for of in every]
+        spread[kind] = np.std(np.diff(np.log(sessions)))
+    assert spread["none"] < 0.02
+    assert 0.7 < spread["large"] < 2.5
 
 
 def test_a_command_gets_no_labels_and_must_answer_every_series(tmp_path) -> None:

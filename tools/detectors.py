@@ -63,15 +63,15 @@ def left(of: list[tuple[str, int, float]]) -> np.ndarray:
     return np.asarray((logarithms - fitted) * math.sqrt(len(of) / freedom))
 
 
-def large(levels: list[float], places: list[int], quiet: bool) -> list[int]:
-    """Places at which the median of what lies between changes moved enough; rises only, unless quiet."""
+def large(levels: list[float], places: list[int], quiet: bool, least: float = SMALLEST) -> list[int]:
+    """Places at which the median of what lies between changes moved by `least` (a share); rises only, unless quiet."""
     ends = [0, *places, len(levels)]
     middles = [statistics.median(levels[one:other]) for one, other in itertools.pairwise(ends)]
     moved = [math.log(new / old) for old, new in itertools.pairwise(middles)]
     return [
         place
         for place, ratio in zip(places, moved, strict=True)
-        if (abs(ratio) if quiet else ratio) >= math.log1p(SMALLEST)
+        if (abs(ratio) if quiet else ratio) >= math.log1p(least)
     ]
 
 

@@ -1,7 +1,7 @@
 """How good is a detector of changes? A labelled data set from the committed launches, and a score for any detector on it.
 
 `python -m tools.yardstick make` writes datasets/yardstick/series.jsonl.gz anew. `python -m tools.yardstick score --detector NAME`
-prints a table; NAME is ours, asv, hud5, hud7, otava, pelt, or a command that reads series as JSON lines. `--write` writes the page.
+prints tables; NAME is ours, asv, hud, otava, pelt, or a command that reads series as JSON lines. `--write` writes the page.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import math
 import shlex
 import statistics
 import subprocess
+import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from tools.detectors import ROOT, asv_places, elsewhere, large, left, ordered, stored_lanes
+from tools.detectors import ROOT, asv_places, elsewhere, large, left, ordered, shown, stored_lanes
 from torch_history.analysis import calibration, steps, verdicts
-from torch_history.analysis.series import History
+from torch_history.analysis.series import History, Series
 from torch_history.analysis.steps import Kind
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
@@ -41,32 +42,56 @@ BINS = (0.01, 0.03, 0.1, math.inf)
 DRAWS = 1000
 """Bootstrap samples of series for the interval of F1."""
 
-HUD = {"hud5": 0.05, "hud7": 0.07}
-"""Between neighbours, as shares: RELATIVE_THRESHOLD of PyTorch HUD's dashboard for compilers, and
+FOLDS = 5
+"""Of series, the same in both lanes: a detector's setting for one is chosen by what scores best on the others."""
+
+HUD_GRID = (0.05, 0.03, 0.07, 0.1, 0.15, 0.2)
+"""Between neighbours, as shares: RELATIVE_THRESHOLD of PyTorch HUD's dashboard for compilers, and others, among them
 DEFAULT_REGRESSION_DELTA_THRESHOLD of TorchBench's nightly check. WORDS links to both."""
 
-HUD_GRID = (0.03, 0.05, 0.07, 0.1, 0.15, 0.2)
-"""Thresholds between neighbours at which the same rule is scored."""
+ASV_GRID = (0.05, 0.02, 0.03, 0.07, 0.1, 0.15, 0.2)
+"""asv's `regressions_thresholds`, its default first."""
 
 OUTSIDE = {"otava": "Otava", "pelt": "PELT (ruptures)"}
 
-WORDS = f"""# A yardstick for detectors
+
+@dataclass(frozen=True)
+class Effects:
+    """What acts on launches of made series beside their noise: whether sessions act on all of a lane as they did in the
+    committed results, and the standard deviations of logarithms of what each session and each round does to one series."""
+
+    common: bool = False
+    session: float = 0.0
+    round: float = 0.0
+
+
+BATCHES = {"level": Effects(), "sessions": Effects(True), "besides": Effects(True, 0.02, 0.018)}
+"""Begin of a batch's name -> what acts there. The last is what the committed results show."""
+
+MADE = ("quiet", "step", "excursion")
+"""Kinds of series that are made."""
+
+WORDS = """# A yardstick for detectors
 
 `python -m tools.yardstick score --others PYTHON --write` writes this page from the [data set](../../datasets/yardstick/README.md).
 
 A reported position counts only if the level changes at exactly this release. F1 is the harmonic mean of precision and recall. Its
-interval holds 95 % of {DRAWS} samples of the series. Half of the series of this table are quiet, and precision depends on that
-share. *Alarm* is the share of quiet series with any report, with Wilson's 95 % interval. asv, Otava and PELT read the median of each
-release, and their changes below 2 % are dropped, as this program's are. HUD reports neighbours whose medians differ by more than
-5 % or 7 %. 5 % is `RELATIVE_THRESHOLD` of PyTorch
+interval holds 95 % of {draws} samples of the series. Half of the series of this table are quiet, and precision depends on that
+share. *Alarm* is the share of quiet series with any report, with Wilson's 95 % interval.
+
+This program has one setting, and knows sessions and rounds. The others know neither, so they read the median of each release less what
+each session does to all series of a question, which this program estimates. For a fifth of the series each is used at the setting that
+has the best F1 on the other four fifths of the same noise level. The settings are the penalty of PELT, the significance of Otava, the
+threshold of asv, and that of the rule of neighbours, called *hud*: those of PyTorch
 [HUD's dashboard](https://github.com/pytorch/test-infra/blob/06c20d63406fedfbf34e374db375dafaeff2e4b6/torchci/components/benchmark/compilers/common.tsx)
-for compilers, 7 % is `DEFAULT_REGRESSION_DELTA_THRESHOLD` of TorchBench's nightly
-[regression detector](https://github.com/pytorch/benchmark/blob/061e0ec50c8981e72640fc7e02604d27c340990e/userbenchmark/torch-nightly/regression_detector.py).
-Noise is the standard deviation of one launch.
+for compilers (5 %) and of TorchBench's nightly
+[regression detector](https://github.com/pytorch/benchmark/blob/061e0ec50c8981e72640fc7e02604d27c340990e/userbenchmark/torch-nightly/regression_detector.py)
+(7 %) are among them. Changes below 2 % are dropped, as this program's are. Noise is the standard deviation of one launch.
 
 In the batches called *level*, sessions have no effect of their own. In those called *sessions*, each session is as much slower or
-faster as it was in the committed results.
-"""  # noqa: E501
+faster as it was in the committed results. In those called *besides*, each session and each round also moves each series by itself, by
+{session:.1%} and {round:.1%} (standard deviations), as they do in the committed results.
+""".format(draws=DRAWS, **vars(BATCHES["besides"]))  # noqa: E501
 
 Places = dict[str, list[int]]
 """Id of a series -> the positions that a detector reports."""
@@ -90,8 +115,18 @@ class Record:
     judged: list[int] | None = None
 
     @property
-    def levels(self) -> list[float]:
-        return [statistics.median(seconds for *_, seconds in of) for of in self.launches]
+    def series(self) -> Series:
+        return Series(self.lane, self.benchmark, tuple(self.parameters))
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """What is scored together: batches of one kind, at one noise level."""
+        return self.batch.split()[0], bin_of(self.noise)
+
+    @property
+    def fold(self) -> int:
+        """The same in both lanes."""
+        return zlib.crc32(" ".join([self.benchmark, *self.parameters]).encode()) % FOLDS
 
 
 Cells = dict[str, list[tuple[str, int, float]]]
@@ -142,8 +177,10 @@ def planted(length: int, random: np.random.Generator) -> tuple[str, list[tuple[i
     return kind, [(place, ratio), (place + lasts, round(1 / ratio, 6))]
 
 
-def batch(name: str, history: History, effects: Mapping[str, float], random: np.random.Generator) -> Iterator[Record]:
-    """Every time of a lane at one level, with the noise of its own sessions, the effects of sessions, and what is planted."""  # noqa: E501
+def batch(
+    name: str, history: History, sessions: Mapping[str, float], effects: Effects, random: np.random.Generator
+) -> Iterator[Record]:
+    """Every time of a lane at one level, with the noise of its own sessions, what acts there, and what is planted."""
     for series, releases in history.items():
         of = cells(releases)
         noise = noise_of(of)
@@ -151,17 +188,24 @@ def batch(name: str, history: History, effects: Mapping[str, float], random: np.
         if not usual.any() or len(of) < 2:
             continue
         kind, changes = planted(len(of), random)
+        besides = [acting(effects.session, random), acting(effects.round, random)]
         launches = []
         for position, drawn_for in enumerate(of.values()):
             level = math.prod(ratio for place, ratio in changes if place <= position)
             made = []
             for session, turn, _ in drawn_for:
                 own = noise[session] if noise[session].any() else usual
-                number = level * math.exp(float(random.choice(own)) + effects.get(session, 0.0))
-                made.append((session[:15], turn, float(f"{number:.5g}")))
+                shift = float(random.choice(own)) + sessions.get(session, 0.0)
+                shift += besides[0][session] + besides[1][session, turn]
+                made.append((session[:15], turn, float(f"{level * math.exp(shift):.5g}")))
             launches.append(made)
         about = series.environment, series.benchmark, [*series.parameters]
         yield Record("", name, *about, kind, float(f"{usual.std():.3g}"), list(of), launches, changes)
+
+
+def acting(scatter: float, random: np.random.Generator) -> dict[object, float]:
+    """What each session or round adds to the logarithms of a series, drawn when it is first asked for."""
+    return defaultdict(lambda: float(random.normal(0, scatter)) if scatter else 0.0)
 
 
 def calibrated() -> Iterator[Record]:
@@ -186,7 +230,7 @@ def replicated(lanes: Mapping[str, History], axis: Axis) -> Iterator[Record]:
             if step.kind is Kind.STEP and step.ratio:
                 place = step.series.benchmark, step.series.parameters, step.new, step.ratio > 1
                 told[place][lane] = step
-    places: dict[verdicts.Series, list[steps.Step]] = defaultdict(list)
+    places: dict[Series, list[steps.Step]] = defaultdict(list)
     for of_lanes in told.values():
         if len(of_lanes) > 1:
             step = next(iter(of_lanes.values()))
@@ -198,7 +242,7 @@ def replicated(lanes: Mapping[str, History], axis: Axis) -> Iterator[Record]:
 
 
 def as_measured(
-    series: verdicts.Series, of: Cells, kind: str, changes: list[tuple[int, float]], judged: list[int] | None = None
+    series: Series, of: Cells, kind: str, changes: list[tuple[int, float]], judged: list[int] | None = None
 ) -> Record:
     noise = np.concatenate([*noise_of(of).values()])
     size = float(f"{noise.std():.3g}") if noise.size else 0.0
@@ -213,10 +257,11 @@ def data_set(seed: int = SEED) -> list[Record]:
     lanes = {lane: ordered(history, axis) for lane, history in stored_lanes().items()}
     random = np.random.default_rng(seed)
     found: list[Record] = []
-    for lane, history in lanes.items():
-        found += batch(f"level {lane}", history, {}, random)
-        effects = session_effects(of for of in map(cells, history.values()) if of)
-        found += batch(f"sessions {lane}", history, effects, random)
+    common = {lane: session_effects(of for of in map(cells, history.values()) if of) for lane, history in lanes.items()}
+    for kind, effects in BATCHES.items():
+        for lane, history in lanes.items():
+            sessions = common[lane] if effects.common else {}
+            found += batch(f"{kind} {lane}", history, sessions, effects, random)
     found += [*calibrated(), *replicated(lanes, axis)]
     return [Record(**{**vars(record), "id": f"{number:04}"}) for number, record in enumerate(found)]
 
@@ -229,19 +274,42 @@ def read() -> list[Record]:
     return [Record(**json.loads(line)) for line in gzip.decompress(DATA.read_bytes()).decode().splitlines()]
 
 
-def ours(records: Sequence[Record]) -> Places:
-    """This program, batch by batch: it learns the noise from series that were measured together."""
-    axis = Axis.load(ROOT / "releases.toml")
-    tags = [release.tag for release in axis.releases]
-    batches: dict[str, list[Record]] = defaultdict(list)
-    for record in records:
-        batches[record.batch].append(record)
-    found: Places = {record.id: [] for record in records}
-    for of in batches.values():
-        names = {verdicts.Series(one.lane, one.benchmark, tuple(one.parameters)): one for one in of}
-        for step in steps.of_history({series: as_history(one, tags) for series, one in names.items()}, axis):
-            places = [tags.index(step.new)] + [tags.index(step.until) + 1] * (step.kind is Kind.EXCURSION)
-            found[names[step.series].id] += places
+@dataclass(frozen=True)
+class Data:
+    """Records, and what this program makes of them: batch by batch, because it learns noise from series that were measured
+    together. The releases of a record are the first of `axis` there."""
+
+    records: Sequence[Record]
+    axis: Axis = field(default_factory=lambda: Axis.load(ROOT / "releases.toml"))
+
+    @property
+    def tags(self) -> list[str]:
+        return [release.tag for release in self.axis.releases]
+
+    @functools.cached_property
+    def lanes(self) -> list[tuple[History, dict[Series, Record]]]:
+        batches: dict[str, dict[Series, Record]] = defaultdict(dict)
+        for record in self.records:
+            batches[record.batch][record.series] = record
+        histories = (
+            History((series, as_history(one, self.tags)) for series, one in of.items()) for of in batches.values()
+        )
+        return list(zip(histories, batches.values(), strict=True))
+
+    @functools.cached_property
+    def levels(self) -> dict[str, list[float]]:
+        """Id of a series -> the levels of its releases, less what sessions do to all series of a question."""
+        return {of[series].id: shown(found, series) for found, of in self.lanes for series in found}
+
+
+def ours(data: Data) -> Places:
+    """This program."""
+    found: Places = {record.id: [] for record in data.records}
+    for history, of in data.lanes:
+        for step in steps.of_history(history, data.axis):
+            places = [data.tags.index(step.new)]
+            places += [data.tags.index(step.until) + 1] * (step.kind is Kind.EXCURSION)
+            found[of[step.series].id] += places
     return found
 
 
@@ -259,10 +327,6 @@ def as_history(record: Record, tags: Sequence[str]) -> dict[str, list[tuple[Laun
             for session, turn, seconds in launches
         ]
     return made
-
-
-def by_levels(places: Callable[[list[float]], list[int]], records: Sequence[Record]) -> Places:
-    return {one.id: places(one.levels) for one in records}
 
 
 def hud(levels: Sequence[float], threshold: float) -> list[int]:
@@ -285,61 +349,44 @@ def command(line: str, records: Sequence[Record]) -> Places:
     return {one.id: answer for one, answer in zip(records, answers, strict=True)}
 
 
-def reports(name: str, records: Sequence[Record], python: str | None) -> Places:
+Settings = dict[str, Places]
+"""A detector's setting in words -> what it then reports. Its usual one is first."""
+
+
+def settings(name: str, data: Data, python: str | None) -> Settings:
+    """Of a detector. Raises ValueError where it needs another Python."""
+    levels = data.levels
     if name == "ours":
-        return ours(records)
+        return {"its own": ours(data)}
+    if name == "hud":
+        return {f"{at:.0%}": {key: hud(of, at) for key, of in levels.items()} for at in HUD_GRID}
     if name == "asv":
-        return by_levels(lambda levels: large(levels, asv_places(levels), True), records)
-    if name in HUD:
-        return by_levels(lambda levels: hud(levels, HUD[name]), records)
-    if name in OUTSIDE:
-        if not python:
-            raise ValueError(f"{name} needs --others PYTHON, a Python that has NumPy, apache-otava and ruptures")
-        levels = [one.levels for one in records]
-        said = elsewhere(python, levels, OUTSIDE[name])
-        each = zip(records, levels, said, strict=True)
-        return {one.id: large(of, answer[OUTSIDE[name]][0], True) for one, of, answer in each}
-    return command(name, records)
-
-
-Grid = dict[str, dict[str, Places]]
-"""Detector -> what it was made as strict as, in words -> what it then reports."""
-
-
-def grid(records: Sequence[Record], python: str | None) -> Grid:
-    """The other detectors that can be made more or less strict, at some strictnesses, their usual ones among them."""
-    found: Grid = {
-        "hud": {f"{at:.0%}": by_levels(functools.partial(hud, threshold=at), records) for at in HUD_GRID},
-    }
-    levels = [one.levels for one in records]
-    for name, method in OUTSIDE.items() if python else ():
-        answers = [answer[method] for answer in elsewhere(str(python), levels, method)]
-        found[name] = {
-            _strictness(name, number): {
-                one.id: large(of, answer[number], True)
-                for one, of, answer in zip(records, levels, answers, strict=True)
-            }
-            for number in range(len(answers[0]))
+        places = {key: asv_places(of) for key, of in levels.items()}
+        return {f"{at:.0%}": {key: large(levels[key], of, True, at) for key, of in places.items()} for at in ASV_GRID}
+    if name not in OUTSIDE:
+        return {"its own": command(name, data.records)}
+    if not python:
+        raise ValueError(f"{name} needs --others PYTHON, a Python that has NumPy, apache-otava and ruptures")
+    answers = [answer[OUTSIDE[name]] for answer in elsewhere(python, [*levels.values()], OUTSIDE[name])]
+    return {
+        f"setting {number}": {
+            key: large(of, answer[number], True) for (key, of), answer in zip(levels.items(), answers, strict=True)
         }
-    return found
+        for number in range(len(answers[0]))
+    }
 
 
-def _strictness(name: str, number: int) -> str:
-    """In words, the first being the detector's usual one."""
-    return "as usual" if number == 0 else f"{number} step{'s' if number > 1 else ''} stricter"
-
-
-def best_of(records: Sequence[Record], said: Mapping[str, Places], strict: Grid) -> Iterator[str]:
-    """A row for each noise level: this program at its only setting, and the best that each other reaches on these labels."""
-    yield f"| noise | ours | {' | '.join(strict)} |"
-    yield "|---|---:|" + "---:|" * len(strict)
-    for level, of in _levels(records):
-        best = []
-        for settings in strict.values():
-            f1 = {words: _f1(of, places) for words, places in settings.items()}
-            words = max(f1, key=lambda each: f1[each] if not math.isnan(f1[each]) else -1.0)
-            best.append(f"{share(f1[words])} ({words})")
-        yield f"| {level} | {share(_f1(of, said['ours']))} | {' | '.join(best)} |"
+def chosen(records: Sequence[Record], found: Settings) -> Places:
+    """What a detector reports of each series at the setting that scores best on the other folds of its group."""
+    groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for one in records:
+        groups[one.group].append(one)
+    said: Places = {}
+    for of, fold in itertools.product(groups.values(), range(FOLDS)):
+        others = [one for one in of if one.fold != fold]
+        best = max(found.values(), key=lambda places: _f1(others, places)) if others else next(iter(found.values()))
+        said |= {one.id: best[one.id] for one in of if one.fold == fold}
+    return said
 
 
 def _levels(records: Sequence[Record]) -> Iterator[tuple[str, list[Record]]]:
@@ -348,19 +395,25 @@ def _levels(records: Sequence[Record]) -> Iterator[tuple[str, list[Record]]]:
         yield level, [one for one in records if bin_of(one.noise) == level]
 
 
+def _counted(records: Sequence[Record], places: Places) -> np.ndarray:
+    return np.array([counts(one, places[one.id]) for one in records])
+
+
 def _f1(records: Sequence[Record], places: Places) -> float:
-    return score(np.array([counts(one, places[one.id]) for one in records]))[2]
+    """1 where nothing is to be found and nothing is reported."""
+    f1 = score(_counted(records, places))[2]
+    return 1.0 if math.isnan(f1) else f1
 
 
 def other_seeds(seeds: int, python: str | None) -> Iterator[str]:
     """F1 on data sets that other seeds plant in the same noise: the least and the most of each detector."""
-    names = ["ours", "asv", *HUD, *(OUTSIDE if python else ())]
+    names = everyone(python)
     found: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for seed in range(SEED + 1, SEED + 1 + seeds):
         made = [one for one in data_set(seed) if one.kind in MADE]
-        said = {name: reports(name, made, python) for name in names}
+        said = reports(names, made, python)
         for kind in BATCHES:
-            for level, of in _levels([one for one in made if one.batch.startswith(kind)]):
+            for level, of in _levels([one for one in made if one.group[0] == kind]):
                 for name in names:
                     found[kind, level][name].append(_f1(of, said[name]))
     yield f"| batches | noise | {' | '.join(names)} |"
@@ -370,9 +423,15 @@ def other_seeds(seeds: int, python: str | None) -> Iterator[str]:
         yield f"| {kind} | {level} | {' | '.join(cells_of)} |"
 
 
-MADE = ("quiet", "step", "excursion")
-BATCHES = ("level", "sessions")
-"""Kinds of series that are made, and of batches of them."""
+def everyone(python: str | None) -> list[str]:
+    """The detectors that can be asked."""
+    return ["ours", "asv", "hud", *(OUTSIDE if python else ())]
+
+
+def reports(names: Iterable[str], records: Sequence[Record], python: str | None) -> dict[str, Places]:
+    """What detectors report, each at the settings that are `chosen`."""
+    data = Data(records)
+    return {name: chosen(records, settings(name, data, python)) for name in names}
 
 
 def counts(record: Record, said: Iterable[int]) -> tuple[int, int, int]:
@@ -391,13 +450,16 @@ def score(counted: np.ndarray) -> tuple[float, float, float]:
     )  # type: ignore[return-value]
 
 
-def f1_interval(counted: np.ndarray) -> tuple[float, float]:
-    """95 % of the bootstrap samples of series."""
+def bootstrap(counted: np.ndarray) -> np.ndarray:
+    """F1 of samples of the series: of as many series always the same, so that two detectors can be compared by pairs."""
     random = np.random.default_rng(SEED)
     drawn = counted[random.integers(0, len(counted), (DRAWS, len(counted)))].sum(axis=1)
-    f1 = 2 * drawn[:, 0] / np.maximum(2 * drawn[:, 0] + drawn[:, 1] + drawn[:, 2], 1)
-    low, high = np.quantile(f1, [0.025, 0.975])
-    return float(low), float(high)
+    return np.asarray(2 * drawn[:, 0] / np.maximum(2 * drawn[:, 0] + drawn[:, 1] + drawn[:, 2], 1))
+
+
+def middle(drawn: np.ndarray) -> str:
+    """Where 95 % of the samples lie, in words."""
+    return " to ".join(share(float(end)) for end in np.quantile(drawn, [0.025, 0.975]))
 
 
 def wilson(hits: int, of: int) -> tuple[float, float]:
@@ -416,13 +478,11 @@ def table(records: Sequence[Record], said: Mapping[str, Places]) -> Iterator[str
     """A row for each noise level and detector."""
     yield "| noise | series | detector | precision | recall | F1 | interval | alarm | interval |"
     yield "|---|---:|---|---:|---:|---:|---|---:|---|"
-    for level in dict.fromkeys(bin_of(one.noise) for one in sorted(records, key=lambda one: one.noise)):
-        of = [one for one in records if bin_of(one.noise) == level]
+    for level, of in _levels(records):
         for name, places in said.items():
-            counted = np.array([counts(one, places[one.id]) for one in of])
+            counted = _counted(of, places)
             quiet = [bool(places[one.id]) for one in of if not one.changes]
-            low, high = f1_interval(counted)
-            cells_of = [*map(share, score(counted)), f"{share(low)} to {share(high)}"]
+            cells_of = [*map(share, score(counted)), middle(bootstrap(counted))]
             ends = [share(end) for end in wilson(sum(quiet), len(quiet))] if quiet else ["", ""]
             cells_of += [share(sum(quiet) / len(quiet)), " to ".join(ends)] if quiet else ["", ""]
             yield f"| {level} | {len(of)} | {name} | {' | '.join(cells_of)} |"
@@ -433,17 +493,18 @@ def share(number: float) -> str:
 
 
 def led(records: Sequence[Record], said: Mapping[str, Places], where: str) -> Iterator[str]:
-    """A sentence for each noise level: who has the best F1."""
-    for level in dict.fromkeys(bin_of(one.noise) for one in sorted(records, key=lambda one: one.noise)):
-        of = [one for one in records if bin_of(one.noise) == level]
-        f1 = {name: score(np.array([counts(one, places[one.id]) for one in of]))[2] for name, places in said.items()}
-        best = max(f1, key=lambda name: f1[name])
-        if "ours" not in f1:
-            yield f"- {where}, noise {level}: {best} leads of those asked, with {share(f1[best])}."
-        elif best == "ours":
-            yield f"- {where}, noise {level}: this program leads, with {share(f1['ours'])}."
-        else:
-            yield f"- {where}, noise {level}: this program does **not** lead: {best} has {share(f1[best])}, ours {share(f1['ours'])}."  # noqa: E501
+    """A sentence for each noise level: whether this program has the best F1 and the interval of the difference says so."""
+    for level, of in _levels(records) if len(said) > 1 else ():
+        f1 = {name: _f1(of, places) for name, places in said.items()}
+        drawn = {name: bootstrap(_counted(of, places)) for name, places in said.items()}
+        best = max((name for name in said if name != "ours"), key=lambda name: f1[name])
+        apart = drawn["ours"] - drawn[best]
+        low, high = np.quantile(apart, [0.025, 0.975])
+        verdict = "this program leads" if low > 0 else f"{best} leads" if high < 0 else "nobody is sure to lead"
+        numbers = (
+            f"{share(f1['ours'])} for this program and {share(f1[best])} for {best}, a difference of {middle(apart)}"
+        )
+        yield f"- {where}, noise {level}: {verdict}. F1 is {numbers}."
 
 
 def by_size(records: Sequence[Record], said: Mapping[str, Places]) -> Iterator[str]:
@@ -468,52 +529,30 @@ history. They were chosen by what it found, so its recall there says little abou
 """  # noqa: E501
 
 
-NOT_ASKED = (
-    "Otava and PELT were not asked here. On [another page](steps.md) they find more of the steps of 10 % than this program."
-    "\n"
-)
+NOT_ASKED = "Otava and PELT were not asked here.\n"
 
 
-BEST = """## Others at their best strictness: batches called {batches}
-
-F1 of each detector at the setting of a grid that scores best on these very labels. That favours the others, because this
-program has one setting. *hud* is the rule of neighbours with any of the thresholds {thresholds}."""
-
-
-def page(records: Sequence[Record], said: Mapping[str, Places], strict: Grid | None = None) -> str:
-    """Markdown. With `strict`, others are shown at their best strictness as well."""
+def page(records: Sequence[Record], said: Mapping[str, Places]) -> str:
+    """Markdown."""
     made = [one for one in records if one.kind in MADE]
     parts: list[str] = []
     leads: list[str] = []
-    for batch_kind in BATCHES:
-        of = [one for one in made if one.batch.startswith(batch_kind)]
-        parts.append("\n".join([f"## Batches called {batch_kind}\n", *table(of, said)]))
-        leads += led(of, said, batch_kind)
-        if strict and "ours" in said:
-            head = BEST.format(batches=batch_kind, thresholds=", ".join(f"{at:.0%}" for at in HUD_GRID))
-            parts.append("\n".join([f"{head}\n", *best_of(of, said, strict)]))
+    for kind in BATCHES:
+        of = [one for one in made if one.group[0] == kind]
+        parts.append("\n".join([f"## Batches called {kind}\n", *table(of, said)]))
+        leads += led(of, said, kind) if "ours" in said else ()
     parts.append("\n".join(["## Recall by kind and size\n", *by_size(made, said)]))
     pairs = [one for one in records if one.kind in ("A/A", "planted pair")]
-    rest = [one for one in records if one not in made]
+    rest = [one for one in records if one.kind not in MADE]
     parts.append("\n".join([PAIRS, *table(pairs, said), "", *by_size(rest, said)]))
-    return (
-        "\n\n".join(
-            [
-                WORDS.rstrip(),
-                "\n".join(["## Who leads on F1\n", *([] if "otava" in said else [NOT_ASKED]), *leads]),
-                *parts,
-            ]
-        )
-        + "\n"
-    )
+    head = ["## Who leads on F1\n", *([] if "otava" in said else [NOT_ASKED]), *leads]
+    return "\n\n".join([WORDS.rstrip(), "\n".join(head), *parts]) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=["make", "score"])
-    parser.add_argument(
-        "--detector", action="append", help="ours, asv, hud5, hud7, otava, pelt or a command; may be repeated"
-    )
+    parser.add_argument("--detector", action="append", help="ours, asv, hud, otava, pelt or a command; may be repeated")
     parser.add_argument("--others", metavar="PYTHON", help="a Python that has NumPy, apache-otava and ruptures")
     parser.add_argument("--seeds", type=int, default=0, help="score data sets of so many other seeds as well")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
@@ -522,11 +561,10 @@ def main() -> None:
         DATA.write_bytes(gzip.compress("".join(map(line_of, data_set())).encode(), mtime=0))
         return
     records = read()
-    names = asked.detector or ["ours", "asv", *HUD, *(OUTSIDE if asked.others else ())]
+    names = asked.detector or everyone(asked.others)
     if asked.write and "ours" not in names:
         parser.error("the page is about this program: --write needs the detector 'ours'")
-    said = {name: reports(name, records, asked.others) for name in names}
-    text = page(records, said, grid(records, asked.others))
+    text = page(records, reports(names, records, asked.others))
     if asked.seeds:
         table_of_seeds = other_seeds(asked.seeds, asked.others)
         text += (
