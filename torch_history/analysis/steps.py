@@ -1,7 +1,7 @@
 """What happened to a series over the whole axis? Steps that last, excursions that came back, slow drifts; newest first.
 
 Each pair of neighbours has a ratio with a standard error, the same that a verdict on the pair rests on. One function that is
-constant between jumps is fitted to all of them at once. Why so, and how often it errs: docs/steps.md.
+constant between jumps is fitted to all of them at once. Why so, and how often it errs: docs/verdicts.md.
 """
 
 from __future__ import annotations
@@ -276,13 +276,15 @@ def _timed(found: History, axis: Axis) -> list[Step]:
 
 
 def chains(fit: Fitted, axis: Axis) -> Iterator[Chain]:
-    """The chains of each series of a question that hold two releases or more."""
+    """The chains of each series of a question that hold two releases or more. A release of which there is a single launch is
+    passed over: that tells no noise."""
     order = sorted(
         (i for i, tag in enumerate(fit.releases) if tag in axis), key=lambda i: axis.position(fit.releases[i])
     )
     judged: dict[tuple[int, int], dict[Series, list[Verdict | None]]] = {}
     for series, of in fit.levels.items():
-        places = [int(np.searchsorted(of.releases, i)) for i in order if i in of.releases]
+        launches = np.bincount(fit.launches[series].release, minlength=len(fit.releases))
+        places = [int(np.searchsorted(of.releases, i)) for i in order if launches[i] > 1]
         while places:
             part = [place for place in places if of.tied[places[0], place]]
             places = [place for place in places if place not in part]
