@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import html
-import itertools
 import json
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +13,12 @@ from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 from msgspec import structs
 
-from contract.metrics import CALL_MARGIN
 from torch_history import cli
 from torch_history.analysis import compare as compared
 from torch_history.analysis import verdicts
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.steps import Kind, Step
-from torch_history.analysis.verdicts import FALSE_RATE, Change, Evidence
+from torch_history.analysis.verdicts import FALSE_RATE, Change
 from torch_history.store import causes, sources
 from torch_history.store.launches import Case, Launch, append_environment, append_launches
 
@@ -99,11 +96,13 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
         r"selection time, nonzero small: SLOWER (1\.9\d|2\.0\d) times \((1\.9\d|2\.0\d) to 2\.\d\d\), unexplained\.",
         rest[0],
     )
-    assert re.fullmatch(
-        r"selection time, mask small: SLOWER 1\.09 times \(1\.08 to 1\.(09|10)\), "
+    found = re.fullmatch(
+        r"selection time, mask small: SLOWER 1\.09 times \((\S+) to (\S+)\), "
         r"while the number of operators went from 1 to 9\.",
         rest[1],
     )
+    assert found
+    assert 1 < float(found[1]) < 1.09 < float(found[2]) < 1.2
     assert rest[2] == "selection peak memory, mask small: HUNGRIER 1.01 times, from 100,000 B to 100,600 B."
     assert rest[3] == "selection operators, mask small: MORE, from 1 to 9."
     (summary,) = (line for line in rest if line.startswith("v2.0.1 -> v2.1.2"))
@@ -121,20 +120,22 @@ def test_all_lists_the_rest_too_and_says_what_could_have_been_seen(results: Path
     upgrade(results)
     short, everything = command("2.0.1", "2.1.2").output, command("2.0.1", "2.1.2", "--all").output
     assert "index" not in short
-    assert re.search(
-        r"^selection time, index small: SAME \((0\.99|1\.00) to 1\.0[01] times\)\.$", everything, re.MULTILINE
-    )
+    same = re.search(r"^selection time, index small: SAME \((\S+) to (\S+) times\)\.$", everything, re.MULTILINE)
+    assert same
+    assert 0.96 < float(same[1]) <= 1 <= float(same[2]) < 1.04
     assert re.search(r"^selection operators, nonzero small: SAME at 5\.$", everything, re.MULTILINE)
     assert "selection time, never small: NO NUMBER: no wheel." in everything
     assert re.search(
-        r"^selection time, noisy small: INCONCLUSIVE, from \S+s to \S+s.*: .*(detected|tenfold)", everything, re.M
+        r"^selection time, noisy small: INCONCLUSIVE, from \S+s to \S+s( \(0\.\d+ to \d.* times\)\.$|: .*tenfold)",
+        everything,
+        re.M,
     )
 
 
 def test_change_said_the_other_way_round_is_faster(results: Path) -> None:
     upgrade(results)
     said = command("2.1.2", "2.0.1", "--all").output
-    assert re.search(r"mask small: FASTER 1\.09 times \(1\.08 to 1\.(09|10)\), while .* from 9 to 1\.", said)
+    assert re.search(r"mask small: FASTER 1\.09 times \(1\.0\d to 1\.1\d\), while .* from 9 to 1\.", said)
     assert re.search(r"nonzero small: FASTER (1\.9\d|2\.0\d) times \((1\.9\d|2\.0\d) to 2\.\d\d\)", said)
     assert "selection time, broken small: FIXED at 1.00s; before, RuntimeError" in said
 
@@ -371,7 +372,7 @@ def test_wrong_usage_is_exit_code_2(results: Path, arguments: list[str], sentenc
 def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
     upgrade(results)
     document = json.loads(command("2.0.1", "2.1.2", "--json").output)
-    text = (ROOT / "docs" / "verdicts.md").read_text()
+    text = (ROOT / "docs" / "compare.md").read_text()
     tables = [set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) for part in text.split("### ")]
     (top,) = [table for table in tables if "schema" in table]
     (change,) = [table for table in tables if "sentence" in table]
@@ -380,7 +381,8 @@ def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
     assert all(set(entry) == finding for entry in document["findings"])
     assert set(document) == top
     assert all(set(entry) == change for entry in document["changes"])
-    assert (document["schema"], document["looked_at"]) == (2, 4)
+    assert (document["schema"], document["looked_at"]) == (compared.SCHEMA, 4)
+    assert f"| `schema` | {compared.SCHEMA}; grows" in text
     assert {entry["verdict"] for entry in document["changes"]} >= {"SLOWER", "SAME", "NEVER RAN", "CAN'T TELL"}
     slower = document["changes"][2]
     assert slower["parameters"] == ["mask", "small"]
@@ -494,7 +496,7 @@ def test_text_in_markdown_stays_text() -> None:
 def test_a_change_of_a_time_is_said_as_a_factor(
     verdict: Verdict, ratio: float, low: float, high: float, said: str
 ) -> None:
-    change = Change(Series("e", "q.Q.track_time", ("'f'",)), verdict, 1.0, ratio, ratio, low, high, 0.01, (3, 3))
+    change = Change(Series("e", "q.Q.track_time", ("'f'",)), verdict, 1.0, ratio, ratio, low, high, (3, 3))
     assert compared.sentence(change) == f"q time, f: {said}"
 
 
@@ -511,47 +513,6 @@ def test_bytes_of_which_a_factor_says_nothing_are_said_in_bytes(new: int, said: 
     verdict = Verdict.HUNGRIER if new > old else Verdict.LEANER
     change = Change(Series("e", "q.Q.track_peak_memory", ("'f'",)), verdict, old, new, new / old, launches=(1, 1))
     assert compared.sentence(change) == f"q peak memory, f: {said}"
-
-
-PAGE = (ROOT / "docs" / "verdicts.md").read_text()
-
-
-@pytest.mark.parametrize("name", ["MARGIN", "FALSE_RATE", "ERROR_RATE", "POWER"])
-def test_shares_in_the_page_are_those_of_the_code(name: str) -> None:
-    value = getattr(verdicts, name)
-    assert re.search(rf"^\| `{name}` \| {100 * value:.0f} % \|", PAGE, re.MULTILINE)
-    assert f"| `{name.lower()}` | `{name}`, {value} |" in PAGE
-
-
-def test_margin_of_single_calls_in_the_page_is_that_of_the_code() -> None:
-    assert f"| `CALL_MARGIN` | {100 * CALL_MARGIN:.0f} % |" in PAGE
-
-
-@pytest.mark.parametrize(
-    "name", ["ROBUST_FROM", "PULLED_IN", "TURNS", "LENDERS", "MOST_LENT", "ROUNDING", "LEAST_VARIANCE"]
-)
-def test_numbers_in_the_page_are_those_of_the_code(name: str) -> None:
-    (said,) = re.findall(rf"^\| `{name}` \| (\S+) \|", PAGE, re.MULTILINE)
-    assert float(said) == getattr(verdicts, name)
-
-
-def test_smallest_changes_in_the_page_are_those_of_the_code() -> None:
-    cells = r" ([\d, %]+) \|" * 4
-    rows = re.findall(rf"^\| (\d+) \|{cells}$", PAGE, re.MULTILINE)
-    assert [int(rounds) for rounds, *_ in rows] == [2, 3, 5, 8, 12, 20]
-    for rounds, *cells in rows:
-        for (noise, releases), cell in zip(itertools.product((0.01, 0.03), (2, 5)), cells, strict=True):
-            assert cell == ", ".join(f"{100 * size:.0f} %" for size in smallest(int(rounds), noise, releases)), rounds
-
-
-def smallest(rounds: int, noise: float, releases: int) -> list[float]:
-    """What is told of a series alone, and of one among 20 and 350 that lend it 4 degrees of freedom."""
-    error = noise * math.sqrt(2 / rounds)
-    freedom = (rounds - 1) * ((releases if rounds <= verdicts.ROBUST_FROM else 2) - 1)
-    return [
-        Evidence(0.0, error, freedom + (4 if series > 1 else 0)).detectable(FALSE_RATE / series) - 1
-        for series in (1, 20, 350)
-    ]
 
 
 def test_a_case_that_lacks_all_its_metrics_is_said_once() -> None:

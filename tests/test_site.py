@@ -3,10 +3,12 @@ the committed ones."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
 import subprocess
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -376,6 +378,17 @@ def test_documented_keys_are_those_of_the_data(site: Path) -> None:
             for key in line.split("|")[1].split(",")
         }
         assert named == set(keys)
+    pairs = pairs_of(site / "data" / f"{lane['parts'][0]}-pairs.js")
+    table = page.partition("## Keys of the pairs")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert {key.strip(" `") for row in rows for key in row.split(",")} == {*pairs, *pairs["timed"], *pairs["states"]}
+
+
+def pairs_of(script: Path) -> dict[str, Any]:
+    """What a part's script of pairs holds."""
+    found = re.fullmatch(r'torchHistory\.receive\("[^"]+", ?"(.*)"\);\s*', script.read_text())
+    assert found
+    return json.loads(zlib.decompress(base64.b64decode(found[1])))
 
 
 def test_newest_of_a_lane_is_what_the_command_prints(lab: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import statistics
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -82,8 +83,25 @@ def started(lane: str, old: str, new: str) -> dict[tuple[str, str], Change]:
     return {(change.series.metric, change.series.parameters[0].strip("'")): change for change in changes}
 
 
-def megabytes(change: Change) -> list[float]:
-    return [round(number / 1e6) for number in (change.old, change.new) if number is not None]
+def megabytes(*numbers: float | None) -> list[float]:
+    return [round(number / 1e6) for number in numbers if number is not None]
+
+
+def resident(lane: str) -> dict[str, dict[str, float]]:
+    """Release -> session -> the median of the memory that is resident after the import."""
+    found = history(read_on_axis(ROOT / "results", STARTED_ON, AXIS, lane, ("start_up",)))
+    (of,) = (of for one, of in found.items() if (one.metric, one.parameters[0]) == ("start_resident", "'import_torch'"))
+    numbers: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for tag, pairs in of.items():
+        for launch, case in pairs:
+            numbers[tag][launch.session] += [case.number] if case.number is not None else []
+    return {tag: {name: statistics.median(of) for name, of in found.items()} for tag, found in numbers.items()}
+
+
+def in_one_session(levels: dict[str, dict[str, float]], old: str, new: str) -> tuple[float, float]:
+    """The levels of two releases in the one session that measured both."""
+    (session,) = levels[old].keys() & levels[new].keys()
+    return levels[old][session], levels[new][session]
 
 
 def percent(change: Change) -> float:
@@ -94,11 +112,12 @@ def percent(change: Change) -> float:
 @pytest.mark.committed
 def test_what_the_import_takes_since_1_13_0() -> None:
     of = started("release-py3.9", "v1.12.1", "v1.13.0")
-    resident, own, seconds = (of[f"start_{name}", "import_torch"] for name in ("resident", "memory", "time"))
+    own, seconds = (of[f"start_{name}", "import_torch"] for name in ("memory", "time"))
+    old, new = in_one_session(resident("release-py3.9"), "v1.12.1", "v1.13.0")
     sentence = "after `import torch` # MB are resident on 1.12.1 and # MB on 1.13.0, # % more"
-    assert said("start_up", sentence) == [*megabytes(resident), percent(resident)]
+    assert said("start_up", sentence) == [*megabytes(old, new), round(100 * (new / old - 1))]
     sentence = "for itself rose from # MB to # MB, by # %. The import takes # times as long"
-    assert said("start_up", sentence) == [*megabytes(own), percent(own), round(seconds.ratio or 0, 2)]
+    assert said("start_up", sentence) == [*megabytes(own.old, own.new), percent(own), round(seconds.ratio or 0, 1)]
     after = started("release-py3.9", "v1.13.0", "v1.13.1")
     for metric in ("start_time", "start_cpu_time", "start_memory"):
         assert after[metric, "import_torch"].verdict is Verdict.SAME
@@ -106,30 +125,65 @@ def test_what_the_import_takes_since_1_13_0() -> None:
 
 @pytest.mark.committed
 def test_what_the_import_takes_on_2_15_0() -> None:
-    of = started("release-py3.11", "v1.13.1", "v2.15.0")
-    resident, seconds = of["start_resident", "import_torch"], of["start_time", "import_torch"]
+    levels = resident("release-py3.11")
     sentence = "after the import grew from # MB to # MB, and the import takes # times as long"
-    assert said("start_up", sentence) == [*megabytes(resident), round(seconds.ratio or 0, 2)]
+    seconds = started("release-py3.11", "v1.13.1", "v2.15.0")["start_time", "import_torch"]
+    both = in_one_session(levels, "v1.13.1", "v2.15.0")
+    assert said("start_up", sentence) == [*megabytes(*both), round(seconds.ratio or 0, 1)]
     of = started("release-py3.11", "v2.14.1", "v2.15.0")
-    resident, own = of["start_resident", "import_torch"], of["start_memory", "import_torch"]
+    held, own = of["start_resident", "import_torch"], of["start_memory", "import_torch"]
+    old, new = in_one_session(levels, "v2.14.1", "v2.15.0")
     sentence = "the resident memory grew by # %. What the process has for itself grew by # %, within the margin"
-    assert said("start_up", sentence) == [percent(resident), percent(own)]
-    assert (resident.verdict, own.verdict) == (Verdict.HUNGRIER, Verdict.SAME)
-    lane = "release-py3.11"
-    found = history(read_on_axis(ROOT / "results", STARTED_ON, AXIS, lane, ("start_up",)))
-    measured = sorted({tag for of in found.values() for tag in of}, key=AXIS.position)
+    assert said("start_up", sentence) == [round(100 * (new / old - 1)), percent(own)]
+    assert (held.verdict, own.verdict) == (Verdict.HUNGRIER, Verdict.SAME)
+
+
+@pytest.mark.committed
+def test_which_release_grew_most_after_the_import() -> None:
+    levels = resident("release-py3.11")
+    measured = sorted(levels, key=AXIS.position)
     growth = {
-        new: change.ratio
+        new: max(levels[new][session] / levels[old][session] for session in levels[old].keys() & levels[new].keys())
         for old, new in itertools.pairwise(measured[measured.index("v2.2.0") :])
-        for change in compare_history(found, old, new)
-        if (change.series.metric, change.series.parameters[0]) == ("start_resident", "'import_torch'")
     }
-    assert max(growth, key=lambda tag: growth[tag] or 0) == "v2.8.0"
-    of = started(lane, "v2.7.1", "v2.8.0")
-    resident, own, seconds = (of[f"start_{name}", "import_torch"] for name in ("resident", "memory", "time"))
+    assert max(growth, key=growth.__getitem__) == "v2.8.0"
+    of = started("release-py3.11", "v2.7.1", "v2.8.0")
+    own, seconds = (of[f"start_{name}", "import_torch"] for name in ("memory", "time"))
     sentence = "the import grew from # MB to # MB, and what the process has for itself from # MB to # MB"
-    assert said("start_up", sentence) == [*megabytes(resident), *megabytes(own)]
+    both = in_one_session(levels, "v2.7.1", "v2.8.0")
+    assert said("start_up", sentence) == [*megabytes(*both), *megabytes(own.old, own.new)]
     assert seconds.verdict is Verdict.SAME
+
+
+@pytest.mark.committed
+def test_by_how_much_sessions_differ_in_resident_memory() -> None:
+    every = [of for lane in LANES for of in resident(lane).values()]
+    most = max(max(of.values()) / min(of.values()) for of in every)
+    assert said("start_up", "after `import torch` by up to # %") == [round(100 * (most - 1))]
+
+
+@pytest.mark.committed
+def test_what_an_index_of_a_vector_takes_since_1_13_1() -> None:
+    lanes = {lane: history(read_on_axis(ROOT / "results", MACHINE, AXIS, lane, ("selection",))) for lane in LANES}
+
+    def ratio(lane: str, old: str, new: str) -> float:
+        (found,) = (
+            change.ratio
+            for change in compare_history(lanes[lane], old, new)
+            if (change.series.metric, change.series.parameters) == ("time", ("'index_reused'", "'vector 99 % x 100'"))
+        )
+        return found or 0
+
+    releases = sorted({tag for of in lanes[LANES[1]].values() for tag in of}, key=AXIS.position)
+    later = releases[releases.index("v2.0.1") : releases.index("v2.11.0") + 1]
+    ratios = {tag: ratio(LANES[1], "v1.13.1", tag) for tag in later}
+    sentence = "For 99 % of a vector, 100 times, 1.13.1 took # times as long as 1.8.1"
+    assert said("selection", sentence) == [round(ratio(LANES[0], "v1.8.1", "v1.13.1"), 1)]
+    sentence = "takes # to # times as long as on 1.13.1, most on 2.1.1, 2.3.0 and 2.3.1; on 2.11.0 it takes # times"
+    numbers = (min(ratios.values()), max(ratios.values()), ratios["v2.11.0"])
+    assert said("selection", sentence) == [round(number, 1) for number in numbers]
+    assert {*sorted(ratios, key=ratios.__getitem__)[-3:]} == {"v2.1.1", "v2.3.0", "v2.3.1"}
+    assert all(ratio(LANES[1], "v2.13.0", tag) > 2 for tag in ("v2.14.0", "v2.14.1", "v2.15.0"))
 
 
 @pytest.mark.committed
@@ -140,8 +194,8 @@ def test_what_the_first_compile_takes_since_2_7_1() -> None:
 
     sentence = "the first compile became # times slower: # times at 2.8.0, # times at 2.9.0 and # times at 2.10.0"
     pairs = [("v2.7.1", "v2.12.1"), ("v2.7.1", "v2.8.0"), ("v2.8.0", "v2.9.0"), ("v2.9.1", "v2.10.0")]
-    assert said("start_up", sentence) == [round(slower(*pair), 2) for pair in pairs]
-    assert said("start_up", "At 2.13.0 it became # times faster") == [round(1 / slower("v2.12.1", "v2.13.0"), 2)]
+    assert said("start_up", sentence) == [round(slower(*pair), 1) for pair in pairs]
+    assert said("start_up", "At 2.13.0 it became # times faster") == [round(1 / slower("v2.12.1", "v2.13.0"), 1)]
 
 
 @pytest.mark.committed
@@ -169,5 +223,5 @@ def test_what_workers_take_on_2_15_0() -> None:
         [of[f"start_{name}", f"{how}_worker"].new or 0 for name in ("time", "memory")] for how in ("forked", "spawned")
     )
     sentence = "a forked worker takes # s and has # MB for itself. A spawned one takes # s and has # MB for itself"
-    expected = [round(forked[0], 3), round(forked[1] / 1e6), round(spawned[0], 1), round(spawned[1] / 1e6)]
+    expected = [round(forked[0], 2), round(forked[1] / 1e6), round(spawned[0], 1), round(spawned[1] / 1e6)]
     assert said("start_up", sentence) == expected

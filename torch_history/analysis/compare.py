@@ -1,6 +1,6 @@
 """What `torch-history compare` says of two releases, from results/ alone: in text, as JSON or Markdown, and as an exit code.
 
-Every series that changed has one whole sentence, the worst first; docs/verdicts.md defines the verdicts and the JSON.
+Every series that changed has one whole sentence, the worst first; docs/compare.md defines the verdicts and the JSON.
 """
 
 from __future__ import annotations
@@ -868,7 +868,7 @@ def _row(comparison: Comparison, change: Change) -> str:
 
 
 def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
-    """Everything that was asked for, in the keys that docs/verdicts.md lists."""
+    """Everything that was asked for, in the keys that docs/compare.md lists."""
     changes = [
         {
             "question": change.series.benchmark.partition(".")[0],

@@ -131,7 +131,7 @@ class Finding:
         return f"; {self.explained} of them {because}"
 
     def as_data(self) -> dict[str, Any]:
-        """As JSON has it; docs/verdicts.md lists the keys. Rows are [benchmark, parameters]."""
+        """As JSON has it; docs/compare.md lists the keys. Rows are [benchmark, parameters]."""
         best, ratios = self.best, self.ratios
         return {
             "title": self.title,

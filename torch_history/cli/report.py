@@ -192,7 +192,7 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.option("--workload", type=click.Path(path_type=Path), help="A file of your own that was measured before.")
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/verdicts.md lists the keys.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON. docs/compare.md lists the keys.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the findings for a pull request or an issue.")
 @click.option(
     "--url",
@@ -313,7 +313,7 @@ def regressions(
 ) -> None:
     """List changes over all releases, newest release first.
 
-    Changes are steps, excursions and drifts. docs/steps.md defines them. Changes of one variant or one cause at one release
+    Changes are steps, excursions and drifts. docs/verdicts.md defines them. Changes of one variant or one cause at one release
     are one finding.
     """
     from ..analysis.compare import CannotCompare, choose_machine

@@ -143,7 +143,7 @@ PAGES = (
 DOCUMENTS = {
     "measurement": "How each number is made",
     "verdicts": "How a verdict is made",
-    "steps": "How steps, excursions and drifts are found",
+    "compare": "What a comparison says",
     "calibration": "How often the verdicts are right",
     "results": "What is stored",
     "site": "The data behind these pages",

@@ -1,0 +1,68 @@
+"""Does docs/verdicts.md say what the code does: each constant by its name, and short enough to be read as one page?"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from contract import metrics
+from torch_history.analysis import levels, steps, verdicts
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+SAID = re.findall(r"`([A-Z_]+)=([\d.e-]+)`", PAGE)
+
+MOST_WORDS = 1_200
+
+ELSEWHERE = {
+    "BOUND": "what is printed of an interval that says nothing",
+    "LEAST_STEP": "held with the rounding",
+    "STEP": "held with the rounding",
+    "ROUNDING": "what is taken for an error of the machine's arithmetic",
+    "CONFIDENCE": "follows from ERROR_RATE",
+}
+"""Constants of these modules that the page does not name, and why."""
+
+
+def constants() -> dict[str, float]:
+    """Every number by which levels, verdicts, steps and their margins are made."""
+    modules = (metrics, levels, verdicts, steps)
+    return {
+        name: value
+        for module in modules
+        for name, value in vars(module).items()
+        if name.isupper() and isinstance(value, int | float)
+    }
+
+
+@pytest.mark.parametrize(("name", "number"), SAID)
+def test_a_constant_in_the_page_is_that_of_the_code(name: str, number: str) -> None:
+    assert float(number) == constants()[name]
+
+
+def test_the_page_names_every_constant() -> None:
+    assert {name for name, _ in SAID} == constants().keys() - ELSEWHERE.keys()
+
+
+def test_usual_deviations_in_the_page_are_those_of_the_code() -> None:
+    words = " ".join(PAGE.split())
+    repeated, once = levels.USUAL[True], levels.USUAL[False]
+    assert (
+        f"noise, rounds and sessions are {_per_cent(repeated)} for repeated calls, with w = {repeated.freedom:g}; "
+        f"for others {_per_cent(once)}, with w = {once.freedom:g}."
+    ) in words
+
+
+def _per_cent(usual: levels.Usual) -> str:
+    noise, of_round, session = (f"{100 * of:g} %" for of in (usual.noise, usual.round, usual.session))
+    return f"{noise}, {of_round} and {session}"
+
+
+def test_the_rounding_of_an_interval_in_the_page_is_that_of_the_code() -> None:
+    assert f"rounded up to `{verdicts.LEAST_STEP}exp({verdicts.STEP}j)`, j a byte" in PAGE
+
+
+def test_the_page_is_short() -> None:
+    assert len(PAGE.split()) <= MOST_WORDS
