@@ -336,7 +336,7 @@ def test_a_lone_change_of_the_detectable_size_is_told_four_times_of_five(series:
 def test_four_rounds_that_agree_are_a_change_even_beside_noisy_series() -> None:
     """A series' own noise counts where it has rounds, though the others of its question scatter by 8 %, unevenly."""
     random = np.random.default_rng(25)
-    launches = question(random, np.ones(40), 4, 0.08 * np.exp(random.normal(0, 1, 40)))
+    launches = question(random, np.ones(20), 4, 0.08 * np.exp(random.normal(0, 1, 20)))
     olds = [1.0, 1.01, 0.99, 1.0]
     news = [(1 - fall) * one for fall, one in zip([0.2, 0.22, 0.2, 0.21], olds, strict=True)]
     for release, seconds in ((OLD, olds), (NEW, news)):

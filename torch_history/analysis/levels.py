@@ -106,10 +106,12 @@ class Cells:
 
 @dataclass(frozen=True)
 class Noise:
-    """The variance of one launch in each session of a series, and for how many degrees of freedom it counts."""
+    """The variance of one launch in each session of a series, and for how many degrees of freedom it counts, of which so
+    many are `lent` by other series or by what is usual."""
 
     variance: Array
     freedom: Array
+    lent: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,7 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
             )
         found = every()
     by_itself = dict(zip(series, found, strict=True))
-    if len(series) < LENDERS:  # too few to tell what sessions do: only what one session measured is compared
+    if of_sessions(besides) < LENDERS:  # too little to tell what they do: only what one session measured is compared
         random = {metric: replace(known, session=WIDE) for metric, known in random.items()}
         found = every()
     rows = zip(series, found, measured, cells, noise, strict=True)
@@ -275,19 +277,18 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
 
 
 def _kept(of: Levels, launches: Launches, cells: Cells, noise: Noise, random: Random) -> Levels:
-    """Levels as they are told: with the digits that the site has, and less sure by as much as sessions disagree more than
-    noise explains (Birge 1932). No difference is surer than the noise of its launches is known: a repeated session that
-    varies by REPEATED must not lend its degrees of freedom to noise that is small by chance."""
+    """Levels as they are told: with the digits that the site has, and as sure as sessions agree (Birge 1932), which tells of
+    noise beside what launches within sessions do. No difference is surer than that is known: what varies by REPEATED must
+    not lend its degrees of freedom to noise that is small by chance."""
     squares, freedom = disagreement(launches, cells, noise, random)
-    known = noise.freedom[np.unique(cells.session)]
-    factor = max(1.0, (known.mean() + squares) / (known.mean() + freedom))
-    at_most = known.mean() + freedom if factor > 1 else known.sum()
+    known = noise.lent + (noise.freedom[np.unique(cells.session)] - noise.lent).sum()
+    factor = (known + squares) / (known + freedom)
     return replace(
         of,
         level=of.level.astype(np.float32).astype(float),
         covariance=of.covariance * factor,
         information=of.information / factor,
-        freedom=np.minimum(of.freedom, at_most),
+        freedom=np.minimum(of.freedom, known + freedom),
     )
 
 
@@ -353,7 +354,7 @@ def by_themselves(seen: Sequence[Sequence[Seen]], usual: Usual, repeated: float)
     sums, freedom = (np.array(of) for of in zip(*within, strict=True))
     prior, lent = expected_noise(sums, freedom, usual)
     variance = np.maximum((lent * prior + sums) / (lent + freedom), LEAST_VARIANCE)
-    noise = [Noise(*of) for of in zip(variance, lent + freedom, strict=True)]
+    noise = [Noise(*of, lent) for of in zip(variance, lent + freedom, strict=True)]
     random = Random(0.0, WIDE, repeated)
 
     def every() -> list[Levels]:
@@ -410,7 +411,9 @@ def noises(series: Sequence[Series], squares: Sequence[tuple[Array, Array]]) -> 
         sums, freedom = (np.array([squares[i][part] for i in members]) for part in (0, 1))
         prior, lent = expected_noise(sums, freedom, USUAL[_is_steady(series[members[0]])])
         variance = np.maximum((lent * prior + sums) / np.maximum(lent + freedom, 1e-9), LEAST_VARIANCE)
-        found |= {i: Noise(*both) for i, *both in zip(members, variance, lent + freedom, strict=True)}
+        found |= {
+            i: Noise(*both, lent) for i, both in zip(members, zip(variance, lent + freedom, strict=True), strict=True)
+        }
     return [found[i] for i in range(len(series))]
 
 
@@ -565,6 +568,13 @@ def sessions_do(launches: Sequence[Launches], left: Sequence[Array], sessions: i
     return shifts, means - shifts
 
 
+def of_sessions(besides: Array) -> int:
+    """How many numbers tell what sessions do to single series (series x sessions, NaN where one was not measured): one of
+    each session and of each series was spent on what is common to them."""
+    measured = ~np.isnan(besides)
+    return max(int(measured.sum() - measured.any(axis=0).sum() - measured.any(axis=1).sum()), 0)
+
+
 def scatter_of_sessions(besides: Array, usual: float) -> float:
     """The variance of what sessions do to single series: that of most, or of all but the farthest where it is larger. One
     number of each session and of each series was spent on what is common to them."""
@@ -572,8 +582,7 @@ def scatter_of_sessions(besides: Array, usual: float) -> float:
     squares = values**2
     typical = 1.4826 * float(np.median(np.abs(values)))
     seen = max(typical**2, float(np.mean(np.minimum(squares, np.quantile(squares, 0.97)))))
-    measured = ~np.isnan(besides)
-    counts = max(len(values) - int(measured.any(axis=0).sum()) - int(measured.any(axis=1).sum()), 0)
+    counts = of_sessions(besides)
     return (counts * seen + USUAL_COUNTS * usual) / (counts + USUAL_COUNTS)
 
 
