@@ -1,4 +1,4 @@
-"""Does docs/verdicts.md say what the code does: each constant by its name, and short enough to be read as one page?"""
+"""Do docs/verdicts.md and docs/compare.md have the constants of the code, and is the first short enough to be one page?"""
 
 from __future__ import annotations
 
@@ -62,6 +62,12 @@ def _per_cent(usual: levels.Usual) -> str:
 
 def test_the_rounding_of_an_interval_in_the_page_is_that_of_the_code() -> None:
     assert f"rounded up to `{verdicts.LEAST_STEP}exp({verdicts.STEP}j)`, j a byte" in PAGE
+
+
+@pytest.mark.parametrize("name", ["MARGIN", "FALSE_RATE", "ERROR_RATE", "POWER"])
+def test_a_share_that_the_json_has_is_in_its_table(name: str) -> None:
+    table = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| `{name.lower()}` \| .*, {re.escape(str(constants()[name]))} \|$", table, re.M)
 
 
 def test_the_page_is_short() -> None:
