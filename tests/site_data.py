@@ -12,6 +12,7 @@ import pytest
 from torch_history.analysis.causes import Known
 from torch_history.analysis.series import History, Series
 from torch_history.site import pairs
+from torch_history.site.data import PART
 from torch_history.store.launches import Case, Launch
 
 OF_A_PART = ("releases", "rounds", "reasons", "patterns", "limits")
@@ -117,41 +118,75 @@ def _launch(series: Series, tag: str, session: str, turn: int, facts: dict[str, 
     )
 
 
-def in_files(lane: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """A lane in one piece as what is about all of it, its one part, and the pairs of that; nothing is packed."""
-    series = [{**row, "key": [row["benchmark"], *row["parameters"]]} for row in lane["series"]]
-    part = {**{name: lane.get(name, []) for name in OF_A_PART}, "series": series}
+Files = tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]
+
+
+def in_files(lane: dict[str, Any]) -> Files:
+    """A lane in one piece as what is about all of it, its parts, and the pairs of each; nothing is packed."""
+    rows = [{**row, "key": [row["benchmark"], *row["parameters"]]} for row in lane["series"]]
+    firsts = range(0, len(lane["releases"]), PART)
     about = {
         **{name: value for name, value in lane.items() if name not in (*OF_A_PART, "steps", "claims")},
-        "series": [row["key"] for row in series],
-        "benchmarks": sorted({row["benchmark"] for row in series}),
-        "parts": [f"{lane['id']}.0"],
+        "series": [row["key"] for row in rows],
+        "benchmarks": sorted({row["benchmark"] for row in rows}),
+        "parts": [f"{lane['id']}.{number}" for number in range(len(firsts))],
     }
     known = [Known(**{**one, "parameters": tuple(one["parameters"])}) for one in lane.get("evidence", [])]
     missed = [
         (Series(lane["environment"], key[0], tuple(key[1:])), old, new) for key, old, new in lane.get("unconfirmed", [])
     ]
     facts = {release["tag"]: release["facts"] for release in lane["releases"]}
-    every = pairs.EveryPair(history_of(lane), [], list(facts))
-    return about, part, pairs.packed(every, facts, known, missed)[0]
+    tags, parts, of_pairs = list(facts), [], []
+    for first in firsts:
+        every = pairs.EveryPair(
+            history_of(_slice(lane, max(first - 1, 0), first + PART)),
+            tags[max(first - 1, 0) : first],
+            tags[first : first + PART],
+        )
+        part = _slice({**lane, "series": rows}, first, first + PART)
+        of_part = {name: part.get(name, []) for name in (*OF_A_PART, "series")}
+        parts.append({**of_part, "series": [row for row in part["series"] if row["numbers"] or row["missing"]]})
+        of_pairs.append(pairs.packed(every, facts, known, missed)[0])
+    return about, parts, of_pairs
+
+
+def _slice(lane: dict[str, Any], first: int, last: int) -> dict[str, Any]:
+    """Some of its releases, which are counted from the first of them."""
+    series, patterns = [], []
+    for row in lane["series"]:
+        whole = lane["patterns"][row["pattern"]]
+        used = [i for i, (at, _) in enumerate(whole) if first <= at < last]
+        patterns.append([[whole[i][0] - first, whole[i][1]] for i in used])
+        series.append(
+            {
+                **row,
+                "pattern": len(patterns) - 1,
+                "numbers": [row["numbers"][i] for i in used],
+                "disturbed": [place for place, i in enumerate(used) if i in row["disturbed"]],
+                "missing": [[at - first, *rest] for at, *rest in row["missing"] if first <= at < last],
+            }
+        )
+    limits = [{**limit, "numbers": limit["numbers"][first:last]} for limit in lane.get("limits", [])]
+    return {**lane, "releases": lane["releases"][first:last], "series": series, "patterns": patterns, "limits": limits}
 
 
 def write_lane(data: Path, lane: dict[str, Any]) -> None:
     """The scripts that pages load, of one lane in one part; nothing is packed."""
-    about, part, of_pairs = in_files(lane)
+    about, parts, of_pairs = in_files(lane)
     claims = lane.get("claims", [])
     steps: dict[str, list[Any]] = {benchmark: [] for benchmark in about["benchmarks"]}
     for place, step in enumerate(lane.get("steps", [])):
-        steps[part["series"][step["series"]]["benchmark"]].append({**step, "place": place})
+        steps[lane["series"][step["series"]]["benchmark"]].append({**step, "place": place})
     told = [
         {**claim, "cells": [claim["summary"]] * 3, "cpu": claim["advice"], "gpu": claim["advice"]} for claim in claims
     ]
     files = {
         "bases": {"columns": ["CPU measured", "CUDA recorded", "CUDA measured"], "claims": told},
         lane["id"]: about,
-        about["parts"][0]: part,
-        f"{about['parts'][0]}-pairs": of_pairs,
+        **dict(zip(about["parts"], parts, strict=True)),
+        **{f"{name}-pairs": of for name, of in zip(about["parts"], of_pairs, strict=True)},
         f"{lane['id']}-claims": [{key: claim[key] for key in claim if key != "answers"} for claim in claims],
+        **{f"{name}-answers": {claim["question"]: [] for claim in claims} for name in about["parts"]},
         f"{about['parts'][0]}-answers": {claim["question"]: claim["answers"] for claim in claims},
         **{f"{lane['id']}-steps.{i}": steps[benchmark] for i, benchmark in enumerate(about["benchmarks"])},
     }

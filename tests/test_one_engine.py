@@ -364,8 +364,7 @@ def small(page: Any) -> dict[str, Any]:
             }
         ],
     }
-    about, part, pairs = in_files(lane)
-    page.evaluate(SHOWN, [about, [part], [pairs]])
+    page.evaluate(SHOWN, [*in_files(lane)])
     return lane
 
 

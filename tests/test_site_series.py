@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-import math
 import random
 import re
 import shutil
@@ -23,23 +22,21 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import numpy as np
 import pytest
-from scipy.sparse.csgraph import connected_components
 
 from torch_history.analysis.compare import find
 from torch_history.analysis.verdicts import human
 from torch_history.site import charts
 from torch_history.site.code import code_of
-from torch_history.site.intervals import interval
 
 from .lab import ENVIRONMENT, LANE, MACHINE, OTHER_LANE, RELEASES
-from .site_data import read_lane, serious, write_lane
+from .site_data import history_of, read_lane, serious, write_lane
 
 ROOT = Path(__file__).resolve().parents[1]
 HANGS = 10.0
 """Seconds in which no page opens that has something wrong in it; how long they take `python -m tools.bench_site` prints."""
 
-SOLVED = 1e-4
-"""How closely a page solves for the scale of sessions."""
+SOLVED = 1e-9
+"""How closely a page computes what it draws."""
 
 TIME = "intersection.Intersection.track_time"
 PEAK = "intersection.Intersection.track_peak_memory"
@@ -73,14 +70,6 @@ def test_the_axis_has_units(unit: str, values: list[float], labels: set[str]) ->
     drawn = set(re.findall(r">([^<>]+)</text>", svg))
     assert labels <= drawn
     assert unit != "count" or not any(re.search(r"\d\.\d", label) for label in drawn)
-
-
-def test_an_interval_is_the_range_of_few_launches_and_students_of_more() -> None:
-    assert interval([2.0, 1.0]) == (1.0, 2.0)
-    assert interval([5.0, 5.0, 5.0]) == (5.0, 5.0)
-    assert interval([0.0, 1.0, 2.0]) == (0.0, 2.0)
-    half = 4.302653 * math.log(2) / math.sqrt(3)  # Student's 97.5 % quantile with 2 degrees of freedom, from a table
-    assert interval([4.0, 1.0, 2.0]) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)), rel=1e-6)
 
 
 def test_the_style_sheet_has_the_colours_of_the_picture() -> None:
@@ -148,31 +137,15 @@ def medians(lane: dict[str, Any], benchmark: str, size: str) -> dict[str, dict[s
     return found
 
 
-def on_one_scale(lane: dict[str, Any], benchmark: str, size: str) -> dict[str, dict[str, float]]:
-    """Variant -> release -> median of its times, each on the scale of the newest session that a chain of shared releases
-    ties its own to: releases and sessions by NumPy's least squares, chains by SciPy's components of a graph."""
-    found = {}
-    for series in lane["series"]:
-        if (series["benchmark"], series["size"]) != (benchmark, size):
-            continue
-        pattern = [(release, lane["rounds"][block][0]) for release, block in lane["patterns"][series["pattern"]]]
-        sessions = sorted({session for _, session in pattern})
-        places = {session: len(lane["releases"]) + i for i, session in enumerate(sessions)}
-        logs: dict[tuple[int, str], list[float]] = {}
-        for cell, number in zip(pattern, series["numbers"], strict=True):
-            logs.setdefault(cell, []).append(math.log(number))
-        design = np.zeros((len(logs), len(lane["releases"]) + len(sessions)))
-        for i, (release, session) in enumerate(logs):
-            design[i, [release, places[session]]] = 1
-        effects = np.linalg.lstsq(design, np.array([statistics.median(of) for of in logs.values()]), rcond=None)[0]
-        _, chain = connected_components(design.T @ design)
-        newest = {chain[places[session]]: places[session] for session in sessions}
-        times: dict[str, list[float]] = {}
-        for (release, session), number in zip(pattern, series["numbers"], strict=True):
-            place = places[session]
-            factor = math.exp(effects[place] - effects[newest[chain[place]]])
-            times.setdefault(lane["releases"][release]["tag"], []).append(number / factor)
-        found[series["variant"]] = {tag: statistics.median(of) for tag, of in times.items()}
+def cleared(lane: dict[str, Any], benchmark: str, size: str) -> dict[str, dict[str, float]]:
+    """Variant -> release -> median of its times, less what their sessions do to the whole question."""
+    found: dict[str, dict[str, float]] = {}
+    stored = history_of(lane)
+    for row, series in zip(lane["series"], stored, strict=True):
+        if (row["benchmark"], row["size"]) == (benchmark, size):
+            fit = stored.fits[series.environment, series.question]
+            tags = [tag for tag, of in stored[series].items() if any(case.number for _, case in of)]
+            found[row["variant"]] = {tag: float(np.median(fit.cleared(series, tag))) for tag in tags}
     return found
 
 
@@ -281,7 +254,7 @@ def test_the_chart_has_the_numbers_of_the_table(site: Path, page: Any) -> None:
     lane = data_of(site)
     table = table_of(page)
     points = drawn(page)
-    expected = on_one_scale(lane, TIME, "small")
+    expected = cleared(lane, TIME, "small")
     assert set(table) == set(expected)
     assert len([point for point in points if point["value"] is not None]) == sum(map(len, expected.values())) > 20
     for point in points:
@@ -425,20 +398,20 @@ def in_sessions(speeds: list[float], apart: float) -> dict[str, Any]:
 
 
 @browser
-def test_times_of_all_sessions_are_drawn_on_the_scale_of_the_newest(changed: Callable[..., Path], page: Any) -> None:
+def test_times_are_drawn_less_what_their_sessions_do_to_the_whole_question(
+    changed: Callable[..., Path], page: Any
+) -> None:
     lane = in_sessions([1.0, 1.6, 0.8, 1.2], 5.0)
     here = {"benchmark": "question.Question.track_time", "size": "small"}
     folder = changed(lane)
     show(page, folder, "series", **here)
-    expected = on_one_scale(lane, here["benchmark"], "small")
+    expected = cleared(lane, here["benchmark"], "small")
     points = drawn(page)
     assert len(points) == sum(map(len, expected.values())) == 22
     for point in points:
         assert point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
-    assert max(expected["variant_0"][release["tag"]] for release in lane["releases"][:9]) < 1.05 * 1.2
-    said = page.locator("figcaption").first.text_content()
-    assert "are scaled to the newest one" in said
-    assert "2 releases are not connected to it" in said
+    said = "What a session does to all times of its question is taken off."
+    assert said in page.locator("figcaption").first.text_content()
     table = table_of(page)
     assert table["variant_1"]["v1.0.0"] == human(expected["variant_1"]["v1.0.0"], "seconds")
     page.get_by_label("Times").select_option("raw")
@@ -448,7 +421,7 @@ def test_times_of_all_sessions_are_drawn_on_the_scale_of_the_newest(changed: Cal
     assert {(point["variant"], point["release"]): point["value"] for point in drawn(page)} == {
         (variant, tag): value for variant, of in raw.items() for tag, value in of.items()
     }
-    assert "scaled to the newest" not in page.locator("figcaption").first.text_content()
+    assert said not in page.locator("figcaption").first.text_content()
 
 
 @browser
@@ -456,7 +429,7 @@ def test_counts_have_no_scale(site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=PEAK, size="small")
     drawn(page)
     assert page.get_by_label("Times").count() == 0
-    assert "scaled to the newest" not in page.locator("figcaption").first.text_content()
+    assert "taken off" not in page.locator("figcaption").first.text_content()
 
 
 @browser
@@ -518,7 +491,7 @@ def test_numbers_relative_to_the_fastest_and_to_the_limit(site: Path, page: Any)
         "the fastest variant of each release",
         "the first release, each variant's own",
     ]
-    times = on_one_scale(lane, TIME, "small")
+    times = cleared(lane, TIME, "small")
     for point in drawn(page):
         fastest = min(of[point["release"]] for of in times.values() if point["release"] in of)
         assert point["value"] == pytest.approx(times[point["variant"]][point["release"]] / fastest, rel=SOLVED)
@@ -646,7 +619,7 @@ def test_the_other_lane_of_the_machine_is_drawn_apart(site: Path, page: Any) -> 
     other.locator("summary").first.click()
     page.wait_for_function("document.querySelectorAll('.chart').length === 2")
     assert page.evaluate(loaded) > 0
-    expected = on_one_scale(data_of(site, OTHER_LANE), TIME, "small")
+    expected = cleared(data_of(site, OTHER_LANE), TIME, "small")
     points = drawn(page, which=1)
     assert {point["variant"] for point in points} == {"eager", "scripted"}
     for point in points:
@@ -684,7 +657,7 @@ def test_chips_and_pickers_by_keyboard_alone(site: Path, page: Any) -> None:
 @browser
 def test_pointing_at_a_mark_tells_its_release_and_number(site: Path, page: Any) -> None:
     show(page, site, "series", benchmark=TIME, size="small", variants="eager")
-    expected = on_one_scale(data_of(site), TIME, "small")["eager"]
+    expected = cleared(data_of(site), TIME, "small")["eager"]
     drawn(page)
     chart = page.locator(".chart").first
     place = chart.evaluate(
@@ -900,7 +873,7 @@ def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
         )
         picture = claim["picture"]
         points = drawn(page, which=i)
-        numbers = on_one_scale if picture["benchmark"].endswith("_time") else medians
+        numbers = cleared if picture["benchmark"].endswith("_time") else medians
         expected = numbers(lane, picture["benchmark"], picture["size"])
         assert {point["variant"] for point in points} == set(picture["variants"])
         assert all(

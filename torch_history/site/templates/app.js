@@ -50,6 +50,14 @@
         const plain = `v${String(text).replace(/^v/u, "").split("+")[0]}`;
         return tags.includes(plain) ? plain : text;
     };
+    /** The two releases of an address, the older one first: `to` is the newest where it is not said, `from` the one before.
+        @param {any} lane @param {{from?: string, to?: string}} address */
+    TH.chosen = (lane, address) => {
+        const tags = lane.releases.map(({tag}) => tag);
+        const to = address.to ? TH.tagOf(tags, address.to) : tags.at(-1);
+        const from = address.from ? TH.tagOf(tags, address.from) : tags.includes(to) ? TH.verdicts.adjacent(lane, to) : null;
+        return tags.includes(to) && tags.indexOf(from) > tags.indexOf(to) ? {from: to, to: from} : {from, to};
+    };
     /* Verdicts with how many series have each; a count is no time and no memory, so it is called one. */
     TH.counted = ([verdict, count]) => `${count} ${TH.shown(verdict)}${TH.kind(verdict) === "changed" ? " counts" : ""}`;
     TH.measure = (lane, ...tags) => {

@@ -90,6 +90,12 @@
 
     // --- the answer sheet
 
+    /* What the intervals of times leave open. */
+    const leftOpen = (times) => {
+        const ends = times.filter(({low}) => low !== null).map(({low, high}) => Math.max(high, 1 / low));
+        return ends.length > 0 && `In half of the series of time a change of up to ${TH.common.times(TH.common.median(ends))} times is not excluded. `;
+    };
+
     const doubts = (lane, before, newest, changes) => {
         const times = changes.filter((change) => isTime(lane.series[change.series])
             && change.old !== null && change.new !== null);
@@ -124,11 +130,7 @@
                      el("code", {}, "python -c \"import torch; print(torch.__version__)\"")));
     };
 
-    const chosen = (lane, address) => {
-        const tags = lane.releases.map(({tag}) => tag);
-        const to = address.to ? TH.tagOf(tags, address.to) : tags.at(-1);
-        return {to, from: address.from ? TH.tagOf(tags, address.from) : tags.includes(to) ? V.adjacent(lane, to) : null};
-    };
+    const {chosen} = TH;
 
     /* The surest series of a finding that has a script, for a reader to see it on another machine; else the surest. */
     const shownOf = ({rows, best}) =>
@@ -188,12 +190,8 @@
         const where = many > 1 ? ` in ${told.length} of ${many} series` : "";
         return `${tag}: ${word}${where}`;
     };
-    /* When a finding came about, by the verdicts on neighbouring releases; null for a way back. */
+    /* When a finding came about, by the verdicts on neighbouring releases. */
     const when = (lane, pair, found) => {
-        const tags = lane.releases.map(({tag}) => tag);
-        if (tags.indexOf(pair.from) > tags.indexOf(pair.to)) {
-            return null;
-        }
         const {steps, releases} = stepsOf(lane, pair, found);
         const weight = ([, told]) => told.reduce((sum, {ratio}) => sum + Math.abs(Math.log(ratio || Math.E)), 0);
         const listed = (kinds, most) => steps.filter(([, told]) => kinds.includes(told[0].kind))
@@ -244,7 +242,7 @@
             ratio && low < high && `${which}, ${TH.name(series)}: ${factor(ratio)} times (${factor(low)} to ${factor(high)}). `,
             times.length > 0 && `At most ${100 * TH.contents.constants.verdicts.FALSE_RATE} % of the changes of time are expected to be false. `,
             unsure ? `${unsure} series are INCONCLUSIVE. ` : !times.length && "Counts and bytes do not vary, so these verdicts are exact. ",
-            el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ".",
+            leftOpen(times), el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ".",
         ];
     };
     /* What is said where no finding costs anything. */

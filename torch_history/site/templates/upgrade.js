@@ -81,7 +81,6 @@
         };
         return el("div", {class: "controls"},
                   TH.select("From", "from", options(from), from),
-                  button("swap", "⇄ Swap", () => TH.go({from: to, to: from}), {"aria-label": "Swap from and to"}),
                   TH.select("To", "to", options(to), to));
     };
 
@@ -265,11 +264,7 @@
             shown.length > 0 && table(lane, shown, address, pair));
     };
 
-    const chosen = (lane, address) => {
-        const tags = lane.releases.map(({tag}) => tag);
-        const to = address.to ? TH.tagOf(tags, address.to) : tags.at(-1);
-        return {to, from: address.from ? TH.tagOf(tags, address.from) : tags.includes(to) ? V.adjacent(lane, to) : null};
-    };
+    const {chosen} = TH;
 
     TH.page({
         title: (lane, address) => {
@@ -285,9 +280,6 @@
                 return;
             }
             const changes = compared(lane, from, to);
-            const place = (tag) => lane.releases.findIndex((release) => release.tag === tag);
-            const back = place(from) > place(to) && el("p", {class: "downgrade"},
-                `${from} is newer than ${to}: this is a downgrade, and its verdicts say what going back changes.`);
             if (!changes.length) {
                 main.append(el("h2", {}, `${from} → ${to}: nothing in common`), el("p", {},
                     "No series was measured on both in the same size and version. Measure them together with ",
@@ -301,7 +293,6 @@
             main.append(
                 el("h2", {id: "headline"},
                    `${from} → ${to}: ${changed.join(", ") || V.unchanged(lane, changes)}.`),
-                ...[back].filter(Boolean),
                 el("ul", {class: "sentence-list", "aria-label": "How these verdicts were made"},
                    sentences.map((sentence) => el("li", {}, TH.explained(sentence)))),
                 environment(lane, from, to),
