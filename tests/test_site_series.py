@@ -23,6 +23,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import numpy as np
 import pytest
 
+from contract.metrics import metric_of
 from torch_history.analysis.compare import find
 from torch_history.analysis.verdicts import human
 from torch_history.site import charts
@@ -873,7 +874,7 @@ def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
         )
         picture = claim["picture"]
         points = drawn(page, which=i)
-        numbers = cleared if picture["benchmark"].endswith("_time") else medians
+        numbers = cleared if metric_of(picture["benchmark"]).varies else medians
         expected = numbers(lane, picture["benchmark"], picture["size"])
         assert {point["variant"] for point in points} == set(picture["variants"])
         assert all(
