@@ -8,8 +8,9 @@ QUESTIONS ?= intersection batching
 BIN := .venv/bin
 UV := $(BIN)/uv
 
-ALONE := releases or fleet or attack
-BESIDE := $(BIN)/python -m pytest -m "not ($(ALONE))" -n auto --maxprocesses=8 --dist=loadfile --durations=20
+ALONE := fleet or attack or alone
+PYTEST := $(BIN)/python -m pytest --durations=20
+BESIDE := $(PYTEST) -m "not (releases or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
 
 .PHONY: help run test test-fast lint lint-python lint-scripts npm slurm fleet bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
 
@@ -29,7 +30,9 @@ run: .venv/ready
 	$(BIN)/torch-history publish
 
 test: lint-python
-	@status=0; $(BESIDE) || status=1; $(BIN)/python -m pytest -m "$(ALONE)" --durations=20 || status=1; exit $$status
+	@status=0; $(BESIDE) || status=1; \
+	$(PYTEST) -m "releases and not ($(ALONE))" -n 2 --dist=loadfile || status=1; \
+	$(PYTEST) -m "$(ALONE)" || status=1; exit $$status
 
 # make test-fast   without the tests that install PyTorch releases, run Slurm, or attack
 test-fast: .venv/ready

@@ -228,6 +228,7 @@ def python() -> Path:
     return ROOT / "env" / "v2.15.0-py3.11" / "bin" / "python"
 
 
+@pytest.mark.alone
 @pytest.mark.releases
 @pytest.mark.parametrize("name", ["operator", "loop", "copy"])
 def test_planted_place_is_found_on_a_real_release(python: Path, tmp_path: Path, name: str) -> None:
@@ -241,6 +242,7 @@ def test_planted_place_is_found_on_a_real_release(python: Path, tmp_path: Path, 
     assert not tally.wrong
 
 
+@pytest.mark.alone
 @pytest.mark.releases
 def test_real_release_has_no_cause_against_itself(python: Path) -> None:
     whole = whole_run(NOTHING, python, 0.0)
