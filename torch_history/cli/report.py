@@ -313,8 +313,8 @@ def regressions(
 ) -> None:
     """List changes over all releases, newest release first.
 
-    Changes are steps, excursions and drifts. docs/verdicts.md defines them. Changes of one variant or one cause at one release
-    are one finding.
+    Changes are steps, excursions and drifts. docs/verdicts.md defines them. Changes of one variant or one cause at one
+    release are one finding.
     """
     from ..analysis.compare import CannotCompare, choose_machine
 
