@@ -593,9 +593,9 @@ def _where(step: Step) -> str:
 
 
 def _net(step: Step) -> str:
-    """`2.40 times slower since v1.13.1 (12ms to 29ms), of which 1.30 times slower at v2.0.0 and 1.85 times slower at v2.1.`
-    Where nothing is left of it, `In the end as at v1.13.1 (12ms to 12ms), after 1.30 times slower at v2.0.0 and 1.30 times
-    faster at v2.1.0.`"""
+    """`2.40 times slower (2.20 to 2.62) since v1.13.1 (12ms to 29ms), of which 1.30 times slower at v2.0.0 and 1.85 times
+    slower at v2.1.` Where nothing is surely left of it, `In the end as at v1.13.1 (0.97 to 1.04 times, 12ms to 12ms), after
+    1.30 times slower at v2.0.0 and 1.30 times faster at v2.1.0.`"""
     net, unit = step.net, step.series.unit
     if net is None:
         return ""
@@ -604,9 +604,14 @@ def _net(step: Step) -> str:
         return f"Since {net.first}: {numbers}."
     more, less = _ways(step.series)
     shares = _shares(net, more, less)
-    if times(max(net.ratio, 1 / net.ratio)) == times(1.0):
-        return f"In the end as at {net.first} ({numbers}){shares.replace(', of which ', ', after ', 1)}."
-    return f"{_way(net.ratio, f'times {more}', f'times {less}')} since {net.first} ({numbers}){shares}."
+    low, high = net.low or net.ratio, net.high or net.ratio
+    surely = "" if low == high else f"{times(low)} to {times(high)} times, "
+    if low <= 1 <= high:
+        return f"In the end as at {net.first} ({surely}{numbers}){shares.replace(', of which ', ', after ', 1)}."
+    ends = (low, high) if net.ratio > 1 else (1 / high, 1 / low)
+    interval = "" if low == high else f" ({' to '.join(map(bound, ends))})"
+    way = _way(net.ratio, f"times {more}{interval}", f"times {less}{interval}")
+    return f"{way} since {net.first} ({numbers}){shares}."
 
 
 def _ways(series: Series) -> tuple[str, str]:
