@@ -206,7 +206,7 @@ def intersection(numbers: Numbers) -> Answer:
     peaks = {size: numbers("peak_memory", "scripted", size) for size in numbers.sizes("peak_memory", "scripted")}
     known = {size: peak for size, peak in peaks.items() if peak is not None and size in RESULT_BYTES}
     if not known:
-        return _missing("the scripted variant")
+        return _missing("the peak memory of the scripted variant")
     parts: dict[str, str] = {}
     said: list[str] = []
     for size, peak in known.items():
@@ -223,7 +223,7 @@ def saved_tensors(numbers: Numbers) -> Answer:
     """Disabling saved-tensor hooks saves memory or keeps results from having gradients."""
     sizes = numbers.sizes("peak_memory", "hooks_disabled")
     if not sizes:
-        return _missing("torch.autograd.graph.disable_saved_tensors_hooks")
+        return _missing("the peak memory with torch.autograd.graph.disable_saved_tensors_hooks")
     parts, differing = dict.fromkeys(sizes, FAILS), []
     for size in sizes:
         for metric in ("peak_memory", "retained", "gradients"):

@@ -243,19 +243,18 @@ def find(
     if {launch.release for launch in theirs} != {old, new} or {_question(launch) for launch in theirs} < {*wanted[0]}:
         _refuse_unknown(results_dir, machine, environment, (old, new), wanted[0])
     _one_of(wanted[1], {_metric(launch) for launch in theirs}, "metric", f"in {old} and {new}")
-    asked = [launch for launch in stored if not metrics or _metric(launch) in wanted[1]]
     facts = {tag: read_environment(results_dir, machine, tag, environment) for tag in (old, new)}
-    beside = [change for change in verdicts.compare(stored, old, new) if not change.series.varies] if metrics else []
     device, known = _device(results_dir, machine), evidence(results_dir, machine)
     threads = str(record_of(results_dir / machine).get("threads", ""))
-    of_asked = history(asked)
-    found = compared(machine, environment, old, new, of_asked, facts, device, beside, known, threads)
+    every_metric = history(stored)
+    found = compared(machine, environment, old, new, every_metric, facts, device, known, threads, wanted[1])
     if not found.changes:
         had = [", ".join(sorted({_question(each) for each in theirs if each.release == tag})) for tag in (old, new)]
         raise CannotCompare(
             f"{old} and {new} have nothing in common. {old} has {had[0] or 'no question'}, and {new} has "
             f"{had[1] or 'no question'}, but none in the same size and version."
         )
+    of_asked = every_metric.only(lambda series: not metrics or series.metric in wanted[1])
     others = other_places(results_dir, machine, environment, of_asked)
     missed = {series for series, *pair in unconfirmed(results_dir, machine, of_asked) if pair == [old, new]}
     return replace(found, elsewhere=others.of(found.changes, old, new), unconfirmed=missed)
@@ -269,24 +268,24 @@ def compared(
     found: History,
     facts: Mapping[str, Mapping[str, Any]],
     device: str,
-    beside: Iterable[Change] = (),
     known: Iterable[Known] = (),
     threads: str = "",
+    metrics: Collection[str] = (),
 ) -> Comparison:
-    """Two tags by what `verdicts.history` gives, with the facts of their environments; `beside` are exact changes that may
-    be causes although they were not asked for, `known` is the evidence of the machine."""
+    """Two tags by what `history` gives, with the facts of their environments; `known` is the evidence of the machine. Of
+    `metrics` alone where some are named: they are judged beside all others, whichever are asked for."""
     every = verdicts.compare_history(found, old, new)
     changes = [change for change in every if change.reason != NOT_MEASURED]
-    causes = {change.series: change for change in [*beside, *changes]}.values()
+    asked = [change for change in changes if not metrics or change.series.metric in metrics]
     return Comparison(
         machine,
         environment,
         old,
         new,
-        changes=sorted(changes, key=place),
-        why=why(causes, facts[old], facts[new], known),
+        changes=sorted(asked, key=place),
+        why=why(changes, facts[old], facts[new], known),
         moved=moved(facts[old], facts[new], device),
-        one_sided=len(every) - len(changes),
+        one_sided=sum(not metrics or change.series.metric in metrics for change in every) - len(asked),
         device=device,
         threads=threads,
     )
