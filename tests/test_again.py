@@ -44,7 +44,7 @@ def test_sessions_that_agree_contradict_nowhere() -> None:
 
 
 def test_other_verdicts_whose_intervals_meet_are_no_contradiction() -> None:
-    launches = [*session("monday", {"a": 1.02}, noise=0.005), *session("sunday night", {"a": 1.05}, noise=0.005)]
+    launches = [*session("monday", {"a": 1.02}, noise=0.003), *session("sunday night", {"a": 1.05}, noise=0.003)]
     (said,) = agreements(launches, AXIS)
     assert (said.decided, said.alike, said.contradictions) == (1, 0, [])
 

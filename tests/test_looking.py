@@ -14,8 +14,7 @@ def test_a_session_measures_again_only_what_is_undecided() -> None:
     planted, changes = bench_looking.session(np.random.default_rng(1))
     rounds = {min(change.launches) for change in changes}
     assert len(planted) == len(changes) == sum(bench_looking.TRUTHS.values())
-    assert min(rounds) == 2
-    assert 2 < max(rounds) <= bench_looking.MOST
+    assert 2 <= min(rounds) < max(rounds) <= bench_looking.MOST
 
 
 def test_looks_that_spend_less_tell_small_changes_less_often_and_large_ones_still() -> None:

@@ -941,7 +941,7 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(site: Path, page: Any,
         assert picker(page, "From").is_visible()
     picker(page, "From").select_option(tag)
     ready(page)
-    assert page.locator("#headline").inner_text().startswith(f"{tag} → {oldest}: ")
+    assert page.locator("#headline").inner_text().startswith(f"{oldest} → {tag}: ")
     show(page, site, "upgrade", **{"from": oldest.removeprefix("v"), "to": tag, "verdict": "WORSE"})
     assert page.get_by_role("alert").inner_text() == "There is no verdict 'WORSE': choose below."
     assert page.locator("#changes tbody tr").count() > 0
