@@ -428,13 +428,8 @@ def installed(version: str, python: str, folder: Path) -> Built:
 def run(built: Built, script: str, **how: Any) -> str:
     python = built.wheel.packages.parents[2] / "bin" / "python"
     surroundings = built.surroundings(**how)
-    command = [
-        str(python),
-        "-u",
-        "-c",
-        script,
-        str(ROOT),
-    ]  # else a process that is forked prints what this one held back
+    # Unbuffered: else a process that is forked prints what this one held back.
+    command = [str(python), "-u", "-c", script, str(ROOT)]
     ended = subprocess.run(command, env=surroundings, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
