@@ -254,10 +254,28 @@ def error_rates(evidence: Evidence) -> Array:
     it does not count as changed here: hundreds of true changes of 1 % would else pay for false ones of 10 %. Intervals at
     this rate are those of Benjamini and Yekutieli (2005), so a verdict can be read off its interval.
     """
-    known = ~np.isnan(evidence.shift)
-    chances = np.sort(np.where(known & evidence.beyond, evidence.p_value, np.where(known, 1.0, 2.0)), axis=0)
-    count, rank = known.sum(axis=0), np.arange(1, len(chances) + 1)[:, None]
-    changed = np.where((rank <= count) & (chances * count <= FALSE_RATE * rank), rank, 0).max(axis=0, initial=1)
+    return _error_rates(_chances(evidence))
+
+
+def error_rates_if_told(evidence: Evidence) -> Array:
+    """Of one pair of releases: the error rate of each series (series x 1) if that one is told as changed. Benjamini and
+    Hochberg tell it where its chance is no more than this: then as many are told as if its chance were 0."""
+    chances = _chances(evidence)
+    return _error_rates(np.where(np.eye(len(chances), dtype=bool), 0.0, chances))[:, None]
+
+
+def _chances(evidence: Evidence) -> Array:
+    """What `_error_rates` counts: of estimates within the margin 1, NaN of none."""
+    chances: Array = np.where(np.isnan(evidence.shift) | evidence.beyond, evidence.p_value, 1.0)
+    return chances
+
+
+def _error_rates(chances: Array) -> Array:
+    """Of each column (series x columns)."""
+    count, rank = (~np.isnan(chances)).sum(axis=0), np.arange(1, len(chances) + 1)[:, None]
+    with np.errstate(invalid="ignore"):
+        within = np.sort(chances, axis=0) * count <= FALSE_RATE * rank  # NaN comes last, and is never within
+    changed = np.where(within, rank, 0).max(axis=0, initial=1)
     return FALSE_RATE * changed / np.maximum(1, count)
 
 
