@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from contract.metrics import METRICS, STEADY, metric_of
-from torch_history.measuring.plan import AT_ONCE
 from torch_history.store.sources import versions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,6 +36,9 @@ SIZES = {
     "batching": ("64 x 128", "4,096 x 64"),
     "selection": ("vector 1 % x 100", "rows 1 % x 1", "rows 1 % x 100"),
 }
+OF_SESSION = 4
+"""Pairs of neighbours of one session."""
+
 VARIANTS = {
     "intersection": ("eager", "scripted", "traced", "compiled", "in_place"),
     "saved_tensors": ("plain", "hooks_disabled", "no_grad", "save_on_cpu_pinned"),
@@ -94,11 +96,10 @@ def _listed(name: str, version: str) -> dict[str, Any]:
 def _sessions(environment: str, release: str) -> list[int]:
     """The sessions of neighbours that measured a release: the last of one is the first of the next."""
     at = RELEASES[environment].index(release)
-    step = AT_ONCE - 1
     return [
         session
-        for session in (at // step - 1, at // step)
-        if session >= 0 and session * step <= at <= session * step + step
+        for session in (at // OF_SESSION - 1, at // OF_SESSION)
+        if session >= 0 and session * OF_SESSION <= at <= session * OF_SESSION + OF_SESSION
     ]
 
 

@@ -120,14 +120,14 @@ def test_new_is_what_follows_the_newest_that_this_machine_measured(results: Path
         return plan.new_releases(axis, "3.11", read_launches(results, "here"), "release-py3.11")
 
     tags = [release.tag for release in axis.releases]
-    newest_two = tuple(tags[-2:])
-    assert new(axis) == newest_two
-    for tag, expected in ((tags[-4], tuple(tags[-4:])), (tags[-1], ())):
+    shared = plan.SHARED
+    assert new(axis) == tuple(tags[-1 - shared :])
+    for tag, expected in ((tags[-4], tuple(tags[-3 - shared :])), (tags[-1], ())):
         append_launches(results / "here" / f"{tag}-release-py3.11.jsonl", [launch(tag, Case(("'f'",), value=1.0))])
         assert new(axis) == expected
     patch = replace(axis.releases[-2], date=axis.releases[-1].date)
     late = Axis([*axis.releases[:-2], patch, axis.releases[-1]])
-    assert new(late) == (tags[-3], patch.tag)
+    assert new(late) == (*tags[-2 - shared : -2], patch.tag)
     answer = command("run", "NEW")
     assert answer.exit_code == 0, answer.output
     assert "Nothing is new." in answer.output
@@ -147,7 +147,9 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     )
     answer = command("run", "--prune", "1.13.1..2.2.2")
     assert answer.exit_code == 4, "nothing ran on any release"
-    assert removed == [["3.11", "v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1"]]
+    assert removed == [["3.11", "v2.0.0", "v2.0.1", "v2.1.0"]], (
+        "both sessions have 2.1.1, and 2.1.2, which is the anchor"
+    )
     assert command("run", "1.13.1..2.2.2").exit_code == 4
     assert len(removed) == 1
 
@@ -160,6 +162,7 @@ def test_run_that_is_interrupted_prints_what_is_known(monkeypatch: pytest.Monkey
         SimpleNamespace(release=tag, benchmark="batching.Batching.track_time") for tag in ("v2.14.1", "v2.15.0")
     ]
     here = {"finished": False, "resumed": False, "id": "s", "machine": SimpleNamespace(machine="here")}
+    here["plan"] = SimpleNamespace(environment="release-py3.11")
     begun = SimpleNamespace(**here, launches=lambda: launches, measure=interrupted)
     monkeypatch.setattr("torch_history.measuring.session.Session", lambda *_, **__: begun)
     monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +34,7 @@ from torch_history.cli.run import Asked, seconds_within
 from torch_history.errors import SessionError
 from torch_history.measuring import choice, recording
 from torch_history.measuring import server as servers
-from torch_history.measuring.plan import AT_ONCE, Arm, Plan, neighbours
+from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
 from torch_history.measuring.progress import Clock, Shown
 from torch_history.measuring.session import AGAIN, AGAIN_SHARE, LEAST_PATIENCE, Session, _add_cases, load_suite
 from torch_history.measuring.subjects import OwnWorkload
@@ -790,12 +791,24 @@ def test_many_cases_are_written_in_parts(make: Make, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("number", [1, 2, AT_ONCE, AT_ONCE + 1, 9, 24, 40])
-def test_neighbours_share_a_release_and_are_few(number: int) -> None:
-    releases: list[Any] = list(range(number))
-    groups = [list(group) for group in neighbours(releases)]
-    assert max(map(len, groups)) <= AT_ONCE
-    assert [group[-1] for group in groups[:-1]] == [group[0] for group in groups[1:]]
-    assert [*dict.fromkeys(release for group in groups for release in group)] == releases
+@pytest.mark.parametrize("shared", [1, SHARED])
+def test_sessions_of_neighbours_share_releases_and_an_anchor_and_are_few(number: int, shared: int) -> None:
+    releases = [*range(number)]
+    groups = in_sessions(releases, shared)
+    anchor = middle(releases) if len(groups) > 1 else None
+    measured = [anchored(group, anchor) for group in groups]
+    assert max(map(len, measured)) <= AT_ONCE
+    assert [group[-shared:] for group in groups[:-1]] == [group[:shared] for group in groups[1:]]
+    assert [*dict.fromkeys(itertools.chain(*groups))] == releases
+    assert all(anchor is None or anchor in group for group in measured)
+    assert len(groups) <= max(1, -(-number // (AT_ONCE - 1 - shared)))
+    assert len(in_sessions(releases[:AT_ONCE], shared, anchor=-1)) == (2 if number >= AT_ONCE else 1)
+
+
+def test_an_anchor_is_compared_with_no_neighbour() -> None:
+    plan = Plan(("v2.6.0", "v2.14.1", "v2.15.0"), "release-py3.11", r"\w+", ("small",), 3, anchor="v2.6.0")
+    assert plan.pairs == [("v2.14.1", "v2.15.0")]
+    assert plan.digest != replace(plan, anchor="").digest
 
 
 def test_after_ten_seconds_what_was_measured_is_stored_before_the_next_case(

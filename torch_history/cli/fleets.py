@@ -207,6 +207,8 @@ def _print(forecast: Sequence[Job], nodes: int, processors: int | None) -> None:
         table.add_row(str(job.number), ", ".join(job.releases), f"{job.seconds / 60:.1f}", f"{job.gigabytes:.0f}")
     out = console()
     out.print(table)
+    if anchor := forecast[0].anchor:
+        out.print(f"Each job measures {anchor} as well, so that all can be compared.")
     seconds = [job.seconds for job in forecast]
     total = f"{len(forecast)} jobs, {sum(seconds) / 60:.1f} minutes of one node in total"
     out.print(f"{total}, at most {sum(job.gigabytes for job in forecast):.0f} GB to install.")
@@ -229,6 +231,7 @@ def _order(found: suites.Suite, asked: dict[str, Any], forecast: Sequence[Job]) 
         results=str(found.results.resolve()),
         lane=asked["lane"],
         jobs=tuple(job.releases for job in forecast),
+        anchor=forecast[0].anchor,
         questions=tuple(asked["questions"]),
         sizes=tuple(asked["sizes"]),
         launches=1 if asked["only"] == "counts" else asked["launches"],

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -118,8 +119,8 @@ def run(
 
     RELEASES are names (2.5.1) or ranges (2.0.1..2.2.0, which excludes 2.0.1). NEW stands for all releases since the newest
     one that this machine has measured. A single release is measured together with the one before it. Without RELEASES, the
-    newest release and the one before it are measured. Many releases are split into sessions; neighbouring sessions share
-    one release.
+    newest release and the one before it are measured. Many releases are split into sessions. Neighbouring sessions share
+    two releases, and all sessions share one.
 
     Press Ctrl+C to interrupt. The same command continues where it stopped.
 
@@ -242,7 +243,7 @@ def measure(asked: Asked) -> bool:
             )
         asked = _counting(asked)
     environment = _environment(asked, request, conf)
-    releases = _releases(asked, request, found.axis, Path(conf.results_dir), environment, out)
+    releases, anchor = _releases(asked, request, found.axis, Path(conf.results_dir), environment, out)
     if not releases:
         out.print("Nothing is new. This machine has measured the newest release of the lane.")
         return True
@@ -254,7 +255,7 @@ def measure(asked: Asked) -> bool:
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
         if asked.only != "counts":
             _say_how_busy(asked, out)
-        session, ran, told = _sessions(asked, request, own, conf, found.axis, environment, releases, out)
+        session, ran, told = _sessions(asked, request, own, conf, found.axis, environment, releases, anchor, out)
     if len(releases) == 1:
         _print_numbers(out, session)
     out.print(f"Results are in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
@@ -392,32 +393,35 @@ def _carried(asked: Asked, folder: Path, request: Request, conf: Any) -> Any:
 
 def _releases(
     asked: Asked, request: Request, axis: Any, results: Path, environment: Any, out: Console
-) -> Sequence[Release]:
-    """What is measured, oldest first; nothing where NEW was asked for and there is none."""
+) -> tuple[Sequence[Release], Release | None]:
+    """What is measured, oldest first, nothing where NEW was asked for and there is none; and the anchor that ties it to what
+    is stored, None where nothing does."""
     from ..measuring.machine import describe
-    from ..measuring.plan import chosen, new_releases
+    from ..measuring.plan import anchor_of, chosen, new_releases
     from ..store.launches import read_on_axis
 
     if asked.carried is not None:
-        return environment.releases(axis, asked.releases)
+        return environment.releases(axis, asked.releases), None
     if asked.interpreter is not None:
         release = environment.release(axis, asked.recorded_as)
         out.print(f"Measuring the installed torch {plain(environment.torch)} as {release.tag}.")
-        return [release]
-    specs = asked.releases
+        return [release], None
+    specs, anchor = asked.releases, ""
     if "NEW" in specs:
-        stored = read_on_axis(results, describe(request)["machine"], axis)
+        stored = [*read_on_axis(results, describe(request)["machine"], axis)]
         fresh = new_releases(axis, asked.lane, stored, environment.name)
+        anchor = "" if asked.only == "counts" else anchor_of(axis, stored, environment.name)
         specs = tuple(tag for spec in specs for tag in (fresh if spec == "NEW" else [spec]))
         if not specs:
-            return []
-    return chosen(
+            return [], None
+    releases = chosen(
         axis,
         specs,
         asked.lane,
         lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]"),
         alone=request.device == "recorder",
     )
+    return releases, axis.find(anchor) if anchor else None
 
 
 def _sessions(
@@ -428,13 +432,15 @@ def _sessions(
     axis: Any,
     environment: Any,
     releases: Sequence[Release],
+    anchor: Release | None,
     out: Console,
 ) -> tuple[Session, bool, list[Comparison]]:
-    """Measures `releases` in sessions of neighbours and says after each what changed; returns the last session, whether a
-    case gave a number in any of them, and what was said of each pair."""
+    """Measures `releases` in sessions of neighbours, with the `anchor` or the middle of several in each, and says of each
+    pair what changed after the last session that has it; returns the last session, whether a case gave a number in any of
+    them, and what was said of each pair."""
     import time
 
-    from ..measuring.plan import Plan, neighbours
+    from ..measuring.plan import SHARED, Plan, anchored, in_sessions, middle
     from ..measuring.session import SESSIONS, Session
     from ..releases.environments import prune
 
@@ -443,10 +449,18 @@ def _sessions(
     ends = time.monotonic() + seconds_of(asked.budget) if asked.budget else None
     within = seconds_within(asked, request)
     over = time.monotonic() + within if within else None
-    groups = neighbours(releases)
+    groups = in_sessions(releases, 1 if asked.only == "counts" else SHARED, anchor)
+    if len(groups) > 1 and asked.only != "counts":
+        anchor = anchor or middle(releases)
     for number, group in enumerate(groups):
+        measured, later = (
+            anchored(group, anchor),
+            anchored(groups[number + 1], anchor) if group is not groups[-1] else (),
+        )
+        pairs = _last_seen(group, later)
         plan = Plan(
-            releases=tuple(release.tag for release in group),
+            releases=tuple(release.tag for release in measured),
+            anchor=measured[0].tag if len(measured) > len(group) else "",
             environment=environment.name,
             questions="|".join(questions) or r"\w+",
             sizes=asked.sizes or request.sizes or _default_sizes(request, own),
@@ -470,16 +484,23 @@ def _sessions(
                 if asked.tells:
                     out.print("\nInterrupted. This is known so far:")
                     with contextlib.suppress(UserError):
-                        _tell_pairs(asked, request, own, conf, session, plan)
+                        _tell_pairs(asked, request, own, conf, session, plan.pairs)
                 raise
         ran = ran or any(case.number is not None for launch in session.launches() for case in launch.cases)
         if asked.tells:
-            told += _tell_pairs(asked, request, own, conf, session, plan)
+            told += _tell_pairs(asked, request, own, conf, session, pairs)
         if asked.tells and (hint := deciding(plan, session.launches())):
             click.echo(hint)
-        if asked.removes and group is not groups[-1]:
-            prune(environment.root, plan.releases[:-1].__contains__, asked.lane)
+        if asked.removes and later:
+            done = {release.tag for release in measured if release not in later}
+            prune(environment.root, done.__contains__, asked.lane)
     return session, ran, told
+
+
+def _last_seen(group: Sequence[Release], later: Sequence[Release]) -> list[tuple[str, str]]:
+    """The neighbours of a session that the next one has not both of, so that nothing more will be known of them."""
+    pairs = itertools.pairwise(group)
+    return [(old.tag, new.tag) for old, new in pairs if not (old in later and new in later)]
 
 
 GPU_WITHIN = "9m"
@@ -495,12 +516,17 @@ def seconds_within(asked: Asked, request: Request) -> float | None:
 
 
 def _tell_pairs(
-    asked: Asked, request: Request, own: OwnWorkload | None, conf: Any, session: Session, plan: Plan
+    asked: Asked,
+    request: Request,
+    own: OwnWorkload | None,
+    conf: Any,
+    session: Session,
+    pairs: Sequence[tuple[str, str]],
 ) -> list[Comparison]:
-    """Says what changed between the neighbours of a session of which both were measured."""
+    """Says what changed between those neighbours of a session of which both were measured."""
     measured = {launch.release for launch in session.launches()}
-    told = [_told(asked, request, own, conf, session, plan, pair) for pair in plan.pairs if measured.issuperset(pair)]
-    if len(told) < len(plan.pairs):
+    told = [_told(asked, request, own, conf, session, pair) for pair in pairs if measured.issuperset(pair)]
+    if len(told) < len(pairs):
         click.echo("Of some releases nothing was measured yet. The same command continues.")
     return told
 
@@ -511,7 +537,6 @@ def _told(
     own: OwnWorkload | None,
     conf: Any,
     session: Session,
-    plan: Plan,
     pair: tuple[str, str],
 ) -> Comparison:
     """Says what changed between two releases of a session."""
@@ -521,7 +546,7 @@ def _told(
 
     # What an own file was before it was mended is of no interest, not even where that is all that has a count.
     versions = own_versions(own.question, own.text) if own else None
-    stored = Path(conf.results_dir), session.machine.machine, plan.environment
+    stored = Path(conf.results_dir), session.machine.machine, session.plan.environment
     measured = {launch.benchmark.partition(".")[0] for launch in session.launches()}
     questions = tuple(question for question in asked.questions if question in measured)
     found = said.find(*stored, *pair, (own.question,) if own else questions or asked.questions, versions=versions)

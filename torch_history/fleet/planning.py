@@ -17,7 +17,7 @@ from typing import Any
 
 from contract.metrics import metric_of
 
-from ..measuring.plan import AT_ONCE
+from ..measuring.plan import AT_ONCE, SHARED, anchored, middle, overlapping
 from ..store.launches import Launch
 
 START_SECONDS = 12.0
@@ -42,12 +42,14 @@ SESSION_BEGAN = "%Y%m%dT%H%M%S"
 @dataclass(frozen=True)
 class Job:
     """`releases` of one session, oldest first, the `seconds` that it is forecast to take, and the `gigabytes` that it has to
-    install. `number` counts from 0, longest first: in that order nodes take jobs."""
+    install. `number` counts from 0, longest first: in that order nodes take jobs. `anchor` is the release that all jobs
+    measure besides, empty of a single job and of counts."""
 
     number: int
     releases: tuple[str, ...]
     seconds: float
     gigabytes: float
+    anchor: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,41 +150,37 @@ def _rates(taken: Mapping[Any, float], kinds: Mapping[Any, set[str]], cases: Map
 
 
 def cut(releases: Sequence[str], sessions: int, apart: bool) -> list[tuple[str, ...]]:
-    """`releases` in so many sessions of neighbours, each of which begins with the last release of the one before, so that
-    every pair is measured on one node; `apart`, as counts allow, which no node changes, none is in two."""
-    count = len(releases)
-    if apart:
-        ends = [round(i * count / sessions) for i in range(sessions + 1)]
-        return [tuple(releases[first:last]) for first, last in itertools.pairwise(ends)]
-    if count == 1:
-        return [tuple(releases)]
-    ends = [round(i * (count - 1) / sessions) for i in range(sessions + 1)]
-    return [tuple(releases[first : last + 1]) for first, last in itertools.pairwise(ends)]
+    """`releases` in so many sessions of neighbours as `overlapping` has them, so that every pair is measured on one node;
+    `apart`, as counts allow, which no node changes, none is in two."""
+    return [*map(tuple, overlapping(releases, sessions, 0 if apart else SHARED))]
 
 
 def jobs(releases: Sequence[str], work: Work, rates: Rates, nodes: int, installed: Callable[[str], bool]) -> list[Job]:
     """The jobs of `releases`, longest first, in the cut that `nodes` nodes are done with soonest; of cuts within a hundredth
     of that, the one of the fewest jobs. No session has more than AT_ONCE releases."""
     apart = work.only == "counts"
-    pairs = len(releases) if apart else len(releases) - 1
-    size = AT_ONCE if apart else AT_ONCE - 1
-    least = max(1, -(-pairs // size))
-    cuts = range(least, max(least, min(pairs, least + 4 * nodes)) + 1)
+    steps = max(1, len(releases) - (0 if apart else SHARED))
+    size = AT_ONCE if apart else AT_ONCE - 1 - SHARED
+    least = 1 if len(releases) <= AT_ONCE else -(-steps // size)
+    cuts = range(least, max(least, min(steps, least + 4 * nodes)) + 1)
     forecasts = [_forecast(cut(releases, sessions, apart), work, rates, installed) for sessions in cuts]
     spans = [makespan([job.seconds for job in forecast], nodes) for forecast in forecasts]
     return next(forecast for forecast, span in zip(forecasts, spans, strict=True) if span <= 1.01 * min(spans))
 
 
 def _forecast(
-    sessions: Iterable[tuple[str, ...]], work: Work, rates: Rates, installed: Callable[[str], bool]
+    sessions: Sequence[tuple[str, ...]], work: Work, rates: Rates, installed: Callable[[str], bool]
 ) -> list[Job]:
+    anchor = middle([*dict.fromkeys(itertools.chain(*sessions))]) if len(sessions) > 1 and work.only != "counts" else ""
     costs = []
     for position, tags in enumerate(sessions):
-        missing = sum(not installed(tag) for tag in tags)
-        seconds = rates.start + missing * INSTALL_SECONDS + work.seconds(rates, tags)
+        measured = anchored(tags, anchor or None)
+        missing = sum(not installed(tag) for tag in measured)
+        seconds = rates.start + missing * INSTALL_SECONDS + work.seconds(rates, measured)
         costs.append((-seconds, position, tags, missing * GIGABYTES))
     return [
-        Job(number, tags, -seconds, gigabytes) for number, (seconds, _, tags, gigabytes) in enumerate(sorted(costs))
+        Job(number, tags, -seconds, gigabytes, anchor)
+        for number, (seconds, _, tags, gigabytes) in enumerate(sorted(costs))
     ]
 
 

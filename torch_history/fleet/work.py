@@ -27,7 +27,7 @@ from ..errors import UserError
 from ..measuring.locks import allotted
 from ..measuring.machine import asked, describe, of_visible
 from ..measuring.machine_records import use
-from ..measuring.plan import Arm, Plan
+from ..measuring.plan import Arm, Plan, anchored
 from ..measuring.recorded import RecorderEnvironment
 from ..measuring.recording import RecordedResults
 from ..measuring.session import Session, load_suite
@@ -140,7 +140,9 @@ def measure(
         else ReleaseEnvironment(conf, order.lane, {}, {})
     )
     sizes = order.sizes or request.sizes or (("paper",) if record["device"] == "cuda" else ("small",))
-    plan = _plan(order, releases, environment.name, sizes, node["node"])
+    measured = releases if more else anchored(releases, order.anchor or None)
+    plan = _plan(order, measured, environment.name, sizes, node["node"])
+    plan = replace(plan, anchor=order.anchor if len(measured) > len(releases) else "")
     earlier: Sequence[Launch] = ()
     sessions = attempt.sessions
     if order.only != "counts":
@@ -149,13 +151,13 @@ def measure(
         plan = _of_the_rest(plan, attempt, ours["machine"], node["node"], more)
         earlier = [*judged, *read_launches(attempt.results, more.machine)] if more else ()
     RecordedResults.node = node
-    with temporary_files(), allotted(env_dir), _using(env_dir, releases):
+    with temporary_files(), allotted(env_dir), _using(env_dir, measured):
         session = Session(
             conf, axis, plan, environment, folder=sessions, shares=_is_bound(record), request=request, earlier=earlier
         )
         session.measure(Console(soft_wrap=True))
     if order.removes and order.scratch:
-        prune(env_dir, lambda tag: tag in releases and not _in_use(env_dir, tag))
+        prune(env_dir, lambda tag: tag in measured and not _in_use(env_dir, tag))
 
 
 def _plan(order: Order, releases: tuple[str, ...], environment: str, sizes: tuple[str, ...], node: str) -> Plan:

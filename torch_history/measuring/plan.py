@@ -6,15 +6,23 @@ import hashlib
 import itertools
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import TypeVar
+
+from contract.metrics import metric_of
 
 from ..errors import SessionError
 from ..releases.axis import Axis, Release
 from ..store.launches import Launch
 
-AT_ONCE = 5
+AT_ONCE = 6
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""
+
+SHARED = 2
+"""Releases that a session of times shares with the next. One ties the two; the second shows what a session does to a series
+on one release, which one alone cannot tell from a change."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,8 @@ class Plan:
     counts alone are taken in every round. `arms` says what names in `releases` stand for that are no releases. `cases` are
     the parameters of what is measured where that is not everything. A plan that `divides` looks for the pair
     that holds what changed from the first release to the last: the others need no verdict then. `variants` are those that
-    are measured where that is not all. `within` are the seconds in which all of it ends, whatever is missing then."""
+    are measured where that is not all. `within` are the seconds in which all of it ends, whatever is missing then. `anchor`
+    is one of `releases` that other sessions have, too: it ties them, and is no neighbour of the others."""
 
     releases: tuple[str, ...]
     environment: str
@@ -49,6 +58,7 @@ class Plan:
     divides: bool = False
     variants: tuple[str, ...] = ()
     within: float | None = None
+    anchor: str = ""
 
     def arm(self, name: str) -> Arm:
         return self.arms.get(name, Arm(name))
@@ -56,15 +66,15 @@ class Plan:
     @property
     def pairs(self) -> list[tuple[str, str]]:
         """What is compared: each release with the one after it; arms with the first."""
-        first, *others = self.releases
-        return [(first, other) for other in others] if self.arms else list(itertools.pairwise(self.releases))
+        first, *others = (name for name in self.releases if name != self.anchor)
+        return [(first, other) for other in others] if self.arms else list(itertools.pairwise([first, *others]))
 
     @property
     def digest(self) -> str:
         """The same for plans of which one goes on with what an interruption left of the other."""
         identity = {**asdict(self), "budget": self.budget is not None}
         del identity["within"]  # what one limit left out the next goes on with
-        for choice in ("cases", "divides", "variants"):
+        for choice in ("cases", "divides", "variants", "anchor"):
             if not identity[choice]:
                 del identity[choice]  # a plan of everything is the one that it was before there was a choice
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
@@ -81,11 +91,40 @@ def measurable(releases: list[Release], python: str) -> tuple[list[Release], lis
     return able, skipped
 
 
-def neighbours(releases: Sequence[Release]) -> list[Sequence[Release]]:
-    """`releases` in sessions of at most AT_ONCE, each of which begins with the last release of the one before."""
-    sessions = max(1, math.ceil((len(releases) - 1) / (AT_ONCE - 1)))
-    ends = [round(i * (len(releases) - 1) / sessions) for i in range(sessions + 1)]
-    return [releases[first : last + 1] for first, last in itertools.pairwise(ends)]
+Some = TypeVar("Some")
+
+
+def overlapping(releases: Sequence[Some], sessions: int, shared: int = SHARED) -> list[Sequence[Some]]:
+    """`releases` in so many sessions of neighbours, each of which begins with the last `shared` of the one before."""
+    steps = max(0, len(releases) - shared)
+    ends = [round(i * steps / sessions) for i in range(sessions + 1)]
+    return [releases[first : last + shared] for first, last in itertools.pairwise(ends)]
+
+
+def in_sessions(releases: Sequence[Some], shared: int = SHARED, anchor: Some | None = None) -> list[Sequence[Some]]:
+    """`overlapping`, in the fewest sessions; several, or one with an anchor, have room for that."""
+    if len(releases) <= AT_ONCE - (anchor is not None):
+        return [releases]
+    return overlapping(releases, math.ceil((len(releases) - shared) / (AT_ONCE - 1 - shared)), shared)
+
+
+def anchored(group: Sequence[Some], anchor: Some | None) -> tuple[Some, ...]:
+    """A session of neighbours with the release that all sessions have: first where it is none of them."""
+    return tuple(group) if anchor is None or anchor in group else (anchor, *group)
+
+
+def middle(releases: Sequence[Some]) -> Some:
+    """The anchor of `releases` that are measured in several sessions."""
+    return releases[len(releases) // 2]
+
+
+def anchor_of(axis: Axis, stored: Iterable[Launch], environment: str) -> str:
+    """The release that most stored sessions of a lane have times of, of these the newest; empty where nothing is stored."""
+    sessions: dict[str, set[str]] = defaultdict(set)
+    for launch in stored:
+        if launch.environment == environment and metric_of(launch.benchmark).kind == "times" and launch.release in axis:
+            sessions[launch.release].add(launch.session)
+    return max(sessions, key=lambda tag: (len(sessions[tag]), axis.position(tag)), default="")
 
 
 def chosen(
@@ -117,10 +156,10 @@ def chosen(
 
 def new_releases(axis: Axis, lane: str, stored: Iterable[Launch], environment: str) -> tuple[str, ...]:
     """The releases of a lane that came out since the newest that are `stored`, late patches of older lines too,
-    each with the one before it."""
+    each with those before it that its session shares with others."""
     able = measurable(list(axis.releases), lane)[0]
     tags = {launch.release for launch in stored if launch.environment == environment}
     measured = [release for release in able if release.tag in tags]
     since = max((release.date for release in measured), default=able[-1].date)
     new = [i for i, release in enumerate(able) if release not in measured and release.date >= since]
-    return tuple(able[i].tag for i in sorted({max(at, 0) for i in new for at in (i - 1, i)}))
+    return tuple(able[i].tag for i in sorted({max(i - before, 0) for i in new for before in range(SHARED + 1)}))
