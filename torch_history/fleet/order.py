@@ -32,11 +32,11 @@ class Order:
     """What a fleet measures, and where.
 
     `root` is the suite and `env` the folder of environments, both as every node sees them. `jobs`: the releases of each
-    session; `anchor`: the one that all measure besides, empty for none. `budget` is in seconds of one job, 0 for none; what jobs do not need of it goes to follow-ups. `scratch`: a
-    folder on each node's own disk for environments, empty for `env`. `offline`: nodes have no network. `removes`:
-    environments on the scratch go when their job is done. `shares`: machine -> node -> what a check knew of that node, with
-    the name of the one whose folder it shares (`with`). `nodes`: of a check, the node that each job runs on; `slowed` of
-    them is slowed by a tenth on purpose.
+    session; `anchor`: the one that all measure besides, empty for none. `budget` is in seconds of one job, 0 for none; what
+    jobs do not need of it goes to follow-ups. `scratch`: a folder on each node's own disk for environments, empty for `env`.
+    `offline`: nodes have no network. `removes`: environments on the scratch go when their job is done. `shares`: machine ->
+    node -> what a check knew of that node, with the name of the one whose folder it shares (`with`). `nodes`: of a check,
+    the node that each job runs on; `slowed` of them is slowed by a tenth on purpose.
     """
 
     root: str
