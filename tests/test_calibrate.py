@@ -81,9 +81,9 @@ def test_a_good_machine_misses_no_aim(keep: Keep) -> None:
     found = calibration.read(keep())
     assert found.missed == []
     assert (found.release, found.environment) == ("v2.15.0", "release-py3.11")
-    assert len(found.here.same) == len(VARIANTS)
-    assert (found.here.false_share, found.here.untold, found.false_counts) == (0.0, 0.0, [])
-    planted = {of.words: (of.series, of.found) for of in found.here.times}
+    assert len(found.same) == len(VARIANTS)
+    assert (found.false_share, found.untold, found.false_counts) == (0.0, 0.0, [])
+    planted = {of.words: (of.series, of.found) for of in found.times}
     for size, words in ((0.05, "+5% time"), (0.1, "+10% time"), (0.2, "+20% time")):
         number = sum(time_planted_in(variant) == size for variant in VARIANTS)
         assert number > 0
@@ -93,15 +93,15 @@ def test_a_good_machine_misses_no_aim(keep: Keep) -> None:
 
 def test_a_false_alarm_is_counted_and_named(keep: Keep) -> None:
     found = calibration.read(keep(false="variant 7"))
-    assert [change.series.words for change in found.here.false_times] == ["selection time, variant 7 small"]
-    assert found.here.false_share == pytest.approx(1 / (60 + len(found.here.beside)))
+    assert [change.series.words for change in found.false_times] == ["selection time, variant 7 small"]
+    assert found.false_share == pytest.approx(1 / (60 + len(found.beside)))
     assert "false: selection time, variant 7 small: SLOWER, 1.2" in report.text(found)
 
 
 def test_a_change_that_is_not_found_is_counted(keep: Keep) -> None:
     variant = next(variant for variant in VARIANTS if time_planted_in(variant) == 0.2)
     found = calibration.read(keep(missed=variant))
-    planted = next(of for of in found.here.times if of.words == "+20% time: steady calls")
+    planted = next(of for of in found.times if of.words == "+20% time: steady calls")
     assert planted.found == planted.series - 1
     assert found.missed == [f"+20% time: steady calls found in {100 * planted.share:.1f} %"]
 
@@ -128,7 +128,7 @@ def test_a_release_against_itself_alone_has_no_row_of_what_was_planted(keep: Kee
     path.write_text("".join(line for line in times if json.loads(line)["release"] in calibrate.ITSELF))
     found = calibration.read(path)
     assert not found.is_planted
-    assert [change.series.words for change in found.here.false_times] == ["selection time, variant 7 small"]
+    assert [change.series.words for change in found.false_times] == ["selection time, variant 7 small"]
     text = report.text(found)
     assert "Nothing was planted in any. Of these times, 1 (1.7 %) were reported as changed" in text
     assert "| planted |" not in text
@@ -136,8 +136,9 @@ def test_a_release_against_itself_alone_has_no_row_of_what_was_planted(keep: Kee
 
 def test_the_page_has_every_machine(keep: Keep, tmp_path: Path) -> None:
     keep()
-    page = report.document(tmp_path / "results", {})
-    assert "## here" in page
+    page = report.document(tmp_path / "results", {"here": ["| a table |", ""], "nothing": []})
+    assert "## here\n\n| a table |\n\nv2.15.0 in" in page
+    assert "## nothing" not in page
     assert "| +10% time: steady calls | " in page
     assert "| +100% time: single calls of a sequence | 0 | 0 | " in page
     assert "No machine has been calibrated yet." in report.document(tmp_path / "nowhere", {})
@@ -172,7 +173,7 @@ def test_the_report_takes_a_case_to_get_what_is_planted_in_it(parameters: tuple[
 
 def test_intervals_are_held_against_what_was_really_planted(keep: Keep) -> None:
     path = keep()
-    steady = {of.words: of for of in calibration.read(path).here.held if of.series}
+    steady = {of.words: of for of in calibration.read(path).held if of.series}
     assert set(steady) == {"unchanged: steady calls", *(f"+{size} time: steady calls" for size in ("5%", "10%", "20%"))}
     assert all(of.share > 0.7 for of in steady.values())
     # each process says that it was slowed by half as much again as it was asked to, which no interval here holds
@@ -182,28 +183,11 @@ def test_intervals_are_held_against_what_was_really_planted(keep: Keep) -> None:
         one["facts"] |= told if one["release"] == calibration.LONGER else {}
     path.write_text("".join(json.dumps(one) + "\n" for one in launches))
     found = calibration.read(path)
-    wrong = {of.words: of.share for of in found.here.held if of.series}
+    wrong = {of.words: of.share for of in found.held if of.series}
     assert wrong["unchanged: steady calls"] == steady["unchanged: steady calls"].share
     assert wrong["+10% time: steady calls"] == wrong["+20% time: steady calls"] == 0.0
     assert "what their processes say was really planted" in report.text(found)
     assert "+20% time: steady calls: 0.0 % of intervals hold it" in found.missed
-
-
-def test_the_history_took_two_rounds_and_more_of_what_was_undecided(keep: Keep) -> None:
-    random = np.random.default_rng(6)
-    noisy = {"variant 0": 0.05}
-    launches = []
-    for turn in range(1, ROUNDS + 1):
-        for arm in (calibration.FIRST, calibration.SECOND, calibration.LONGER):
-            values = {name: math.exp(random.normal(0, noisy.get(name, 0.001))) for name in VARIANTS}
-            launches.append(launch(arm, turn, "time", dict(values)))
-    taken = calibration.as_in_history(launches)
-    cases = {
-        turn: {case.parameters[0] for one in taken if one.round == turn for case in one.cases} for turn in (1, 2, 3)
-    }
-    assert len(cases[1]) == len(cases[2]) == len(VARIANTS)
-    assert "'variant 0'" in cases[3]
-    assert len(cases[3]) < len(VARIANTS) / 2
 
 
 def test_noise_is_foretold_as_often_as_intervals_promise() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ from torch_history.analysis.levels import REPEATED, Fitted
 from torch_history.analysis.power import LaneEvidence, Shares
 from torch_history.analysis.series import Series, history
 from torch_history.analysis.verdicts import Evidence, evidence_between
+from torch_history.releases.axis import Axis
+from torch_history.reports import power as report
 from torch_history.store.launches import Case, Launch
 
+ROOT = Path(__file__).resolve().parents[1]
 TAGS = ["v2.3.0", "v2.3.1", "v2.4.0", "v2.4.1", "v2.5.0"]
 PATCH = (TAGS[0], TAGS[1])
 LANE = "release-py3.11"
@@ -188,3 +192,32 @@ def test_far_pairs_are_at_least_so_many_releases_apart() -> None:
     pairs = power.far([*itertools.pairwise(tags)])
     assert pairs == [(tags[0], tags[-3]), (tags[0], tags[-2]), (tags[0], tags[-1]), (tags[1], tags[-2]),
                      (tags[1], tags[-1]), (tags[2], tags[-1])]  # fmt: skip
+
+
+def test_the_tables_of_a_machine_have_its_lanes_and_name_the_aims_that_are_missed() -> None:
+    """The noise of these lanes hides half of what is aimed at; their intervals hold, since nothing differs."""
+    other = [replace(launch, environment="release-py3.9") for launch in quiet_lane(2, 0.03)]
+    found = history([*quiet_lane(1, 0.03), *other])
+    lines = report.of_history(found, Axis.load(ROOT / "releases.toml"))
+    aims = {line.split(" | ")[0].strip("| "): line.rpartition(" | ")[2] for line in lines if " aim " not in line}
+    assert aims["+10% alone: found"] == "**missed** |"
+    assert aims["neighbours: intervals hold the difference"] == aims["nothing new: reported"] == "reached |"
+    assert "far apart: intervals hold the difference" not in aims
+    near = [power.lane_evidence(found, lane, [*itertools.pairwise(TAGS)]) for lane in (LANE, "release-py3.9")]
+    at = lines.index(report.ALONE)
+    assert report.of_lanes(near) == lines[at : lines.index(report.TOGETHER)]
+    assert lines[at + 2].startswith("| question | +5%, release-py3.11 | +10%, release-py3.11 | +5%, release-py3.9 |")
+
+
+def test_a_machine_without_patch_releases_has_no_table() -> None:
+    found = history([launch for launch in quiet_lane(1) if launch.release in TAGS[1:3]])
+    assert report.of_history(found, Axis.load(ROOT / "releases.toml")) == []
+    assert report.of_lanes([power.lane_evidence(found, LANE, [(TAGS[1], TAGS[2])])]) == []
+
+
+def test_names_of_strangers_are_no_markup_in_the_tables() -> None:
+    own = [replace(launch, environment="<b>|x", benchmark="<i>|y.S.track_time") for launch in quiet_lane(1)]
+    text = "\n".join(report.of_lanes([power.lane_evidence(history(own), "<b>|x", [PATCH])]))
+    assert "<b>" not in text
+    assert "<i>" not in text
+    assert {line.count("|") for line in text.splitlines() if line.startswith("|")} == {4}

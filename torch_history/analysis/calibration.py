@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from msgspec import structs
 
 from ..errors import SessionError
 from ..store.files import files_in
@@ -47,9 +46,6 @@ MANY = 40
 missed where chance explains so few less than once in twenty times."""
 
 RESAMPLES = 2000
-
-HISTORY_ROUNDS = 2
-"""Rounds in which sessions of the history measured everything, before a budget went to what was undecided."""
 
 STEADY = ("time",)
 SINGLE = ("first_call", "second_call", "median_call", "worst_call")
@@ -123,14 +119,25 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What the times of one calibration say in so many rounds. `same` are the verdicts on the release against itself,
-    `beside` those on times without a change in the arm where others have one."""
+class Calibration:
+    """What the launches of one calibration say. `same` are the verdicts on times of the release against itself, `beside`
+    those on times without a change in the arm where others have one; `times` and `counts` are what was planted, `held` how
+    often intervals hold it, and `false_counts` the counts that are told as changed and were not, in words."""
 
+    release: str
+    environment: str
+    launches: Sequence[Launch]
     same: Sequence[Change]
     beside: Sequence[Change]
     times: Sequence[Planted]
     held: Sequence[Held]
+    counts: Sequence[Planted]
+    false_counts: Sequence[str]
+
+    @property
+    def is_planted(self) -> bool:
+        """Whether changes were planted, and not only one release compared with itself."""
+        return bool(self.beside or any(of.series for of in [*self.times, *self.counts]))
 
     @property
     def false_times(self) -> list[Change]:
@@ -147,38 +154,15 @@ class Setting:
 
     @property
     def missed(self) -> list[str]:
-        """The aims for times that are missed, in words."""
+        """The aims that this machine misses, in words; none is good."""
         missed = [_not_found(of) for of in self.times if of.misses]
         if self.false_share > MOST_FALSE:
             missed.append(f"{per_cent(self.false_share)} of unchanged times reported as changed")
         if self.untold > MOST_UNTOLD:
             missed.append(f"{per_cent(self.untold)} of unchanged times are inconclusive")
-        return missed + [f"{of.words}: {per_cent(of.share)} of intervals hold it" for of in self.held if of.misses]
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What the launches of one calibration say: of times in all rounds (`here`) and in those that a session of the history
-    would have taken (`history`), and of counts."""
-
-    release: str
-    environment: str
-    launches: Sequence[Launch]
-    here: Setting
-    history: Setting
-    counts: Sequence[Planted]
-    false_counts: Sequence[str]
-
-    @property
-    def is_planted(self) -> bool:
-        """Whether changes were planted, and not only one release compared with itself."""
-        return bool(self.here.beside or any(of.series for of in [*self.here.times, *self.counts]))
-
-    @property
-    def missed(self) -> list[str]:
-        """The aims that this machine misses, in words; none is good."""
         return [
-            *self.here.missed,
+            *missed,
+            *(f"{of.words}: {per_cent(of.share)} of intervals hold it" for of in self.held if of.misses),
             *(_not_found(of) for of in self.counts if of.misses),
             *(f"an unchanged count reported as changed: {words}" for words in self.false_counts),
         ]
@@ -198,50 +182,23 @@ def read(path: Path) -> Calibration:
     tag, _, environment = path.stem.partition("-")
     if not _times(compare(times, FIRST, SECOND)):
         raise SessionError(f"{path} contains no time that both arms have. Measure for longer.")
+    measured = history(times)
+    longer = _times(compare_history(measured, FIRST, LONGER))
+    planted = [(change, share(change.series)) for change in longer]
     return Calibration(
         release=tag,
         environment=environment,
         launches=launches,
-        here=_setting(times),
-        history=_setting(as_in_history(times)),
-        counts=_planted_counts(counts),
-        false_counts=_false_counts(counts),
-    )
-
-
-def as_in_history(launches: Sequence[Launch]) -> list[Launch]:
-    """Those launches and cases that a session of the history would have taken: HISTORY_ROUNDS of everything, and then of
-    each case for as long as a time of it is undecided."""
-    kept = [launch for launch in launches if launch.round <= HISTORY_ROUNDS]
-    for turn in sorted({launch.round for launch in launches if launch.round > HISTORY_ROUNDS}):
-        found = history(kept)
-        undecided = {
-            (change.series.benchmark.rpartition(".")[0], change.series.parameters)
-            for arm in (SECOND, LONGER)
-            for change in compare_history(found, FIRST, arm)
-            if change.verdict is Verdict.CANT_TELL
-        }
-        for launch in launches:
-            question = launch.benchmark.rpartition(".")[0]
-            cases = tuple(case for case in launch.cases if (question, case.parameters) in undecided)
-            if launch.round == turn and cases:
-                kept.append(structs.replace(launch, cases=cases))
-    return kept
-
-
-def _setting(times: Sequence[Launch]) -> Setting:
-    measured = history(times)
-    longer = _times(compare_history(measured, FIRST, LONGER))
-    planted = [(change, share(change.series)) for change in longer]
-    return Setting(
         same=_times(compare_history(measured, FIRST, SECOND)),
         beside=[change for change, size in planted if not size and change.series.metric in (*STEADY, *SINGLE)],
         times=[
-            _found(f"{times * size:+.0%} time: {words}", times * size, aim, planted, metrics)
-            for words, metrics, times in KINDS
+            _found(f"{times_as_much * size:+.0%} time: {words}", times_as_much * size, aim, planted, metrics)
+            for words, metrics, times_as_much in KINDS
             for size, aim in zip(SHARES, LEAST_FOUND, strict=True)
         ],
         held=_held(measured, really_planted(times)),
+        counts=_planted_counts(counts),
+        false_counts=_false_counts(counts),
     )
 
 

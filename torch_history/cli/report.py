@@ -96,7 +96,7 @@ def document(check: bool) -> None:
     from ..analysis.series import history
     from ..releases import wheels
     from ..reports import calibration as calibrations
-    from ..reports import claims, repeats, replication
+    from ..reports import claims, power, repeats, replication
     from ..reports import recorded as recordings
     from ..reports.coverage import coverage
     from ..reports.pythons import pythons
@@ -113,6 +113,7 @@ def document(check: bool) -> None:
     happened = steps.of_history(found, suite.axis)
     costs = said.tell_most(steps.costliest(happened), happened, found, results, machine)
     answered = claims.lanes(results, launches, suite.axis)
+    met = {machine: power.of_history(history(of), suite.axis) for machine, of in launches.items()}
     certificates = certificates_in(results)
     rows = bases.rows((each.told for each in answered), suite.axis, certificates)
     on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), suite.axis)
@@ -138,7 +139,7 @@ def document(check: bool) -> None:
         "docs/generated/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
         "docs/generated/repeats.md": repeats.document(launches, suite.axis),
         "docs/generated/replication.md": replication.document(launches, suite.axis),
-        "docs/generated/calibration.md": calibrations.document(results, launches),
+        "docs/generated/calibration.md": calibrations.document(results, met, launches),
     }
     out = console()
     stale = [name for name, text in files.items() if not _holds(Path(name), text)]

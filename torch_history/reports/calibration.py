@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +12,6 @@ from contract.metrics import CALL_MARGIN, MARGIN
 
 from ..analysis.calibration import (
     FOLDER,
-    HISTORY_ROUNDS,
     IN_SINGLE,
     LEAST_HELD,
     MOST_FALSE,
@@ -40,16 +39,9 @@ def text(calibration: Calibration) -> str:
     """The report, in Markdown that reads well in a terminal too."""
     parts = (_taken, _against_itself, *((_planted, _intervals) if calibration.is_planted else ()))
     lines = [line for part in parts for line in part(calibration)]
-    lines += [
-        *_missed("Aims missed", calibration.missed),
-        *_missed("Missed as in the history", calibration.history.missed),
-    ]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _missed(words: str, missed: Sequence[str]) -> list[str]:
-    """A list of aims."""
-    return [f"{words}:", "", *[f"- {one}" for one in missed], ""] if missed else [f"{words}: none.", ""]
+    missed = calibration.missed
+    lines += ["Aims missed:", "", *[f"- {one}" for one in missed]] if missed else ["Aims missed: none."]
+    return "\n".join(lines) + "\n"
 
 
 def _taken(found: Calibration) -> list[str]:
@@ -57,8 +49,8 @@ def _taken(found: Calibration) -> list[str]:
     times = _launches_of_times(found)
     processes = sum(len(launch.cases) for launch in found.launches if launch.duration)
     minutes = sum(launch.duration for launch in found.launches) / 60
-    rounds = statistics.median(min(change.launches) for change in found.here.same)
-    most = max(min(change.launches) for change in found.here.same)
+    rounds = statistics.median(min(change.launches) for change in found.same)
+    most = max(min(change.launches) for change in found.same)
     blocks = {(launch.launch, launch.started_at) for launch in times}
     disturbed = {
         (launch.launch, launch.started_at) for launch in times if "disturbed" in launch.facts.get("conditions", {})
@@ -80,48 +72,40 @@ def _launches_of_times(found: Calibration) -> list[Launch]:
 
 def _against_itself(found: Calibration) -> list[str]:
     """The false alarms."""
-    here, then = found.here, found.history
-    tally = Counter(change.verdict.shown for change in here.same)
+    tally = Counter(change.verdict.shown for change in found.same)
     return [
-        f"**The same release under two names.** {len(here.same)} times: "
+        f"**The same release under two names.** {len(found.same)} times: "
         + ", ".join(f"{count} {words}" for words, count in tally.most_common())
-        + f". {per_cent(here.untold)} are inconclusive (aim: under {MOST_UNTOLD:.0%}). {_beside(found)}"
-        f"{len(here.false_times)} ({per_cent(here.false_share)}) were reported as changed (aim: at most {MOST_FALSE:.0%})."
+        + f". {per_cent(found.untold)} are inconclusive (aim: under {MOST_UNTOLD:.0%}). {_beside(found)}"
+        f"{len(found.false_times)} ({per_cent(found.false_share)}) were reported as changed (aim: at most {MOST_FALSE:.0%})."
         + (
             f" Of the counts and bytes, {len(found.false_counts)} were reported as changed (aim: none)."
             if found.is_planted
             else ""
         ),
         "",
-        *[f"- false: {escape(_in_words(change))}" for change in here.false_times],
+        *[f"- false: {escape(_in_words(change))}" for change in found.false_times],
         *[f"- false: {escape(words)}" for words in found.false_counts],
-        "",
-        f"**As in the history.** Its sessions took {HISTORY_ROUNDS} rounds of everything, and more of what was undecided. "
-        "The last columns below use only those launches that such a session would have taken. Of the unchanged times, "
-        f"{len(then.false_times)} ({per_cent(then.false_share)}) are then reported as changed, and {per_cent(then.untold)} "
-        "of the release against itself are inconclusive.",
         "",
     ]
 
 
 def _beside(found: Calibration) -> str:
     """How many unchanged times there are in all."""
-    here = found.here
     if not found.is_planted:
         return "Nothing was planted in any. Of these times, "
     return (
-        f"In another {len(here.beside)} times of the planted arm nothing was planted. "
-        f"Of all {len(here.same) + len(here.beside)} unchanged times, "
+        f"In another {len(found.beside)} times of the planted arm nothing was planted. "
+        f"Of all {len(found.same) + len(found.beside)} unchanged times, "
     )
 
 
 def _planted(found: Calibration) -> list[str]:
     """How many planted changes were found."""
     return [
-        "| planted | series | found | share | aim | as in the history |",
-        "|---|---:|---:|---:|---:|---:|",
-        *[_row(*pair) for pair in zip(found.here.times, found.history.times, strict=True)],
-        *[_row(planted) for planted in found.counts],
+        "| planted | series | found | share | aim |",
+        "|---|---:|---:|---:|---:|",
+        *map(_row, [*found.times, *found.counts]),
         "",
     ]
 
@@ -138,9 +122,9 @@ def _intervals(found: Calibration) -> list[str]:
         "verdict, of each kind of series and size of change. In brackets: 95 % of draws of variants, because series of one "
         f"variant err together. {truth}",
         "",
-        "| truth | series | hold it | as in the history |",
-        "|---|---:|---:|---:|",
-        *[_held_row(*pair) for pair in zip(found.here.held, found.history.held, strict=True)],
+        "| truth | series | hold it |",
+        "|---|---:|---:|",
+        *map(_held_row, found.held),
         "",
     ]
 
@@ -160,21 +144,17 @@ def _in_words(change: Change) -> str:
     )
 
 
-def _row(planted: Planted, as_in_history: Planted | None = None) -> str:
+def _row(planted: Planted) -> str:
     share = per_cent(planted.share) if planted.series else ""
     aim = "" if planted.aim is None else f"{planted.aim:.0%}"
-    then = per_cent(as_in_history.share) if as_in_history and as_in_history.series else ""
-    return f"| {planted.words} | {planted.series} | {planted.found} | {share} | {aim} | {then} |"
+    return f"| {planted.words} | {planted.series} | {planted.found} | {share} | {aim} |"
 
 
-def _held_row(here: Held, as_in_history: Held) -> str:
-    return f"| {here.words} | {here.series} | {_share(here)} | {_share(as_in_history)} |"
-
-
-def _share(of: Held) -> str:
+def _held_row(of: Held) -> str:
     """With the interval of the share, empty where there is nothing."""
     low, high = of.range
-    return f"{per_cent(of.share)} ({100 * low:.1f} to {100 * high:.1f})" if of.series else ""
+    share = f"{per_cent(of.share)} ({100 * low:.1f} to {100 * high:.1f})" if of.series else ""
+    return f"| {of.words} | {of.series} | {share} |"
 
 
 FORETOLD = (
@@ -212,15 +192,24 @@ def _read(path: Path) -> Calibration | None:
         return None
 
 
-def document(results: Path, launches_of: Mapping[str, Iterable[Launch]] = MappingProxyType({})) -> str:
-    """docs/generated/calibration.md: what each machine's calibration showed, and how well the launches of the same machine's
-    history are foretold."""
+def document(
+    results: Path,
+    met: Mapping[str, Sequence[str]],
+    launches_of: Mapping[str, Iterable[Launch]] = MappingProxyType({}),
+) -> str:
+    """docs/generated/calibration.md: of each machine what a person meets in its history (`met`, lines of Markdown), what its
+    calibration showed, and how well the launches of its history are foretold."""
     parts = [
         "# How often the verdicts are right",
         "",
+        "First come the changes that verdicts find in a machine's history, with its own rounds and noise. They are "
+        "computed: a change is added to what was measured, and judged with everything else. The lanes of a machine hold "
+        "wheels of the same sources, so they also show how often intervals hold. Then come measured calibrations.",
+        "",
         "`torch-history calibrate` measures one release under two names. Any change reported between them is false. It "
         "measures the release a third time with delays planted in half of the cases. A planted delay is 5, 10 or 20 % of "
-        f"the call, in a sixth of the cases each, and {IN_SINGLE} times as much in single calls of a sequence.",
+        f"the call, in a sixth of the cases each, and {IN_SINGLE} times as much in single calls of a sequence. "
+        "Changes in half of all cases are easier to find than one alone.",
         "",
         "Counts are measured with one more operator, with 4 KiB more at the peak, and with a failure in every case. "
         "Calibration uses the same sessions, rounds, budget and verdicts as results do. The margin is "
@@ -228,9 +217,14 @@ def document(results: Path, launches_of: Mapping[str, Iterable[Launch]] = Mappin
         f"false. The measurements are in `results/<machine>/{FOLDER}/`. `torch-history document` writes this page.",
         "",
     ]
-    readable = [(path.parent.parent.name, found) for path in files(results) if (found := _read(path))]
-    for machine, found in readable:
-        parts += [f"## {escape(machine)}", "", text(found), *_foretold(launches_of.get(machine, ()))]
-    if not readable:
+    measured: dict[str, list[str]] = defaultdict(list)
+    for path in files(results):
+        if found := _read(path):
+            machine = path.parent.parent.name
+            measured[machine] += [text(found), *_foretold(launches_of.get(machine, ()))]
+    machines = measured.keys() | {machine for machine, lines in met.items() if lines}
+    for machine in sorted(machines, key=lambda machine: (machine not in measured, machine)):
+        parts += [f"## {escape(machine)}", "", *met.get(machine, ()), *measured[machine]]
+    if not measured:
         parts += ["No machine has been calibrated yet.", ""]
     return "\n".join(parts)

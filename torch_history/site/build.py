@@ -33,13 +33,14 @@ from markupsafe import Markup
 
 from contract.metrics import METRICS
 
-from ..analysis import answer, bases, claims, compare, findings, series, verdicts
+from ..analysis import answer, bases, claims, compare, findings, power, series, verdicts
 from ..analysis import causes as why
 from ..analysis.series import Verdict
 from ..errors import UserError
 from ..releases import wheels
 from ..releases.axis import Axis, Release
 from ..reports import calibration
+from ..reports import power as powers
 from ..scratch import mark
 from ..store.certificates import certificates_in
 from ..store.files import WRONG_DATA
@@ -197,7 +198,7 @@ def publish_site(
         if not found:
             raise nothing
         begins(STEPS[3])
-        data, answered, upgrades = zip(*(of for of in told if not isinstance(of, str)), strict=True)
+        data, answered, upgrades, evidence = zip(*(of for of in told if not isinstance(of, str)), strict=True)
         rows = bases.rows(answered, axis, certificates_in(results))
         on_a_gpu = bases.on_a_gpu(((lane.device, lane.releases) for lane in found), axis)
         brought = wheels.load(Path(conf.repo).with_name(wheels.FILE))
@@ -207,7 +208,11 @@ def publish_site(
         feeds = _write_feeds(new / "feeds", found, data, axis, url)
         _write_badges(new / "badges", found, upgrades)
         _write_picture(new / PICTURE, found[0], upgrades[0])
-        made = {"calibration": calibration.document(results)}
+        met = {
+            lane.name: [of for one, of in zip(found, evidence, strict=True) if one.name == lane.name] for lane in found
+        }
+        tables = {machine: powers.of_lanes(of) for machine, of in met.items()}
+        made = {"calibration": calibration.document(results, tables)}
         _write_pages(new, axis, feeds, made, on_a_gpu, url)
         mark(new / "asv")
         mark(new)
@@ -218,11 +223,13 @@ def publish_site(
 
 def _told(
     lane: Lane, axis: Axis, others: Sequence[Lane]
-) -> tuple[dict[str, Any], bases.Answered, compare.Comparison | None] | str:
+) -> tuple[dict[str, Any], bases.Answered, compare.Comparison | None, power.LaneEvidence] | str:
     """What the pages are given of a lane, or why it cannot be read: the others are published all the same."""
     try:
         elsewhere = elsewhere_of(lane, others)
-        return lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere)
+        pairs = power.neighbours(lane.found, lane.environment, axis)
+        evidence = power.lane_evidence(lane.found, lane.environment, pairs)
+        return lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere), evidence
     except WRONG_DATA as error:
         return f"it cannot be read ({type(error).__name__}: {error})"
 
