@@ -16,11 +16,12 @@ from msgspec import structs
 from torch_history import cli
 from torch_history.analysis import compare as compared
 from torch_history.analysis import verdicts
+from torch_history.analysis.power import found_alone
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import FALSE_RATE, Change
 from torch_history.store import causes, sources
-from torch_history.store.launches import Case, Launch, append_environment, append_launches
+from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
 
 from .test_evidence import EVIDENCE
 from .test_verdicts import launch
@@ -367,6 +368,16 @@ def test_wrong_usage_is_exit_code_2(results: Path, arguments: list[str], sentenc
 
 
 # --- JSON and Markdown
+
+
+def test_which_lone_changes_would_be_found_is_said_of_this_very_pair(results: Path) -> None:
+    upgrade(results)
+    found = verdicts.history(read_launches(results, "here"))
+    words = found_alone(found.fits.values(), (OLD, NEW), found).words
+    assert words.startswith("If one time changed and nothing else did, a change of 5 % would be found in ")
+    assert words in json.loads(command("2.0.1", "2.1.2", "--json").output)["answer"]["sure"]
+    assert words in " ".join(command("2.0.1", "2.1.2").output.split())
+    assert "If one time" not in command("2.0.1", "2.1.2", "--metric", "operators").output
 
 
 def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:

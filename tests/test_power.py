@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 
 from torch_history.analysis import power
 from torch_history.analysis.levels import REPEATED, Fitted
-from torch_history.analysis.power import LaneEvidence, Shares
+from torch_history.analysis.power import Alone, LaneEvidence, Shares
 from torch_history.analysis.series import Series, history
 from torch_history.analysis.verdicts import Evidence, evidence_between
 from torch_history.releases.axis import Axis
@@ -136,15 +137,17 @@ def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs() -> None:
     counted = Shares()
     power.planted_alone(lane_of(quiet_lane(1), PATCH), counted)
     shares = power.found_alone(found.fits.values(), PATCH, found)
-    assert shares == {size: counted.share("selection", f"{size:+.0%}") for size in power.SIZES}
+    assert shares == Alone({size: counted.share("selection", f"{size:+.0%}") for size in power.SIZES})
     one = next(iter(found))
-    assert set(power.found_alone(found.fits.values(), PATCH, [one]).values()) <= {0.0, 0.5, 1.0}
-    assert power.found_alone(found.fits.values(), ("v2.0.0", "v2.0.1"), found) == {}
+    assert set(power.found_alone(found.fits.values(), PATCH, [one]).shares.values()) <= {0.0, 0.5, 1.0}
+    assert power.found_alone(found.fits.values(), ("v2.0.0", "v2.0.1"), found) == power.NOTHING_ALONE
     launches = quiet_lane(1)
     for series in range(SERIES // 2):
         launches = changed(launches, series, 1.5)
     after = history(launches)
-    assert power.found_alone(after.fits.values(), PATCH, after)[0.1] == pytest.approx(shares[0.1], abs=0.1)
+    assert power.found_alone(after.fits.values(), PATCH, after).shares[0.1] == pytest.approx(
+        shares.shares[0.1], abs=0.1
+    )
 
 
 def test_single_calls_are_said_where_there_are_only_those() -> None:
@@ -153,9 +156,10 @@ def test_single_calls_are_said_where_there_are_only_those() -> None:
     asked: dict[str, list[Series]] = {"warm_up": [], "selection": []}
     for series in found:
         asked[series.question].append(series)
-    steady, single = ({0.05, 0.1}, {0.5, 1.0})
-    for wanted, sizes in ((found, steady), (asked["selection"], steady), (asked["warm_up"], single)):
-        assert power.found_alone(found.fits.values(), PATCH, wanted).keys() == sizes
+    steady, single = ("5 %", "steady times, one of 10 %"), ("50 %", "times of single calls, one of 100 %")
+    for wanted, (first, rest) in ((found, steady), (asked["selection"], steady), (asked["warm_up"], single)):
+        said = power.found_alone(found.fits.values(), PATCH, wanted).words
+        assert re.fullmatch(rf"If one .* a change of {first} would be found in \d+ % of the {rest} in \d+ %\.", said)
 
 
 def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise() -> None:

@@ -513,6 +513,17 @@ def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: 
     )
 
 
+def test_the_page_on_method_has_the_lone_changes_that_each_lane_finds(site: Path) -> None:
+    (html,) = re.findall(
+        r'<section aria-labelledby="calibration">(.*?)</section>', (site / "method.html").read_text(), re.S
+    )
+    heads, *rows = re.findall(r"<tr>(.*?)</tr>", html.partition("One change alone.")[2].partition("</table>")[0], re.S)
+    assert "<th>question</th>" in heads
+    assert "+5%, release-py3.11</th>" in heads
+    assert rows
+    assert all(re.search(r">\d+\.\d % of \d", row) for row in rows)
+
+
 def test_every_page_has_a_description_and_a_published_one_a_site_map(tmp_path: Path) -> None:
     conf = write_tree(tmp_path, 3, series=20)
     axis = Axis.load(conf.repo)

@@ -25,6 +25,7 @@ from . import answer, verdicts
 from .causes import Known, evidence, in_words, moved, of_ends, unconfirmed, why
 from .findings import Finding, Row, group, of_changes
 from .markdown import escape
+from .power import NOTHING_ALONE, Alone, found_alone
 from .replication import NOWHERE, Elsewhere, OtherPlaces, Standing, other_places
 from .series import RANK, History, Series, Verdict, history
 from .steps import Kind, Net, Step
@@ -102,6 +103,8 @@ class Comparison:
     """A user's own file that was measured, as the user named it; empty for the suite."""
     unconfirmed: Collection[Series] = ()
     """What `explain` looked for and did not see again; no finding is made of it."""
+    alone: Alone = NOTHING_ALONE
+    """How large a change of one of its times would be found."""
 
     def sentence(self, change: Change) -> str:
         """The sentence of one of its changes, with what other lanes and machines say of it and its cause."""
@@ -288,6 +291,7 @@ def compared(
         one_sided=sum(not metrics or change.series.metric in metrics for change in every) - len(asked),
         device=device,
         threads=threads,
+        alone=found_alone(found.fits.values(), (old, new), [change.series for change in asked]),
     )
 
 
@@ -732,6 +736,8 @@ def _sure(comparison: Comparison) -> list[str]:
         lines.append(
             f"{disturbed} of their launches ran while the machine was disturbed, which affects all releases alike."
         )
+    if comparison.alone.shares:
+        lines.append(comparison.alone.words)
     if single:
         _, is_lane, python = comparison.environment.partition("release-py")
         asked = f"--workload {shlex.quote(comparison.file)} " if comparison.file else ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,10 +75,29 @@ def lone(evidence: Evidence, by: Array) -> Flags:
     return np.hstack([directions(moved(evidence, way * by), rates) == way for way in (1, -1)])
 
 
-def found_alone(fits: Iterable[Fitted], pair: Pair, wanted: Iterable[Series]) -> dict[float, float]:
-    """Size of a change -> the share of these steady times in which it would be found if one changed and nothing else did, by
-    the evidence of this pair; of single calls, with IN_SINGLE times the size, where there are only those. Empty where
-    nothing compares them. What is told of the pair is taken away first. Slower and faster are counted alike."""
+@dataclass(frozen=True)
+class Alone:
+    """Size of a change, a share -> the share of the times in which it would be found if one changed and nothing else did; of
+    times that are `steady`, or of calls that a process makes once. Empty where nothing compares them."""
+
+    shares: Mapping[float, float]
+    steady: bool = True
+
+    @property
+    def words(self) -> str:
+        """A sentence."""
+        (size, share), *rest = ((f"{100 * size:.0f} %", f"{100 * share:.0f} %") for size, share in self.shares.items())
+        more = "".join(f", one of {size} in {share}" for size, share in rest)
+        times = f"{share} of the {'steady times' if self.steady else 'times of single calls'}{more}"
+        return f"If one time changed and nothing else did, a change of {size} would be found in {times}."
+
+
+NOTHING_ALONE = Alone({})
+
+
+def found_alone(fits: Iterable[Fitted], pair: Pair, wanted: Iterable[Series]) -> Alone:
+    """Of those series that are wanted, by the evidence of this pair: of steady times, or of the others where there are only
+    those. What is told of the pair is taken away first. Slower and faster are counted alike."""
     wanted = {*wanted}
     found: dict[bool, list[Flags]] = {True: [], False: []}
     for fit in fits:
@@ -92,9 +111,9 @@ def found_alone(fits: Iterable[Fitted], pair: Pair, wanted: Iterable[Series]) ->
     for kind, of in found.items():
         every = np.hstack(of) if of else np.zeros((len(SIZES), 0))
         if every.size:
-            times = 1 if kind else IN_SINGLE
-            return {times * size: float(share) for size, share in zip(SIZES, every.mean(axis=1), strict=True)}
-    return {}
+            sizes = SIZES if kind else [IN_SINGLE * size for size in SIZES]
+            return Alone(dict(zip(sizes, every.mean(axis=1).tolist(), strict=True)), kind)
+    return NOTHING_ALONE
 
 
 def known(fit: Fitted, pair: Pair) -> tuple[list[Series], Evidence]:
