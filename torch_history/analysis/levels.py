@@ -174,7 +174,8 @@ class Levels:
 class Fitted:
     """One question of a lane: `releases` and `sessions` are its axis and its sessions by name, `levels` those of each
     series, to be compared, `by_itself` what is known of each level without another, `shifts` what each session does to the
-    whole question (logarithms, one per session), and `random` what rounds and sessions do besides, by metric."""
+    whole question (logarithms, one per session), `random` what rounds and sessions do besides, by metric, and `noise` that
+    of a launch."""
 
     releases: list[str]
     sessions: list[str]
@@ -183,6 +184,20 @@ class Fitted:
     shifts: Array
     random: Mapping[str, Random]
     launches: Mapping[Series, Launches]
+    noise: Mapping[Series, Noise]
+
+    def with_rounds(self, times: float) -> Fitted:
+        """As it would be if each round had been measured so many times: noise and what rounds do average out, and what
+        sessions do stays. The levels stay where they are."""
+
+        def more(series: Series, launches: Launches) -> Levels:
+            cells, noise, random = cells_of(launches), self.noise[series], self.random[series.metric]
+            own = times * (noise.freedom - noise.lent)
+            averaged = Noise(noise.variance / times, noise.lent + own, noise.lent)
+            of = levels(launches, cells, averaged, replace(random, round=random.round / times), self.shifts)
+            return _kept(replace(of, level=self.levels[series].level), launches, cells, noise, random, times)
+
+        return replace(self, levels={series: more(series, of) for series, of in self.launches.items()})
 
     def cleared(self, series: Series, release: str) -> Array:
         """The numbers of the launches of a release, in their unit, less what their sessions do to the whole question."""
@@ -272,23 +287,24 @@ def _fitted(seen: Mapping[Series, Sequence[Observation]], releases: list[str]) -
         found = every()
     rows = zip(series, found, measured, cells, noise, strict=True)
     kept = [_kept(of, launches, cells, noise, random[one.metric]) for one, of, launches, cells, noise in rows]
-    launches = dict(zip(series, measured, strict=True))
-    return Fitted(releases, sessions, dict(zip(series, kept, strict=True)), by_itself, shifts, random, launches)
+    of_series = dict(zip(series, kept, strict=True))
+    launches, noise_of = dict(zip(series, measured, strict=True)), dict(zip(series, noise, strict=True))
+    return Fitted(releases, sessions, of_series, by_itself, shifts, random, launches, noise_of)
 
 
-def _kept(of: Levels, launches: Launches, cells: Cells, noise: Noise, random: Random) -> Levels:
+def _kept(of: Levels, launches: Launches, cells: Cells, noise: Noise, random: Random, times: float = 1.0) -> Levels:
     """Levels as they are told: with the digits that the site has, and as sure as sessions agree (Birge 1932), which tells of
     noise beside what launches within sessions do. No difference is surer than that is known: what varies by REPEATED must
     not lend its degrees of freedom to noise that is small by chance."""
     squares, freedom = disagreement(launches, cells, noise, random)
-    known = noise.lent + (noise.freedom[np.unique(cells.session)] - noise.lent).sum()
-    factor = (known + squares) / (known + freedom)
+    own = (noise.freedom[np.unique(cells.session)] - noise.lent).sum()
+    factor = (noise.lent + own + squares) / (noise.lent + own + freedom)
     return replace(
         of,
         level=of.level.astype(np.float32).astype(float),
         covariance=of.covariance * factor,
         information=of.information / factor,
-        freedom=np.minimum(of.freedom, known + freedom),
+        freedom=np.minimum(of.freedom, noise.lent + times * own + freedom),
     )
 
 

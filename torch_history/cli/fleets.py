@@ -25,12 +25,13 @@ from ..measuring.machine import describe
 from ..measuring.plan import chosen, measurable
 from ..releases import environments
 from ..store.files import read_object, write_atomically
-from ..store.launches import machines_in, read_launches
+from ..store.launches import read_launches
 from ..store.machines import RECORD
 from ..store.sources import versions
 from . import suite as suites
 from .options import seconds_of
 from .output import console, plain
+from .plan import machine_with_durations
 
 ASKED = "asked.json"
 """File of a fleet that says which executor its jobs were handed to."""
@@ -139,7 +140,7 @@ def simulate(count: int, lanes: int, models: int, machine: str | None, seed: int
     found = suites.load()
     named = machine or _machine_with_durations(found)
     known = rates(read_launches(found.results, named)) if named else Rates({}, {})
-    work = Work(_all_questions(found.root), "", launches=5)
+    work = Work(all_questions(found.root), "", launches=5)
     releases = [f"v{number}" for number in range(count)]
     ran = [
         simulation.simulate(releases, lanes, work, known, simulation.Cluster(nodes, models), seed)
@@ -167,7 +168,7 @@ def _jobs(found: suites.Suite, asked: dict[str, Any]) -> list[Job]:
     stored = read_launches(found.results, machine, environment, asked["questions"]) if machine else ()
     known = rates(stored)
     work = Work(
-        questions=asked["questions"] or _all_questions(found.root),
+        questions=asked["questions"] or all_questions(found.root),
         only=asked["only"] or "",
         launches=1 if asked["only"] == "counts" else asked["launches"],
         budget=seconds_of(asked["budget"]) if asked["budget"] else 0.0,
@@ -183,17 +184,10 @@ def _jobs(found: suites.Suite, asked: dict[str, Any]) -> list[Job]:
 
 
 def _machine_with_durations(found: suites.Suite) -> str:
-    """This machine where anything of it is stored, else the one with most stored; empty where there is none."""
-    known = machines_in(found.results)
-    ours = describe(Request.of(os.environ))["machine"]
-    if ours in known or not known:
-        return ours if known else ""
-    most = max(known, key=lambda name: sum(path.stat().st_size for path in (found.results / name).glob("*.jsonl")))
-    click.echo(f"Nothing of this machine is stored: durations are those of {most}. Choose with --machine.")
-    return most
+    return machine_with_durations(found.results, describe(Request.of(os.environ))["machine"], click.echo)
 
 
-def _all_questions(root: Path) -> tuple[str, ...]:
+def all_questions(root: Path) -> tuple[str, ...]:
     return tuple(sorted({benchmark.partition(".")[0] for benchmark in versions(root)} - {"own", "explained"}))
 
 

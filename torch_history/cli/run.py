@@ -85,6 +85,9 @@ ROUNDS = click.option(
     "[default: 9m for the whole suite on a GPU]",
 )
 @explain_option("the times that rose", "RELEASES")
+@click.option(
+    "--plan", "plans", is_flag=True, help="Say what it would take, and what stored results lack. Measure nothing."
+)
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
 @click.option(
     "--prune", "removes", is_flag=True, help="Remove the environments of each release after its last session."
@@ -175,7 +178,8 @@ class Calibrating:
 @dataclass(frozen=True)
 class Asked:
     """The options of `run`; `interpreter` is the one whose torch is measured as installed, None for releases; `carried` the
-    folder of carried ones, None for others. `tells`: whether it is said what changed."""
+    folder of carried ones, None for others. `tells`: whether it is said what changed. `plans`: whether it is only
+    said what would be measured."""
 
     releases: tuple[str, ...]
     lane: str
@@ -197,6 +201,7 @@ class Asked:
     within: str | None = None
     tells: bool = True
     carried: Path | None = None
+    plans: bool = False
 
     def request(self, own: OwnWorkload | None) -> Request:
         """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
@@ -247,15 +252,20 @@ def measure(asked: Asked) -> bool:
     if not releases:
         out.print("Nothing is new. This machine has measured the newest release of the lane.")
         return True
+    groups, anchor = _groups(asked, releases, anchor)
+    if asked.plans:
+        _plan(asked, groups, anchor, found, Path(conf.results_dir), describe(request)["machine"], environment.name, out)
+        return True
     if own and own.requirements and asked.interpreter is None:
         environment.needed = own.requirements
         releases = _having(releases, environment, out, own.folder)
+        groups, anchor = _groups(asked, releases, None)
     counts = request.device == "recorder"
     env_dir = environment.root if counts else Path(conf.env_dir)
     with temporary_files(), beside(env_dir, environment.name) if asked.shares else alone(env_dir):
         if asked.only != "counts":
             _say_how_busy(asked, out)
-        session, ran, told = _sessions(asked, request, own, conf, found.axis, environment, releases, anchor, out)
+        session, ran, told = _sessions(asked, request, own, conf, found.axis, environment, groups, anchor, out)
     if len(releases) == 1:
         _print_numbers(out, session)
     out.print(f"Results are in {plain(str(Path(conf.results_dir, session.machine.machine)))}.")
@@ -424,6 +434,46 @@ def _releases(
     return releases, axis.find(anchor) if anchor else None
 
 
+def _groups(
+    asked: Asked, releases: Sequence[Release], anchor: Release | None
+) -> tuple[list[Sequence[Release]], Release | None]:
+    """The neighbours of each session, and the release that all sessions have besides, None where there is none."""
+    from ..measuring.plan import SHARED, in_sessions, middle
+
+    if asked.only == "counts":
+        return in_sessions(releases, shared=1), None
+    groups = in_sessions(releases, SHARED, anchor)
+    return groups, anchor or (middle(releases) if len(groups) > 1 else None)
+
+
+def _plan(
+    asked: Asked,
+    groups: Sequence[Sequence[Release]],
+    anchor: Release | None,
+    suite: Suite,
+    results: Path,
+    machine: str,
+    environment: str,
+    out: Console,
+) -> None:
+    """Says what would be measured, and what is known of the stored sessions of the lane."""
+    from ..analysis.series import history
+    from ..fleet.planning import Work
+    from ..store.launches import read_launches
+    from . import plan
+    from .fleets import all_questions
+
+    named = plan.machine_with_durations(results, machine, lambda words: out.print(words, highlight=False))
+    stored = read_launches(results, named, environment, asked.questions) if named else ()
+    work = Work(
+        asked.questions or (("own",) if asked.workload else all_questions(suite.root)),
+        asked.only,
+        asked.launches or (1 if asked.only == "counts" else DEFAULT_LAUNCHES),
+        seconds_of(asked.budget) / len(groups) if asked.budget else 0.0,
+    )
+    plan.show(groups, anchor, work, history(stored), suite.axis, out)
+
+
 def _sessions(
     asked: Asked,
     request: Request,
@@ -431,16 +481,16 @@ def _sessions(
     conf: Any,
     axis: Any,
     environment: Any,
-    releases: Sequence[Release],
+    groups: Sequence[Sequence[Release]],
     anchor: Release | None,
     out: Console,
 ) -> tuple[Session, bool, list[Comparison]]:
-    """Measures `releases` in sessions of neighbours, with the `anchor` or the middle of several in each, and says of each
-    pair what changed after the last session that has it; returns the last session, whether a case gave a number in any of
-    them, and what was said of each pair."""
+    """Measures each group of neighbours in a session, with the `anchor`, and says of each pair what changed after the last
+    session that has it; returns the last session, whether a case gave a number in any of them, and what was said of each
+    pair."""
     import time
 
-    from ..measuring.plan import SHARED, Plan, anchored, in_sessions, middle
+    from ..measuring.plan import Plan, anchored
     from ..measuring.session import SESSIONS, Session
     from ..releases.environments import prune
 
@@ -449,9 +499,6 @@ def _sessions(
     ends = time.monotonic() + seconds_of(asked.budget) if asked.budget else None
     within = seconds_within(asked, request)
     over = time.monotonic() + within if within else None
-    groups = in_sessions(releases, 1 if asked.only == "counts" else SHARED, anchor)
-    if len(groups) > 1 and asked.only != "counts":
-        anchor = anchor or middle(releases)
     for number, group in enumerate(groups):
         measured, later = (
             anchored(group, anchor),
