@@ -736,8 +736,8 @@ def _sure(comparison: Comparison) -> list[str]:
         lines.append(
             f"{disturbed} of their launches ran while the machine was disturbed, which affects all releases alike."
         )
-    if comparison.alone.shares:
-        lines.append(comparison.alone.words)
+    if words := comparison.alone.words:
+        lines.append(words)
     if single:
         _, is_lane, python = comparison.environment.partition("release-py")
         asked = f"--workload {shlex.quote(comparison.file)} " if comparison.file else ""

@@ -85,7 +85,9 @@ class Alone:
 
     @property
     def words(self) -> str:
-        """A sentence."""
+        """A sentence, empty where nothing is compared."""
+        if not self.shares:
+            return ""
         (size, share), *rest = ((f"{100 * size:.0f} %", f"{100 * share:.0f} %") for size, share in self.shares.items())
         more = "".join(f", one of {size} in {share}" for size, share in rest)
         times = f"{share} of the {'steady times' if self.steady else 'times of single calls'}{more}"

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis import causes, claims, compare, findings
+from ..analysis.power import found_alone
 from ..analysis.replication import DECIDED
 from ..analysis.series import RANK, History, Pairs, Series
 from ..analysis.verdicts import (
@@ -83,6 +84,8 @@ class EveryPair:
                     level[self.tags.index(tag)], shown[self.tags.index(tag)] = logarithm, fit.shown(series, tag)
                 self.timed[series] = Timed(*[*(of[i] for of in of_pairs), level, shown])
         self.untied = {series: _States(found, series, self.tags) for series in self.series}
+        fits = found.fits.values()
+        self.alone = [found_alone(fits, pair, wanted).words if self.timed else "" for pair in self.pairs]
         self._rows = [(series, self.timed.get(series), self.untied[series]) for series in self.series]
         self._moving = [row for row in self._rows if row[1] is not None or row[2].count > 1]
 
@@ -181,6 +184,7 @@ def packed(
         "timed": _timed(every, place),
         "rates": every.rates,
         "shifts": every.shifts,
+        "alone": every.alone,
         "states": _states(every),
         "clauses": list(clauses),
         "told": told,

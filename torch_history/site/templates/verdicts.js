@@ -357,6 +357,10 @@
             lines.push(`${disturbed} of their launches ran while the machine was disturbed, `
                 + "which affects all releases alike.");
         }
+        const pair = pairOf(lane, from, to);
+        if (pair && pair.pairs.alone[pair.number]) {
+            lines.push(pair.pairs.alone[pair.number]);
+        }
         if (single) {
             const [, python] = lane.environment.split("release-py");
             lines.push(`${single} times have a single launch of one release, which is no evidence. `
