@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -70,7 +70,7 @@ def moved(evidence: Evidence, by: NDArray[Any]) -> Evidence:
 
 def lone(evidence: Evidence, by: Array) -> Flags:
     """Of one pair of releases, whether a change of one series, and of no other, would be told in its direction: `by` are
-    logarithms (series x 1), slower and faster (series x 2)."""
+    logarithms (series x sizes), slower and then faster (series x twice as many)."""
     rates = error_rates_if_told(evidence)
     return np.hstack([directions(moved(evidence, way * by), rates) == way for way in (1, -1)])
 
@@ -97,32 +97,41 @@ class Alone:
 NOTHING_ALONE = Alone({})
 
 
-def found_alone(fits: Iterable[Fitted], pair: Pair, wanted: Iterable[Series]) -> Alone:
-    """Of those series that are wanted, by the evidence of this pair: of steady times, or of the others where there are only
-    those. What is told of the pair is taken away first. Slower and faster are counted alike."""
+def found_alone(fits: Iterable[Fitted], pair: Pair, wanted: Collection[Series]) -> Alone:
+    """`alone_in` a pair of releases."""
+    return alone_in((known(fit, pair) for fit in fits), wanted)
+
+
+def alone_in(of_questions: Iterable[tuple[list[Series], Evidence]], wanted: Collection[Series]) -> Alone:
+    """Of those series that are wanted, by the evidence of a pair (series x 1): of steady times, or of the others where there
+    are only those. What is told of the pair is taken away first. Slower and faster are counted alike."""
     wanted = {*wanted}
     found: dict[bool, list[Flags]] = {True: [], False: []}
-    for fit in fits:
-        series, evidence = known(fit, pair)
+    for series, evidence in of_questions:
         if wanted.isdisjoint(series):
             continue
         quiet = replace(evidence, shift=np.where(directions(evidence) == 0, evidence.shift, 0.0))
-        told, asked = [lone(quiet, moves(series, size)) for size in SIZES], [one in wanted for one in series]
+        told = lone(quiet, np.hstack([moves(series, size) for size in SIZES])).reshape(-1, 2, len(SIZES))
+        asked, is_steady = [one in wanted for one in series], steady(series)
         for kind, of in found.items():
-            of.append(np.array(told)[:, asked & (steady(series) == kind)].reshape(len(SIZES), -1))
+            of.append(told[asked & (is_steady == kind)])
     for kind, of in found.items():
-        every = np.hstack(of) if of else np.zeros((len(SIZES), 0))
+        every = np.vstack(of) if of else np.zeros((0, 2, len(SIZES)))
         if every.size:
             sizes = SIZES if kind else [IN_SINGLE * size for size in SIZES]
-            return Alone(dict(zip(sizes, every.mean(axis=1).tolist(), strict=True)), kind)
+            return Alone(dict(zip(sizes, every.mean(axis=(0, 1)).tolist(), strict=True)), kind)
     return NOTHING_ALONE
 
 
 def known(fit: Fitted, pair: Pair) -> tuple[list[Series], Evidence]:
     """The series of a question that rounds tie on both releases, and their evidence (series x 1)."""
-    evidence = evidence_between(fit, [pair])
-    rows = ~np.isnan(evidence.shift[:, 0])
-    return [*itertools.compress(fit.levels, rows)], part(evidence, rows)
+    return tied(fit.levels, evidence_between(fit, [pair]), 0)
+
+
+def tied(series: Iterable[Series], evidence: Evidence, at: int) -> tuple[list[Series], Evidence]:
+    """Those of `series` that rounds tie on pair number `at`, and their evidence of it (series x 1)."""
+    rows = ~np.isnan(evidence.shift[:, at])
+    return [*itertools.compress(series, rows)], part(evidence, rows, [at])
 
 
 def part(evidence: Evidence, rows: Any, columns: Any = slice(None)) -> Evidence:
@@ -172,13 +181,10 @@ class LaneEvidence:
     def quiet(self) -> Iterator[tuple[Pair, list[Series], Evidence]]:
         """Of each patch release and question the times that rounds tie, without pairs of OTHER_BUILDS."""
         for (at, pair), question in itertools.product(enumerate(self.pairs), self.series):
-            rows = ~np.isnan(self.evidence[question].shift[:, at])
-            if is_patch(pair) and not {*pair} & OTHER_BUILDS and rows.any():
-                yield (
-                    pair,
-                    [*itertools.compress(self.series[question], rows)],
-                    part(self.evidence[question], rows, [at]),
-                )
+            if is_patch(pair) and not {*pair} & OTHER_BUILDS:
+                series, evidence = tied(self.series[question], self.evidence[question], at)
+                if series:
+                    yield pair, series, evidence
 
 
 def lane_evidence(found: History, environment: str, pairs: list[Pair]) -> LaneEvidence:

@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from ..analysis import causes, claims, compare, findings
-from ..analysis.power import found_alone
+from ..analysis.power import alone_in, tied
 from ..analysis.replication import DECIDED
 from ..analysis.series import RANK, History, Pairs, Series
 from ..analysis.verdicts import (
     ERROR_RATE,
     TOLD,
     Change,
+    Evidence,
     bounded,
     error_rates,
     evidence_between,
@@ -66,8 +67,10 @@ class EveryPair:
         self.shifts: dict[str, dict[str, float]] = {}
         self.timed: dict[Series, Timed] = {}
         wanted = set(self.series)
+        known: list[tuple[list[Series], Evidence]] = []
         for (_, question), fit in found.fits.items():
             evidence = evidence_between(fit, self.pairs)
+            known.append((list(fit.levels), evidence))
             rates = error_rates(evidence)
             said, looks = evidence.judged(rates), np.broadcast_to(evidence.looks, evidence.shift.shape)
             self.rates[question] = rates.tolist()
@@ -84,8 +87,7 @@ class EveryPair:
                     level[self.tags.index(tag)], shown[self.tags.index(tag)] = logarithm, fit.shown(series, tag)
                 self.timed[series] = Timed(*[*(of[i] for of in of_pairs), level, shown])
         self.untied = {series: _States(found, series, self.tags) for series in self.series}
-        fits = found.fits.values()
-        self.alone = [found_alone(fits, pair, wanted).words if self.timed else "" for pair in self.pairs]
+        self.alone = [alone_in((tied(*of, number) for of in known), wanted).words for number in range(len(self.pairs))]
         self._rows = [(series, self.timed.get(series), self.untied[series]) for series in self.series]
         self._moving = [row for row in self._rows if row[1] is not None or row[2].count > 1]
 
