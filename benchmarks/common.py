@@ -64,6 +64,7 @@ from measure import (
     shared,
     start_up,
     stopwatch,
+    turns,
 )
 from workloads import Unavailable
 
@@ -126,18 +127,23 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
         constants.read(_CONSTANTS)
         if "time" in workload.METRICS:
             repeated = before is stopwatch.nothing
-            found["time"] = clock.samples(call, on) if repeated else stopwatch.samples(call, before, on)
+            found["time"] = _samples(call, on) if repeated else stopwatch.samples(call, before, on)
         if "cpu_time" in workload.METRICS:
             found["cpu_time"] = stopwatch.cpu_samples(call, before)
         if forward and "forward_time" in workload.METRICS:
             constants.read(_CONSTANTS)
-            found["forward_time"] = clock.samples(forward, on)
+            found["forward_time"] = _samples(forward, on)
         _say(**planted.told(call, f"{variant} {size}"))
     if device.wanted("counts") and any(METRICS[name].kind == COUNTS for name in workload.METRICS):
         before()
         # On a GPU the profiler calls twice, so what has to be done before each call is counted there.
         found.update(_counts(workload, call if on == "cpu" else _with(before, call), forward, on))
     return found
+
+
+def _samples(call: Callable[[], object], on: str) -> Any:
+    """Samples of a warm call, or those with the turns that it took among other releases."""
+    return turns.measured(call, on) if turns.wanted() else clock.samples(call, on)
 
 
 def _with(before: Callable[[], object], call: Callable[[], object]) -> Callable[[], object]:
@@ -327,6 +333,9 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: Metric) -
             for kind in ("unavailable", "unmeasured"):
                 if kind in value:
                     _skip(kind, value[kind])
+            if "samples" in value:
+                _say(turns=value.get("turns", []))
+                return {"samples": value["samples"], "number": 1}
             _say(detectable=value["detectable"])
             return value["value"]
         return {"samples": value, "number": 1} if isinstance(value, list) else value
@@ -340,7 +349,8 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: Metric) -
 
 
 def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Metric) -> dict:
-    """What this launch found for the case: by metric a number, a list of samples, {"value": number, "detectable": the least
+    """What this launch found for the case: by metric a number, a list of samples, {"samples": them, "turns": seconds of each
+    turn}, {"value": number, "detectable": the least
     that would have been told}, {"unavailable": why}, or {"unmeasured": why} where the suite is at fault.
 
     Skips what nobody asked for; raises CaseFailed where it went wrong before.

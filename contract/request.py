@@ -22,6 +22,7 @@ class Request:
     `counts` or empty for both. `threads` of the CPU. `planted`: a change of measure/planted.py, empty for none. `workload`:
     the path of a user's own file, and `text` that of its text as the measurement found it, empty where the file itself is
     read. `channel`: the file in which facts are told. `card`: the one that the recorder pretends, empty for its default.
+    `turns`: the pipes through which processes take turns, `in:out`, empty where none are taken.
     """
 
     device: str = ""
@@ -33,6 +34,7 @@ class Request:
     text: str = ""
     channel: str = ""
     card: str = ""
+    turns: str = ""
 
     @classmethod
     def of(cls, variables: Mapping[str, str]) -> Request:
@@ -54,6 +56,7 @@ class Request:
             text=text("WORKLOAD_TEXT"),
             channel=text("CHANNEL"),
             card=text("CARD"),
+            turns=text("TURNS"),
         )
 
     def variables(self) -> dict[str, str]:
@@ -68,6 +71,7 @@ class Request:
             "WORKLOAD_TEXT": self.text,
             "CHANNEL": self.channel,
             "CARD": self.card,
+            "TURNS": self.turns,
         }
         return {PREFIX + name: text for name, text in texts.items()}
 
@@ -90,3 +94,9 @@ CHANNEL = PREFIX + "CHANNEL"
 
 ASKED = "asked"
 """The key of the first line of that file: the parameters of the one case that is asked for, as asv writes them."""
+
+TURNS = PREFIX + "TURNS"
+"""The variable of `Request.turns`."""
+
+TAKE, END, ALONE = b"t", b"e", b"a"
+"""What a process that takes turns is told, a byte each: take one; that was all; that was all, and no other took any."""

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from torch_history.analysis.series import Series, Verdict
-from torch_history.analysis.verdicts import MARGIN, Change
-from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, Effort, More, cost, effort, forecast
+from torch_history.analysis.series import Verdict, history
+from torch_history.analysis.verdicts import verdicts_of
+from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, Effort, More, cost, effort, forecast
 from torch_history.store.launches import Case, Launch
 
 QUESTION = "selection.Selection"
@@ -89,17 +89,36 @@ def test_what_scatters_too_much_is_given_up_and_counted() -> None:
     assert (found.series, found.undecided, found.hopeless, found.cases) == (1, 0, 1, {})
 
 
-def test_forecast_grows_with_the_square_of_the_interval() -> None:
-    def change(ratio: float, half: float) -> Change:
-        low, high = ratio * math.exp(-half), ratio * math.exp(half)
-        series = Series("e", f"{QUESTION}.track_time", ())
-        return Change(series, Verdict.CANT_TELL, 1.0, ratio, ratio, low, high, launches=(4, 4))
+def test_a_forecast_is_the_least_number_of_rounds_with_which_the_same_fit_would_tell() -> None:
+    levels = {"a": {"x": 1.0, "y": 1.0}, "b": {"x": 1.0, "y": 1.4}}
+    seen = history(launches(levels, {"x": 0.05, "y": 0.1}, rounds=4))
+    found = forecast(seen, [("a", "b")])
+    (fit,) = seen.fits.values()
+    assert found
+    for (series, pair), times in found.items():
+        before = [other for other in TIMES if other < times]
+        assert verdicts_of(fit, [pair])[series] == [Verdict.CANT_TELL]
+        assert all(verdicts_of(fit.with_rounds(other), [pair])[series] == [Verdict.CANT_TELL] for other in before)
+        assert verdicts_of(fit.with_rounds(times), [pair])[series] != [Verdict.CANT_TELL]
 
-    assert forecast(change(1.1, 2 * math.log(1.1))) == pytest.approx(16)
-    assert forecast(change(1.1, 4 * math.log(1.1))) == pytest.approx(64)
-    assert forecast(change(1.0, 4 * math.log1p(MARGIN))) == pytest.approx(16)
-    assert forecast(change(1 + MARGIN - 1e-4, 0.1)) > 1000
-    assert forecast(Change(Series("e", "q.Q.track_time", ()), Verdict.CANT_TELL, 1.0, 1.0, launches=(1, 1))) == 2
+
+def test_what_is_told_and_what_no_number_of_rounds_decides_has_no_forecast() -> None:
+    quiet = {f"quiet {i}": 1.0 for i in range(4)}
+    seen = launches({"a": quiet, "b": {**quiet, "quiet 0": 1.035}}, dict.fromkeys(quiet, 0.001), rounds=5)
+    assert forecast(history(seen), [("a", "b")]) == {}
+
+
+def test_rounds_come_true() -> None:
+    """Of 40 times that scatter, most are told after as many rounds as were foretold after four."""
+    names = [f"x {i}" for i in range(40)]
+    one = dict.fromkeys(names, 1.0)
+    few = history(launches({"a": one, "b": one}, dict.fromkeys(names, 0.05), rounds=4))
+    foretold = {series: times for (series, _), times in forecast(few, [("a", "b")]).items() if 4 * times <= 40}
+    many = history(launches({"a": one, "b": one}, dict.fromkeys(names, 0.05), rounds=round(4 * max(foretold.values()))))
+    (fit,) = many.fits.values()
+    told = [verdicts_of(fit, [("a", "b")])[series] == [Verdict.SAME] for series in foretold]
+    assert len(told) >= 15
+    assert sum(told) >= 0.8 * len(told)
 
 
 def test_cost_is_seconds_of_one_process() -> None:
@@ -108,6 +127,10 @@ def test_cost_is_seconds_of_one_process() -> None:
     found = effort(launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, rounds=1), [("a", "b")])
     ((_, rounds, _),) = found.cases.values()
     assert found.seconds == pytest.approx(2 * 2.0 * rounds)
+    known = effort(
+        launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, 1), [("a", "b")], took=dict.fromkeys(found.cases, 0.5)
+    )
+    assert known.seconds == pytest.approx(2 * 0.5 * rounds)
 
 
 def test_what_would_decide_is_said_and_one_launch_decides_nothing() -> None:
@@ -116,7 +139,7 @@ def test_what_would_decide_is_said_and_one_launch_decides_nothing() -> None:
         "1 time is inconclusive. Again with --budget 1m measures it once more, which is the least that tells a time."
     )
     several = effort(launches(levels, {"x": 0.12}, 4), [("a", "b")])
-    assert several.words("Again with").endswith("Again with --budget 2m would probably decide that.")
+    assert several.words("Again with").endswith("Again with --budget 3m would probably decide that.")
     assert several.is_decidable(several.seconds)
     assert not several.is_decidable(several.seconds - 1)
 

@@ -95,7 +95,7 @@ def answer(values: list[Any], said: dict[int, str] | None = None, status: int = 
 
 def add(recorded: RecordedResults, benchmark: dict[str, Any], given: BenchmarkResult, **more: Any) -> None:
     for i, told in SAID.items():
-        recording._ended[benchmark["name"], i] = told
+        recording._ended[recording.channel(), benchmark["name"], i] = told
     recorded.add_result(benchmark, given, record_samples=True, append_samples=True, **more)
 
 

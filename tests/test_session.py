@@ -185,6 +185,12 @@ def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: Wor
 
 
 @pytest.fixture
+def one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases take no turns, as on a GPU."""
+    monkeypatch.setattr("torch_history.measuring.session.possible", lambda: False)
+
+
+@pytest.fixture
 def said() -> Console:
     return Console(record=True, width=200, force_terminal=False)
 
@@ -417,6 +423,7 @@ def asked_in(session: Session, variant: str) -> dict[tuple[str, int], int]:
     )
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_a_case_slower_than_lately_on_a_release_is_asked_again_there_and_the_quickest_counts(
     make: Make, world: World, said: Console
 ) -> None:
@@ -428,6 +435,7 @@ def test_a_case_slower_than_lately_on_a_release_is_asked_again_there_and_the_qui
     assert max(case.number or 0 for pairs in releases.values() for _, case in pairs) < 1.1
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_what_was_slow_in_the_first_round_is_asked_again_after_the_second(
     make: Make, world: World, said: Console
 ) -> None:
@@ -441,6 +449,7 @@ def test_what_was_slow_in_the_first_round_is_asked_again_after_the_second(
     assert max(case.number or 0 for pairs in releases.values() for _, case in pairs) < 1.1
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_an_interrupted_session_knows_what_is_slow_from_what_it_stored(make: Make, world: World, said: Console) -> None:
     world.slow_asks, world.noise, world.stop_after = {(NEW, "even"): [2]}, 0.001, 8
     first = make(launches=2)
@@ -452,6 +461,7 @@ def test_an_interrupted_session_knows_what_is_slow_from_what_it_stored(make: Mak
     assert asked_in(second, "even")[NEW, 2] == 2
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_what_stays_slow_is_asked_a_few_times_only(make: Make, world: World, said: Console) -> None:
     world.slow_asks = {(NEW, "even"): list(range(2, 100))}
     session = make(launches=2)
@@ -459,6 +469,7 @@ def test_what_stays_slow_is_asked_a_few_times_only(make: Make, world: World, sai
     assert (world.asked.count((OLD, "even")), world.asked.count((NEW, "even"))) == (2, 2 + AGAIN)
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_where_an_asking_again_was_disturbed_only_that_is_repeated(make: Make, world: World, said: Console) -> None:
     world.slow_asks, world.disturbed_laps, world.noise = {(NEW, "even"): [2]}, {3}, 0.001
     session = make(launches=2)
@@ -506,6 +517,7 @@ def test_installing_counts_into_the_budget(make: Make, world: World, said: Conso
     assert world.asked == []
 
 
+@pytest.mark.usefixtures("one_after_another")
 @pytest.mark.usefixtures("_a_second_each")
 def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make: Make, world: World, said: Console) -> None:
     world.disturbed_laps, world.noise = set(range(100)), 0.001
@@ -515,6 +527,7 @@ def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make: Make, w
     assert 8 + 6 > AGAIN_SHARE * 60 > 8
 
 
+@pytest.mark.usefixtures("one_after_another")
 @pytest.mark.usefixtures("_a_second_each")
 def test_what_is_asked_again_ends_between_two_cases(make: Make, world: World, said: Console, monkeypatch: Any) -> None:
     monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
@@ -598,6 +611,7 @@ def test_what_a_spent_budget_left_untold_is_gone_on_with(make: Make, world: Worl
     assert make(launches=3, budget=3600.0).finished
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_what_was_disturbed_is_measured_again_and_both_are_kept(make: Make, world: World, said: Console) -> None:
     world.disturbed_laps, world.noise = {2}, 0.001
     session = make()
@@ -611,6 +625,7 @@ def test_what_was_disturbed_is_measured_again_and_both_are_kept(make: Make, worl
     assert all(change.disturbed == 0 for change in compare(session.launches(), OLD, NEW))
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_before_it_asks_a_session_waits_for_a_calm_moment_for_a_fifth_of_its_budget(
     make: Make, world: World, said: Console
 ) -> None:
@@ -620,6 +635,7 @@ def test_before_it_asks_a_session_waits_for_a_calm_moment_for_a_fifth_of_its_bud
     assert "Waited 60 s in total" in said.export_text()
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_where_others_came_in_beside_a_steady_time_that_release_is_asked_again(
     make: Make, world: World, said: Console
 ) -> None:
@@ -661,6 +677,7 @@ def test_only_a_cpu_and_one_thread_are_shared(make: Make, monkeypatch: pytest.Mo
                 make(shares=True)
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_without_a_budget_a_session_waits_for_a_minute_and_counts_wait_for_nothing(
     make: Make, world: World, said: Console
 ) -> None:
@@ -671,6 +688,7 @@ def test_without_a_budget_a_session_waits_for_a_minute_and_counts_wait_for_nothi
     assert [most for _, most in world.waits] == [LEAST_PATIENCE, LEAST_PATIENCE - 40.0]
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_what_stays_disturbed_is_kept_and_counted(make: Make, world: World, said: Console) -> None:
     world.disturbed_laps = set(range(100))
     session = make()
@@ -706,6 +724,7 @@ def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: Wo
     assert all("disturbed" in launch.facts["conditions"] for launch in session.launches())
 
 
+@pytest.mark.usefixtures("one_after_another")
 def test_progress_goes_on_while_cases_are_asked_again(
     make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1000,7 +1019,7 @@ def test_upgrade_measures_again_where_asked_to(upgrade: Callable[..., Sessions],
 
 def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade: Callable[..., Sessions], world: World) -> None:
     laboratory = upgrade(3600.0)
-    world.stop_after = 3 * 2 * 7 + 4
+    world.stop_after = 41  # in the fourth round, which the budget allows
     with pytest.raises(KeyboardInterrupt):
         laboratory.measure((OLD, NEW), ())
     before = len(laboratory.launches((OLD, NEW), ()))

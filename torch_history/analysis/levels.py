@@ -70,6 +70,10 @@ as of an own file, is judged with it, and his own launches count beside it."""
 USUAL_COUNTS = 10
 """Rounds, or sessions of series, that the usual variance of what they do counts for beside those that were seen."""
 
+PROCESS, CLUSTERED = 0.012, 2.2
+"""What a process does to a steady time, as a standard deviation of logarithms, beside what its own turns show, and times how
+much that counts: what disturbs a turn often lasts for some. From one release measured against itself, 168 times."""
+
 BEYOND_CHANCE = 0.3
 """Variance of logarithms of noise beyond chance, for weights alone: within a factor of two of what questions show."""
 
@@ -82,25 +86,26 @@ WIDE = 1e3
 
 @dataclass(frozen=True)
 class Launches:
-    """The launches of one series: the place of each's release, session and round, and the logarithm of its number. Rounds of
-    different sessions have different places."""
+    """The launches of one series: the place of each's release, session and round, the logarithm of its number, and its
+    `weight`. Rounds of different sessions have different places."""
 
     release: Indices
     session: Indices
     round: Indices
     logarithm: Array
+    weight: Array | float = 1.0
 
 
 @dataclass(frozen=True)
 class Cells:
     """What was measured of a series: a cell is a release in a session. `of_launch` is the cell of each launch; `release` and
-    `session` are those of each cell; `counts` is how many launches each round has of each cell (rounds x cells), and
+    `session` are those of each cell; `weights` is what the launches of each round weigh in each cell (rounds x cells), and
     `session_of_round` the session of each round."""
 
     of_launch: Indices
     release: Indices
     session: Indices
-    counts: Array
+    weights: Array
     session_of_round: Indices
 
 
@@ -242,7 +247,14 @@ def _launches(seen: Sequence[Observation], releases: Mapping[str, int], sessions
         np.array([sessions[one.block[0]] for one in seen]),
         np.array([rounds[one.block] for one in seen]),
         np.log([one.number for one in seen]),
+        np.array([weight(one.variance) for one in seen]),
     )
+
+
+def weight(shown: float) -> float:
+    """Of a launch: 1 if it took no turns, else by how much its turns, of whose median they have `shown` this variance, tell
+    more than a usual launch does."""
+    return 1.0 if not shown else USUAL[True].noise ** 2 / (PROCESS**2 + CLUSTERED * shown)
 
 
 def on_one_thread() -> contextlib.AbstractContextManager[object]:
@@ -345,11 +357,11 @@ def cells_of(launches: Launches) -> Cells:
     """The cells and rounds of a series' launches."""
     pairs, of_launch = np.unique(np.column_stack([launches.session, launches.release]), axis=0, return_inverse=True)
     of_launch = of_launch.ravel()
-    counts = np.zeros((launches.round.max() + 1, len(pairs)))
-    np.add.at(counts, (launches.round, of_launch), 1.0)
-    session_of_round = np.zeros(len(counts), dtype=np.intp)
+    weights = np.zeros((launches.round.max() + 1, len(pairs)))
+    np.add.at(weights, (launches.round, of_launch), launches.weight)
+    session_of_round = np.zeros(len(weights), dtype=np.intp)
     session_of_round[launches.round] = launches.session
-    return Cells(of_launch, pairs[:, 1], pairs[:, 0], counts, session_of_round)
+    return Cells(of_launch, pairs[:, 1], pairs[:, 0], weights, session_of_round)
 
 
 Seen = tuple[int, str, float]
@@ -397,18 +409,18 @@ def _without_rounds(seen: Sequence[Seen], sessions: Mapping[str, int]) -> Launch
 
 def within_sessions(launches: Launches, cells: Cells, sessions: int) -> tuple[Array, Array]:
     """What cells and rounds leave of a series in each session: the sum of squares, and its degrees of freedom."""
-    sizes = cells.counts.sum(axis=1)
+    sizes, weight = cells.weights.sum(axis=1), launches.weight
 
     def apart(values: Array) -> Array:
         """What is left when the mean of each round is taken off."""
-        return values - (np.bincount(launches.round, values) / sizes)[launches.round]
+        return values - (np.bincount(launches.round, weight * values) / sizes)[launches.round]
 
-    laplacian = np.diag(cells.counts.sum(axis=0)) - cells.counts.T @ (cells.counts / sizes[:, None])
-    sums = np.bincount(cells.of_launch, apart(launches.logarithm))
+    laplacian = np.diag(cells.weights.sum(axis=0)) - cells.weights.T @ (cells.weights / sizes[:, None])
+    sums = np.bincount(cells.of_launch, weight * apart(launches.logarithm))
     of_cell = np.linalg.pinv(laplacian, hermitian=True) @ sums
     left = apart(launches.logarithm - of_cell[cells.of_launch])
-    squares = np.bincount(launches.session, left**2, minlength=sessions).astype(float)
-    together = tied((cells.counts.T @ cells.counts).astype(np.intp)).sum(axis=1)
+    squares = np.bincount(launches.session, weight * left**2, minlength=sessions).astype(float)
+    together = tied((cells.weights.T @ cells.weights > 0).astype(np.intp)).sum(axis=1)
     levels_of_each = np.bincount(
         cells.session, 1 - 1 / together, minlength=sessions
     )  # cells less what rounds tie together
@@ -495,13 +507,13 @@ def _two_ways(logs: Array, weight: Array) -> tuple[Array, Array]:
 
 def information(launches: Launches, cells: Cells, noise: Noise, random: Random, shifts: Array) -> tuple[Array, Array]:
     """What the launches of a series say of its cells: the precision matrix (cells x cells), and it times their means."""
-    values = launches.logarithm - shifts[launches.session]
-    variance = noise.variance[cells.session_of_round]
-    share = random.round / (variance + cells.counts.sum(axis=1) * random.round) / variance
+    values = launches.weight * (launches.logarithm - shifts[launches.session])
+    weights, variance = cells.weights, noise.variance[cells.session_of_round]
+    share = random.round / (variance + weights.sum(axis=1) * random.round) / variance
     of_cell = noise.variance[cells.session]
-    precision = np.diag(cells.counts.sum(axis=0) / of_cell) - cells.counts.T @ (share[:, None] * cells.counts)
+    precision = np.diag(weights.sum(axis=0) / of_cell) - weights.T @ (share[:, None] * weights)
     right = np.bincount(cells.of_launch, values) / of_cell
-    right = right - cells.counts.T @ (share * np.bincount(launches.round, values))
+    right = right - weights.T @ (share * np.bincount(launches.round, values))
     for session in np.unique(cells.session):
         mine = np.flatnonzero(cells.session == session)
         block = np.ix_(mine, mine)
@@ -550,7 +562,7 @@ def _between(covariance: Array) -> Array:
 
 def rounds_of_both(cells: Cells, place: Indices, releases: int) -> Indices:
     """How many rounds hold each two releases (releases x releases); `place` is the release of each cell."""
-    held = (cells.counts @ np.equal.outer(place, np.arange(releases)) > 0).astype(np.intp)
+    held = (cells.weights @ np.equal.outer(place, np.arange(releases)) > 0).astype(np.intp)
     return held.T @ held
 
 
@@ -606,11 +618,11 @@ def rounds_do(of_metric: Sequence[tuple[Launches, Cells, Array, Noise]], usual: 
     """The variance of what rounds do: that of their means within sessions, less what noise adds to it."""
     squares, noise = [], []
     for launches, cells, left, known in of_metric:
-        sizes, session = cells.counts.sum(axis=1), cells.session_of_round
-        means = np.bincount(launches.round, left) / sizes
+        sizes, session = cells.weights.sum(axis=1), cells.session_of_round
+        means = np.bincount(launches.round, launches.weight * left) / sizes
         rounds = np.bincount(session)
         of_session = np.bincount(session, means) / np.maximum(rounds, 1)
-        use = (rounds[session] > 1) & (sizes > 1)
+        use = (rounds[session] > 1) & (np.bincount(launches.round) > 1)
         of_each = rounds[session][use]
         squares.append((means - of_session[session])[use] ** 2 * of_each / (of_each - 1))
         noise.append(known.variance[session][use] / sizes[use])

@@ -38,6 +38,8 @@ MOST_OFFERED = 3
 """Times that the offer to explain names; one takes minutes, and the line is to be read."""
 
 DEFAULT_LAUNCHES = 3
+LEAST_LAUNCHES = 2
+"""Of a run with a budget: two rounds tell the noise, and what is left then goes to what they do not decide."""
 
 ROUNDS = click.option(
     "--rounds",
@@ -45,7 +47,8 @@ ROUNDS = click.option(
     "launches",
     cls=Renamed,
     type=click.IntRange(min=1),
-    help=f"Rounds that measure everything. Each round starts new processes. [default: {DEFAULT_LAUNCHES}, of counts 1]",
+    help=f"Rounds that measure everything. Each round starts new processes. [default: {DEFAULT_LAUNCHES}, with a "
+    f"budget {LEAST_LAUNCHES}, of counts 1]",
 )
 
 
@@ -468,7 +471,7 @@ def _plan(
     work = Work(
         asked.questions or (("own",) if asked.workload else all_questions(suite.root)),
         asked.only,
-        asked.launches or (1 if asked.only == "counts" else DEFAULT_LAUNCHES),
+        asked.launches or _rounds_of_all(asked),
         seconds_of(asked.budget) / len(groups) if asked.budget else 0.0,
     )
     plan.show(groups, anchor, work, history(stored), suite.axis, out)
@@ -511,7 +514,7 @@ def _sessions(
             environment=environment.name,
             questions="|".join(questions) or r"\w+",
             sizes=asked.sizes or request.sizes or _default_sizes(request, own),
-            launches=asked.launches or (1 if asked.only == "counts" else DEFAULT_LAUNCHES),
+            launches=asked.launches or _rounds_of_all(asked),
             budget=(ends - time.monotonic()) / (len(groups) - number) if ends else None,
             workload=own.digest if own else "",
             only=asked.only,
@@ -542,6 +545,13 @@ def _sessions(
             done = {release.tag for release in measured if release not in later}
             prune(environment.root, done.__contains__, asked.lane)
     return session, ran, told
+
+
+def _rounds_of_all(asked: Asked) -> int:
+    """The rounds that measure everything, where nobody says how many."""
+    if asked.only == "counts":
+        return 1
+    return LEAST_LAUNCHES if asked.budget else DEFAULT_LAUNCHES
 
 
 def _last_seen(group: Sequence[Release], later: Sequence[Release]) -> list[tuple[str, str]]:

@@ -10,12 +10,12 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..analysis.replication import TOLD
-from ..analysis.series import Series, Verdict
-from ..analysis.verdicts import Change, compare
+from ..analysis.series import History, Series, Verdict, history
+from ..analysis.verdicts import Change, compare_history, verdicts_of
 from ..store.launches import Launch
 
 MOST_ROUNDS = 40
@@ -25,9 +25,8 @@ take the time of all others."""
 FORECAST_FROM = 5
 """Rounds from which the forecast is believed; it rests on the noise seen in them."""
 
-NARROWER = 0.5
-"""The interval that must lie inside the margin for SAME is about half as wide as the one that must exclude no change, which
-is corrected for the number of series: with ten degrees of freedom 1.8 standard errors, and 4 to 5."""
+TIMES = (1.5, 2, 3, 4, 6, 8, 12, 16)
+"""Times as many rounds that are tried for a forecast."""
 
 Case = tuple[str, tuple[str, ...]]
 """A question (`selection.Selection`) and its parameters."""
@@ -46,7 +45,7 @@ class More(NamedTuple):
 class Effort:
     """What is left to do after some rounds: `cases` and what each needs; of `series` times looked at, `undecided` are worth
     it, `hopeless` are not, and `needless` ones belong to a change that is known to be elsewhere. `cost` is seconds of one
-    case on one release, by question."""
+    case on one release, by question, and `took` by case where that is known."""
 
     cases: Mapping[Case, More]
     series: int
@@ -56,6 +55,7 @@ class Effort:
     needless: int = 0
     single: int = 0
     """Of the undecided those that a release has a single launch of, which tells no noise: no forecast is possible."""
+    took: Mapping[Case, float] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
@@ -89,7 +89,7 @@ class Effort:
 
     def _seconds(self, case: Case) -> float:
         more = self.cases[case]
-        return len(more.releases) * more.rounds * self.cost.get(case[0], 0.0)
+        return len(more.releases) * more.rounds * self.took.get(case, self.cost.get(case[0], 0.0))
 
 
 def _times(count: int) -> str:
@@ -100,17 +100,25 @@ REST = 0.2
 """The share of a change over several releases that may be elsewhere than in the pair that holds it, in logarithms."""
 
 
-def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]], divides: bool = False) -> Effort:
+def effort(
+    launches: Iterable[Launch],
+    pairs: Iterable[tuple[str, str]],
+    divides: bool = False,
+    took: Mapping[Case, float] | None = None,
+) -> Effort:
     """What is left to tell of `pairs` of releases, an old one and a new. Where that `divides` what they are neighbours of, a
-    series of which one pair is known to hold most of the whole change has nothing left to tell."""
+    series of which one pair is known to hold most of the whole change has nothing left to tell. `took`: seconds of a case
+    on one release, where that is known better than of its question."""
     launches, pairs = list(launches), list(pairs)
-    told = _divided(launches, pairs) if divides else set()
+    found = history(launches)
+    told = _divided(found, pairs) if divides else set()
+    needed = forecast(found, pairs)
     rounds: dict[Case, float] = defaultdict(float)
     of_case: Counter[Case] = Counter()
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
     series = undecided = hopeless = needless = single = 0
-    for old, new in pairs:
-        for change in compare(launches, old, new):
+    for pair in pairs:
+        for change in compare_history(found, *pair):
             if not change.series.varies or change.old is None or change.new is None:
                 continue
             series += 1
@@ -120,27 +128,29 @@ def effort(launches: Iterable[Launch], pairs: Iterable[tuple[str, str]], divides
                 needless += 1
                 continue
             taken = min(change.launches)
-            needed = forecast(change)
-            if taken >= FORECAST_FROM and needed > MOST_ROUNDS:
+            times = needed.get((change.series, pair), math.inf)
+            if taken >= FORECAST_FROM and taken * times > MOST_ROUNDS:
                 hopeless += 1
                 continue
             undecided += 1
             single += taken < 2
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             of_case[case] += 1
-            wanted[case] |= {old: None, new: None}
-            rounds[case] = max(rounds[case], min(needed, MOST_ROUNDS) - taken, 1.0)
+            wanted[case] |= dict.fromkeys(pair)
+            more = min(taken * times, MOST_ROUNDS) - taken if taken > 1 else 1.0
+            rounds[case] = max(rounds[case], more, 1.0)
     cases = {case: More(tuple(releases), rounds[case], of_case[case]) for case, releases in wanted.items()}
-    return Effort(cases, series, undecided, hopeless, cost(launches), needless, single)
+    return Effort(cases, series, undecided, hopeless, cost(launches), needless, single, took or {})
 
 
-def _divided(launches: Sequence[Launch], pairs: Sequence[tuple[str, str]]) -> set[Series]:
+def _divided(found: History, pairs: Sequence[tuple[str, str]]) -> set[Series]:
     """The series of which one of `pairs` has a change that is most of what the first and the last release differ by."""
-    whole = {change.series: change for change in compare(launches, pairs[0][0], pairs[-1][1]) if change.verdict in TOLD}
+    changes = compare_history(found, pairs[0][0], pairs[-1][1])
+    whole = {change.series: change for change in changes if change.verdict in TOLD}
     return {
         change.series
         for pair in pairs
-        for change in compare(launches, *pair)
+        for change in compare_history(found, *pair)
         if change.series in whole and _holds(change, whole[change.series])
     }
 
@@ -152,15 +162,25 @@ def _holds(change: Change, whole: Change) -> bool:
     return abs(math.log(whole.ratio / change.ratio)) <= REST * abs(math.log(whole.ratio))
 
 
-def forecast(change: Change) -> float:
-    """About how many rounds in all will decide it, if its ratio stays and its interval narrows with their square root."""
-    taken = min(change.launches)
-    if change.ratio is None or change.low is None or change.high is None:
-        return taken + 1
-    shift, margin = abs(math.log(change.ratio)), math.log1p(change.series.margin)
-    half = math.log(change.high / change.low) / 2
-    distance = half / shift if shift > margin else NARROWER * half / max(margin - shift, 1e-9)
-    return taken * distance**2
+def forecast(found: History, pairs: Sequence[tuple[str, str]]) -> dict[tuple[Series, tuple[str, str]], float]:
+    """How many times as many rounds would decide a time of a pair, if its level stays: the least of TIMES. What none of them
+    decides is missing, and so is what is decided already."""
+    needed: dict[tuple[Series, tuple[str, str]], float] = {}
+    for fit in found.fits.values():
+        waiting = {
+            (series, pair)
+            for series, verdicts in verdicts_of(fit, pairs).items()
+            for pair, verdict in zip(pairs, verdicts, strict=True)
+            if verdict is Verdict.CANT_TELL
+        }
+        for times in TIMES:
+            if not waiting:
+                break
+            after = verdicts_of(fit.with_rounds(times), pairs)
+            told = {one for one in waiting if after[one[0]][pairs.index(one[1])] is not Verdict.CANT_TELL}
+            needed |= dict.fromkeys(told, times)
+            waiting -= told
+    return needed
 
 
 def cost(launches: Iterable[Launch]) -> dict[str, float]:

@@ -49,10 +49,10 @@ from ..store.launches import (
     new_session,
 )
 
-OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable")
+OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable", "turns")
 """Facts of one case; all others are of the whole launch."""
 
-OF_THAT_METRIC = ("found", "recorded", "detectable")
+OF_THAT_METRIC = ("found", "recorded", "detectable", "turns")
 """Those of them that belong to the metric that was asked, and to no other of the case."""
 
 ANOTHER_CASE = "its process did not name this case, so nobody knows what its number is of"
@@ -124,6 +124,8 @@ def _record(line: bytes) -> dict[str, Any]:
         raise ValueError("a fact that should be words is none")
     if not is_number(facts.get("detectable", 0)):
         raise ValueError("the least that would have been told is no number")
+    if not isinstance(facts.get("turns", []), list) or not all(map(is_number, facts.get("turns", []))):
+        raise ValueError("the turns are no numbers")
     return record
 
 
@@ -159,13 +161,13 @@ def told_through(of: Channel) -> Iterator[None]:
         _current.reset(token)
 
 
-_ended: dict[tuple[str, int], Told] = {}
-"""Benchmark and case -> what its process told and how it ended, from then until its answer is recorded."""
+_ended: dict[tuple[Channel, str, int], Told] = {}
+"""Channel, benchmark and case -> what its process told and how it ended, from then until its answer is recorded."""
 
 
 def told_of(benchmark: dict[str, Any], index: int, answer: BenchmarkResult) -> Told:
     """What is known of case `index`, once. Where no process was started for it, all that is known is in asv's `answer`."""
-    return _ended.pop((benchmark["name"], index), None) or Told({}, answer.stderr or "", answer.errcode)
+    return _ended.pop((channel(), benchmark["name"], index), None) or Told({}, answer.stderr or "", answer.errcode)
 
 
 def _remember(ask: Callable[..., BenchmarkResult]) -> Callable[..., BenchmarkResult]:
@@ -201,7 +203,7 @@ def note_end(
     facts = channel().facts(benchmark, parameters)
     if value is not None and not facts:
         facts, value, samples = {"unmeasured": ANOTHER_CASE}, math.nan, None
-    said = _ended[benchmark["name"], index] = Told(facts, output, status, value, samples)
+    said = _ended[channel(), benchmark["name"], index] = Told(facts, output, status, value, samples)
     return said
 
 
@@ -238,7 +240,7 @@ class RecordedResults(Results):
         on disk."""
         if not self._told:
             self._began, self._seconds = began, 0.0
-        self._told[index] = _ended.pop((benchmark["name"], index))
+        self._told[index] = _ended.pop((channel(), benchmark["name"], index))
         self._seconds += (datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()
 
     def record(
@@ -416,7 +418,7 @@ def of_sibling(
             facts, value = {**facts, "unmeasured": f"its process did not tell what it had found as {metric}"}, math.nan
         if isinstance(value, dict):
             facts = {**facts, **value}
-            value = facts.pop("value", math.nan)
+            value = facts.pop("samples", None) or facts.pop("value", math.nan)
         values[i] = True if isinstance(value, list) else value
         samples[i] = value if isinstance(value, list) else None
         of_each[i] = Told(facts, said.output, said.status)
@@ -427,7 +429,8 @@ def of_sibling(
 def _case(parameters: tuple[str, ...], i: int, result: Any, said: Told) -> Case:
     value, samples = result.result[i], result.samples[i]
     if samples is not None:
-        return Case(parameters, samples=tuple(float(f"{seconds:.7g}") for seconds in samples))
+        turns = tuple(said.facts.get("turns", ()))
+        return Case(parameters, samples=tuple(float(f"{seconds:.7g}") for seconds in samples), turns=turns)
     if value is None:
         why = _failure(said.output, said.status)
         return Case(parameters, unmeasured=why) if _is_ours(said, why) else Case(parameters, failed=why)

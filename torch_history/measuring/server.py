@@ -27,16 +27,22 @@ from ..errors import SessionError
 from ..signals import later
 from .conditions import allowed_processors
 from .recording import Channel, RecordedResults, note_end, told_through
+from .turns import Turns
 
 
 class Server:
     """The interpreter of one launch; `results` keeps what its processes answer. Use it in a `with` statement, and prepare it
     before anything is asked."""
 
-    def __init__(self, conf: Config, environment: Any, results: RecordedResults, request: Request) -> None:
-        """Starts the interpreter that `environment` has selected, which is asked what `request` says."""
+    def __init__(
+        self, conf: Config, environment: Any, results: RecordedResults, request: Request, takes_turns: bool = False
+    ) -> None:
+        """Starts the interpreter that `environment` has selected, which is asked what `request` says. Where it `takes_turns`
+        its processes wait for what `turns` tells them, and `ask` alone would wait forever."""
         self._channel = Channel()
-        environment.request = replace(request, channel=self._channel.path)
+        self.turns = Turns()
+        paths = self.turns.paths if takes_turns else ""
+        environment.request = replace(request, channel=self._channel.path, turns=paths)
         self.results = results
         self._conf = conf
         self._ready, self._said, self._closed = False, "", False
@@ -75,6 +81,7 @@ class Server:
         elif not self._closed:
             self._closed = True
             self._spawner.close()
+        self.turns.close()
 
     def stop(self) -> None:
         """Ends the interpreter at once, and what it forked; `ask` in another thread then raises."""
@@ -92,7 +99,7 @@ class Server:
                 self._run({**benchmark, "timeout": timeout}, index)
             else:
                 note_end(benchmark, index, f"{self._said}\nasv: benchmark suite import failed", status=1)
-        self.results.take(benchmark, index, began)
+            self.results.take(benchmark, index, began)
 
     def _run(self, benchmark: dict[str, Any], index: int) -> None:
         try:

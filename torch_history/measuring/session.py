@@ -44,12 +44,13 @@ from ..store.launches import Launch, new_session, read_launches
 from . import choice
 from .budget import MOST_ROUNDS, cost, effort
 from .choice import SCALES
-from .conditions import LASTING, Watch, allowed_processors, on_one_processor
+from .conditions import LASTING, Watch, allowed_processors, before_others, on_one_processor
 from .counting import count_cases, most_beside
 from .plan import Plan
 from .progress import Shown, minutes, shown_installing
 from .recording import RecordedResults, first_words
 from .server import Server, prepare_all
+from .turns import ask_in_turns, possible
 
 SESSIONS = "sessions"
 """Folder in `env/` with a file for each session: local to this machine, so that a fresh clone measures instead of trusting
@@ -162,9 +163,11 @@ class Session:
         self._on_one = self._device in RUNNING and self._threads == 1
         if shares and not (self._on_one and self._device == "cpu"):
             raise SessionError("--alongside needs a CPU and one thread. More threads, or a GPU, are measured alone.")
+        self._in_turns = self._device == "cpu" and possible()
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
         self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
         self._chosen: set[choice.Place] = set()
+        self._took: dict[choice.Place, float] = {}
         self._ends = math.inf
 
     def _key(self, plan: Plan) -> str:
@@ -206,7 +209,7 @@ class Session:
         self._processors = allowed_processors()
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         shown = Shown(console, self._ends)
-        with kept, shown.progress:
+        with kept, before_others(), shown.progress:
             self._note = shown.note
             for chosen in self._portions(questions, console):
                 self._chosen = chosen
@@ -329,7 +332,14 @@ class Session:
         if not self.plan.budget or self.plan.only == "counts" or len(releases) < 2:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
-        found = effort([*self._earlier, *before], self.plan.pairs, self.plan.divides)
+        places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
+        took = {
+            (question, case): self._took[question, i]
+            for question, cases in places.items()
+            for case, i in cases.items()
+            if (question, i) in self._took
+        }
+        found = effort([*self._earlier, *before], self.plan.pairs, self.plan.divides, took)
         given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
         if found.needless:
             given_up += f", {found.needless} need no verdict, because another pair holds the change"
@@ -342,7 +352,6 @@ class Session:
             self._spent = True
             return {}, f"The budget is spent after {turn - 1} rounds. {told}. {found.undecided} are inconclusive."
         work: _Work = defaultdict(dict)
-        places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
         for (question, parameters), more in chosen.items():
             if parameters in places[question]:  # else the file lists it no more, as one does that asks its surroundings
                 work[question][places[question][parameters]] = more.releases
@@ -386,6 +395,8 @@ class Session:
                         if rest:
                             asked = {index: tags for index, tags in asked.items() if index not in rest}
                             waiting.appendleft((question, rest, before + len(asked)))
+                        if self._take_turns(metrics):
+                            break
                         unsettled = _joined(self._unsettled(turn, metrics, asked), beside)
                         if not fair and repeat < REPEATS and only != "counts":
                             disturbed.append((question, asked))
@@ -423,9 +434,10 @@ class Session:
         calm for longer than a burst, and those that have to wait until these are written."""
         timed = any(metric_of(metric["name"]).kind == TIMES for metric in metrics)
         steady = any(_steady(metric) for metric in metrics)
+        turns = self._take_turns(metrics)
         beside: _Cases = {}
         self._watch.begin()
-        if timed:
+        if timed and not turns:
             self._wait()
         conditions: dict[str, Any] = {}
         rest: _Cases = {}
@@ -436,7 +448,13 @@ class Session:
                 if number and (now - began >= SECONDS_AT_A_TIME or now >= self._ends):
                     rest = dict(itertools.islice(cases.items(), number, None))
                     break
-                for tag in tags if (number + order) % 2 else tags[::-1]:
+                in_order = tags if (number + order) % 2 else tags[::-1]
+                if turns:
+                    ask_in_turns([servers[tag] for tag in in_order], metrics[0], index)
+                    self._took[_question(metrics), index] = (time.monotonic() - now) / len(tags)
+                    for _ in tags:
+                        advance()
+                for tag in () if turns else in_order:
                     servers[tag].ask(metrics[0], index)
                     advance()
                     if timed and self._wait() and steady:
@@ -505,6 +523,8 @@ class Session:
         """What of the first round should be asked again."""
         parts: list[_Part] = []
         for question, metrics in questions.items():
+            if self._take_turns(metrics):
+                continue
             everywhere = dict.fromkeys(range(len(_cases(metrics[0]))), self.plan.releases)
             unsettled = self._unsettled(1, self._of_turn(metrics, "times"), everywhere)
             parts += [(question, some) for some in _in_parts(unsettled)]
@@ -524,7 +544,12 @@ class Session:
         )
         results.session, results.round, results.tag = self.id, turn, arm.tag
         results.load_data(self.conf.results_dir)
-        return Server(self.conf, self.environment, results, replace(self._request, only=only, planted=arm.planted))
+        request = replace(self._request, only=only, planted=arm.planted)
+        return Server(self.conf, self.environment, results, request, takes_turns=self._in_turns)
+
+    def _take_turns(self, metrics: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether releases take turns in what is asked of these metrics of a question: where its calls are repeated."""
+        return self._in_turns and any(_steady(metric) for metric in metrics)
 
     def _missing(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> list[_Part]:
         """What of `work` is not stored yet, in parts of AT_A_TIME cases. What a release cannot run is asked once only."""
@@ -686,6 +711,11 @@ def _by_question(benchmarks: Benchmarks) -> _Questions:
     for name in sorted(benchmarks):
         questions[name.rpartition(".")[0]].append(benchmarks[name])
     return dict(questions)
+
+
+def _question(metrics: Sequence[Mapping[str, Any]]) -> str:
+    """The question that metrics belong to."""
+    return str(metrics[0]["name"]).rpartition(".")[0]
 
 
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:

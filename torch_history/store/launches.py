@@ -60,7 +60,8 @@ class Case(Struct, frozen=True):
     A reason is one of three: `unavailable`, `failed`, or `unmeasured`, which says why the suite could not measure what may
     well run.
 
-    `samples` are seconds per call, to seven digits; `value` is a count or bytes; `unavailable` says why this release cannot
+    `samples` are seconds per call, to seven digits; `turns` those of each turn that it took among the releases of its round
+    (measuring/turns.py), to five; `value` is a count or bytes; `unavailable` says why this release cannot
     run it, `failed` how it went wrong. `detectable`: of what each call leaves, the least that would have been told.
     """
 
@@ -71,6 +72,7 @@ class Case(Struct, frozen=True):
     failed: str = ""
     detectable: Counted | None = None
     unmeasured: str = ""
+    turns: tuple[Time, ...] = ()
 
     def require_evidence(self, is_time: bool) -> None:
         """Raises ValueError where there is neither a number nor a reason, or the value of what `is_time` is no time."""

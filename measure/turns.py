@@ -1,0 +1,83 @@
+"""How do processes of several releases measure one case within the same milliseconds? Each takes one stretch at a time.
+
+What slows a machine lasts for milliseconds to minutes, and it slows what is measured a moment later as well. So the program
+that started these processes lets them take turns: in one turn each release takes one stretch of `clock`, while the others
+wait. What is compared are the stretches of one turn.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import time
+from collections.abc import Callable
+
+from contract.request import END, TAKE, TURNS
+
+from . import clock
+
+_NAMED = os.environ.pop(TURNS, "").split(":")
+_PIPES = [os.open(path, mode) for path, mode in zip(_NAMED, (os.O_RDONLY, os.O_WRONLY)) if path]
+"""What this process is told, and what it answers; none where it takes no turns."""
+
+
+LONG_BLOCK = 0.02
+"""Seconds of a block beside which filling the caches is nothing: a tenth of a millisecond for two megabytes."""
+
+
+def wanted() -> bool:
+    """Whether this process takes turns with others."""
+    return bool(_PIPES)
+
+
+def measured(call: Callable[[], object], on: str) -> dict:
+    """`samples`, in seconds per call of an already warm `call`, as `clock.samples` has them, and `turns`: the seconds per
+    call of each stretch, in order of turns; without `turns` where no other release took any.
+
+    First it tells how many bytes this process holds, then in each turn what it found. Whoever asks says when to end.
+    """
+    calls = clock._calls_of_a_block(call, on)
+    _say(_resident())
+    found: list = []
+    samples: list = []
+    taken, quickest = 0.0, float("inf")
+    block = 0.0
+    while (told := os.read(_PIPES[0], 1)) == TAKE:
+        seconds, whole = _stretch(call, calls, on, again=block < LONG_BLOCK)
+        found.append(float(f"{seconds:.5g}"))
+        _say(seconds)
+        block = seconds * calls
+        taken, quickest = taken + whole, min(quickest, seconds)
+        if taken >= clock.SAMPLE_SECONDS:
+            samples.append(quickest)
+            taken, quickest = 0.0, float("inf")
+    if not told:
+        raise SystemExit("whoever asked for this case has ended")
+    samples = samples or [quickest]
+    return {"samples": samples, "turns": found} if told == END else {"samples": samples}
+
+
+def _stretch(call: Callable[[], object], calls: int, on: str, again: bool) -> tuple:
+    """Seconds per call of one stretch, and all the seconds that it took; a block is left out before it where it has to fetch
+    `again` what other releases drove out of the caches. Where the system gave the processor to others meanwhile, and this
+    thread never waited by itself, its time on the processor is what the calls took."""
+    if again:
+        clock._block(call, calls, on)
+    before, worked = resource.getrusage(resource.RUSAGE_THREAD), time.thread_time()
+    blocks = clock._stretch(call, calls, on)
+    worked, after = time.thread_time() - worked, resource.getrusage(resource.RUSAGE_THREAD)
+    seconds = statistics.median(blocks)
+    if after.ru_nivcsw > before.ru_nivcsw and after.ru_nvcsw == before.ru_nvcsw:
+        seconds = min(seconds, worked / len(blocks))
+    return seconds / calls, sum(blocks)
+
+
+def _resident() -> int:
+    """Bytes that this process holds in memory."""
+    with open("/proc/self/statm", encoding="ascii") as stream:
+        return int(stream.read().split()[1]) * resource.getpagesize()
+
+
+def _say(number: float) -> None:
+    os.write(_PIPES[1], f"{number!r}\n".encode())

@@ -1,0 +1,221 @@
+"""Do releases take turns one at a time, end well whatever one of them does, and does what they find say what differs?
+
+Processes of releases are threads here, which answer through the same pipes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract.request import ALONE, END, TAKE
+from torch_history.analysis.levels import CLUSTERED, PROCESS, USUAL, weight
+from torch_history.analysis.series import history, observations
+from torch_history.measuring import turns
+from torch_history.measuring.turns import LEAST_SECONDS, LEAST_TURNS, MOST_TURNS, Turns, ask_in_turns
+from torch_history.store.launches import Case, Launch
+
+BENCHMARK: dict[str, Any] = {"name": "batching.Batching.track_time"}
+
+
+class Release:
+    """A server whose process takes turns: `answers` gives the seconds of turn n, or raises; its words are kept in `told`."""
+
+    happened: list[str]
+
+    def __init__(self, name: str, answers: Callable[[int], float], held: int = 1000, metrics: int = 1) -> None:
+        self.name, self._answers, self._held, self._metrics = name, answers, held, metrics
+        self.turns = Turns()
+        self.told: list[bytes] = []
+        self._stopped = threading.Event()
+
+    def ask(self, benchmark: dict[str, Any], index: int) -> None:
+        told, answered = (
+            os.open(path, mode)
+            for path, mode in zip(self.turns.paths.split(":"), (os.O_RDONLY, os.O_WRONLY), strict=True)
+        )
+        try:
+            for _ in range(self._metrics):
+                self.happened.append(f"{self.name} ready")
+                os.write(answered, f"{self._held}\n".encode())
+                for turn in range(1000):
+                    word = os.read(told, 1)
+                    self.told.append(word)
+                    if word != TAKE or self._stopped.is_set():
+                        break
+                    self.happened.append(self.name)
+                    os.write(answered, f"{self._answers(turn)!r}\n".encode())
+        finally:
+            self.happened.append(f"{self.name} ended")
+            os.close(told)
+            os.close(answered)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.turns.tell(ALONE)
+
+
+@pytest.fixture(autouse=True)
+def happened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    monkeypatch.setattr(turns, "LEAST_SECONDS", 0.0)
+    Release.happened = []
+    return Release.happened
+
+
+def steady(seconds: float) -> Callable[[int], float]:
+    return lambda turn: seconds
+
+
+def ask(*releases: Release) -> None:
+    ask_in_turns(releases, BENCHMARK, 0)  # type: ignore[arg-type]
+    for release in releases:
+        release.turns.close()
+
+
+def test_releases_are_made_ready_one_by_one_and_then_take_turns(happened: list[str]) -> None:
+    old, new = Release("old", steady(1.0)), Release("new", steady(1.1))
+    ask(old, new)
+    assert happened[:6] == ["old ready", "new ready", "old", "new", "old", "new"]
+    assert happened[-2:] == ["old ended", "new ended"]
+    assert old.told == new.told == [TAKE] * LEAST_TURNS + [END]
+
+
+def test_each_metric_takes_turns_of_its_own(happened: list[str]) -> None:
+    old, new = Release("old", steady(1.0), metrics=2), Release("new", steady(1.0), metrics=2)
+    ask(old, new)
+    assert old.told == new.told == 2 * ([TAKE] * LEAST_TURNS + [END])
+
+
+def test_what_scatters_takes_more_turns() -> None:
+    chance = np.random.default_rng(1)
+    still, wild = Release("still", steady(1.0)), Release("wild", lambda turn: math.exp(chance.normal(0, 0.5)))
+    ask(still, wild)
+    assert len(wild.told) == len(still.told) > 2 * LEAST_TURNS
+
+
+def test_a_process_that_takes_no_turns_is_measured_before_the_next_begins(happened: list[str]) -> None:
+    ask(Release("old", steady(1.0), metrics=0), Release("new", steady(1.0), metrics=0))
+    assert happened == ["old ended", "new ended"]
+
+
+def test_where_one_ends_early_the_others_go_on_and_the_next_case_hears_nothing_of_it(happened: list[str]) -> None:
+    def ends(turn: int) -> float:
+        if turn == 2:
+            raise OSError("out of memory")
+        return 1.0
+
+    old, new, newest = Release("old", steady(1.0)), Release("new", ends), Release("newest", steady(1.0))
+    with pytest.raises(OSError, match="out of memory"):
+        ask_in_turns([old, new, newest], BENCHMARK, 0)  # type: ignore[list-item]
+    assert sorted(happened[-3:]) == ["new ended", "newest ended", "old ended"]
+
+
+def test_a_release_alone_takes_turns_that_compare_nothing() -> None:
+    only = Release("only", steady(1.0))
+    ask(only)
+    assert only.told == [TAKE] * LEAST_TURNS + [ALONE]
+
+
+def test_where_memory_is_short_each_release_is_measured_before_the_next_begins(
+    monkeypatch: pytest.MonkeyPatch, happened: list[str]
+) -> None:
+    monkeypatch.setattr(turns, "_available", lambda: 3000.0)
+    old, new = Release("old", steady(1.0), held=2000), Release("new", steady(1.0), held=2000)
+    ask(old, new)
+    assert happened.index("old ended") < happened.index("new ready")
+    assert old.told[-1] == new.told[-1] == ALONE
+
+
+def test_an_interruption_ends_all(monkeypatch: pytest.MonkeyPatch, happened: list[str]) -> None:
+    def interrupted(*_: Any) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(turns, "_is_enough", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ask_in_turns([Release("old", steady(1.0)), Release("new", steady(1.0))], BENCHMARK, 0)  # type: ignore[list-item]
+    assert sorted(happened[-2:]) == ["new ended", "old ended"]
+
+
+def test_turns_end_where_other_processes_would_tell_more_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a process's own scatter and that of turns known, the cheapest number of turns by search and by formula."""
+    monkeypatch.setattr(turns, "LEAST_SECONDS", LEAST_SECONDS)
+    chance = np.random.default_rng(2)
+    overhead, seconds, scatter = 0.5, 0.005, 0.05
+    for count in range(LEAST_TURNS, MOST_TURNS):
+        taken = [list(np.exp(chance.normal(0, scatter / math.sqrt(2), count))) for _ in range(2)]
+        if turns._is_enough(taken, overhead, count * seconds):
+            break
+
+    def price(count: int) -> float:
+        """Seconds until the variance of a difference is 1."""
+        return (overhead + count * seconds) * (2 * PROCESS**2 + CLUSTERED * scatter**2 / count)
+
+    best = min(range(LEAST_TURNS, MOST_TURNS), key=price)
+    assert price(count) <= 1.1 * price(best)
+
+
+# --- what turns say
+
+
+def launches(of: dict[str, list[list[float]]]) -> list[Launch]:
+    """Rounds of one session: release -> the turns of each round."""
+    return [
+        Launch(
+            "s", number, f"{release}{number}", release, "e", BENCHMARK["name"], "1", f"2026-01-01T00:00:{number:02}+00:00",
+            1.0, {}, (Case(("'x'",), samples=(min(turns),), turns=tuple(turns)),),
+        )
+        for release, rounds in of.items()
+        for number, turns in enumerate(rounds, start=1)
+    ]  # fmt: skip
+
+
+def seen(of: dict[str, list[list[float]]]) -> dict[str, list[Any]]:
+    (releases,) = history(launches(of)).values()
+    return {tag: observations(releases, tag) for tag in of}
+
+
+def test_two_releases_differ_by_the_median_of_what_turns_say() -> None:
+    chance = np.random.default_rng(3)
+    olds, news = np.exp(chance.normal(0, 0.3, (2, 31)))
+    found = seen({"a": [list(olds)], "b": [list(news)]})
+    shift = math.log(found["b"][0].number / found["a"][0].number)
+    assert shift == pytest.approx(np.median(np.log(news / olds)), abs=1e-6)
+    both = math.log(found["b"][0].number * found["a"][0].number)
+    assert both == pytest.approx(math.log(olds.min() * news.min()), abs=1e-6)
+
+
+def test_what_slows_whole_turns_goes_out_and_what_is_planted_stays() -> None:
+    chance = np.random.default_rng(4)
+    slowed = np.where(chance.random(40) < 0.4, 1.6, 1.0)
+    levels = {"a": 1.0, "b": 1.05, "c": 1.05, "d": 0.9}
+    found = seen({tag: [list(level * slowed * np.exp(chance.normal(0, 0.002, 40)))] for tag, level in levels.items()})
+    for tag, level in levels.items():
+        assert found[tag][0].number / found["a"][0].number == pytest.approx(level, rel=0.003)
+
+
+def test_a_median_of_turns_scatters_as_it_shows() -> None:
+    chance = np.random.default_rng(5)
+    of = {tag: [list(np.exp(chance.normal(0, 0.1, 25))) for _ in range(400)] for tag in "ab"}
+    found = seen(of)
+    shifts = [math.log(new.number / old.number) for old, new in zip(found["a"], found["b"], strict=True)]
+    shown = statistics.mean(one.variance for one in (*found["a"], *found["b"]))
+    assert statistics.variance(shifts) == pytest.approx(2 * shown, rel=0.2)
+
+
+@pytest.mark.parametrize("others", [[], [1.0, 1.0]])
+def test_turns_that_no_other_release_took_with_it_leave_the_quickest_sample(others: list[float]) -> None:
+    found = seen({"a": [[2.0, 1.0, 3.0]], **({"b": [others]} if others else {})})
+    assert [(one.number, one.variance) for one in found["a"]] == [(1.0, 0.0)]
+
+
+def test_a_launch_weighs_by_what_its_turns_show() -> None:
+    assert weight(0.0) == 1
+    assert weight(1e-12) == pytest.approx((USUAL[True].noise / PROCESS) ** 2)
+    assert weight(0.02**2) < weight(0.01**2) < 1

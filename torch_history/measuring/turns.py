@@ -1,0 +1,202 @@
+"""How are several releases measured within the same milliseconds? They take turns, a stretch of some milliseconds each.
+
+A round gives each release one process for a case. All of them are made ready, one after the other, and then wait. In each
+turn every one of them takes one stretch (measure/turns.py), in the same order, so that each follows another, and no two run
+at the same time. Between stretches that follow each other at once the machine hardly changes, so their difference says far
+more of the releases than that of two processes which ran one after the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import queue
+import statistics
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contract.request import ALONE, END, TAKE
+
+from ..analysis.levels import CLUSTERED, PROCESS
+
+if TYPE_CHECKING:
+    from .server import Server
+
+LEAST_TURNS = 5
+LEAST_SECONDS = 0.06
+MOST_TURNS = 200
+MOST_SECONDS = 12.0
+"""Of all turns of a metric in a round; LEAST_TURNS are taken in any case."""
+
+MEMORY_SHARE = 0.5
+"""Share of the memory that is free which processes that wait for their turn may hold together."""
+
+
+def possible() -> bool:
+    """Whether this system lets processes take turns: pipes are opened by name."""
+    return Path("/proc/self/fd").is_dir()
+
+
+def ask_in_turns(servers: Sequence[Server], benchmark: dict[str, Any], index: int) -> None:
+    """Measures case `index` of `benchmark` on all `servers`, a process of each, in turns. Raises what one of them raised."""
+    ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+    asking = [threading.Thread(target=_ask, args=(server, benchmark, index, ended)) for server in servers]
+    waiting: list[Server] = []
+    began = time.monotonic()
+    try:
+        for server, thread in zip(servers, asking, strict=True):
+            thread.start()
+            held = _next(server, ended)
+            if held is not None:
+                waiting.append(server)
+                if len(servers) > 1 and held * (len(servers) - 1) > MEMORY_SHARE * _available():
+                    _alone(waiting.pop(), ended)
+        overhead = time.monotonic() - began
+        while waiting:
+            waiting = _take(waiting, overhead, ended)
+    except BaseException:
+        for server in servers:
+            server.stop()
+        raise
+    finally:
+        for thread in asking:
+            if thread.ident:
+                thread.join()
+
+
+def _ask(server: Server, benchmark: dict[str, Any], index: int, ended: queue.SimpleQueue[BaseException | None]) -> None:
+    """`Server.ask`, whose end is told in `ended` and then where its turns are."""
+    failure: BaseException | None = None
+    try:
+        server.ask(benchmark, index)
+    except BaseException as error:
+        failure = error
+    ended.put(failure)
+    server.turns.end()
+
+
+def _next(server: Server, ended: queue.SimpleQueue[BaseException | None]) -> float | None:
+    """The next number that the process of a server tells; None once it has ended. Raises what asking it raised."""
+    number = server.turns.next()
+    if number is None and (failure := ended.get()) is not None:
+        raise failure
+    return number
+
+
+def _alone(server: Server, ended: queue.SimpleQueue[BaseException | None]) -> None:
+    """Has a process take turns without others, for there is no memory for all of them at once."""
+    began, taken = time.monotonic(), 0
+    while taken < LEAST_TURNS or (taken < MOST_TURNS and time.monotonic() - began < MOST_SECONDS / 20):
+        server.turns.tell(TAKE)
+        if _next(server, ended) is None:
+            return
+        taken += 1
+    _finish(server, ALONE, ended)
+
+
+def _finish(server: Server, word: bytes, ended: queue.SimpleQueue[BaseException | None]) -> bool:
+    """Tells a process that it has had its turns. Returns whether it is ready for those of another metric."""
+    server.turns.tell(word)
+    return _next(server, ended) is not None
+
+
+def _take(servers: Sequence[Server], overhead: float, ended: queue.SimpleQueue[BaseException | None]) -> list[Server]:
+    """All turns of one metric, whose processes took `overhead` seconds to be ready. Returns those of which another metric
+    takes turns next."""
+    servers = list(servers)
+    taken: list[list[float]] = [[] for _ in servers]
+    began = time.monotonic()
+    while not _is_enough(taken, overhead, time.monotonic() - began):
+        gone = []
+        for place, server in enumerate(servers):
+            server.turns.tell(TAKE)
+            seconds = _next(server, ended)
+            if seconds is None:
+                gone.append(place)
+            else:
+                taken[place].append(max(seconds, 1e-12))
+        for place in sorted(gone, reverse=True):
+            del servers[place], taken[place]
+        if not servers:
+            return []
+    word = END if len(servers) > 1 else ALONE
+    return [server for server in servers if _finish(server, word, ended)]
+
+
+def _is_enough(taken: Sequence[Sequence[float]], overhead: float, seconds: float) -> bool:
+    """Whether other processes would tell more in the seconds that further turns of these take. With variances of turns and
+    of processes that is after sqrt(overhead / seconds of a turn x the one / the other) turns (Cochran 1977, "Sampling
+    Techniques", 10.6)."""
+    count = len(taken[0])
+    if count < LEAST_TURNS or seconds < LEAST_SECONDS:
+        return False
+    if count >= MOST_TURNS or seconds >= MOST_SECONDS:
+        return True
+    within = max(map(_scatter, taken[:-1], taken[1:]), default=_scatter(taken[0], [1.0] * count))
+    return count >= math.sqrt(overhead / (seconds / count) * CLUSTERED / 2) * within / PROCESS
+
+
+def _scatter(olds: Sequence[float], news: Sequence[float]) -> float:
+    """The standard deviation of the logarithms of the ratios of two releases' turns, wild ones left out of account."""
+    shifts = [math.log(new / old) for old, new in zip(olds, news, strict=True)]
+    middle = statistics.median(shifts)
+    return 1.4826 * statistics.median(abs(shift - middle) for shift in shifts)
+
+
+def _available() -> float:
+    """Bytes of memory that processes may still take; infinite where the system does not say."""
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return 1024.0 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1])
+    return math.inf
+
+
+class Turns:
+    """The two pipes of one interpreter, which the processes that it forks open: what they are told, and what they answer."""
+
+    def __init__(self) -> None:
+        self._told, self._tells = os.pipe()
+        self._answers, self._answered = os.pipe()
+        self.paths = ":".join(f"/proc/{os.getpid()}/fd/{pipe}" for pipe in (self._told, self._answered))
+        os.set_blocking(self._told, False)
+        self._lines = self._read()
+
+    def _read(self) -> Iterator[str]:
+        left = b""
+        while True:
+            left += os.read(self._answers, 4096)
+            *lines, left = left.split(b"\n")
+            yield from (line.decode("ascii", "replace") for line in lines)
+
+    def tell(self, word: bytes) -> None:
+        os.write(self._tells, word)
+
+    def next(self) -> float | None:
+        """The next number that a process answers; None once `end` was called for it. What is no number is left out."""
+        for line in self._lines:
+            if line == _ENDED:
+                self._forget()
+                return None
+            with contextlib.suppress(ValueError):
+                return float(line)
+        return None
+
+    def end(self) -> None:
+        """Says that the process which was asked has ended."""
+        os.write(self._answered, f"{_ENDED}\n".encode())
+
+    def _forget(self) -> None:
+        """Takes back what a process was told that has ended."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._told, 4096)
+
+    def close(self) -> None:
+        for pipe in (self._told, self._tells, self._answers, self._answered):
+            os.close(pipe)
+
+
+_ENDED = "ended"
