@@ -38,8 +38,8 @@ MOST_OFFERED = 3
 """Times that the offer to explain names; one takes minutes, and the line is to be read."""
 
 DEFAULT_LAUNCHES = 3
-LEAST_LAUNCHES = 2
-"""Of a run with a budget: two rounds tell the noise, and what is left then goes to what they do not decide."""
+LEAST_LAUNCHES = 1
+"""Of a run with a budget: the turns of one round tell the noise, and what is left goes to what can be decided in it."""
 
 ROUNDS = click.option(
     "--rounds",

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..analysis.levels import REPEATED, USUAL, weight
 from ..analysis.replication import TOLD
-from ..analysis.series import History, Series, Verdict, history
+from ..analysis.series import History, Observation, Series, Verdict, history, observations
 from ..analysis.verdicts import Change, compare_history, verdicts_of
 from ..store.launches import Launch
 
@@ -54,7 +55,7 @@ class Effort:
     cost: Mapping[str, float]
     needless: int = 0
     single: int = 0
-    """Of the undecided those that a release has a single launch of, which tells no noise: no forecast is possible."""
+    """Of the undecided those of which a release has a single launch, and which a second may decide."""
     took: Mapping[Case, float] = field(default_factory=dict)
 
     @property
@@ -128,17 +129,19 @@ def effort(
                 needless += 1
                 continue
             taken = min(change.launches)
-            times = needed.get((change.series, pair), math.inf)
-            if taken >= FORECAST_FROM and taken * times > MOST_ROUNDS:
+            known = needed.get((change.series, pair), math.inf)
+            wants = (
+                taken * known if taken > 1 else first_forecast(change.series, observations(found[change.series], *pair))
+            )
+            if taken >= FORECAST_FROM and wants > MOST_ROUNDS:
                 hopeless += 1
                 continue
             undecided += 1
-            single += taken < 2
+            single += taken < 2 and wants == 2
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             of_case[case] += 1
             wanted[case] |= dict.fromkeys(pair)
-            more = min(taken * times, MOST_ROUNDS) - taken if taken > 1 else 1.0
-            rounds[case] = max(rounds[case], more, 1.0)
+            rounds[case] = max(rounds[case], min(wants, MOST_ROUNDS) - taken, 1.0)
     cases = {case: More(tuple(releases), rounds[case], of_case[case]) for case, releases in wanted.items()}
     return Effort(cases, series, undecided, hopeless, cost(launches), needless, single, took or {})
 
@@ -181,6 +184,17 @@ def forecast(found: History, pairs: Sequence[tuple[str, str]]) -> dict[tuple[Ser
             needed |= dict.fromkeys(told, times)
             waiting -= told
     return needed
+
+
+OFTEN = 2.0
+"""The standard errors that must lie within the margin for SAME, with some ten degrees of freedom."""
+
+
+def first_forecast(series: Series, launches: Iterable[Observation]) -> float:
+    """About how many rounds will call a time the same, two at least, by what the turns of a single round show of their noise."""
+    noise = [USUAL[True].noise ** 2 / weight(one.variance) for one in launches]
+    room = (math.log1p(series.margin) / OFTEN) ** 2 - 2 * REPEATED**2
+    return max(2.0, math.ceil(2 * sum(noise) / max(len(noise), 1) / room))
 
 
 def cost(launches: Iterable[Launch]) -> dict[str, float]:

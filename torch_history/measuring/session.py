@@ -450,8 +450,8 @@ class Session:
                     break
                 in_order = tags if (number + order) % 2 else tags[::-1]
                 if turns:
-                    ask_in_turns([servers[tag] for tag in in_order], metrics[0], index)
-                    self._took[_question(metrics), index] = (time.monotonic() - now) / len(tags)
+                    seconds = ask_in_turns([servers[tag] for tag in in_order], metrics[0], index)
+                    self._took[_question(metrics), index] = seconds / len(tags)
                     for _ in tags:
                         advance()
                 for tag in () if turns else in_order:

@@ -41,8 +41,9 @@ def possible() -> bool:
     return Path("/proc/self/fd").is_dir()
 
 
-def ask_in_turns(servers: Sequence[Server], benchmark: dict[str, Any], index: int) -> None:
-    """Measures case `index` of `benchmark` on all `servers`, a process of each, in turns. Raises what one of them raised."""
+def ask_in_turns(servers: Sequence[Server], benchmark: dict[str, Any], index: int) -> float:
+    """Measures case `index` of `benchmark` on all `servers`, a process of each, in turns. Returns the seconds until the last
+    turn: what is counted afterwards is counted once. Raises what one of them raised."""
     ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
     asking = [threading.Thread(target=_ask, args=(server, benchmark, index, ended)) for server in servers]
     waiting: list[Server] = []
@@ -55,9 +56,13 @@ def ask_in_turns(servers: Sequence[Server], benchmark: dict[str, Any], index: in
                 waiting.append(server)
                 if len(servers) > 1 and held * (len(servers) - 1) > MEMORY_SHARE * _available():
                     _alone(waiting.pop(), ended)
-        overhead = time.monotonic() - began
+        overhead, over = time.monotonic() - began, time.monotonic()
         while waiting:
-            waiting = _take(waiting, overhead, ended)
+            _take(waiting, overhead, ended)
+            over = time.monotonic()
+            word = END if len(waiting) > 1 else ALONE
+            waiting = [server for server in waiting if _finish(server, word, ended)]
+        return over - began
     except BaseException:
         for server in servers:
             server.stop()
@@ -104,10 +109,9 @@ def _finish(server: Server, word: bytes, ended: queue.SimpleQueue[BaseException 
     return _next(server, ended) is not None
 
 
-def _take(servers: Sequence[Server], overhead: float, ended: queue.SimpleQueue[BaseException | None]) -> list[Server]:
-    """All turns of one metric, whose processes took `overhead` seconds to be ready. Returns those of which another metric
-    takes turns next."""
-    servers = list(servers)
+def _take(servers: list[Server], overhead: float, ended: queue.SimpleQueue[BaseException | None]) -> None:
+    """All turns of one metric, whose processes took `overhead` seconds to be ready. Those that end meanwhile are taken out
+    of `servers`."""
     taken: list[list[float]] = [[] for _ in servers]
     began = time.monotonic()
     while not _is_enough(taken, overhead, time.monotonic() - began):
@@ -122,9 +126,7 @@ def _take(servers: Sequence[Server], overhead: float, ended: queue.SimpleQueue[B
         for place in sorted(gone, reverse=True):
             del servers[place], taken[place]
         if not servers:
-            return []
-    word = END if len(servers) > 1 else ALONE
-    return [server for server in servers if _finish(server, word, ended)]
+            return
 
 
 def _is_enough(taken: Sequence[Sequence[float]], overhead: float, seconds: float) -> bool:
