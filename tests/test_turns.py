@@ -74,7 +74,7 @@ def steady(seconds: float) -> Callable[[int], float]:
 
 
 def ask(*releases: Release) -> None:
-    ask_in_turns([*releases], BENCHMARK, 0)  # type: ignore[list-item]
+    ask_in_turns(releases, BENCHMARK, 0)  # type: ignore[arg-type]
     for release in releases:
         release.turns.close()
 

@@ -191,7 +191,7 @@ OFTEN = 2.0
 
 
 def first_forecast(series: Series, launches: Iterable[Observation]) -> float:
-    """About how many rounds will call a time the same, two at least, by what the turns of a single round show of their noise."""
+    """About how many rounds will call a time the same, two at least, by what the turns of one round show of their noise."""
     noise = [USUAL[True].noise ** 2 / weight(one.variance) for one in launches]
     room = (math.log1p(series.margin) / OFTEN) ** 2 - 2 * REPEATED**2
     return max(2.0, math.ceil(2 * sum(noise) / max(len(noise), 1) / room))
