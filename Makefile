@@ -26,7 +26,7 @@ help:
 	@touch $@
 
 run: .venv/ready
-	$(BIN)/torch-history run --budget 20m $(QUESTIONS:%=--question %)
+	$(BIN)/torch-history run --budget 10m $(QUESTIONS:%=--question %)
 	$(BIN)/torch-history publish
 
 test: lint-python

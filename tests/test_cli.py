@@ -178,7 +178,10 @@ def test_run_that_is_interrupted_prints_what_is_known(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--budget", "20m"), "Waiting and asking again take at most 8 min of 20 min. Ctrl+C prints what is known."),
+        (
+            ("--budget", "20m"),
+            "The 20 min go to the times that they can decide, and the others wait. Ctrl+C prints what is known.",
+        ),
         (("--within", "8m"), "All of it ends after 8 min. Ctrl+C"),
         ((), "It may take several times as long: --budget 20m bounds all of it. Ctrl+C"),
     ],

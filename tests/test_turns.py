@@ -9,7 +9,7 @@ import math
 import os
 import statistics
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ class Release:
 
 
 @pytest.fixture(autouse=True)
-def happened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def happened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(turns, "LEAST_SECONDS", 0.0)
     Release.happened = []
     return Release.happened

@@ -210,16 +210,15 @@ def untied(found: History, series: Series, old: str, new: str) -> Change:
 
 def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     """Of each series of a question, in the order of `fit.levels`, and each of the pairs (series x pairs). A series was
-    looked at once after the rounds that all series have of which one was looked at, and again after each round that it has
-    beyond them: a session measures everything at first, and then what is undecided. A single launch of a release is no
-    evidence: NaN."""
+    looked at once after the rounds that all series with evidence have, and again after each round that it has beyond them: a
+    session measures everything at first, and then what is undecided. A single launch of a release is no evidence: NaN."""
     olds, news = (fit.places(pair[side] for pair in pairs) for side in (0, 1))
     found = [of.contrasts(olds, news) for of in fit.levels.values()]
     shift, error, freedom, rounds = (np.array([getattr(one, name) for one in found]) for name in OF_CONTRASTS)
     launches = np.array([np.bincount(of.release, minlength=len(fit.releases)) for of in fit.launches.values()])
     shift = np.where(np.minimum(launches[:, olds], launches[:, news]) < 2, math.nan, shift)
-    least = np.min(np.where(rounds > 1, rounds, np.iinfo(rounds.dtype).max), axis=0)
-    looks = np.maximum(1, 1 + rounds - least)
+    least = np.min(np.where((rounds > 0) & ~np.isnan(shift), rounds, np.iinfo(rounds.dtype).max), axis=0)
+    looks = np.where(rounds > 0, np.maximum(1, 1 + rounds - least), 1)
     return Evidence(shift, error, freedom, np.array([[series.margin] for series in fit.levels]), looks)
 
 

@@ -284,15 +284,13 @@ def _say_how_busy(asked: Asked, out: Console) -> None:
     """Says before anything is measured that the machine is busy, and what that costs."""
     from ..measuring.conditions import business
     from ..measuring.progress import minutes
-    from ..measuring.session import AGAIN_SHARE, PATIENCE
 
     why = business()
     if not why or asked.shares:
         return
     out.print(f"[yellow]This machine is busy: {why}.[/yellow] More times will stay inconclusive.", highlight=False)
     if asked.budget:
-        whole = seconds_of(asked.budget)
-        cost = f"Waiting and asking again take at most {minutes((PATIENCE + AGAIN_SHARE) * whole)} of {minutes(whole)}."
+        cost = f"The {minutes(seconds_of(asked.budget))} go to the times that they can decide, and the others wait."
     elif asked.within:
         cost = f"All of it ends after {minutes(seconds_of(asked.within))}."
     else:
