@@ -350,8 +350,8 @@ def _benchmark(question: str, workload: ModuleType, name: str, metric: Metric) -
 
 def _found(workload: ModuleType, variant: str, size: str, name: str, metric: Metric) -> dict:
     """What this launch found for the case: by metric a number, a list of samples, {"samples": them, "turns": seconds of each
-    turn}, {"value": number, "detectable": the least
-    that would have been told}, {"unavailable": why}, or {"unmeasured": why} where the suite is at fault.
+    turn}, {"value": number, "detectable": the least that would have been told}, {"unavailable": why}, or {"unmeasured": why}
+    where the suite is at fault.
 
     Skips what nobody asked for; raises CaseFailed where it went wrong before.
     """

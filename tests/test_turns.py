@@ -127,7 +127,7 @@ def test_where_memory_is_short_each_release_is_measured_before_the_next_begins(
     monkeypatch: pytest.MonkeyPatch, happened: list[str]
 ) -> None:
     monkeypatch.setattr(turns, "_available", lambda: 3000.0)
-    old, new = Release("old", steady(1.0), held=2000), Release("new", steady(1.0), held=2000)
+    old, new = (Release(name, steady(1.0), held=2000, metrics=2) for name in ("old", "new"))
     ask(old, new)
     assert happened.index("old ended") < happened.index("new ready")
     assert old.told[-1] == new.told[-1] == ALONE

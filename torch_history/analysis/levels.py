@@ -72,7 +72,7 @@ USUAL_COUNTS = 10
 
 PROCESS, CLUSTERED = 0.012, 2.2
 """What a process does to a steady time, as a standard deviation of logarithms, beside what its own turns show, and times how
-much that counts: what disturbs a turn often lasts for some. From one release measured against itself, 168 times."""
+much that counts: what disturbs a turn often lasts for some. Choices, after a trial of one release against itself."""
 
 BEYOND_CHANCE = 0.3
 """Variance of logarithms of noise beyond chance, for weights alone: within a factor of two of what questions show."""

@@ -93,14 +93,20 @@ def _next(server: Server, ended: queue.SimpleQueue[BaseException | None]) -> flo
 
 
 def _alone(server: Server, ended: queue.SimpleQueue[BaseException | None]) -> None:
-    """Has a process take turns without others, for there is no memory for all of them at once."""
+    """Has a process take turns of all its metrics without others, for there is no memory for all of them at once."""
+    while _take_alone(server, ended) and _finish(server, ALONE, ended):
+        pass
+
+
+def _take_alone(server: Server, ended: queue.SimpleQueue[BaseException | None]) -> bool:
+    """The turns of one metric. Returns whether the process has not ended meanwhile."""
     began, taken = time.monotonic(), 0
     while taken < LEAST_TURNS or (taken < MOST_TURNS and time.monotonic() - began < MOST_SECONDS / 20):
         server.turns.tell(TAKE)
         if _next(server, ended) is None:
-            return
+            return False
         taken += 1
-    _finish(server, ALONE, ended)
+    return True
 
 
 def _finish(server: Server, word: bytes, ended: queue.SimpleQueue[BaseException | None]) -> bool:
