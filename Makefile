@@ -12,7 +12,7 @@ ALONE := fleet or attack or alone
 PYTEST := $(BIN)/python -m pytest --durations=20
 BESIDE := $(PYTEST) -m "not (releases or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
 
-.PHONY: help run test test-fast lint lint-python lint-scripts npm slurm fleet bench bench-asv bench-clock bench-detector bench-site bench-start browser lock document publish clean
+.PHONY: help run test test-fast lint lint-python lint-scripts npm slurm fleet bench bench-asv bench-clock bench-deciding bench-detector bench-site bench-start browser lock document publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -97,6 +97,10 @@ bench-site: .venv/ready
 # make bench-detector OTHERS=python   how often steps, excursions and drifts are right; OTHERS has apache-otava and ruptures; half an hour
 bench-detector: .venv/ready
 	$(BIN)/python -m tools.bench_detector $(if $(OTHERS),--others $(OTHERS)) --write
+
+# make bench-deciding OTHER=FOLDER MINUTES=4 LOADS="0 1 4"   decided comparisons a minute beside so many busy processes, of this clone and another
+bench-deciding: .venv/ready
+	$(BIN)/python -m tools.bench_deciding $(if $(OTHER),--other $(OTHER)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LOADS),--loads "$(LOADS)") $(if $(QUESTION),--question $(QUESTION))
 
 # make bench-start   what commands take to start and to answer, as ratios; takes two minutes
 bench-start: .venv/ready

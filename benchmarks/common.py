@@ -20,6 +20,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -114,25 +115,30 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     """Metrics of a call that is made again and again: a number each, or a list of samples."""
     if on == "recorder":
         return _counted(workload, variant, size)
-    arguments = workload.inputs(size, on, SEED)
-    call = workload.variants[variant](arguments)
+    began = time.perf_counter()
+    arguments, call, result = _built(workload, variant, size, on)
+    built = time.perf_counter() - began
     before = getattr(call, "before", stopwatch.nothing)
-    result = clock.warm_up(_with(before, call), on, getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
     _check(workload, arguments, result, on)
     del result
     call = planted.into(call, f"{variant} {size}", on)
     forward = getattr(call, "forward", None)
+
+    def again() -> Any:
+        return planted.into(_built(workload, variant, size, on)[1], f"{variant} {size}", on)
+
+    anew = None if getattr(workload, "IS_OWN", False) else turns.Anew(again, built)
     found: dict[str, Any] = {}
     if device.wanted("times"):
         constants.read(_CONSTANTS)
         if "time" in workload.METRICS:
             repeated = before is stopwatch.nothing
-            found["time"] = _samples(call, on) if repeated else stopwatch.samples(call, before, on)
+            found["time"] = _samples(call, on, anew) if repeated else stopwatch.samples(call, before, on)
         if "cpu_time" in workload.METRICS:
             found["cpu_time"] = stopwatch.cpu_samples(call, before)
         if forward and "forward_time" in workload.METRICS:
             constants.read(_CONSTANTS)
-            found["forward_time"] = _samples(forward, on)
+            found["forward_time"] = _samples(forward, on, anew and anew.of("forward"))
         _say(**planted.told(call, f"{variant} {size}"))
     if device.wanted("counts") and any(METRICS[name].kind == COUNTS for name in workload.METRICS):
         before()
@@ -141,9 +147,17 @@ def _steady(workload: ModuleType, variant: str, size: str, on: str) -> dict:
     return found
 
 
-def _samples(call: Callable[[], object], on: str) -> Any:
+def _built(workload: ModuleType, variant: str, size: str, on: str) -> tuple:
+    """Arguments, the call of a variant on them, and the result of the last of those calls that warm it up."""
+    arguments = workload.inputs(size, on, SEED)
+    call = workload.variants[variant](arguments)
+    both = _with(getattr(call, "before", stopwatch.nothing), call)
+    return arguments, call, clock.warm_up(both, on, getattr(workload, "WARM_UP_CALLS", clock.WARM_UP_CALLS))
+
+
+def _samples(call: Callable[[], object], on: str, anew: turns.Anew | None) -> Any:
     """Samples of a warm call, or those with the turns that it took among other releases."""
-    return turns.measured(call, on) if turns.wanted() else clock.samples(call, on)
+    return turns.measured(call, on, anew) if turns.wanted() else clock.samples(call, on)
 
 
 def _with(before: Callable[[], object], call: Callable[[], object]) -> Callable[[], object]:

@@ -149,10 +149,14 @@ def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_firs
         return More(("a", "b"), rounds, undecided)
 
     quick, slow, worth = ((QUESTION, (name,)) for name in ("quick", "slow", "worth"))
-    found = Effort({slow: needs(9), quick: needs(2), worth: needs(6, 5)}, 9, 7, 0, {QUESTION: 1.0})
-    assert found.seconds == 34
-    assert list(found.within(15.9)) == [worth]
-    assert list(found.within(16)) == [worth, quick]
-    assert list(found.within(34)) == [worth, quick, slow]
-    assert found.within(11.9).keys() == {quick, slow, worth}
-    assert found.within(5.9) == {}
+    cases = {slow: needs(9), quick: needs(2), worth: needs(6, 5)}
+    found = Effort(cases, 9, 7, 0, {QUESTION: 4.0})
+    assert found.seconds == 136
+    assert list(found.within(63.9)) == [worth]
+    assert list(found.within(64)) == [worth, quick]
+    assert list(found.within(136)) == [worth, quick, slow]
+    assert found.within(47.9).keys() == {quick, slow, worth}
+    assert found.within(23.9) == {}
+    short = Effort(cases, 9, 7, 0, {QUESTION: 1.0})
+    assert list(short.within(16)) == [worth, quick, slow], "a round of two takes less than to start its interpreters"
+    assert list(short.within(12.5)) == [worth, quick, slow]

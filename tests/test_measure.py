@@ -8,6 +8,7 @@ words (as with pytest.importorskip, but `measure` must be imported before torch,
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -26,7 +27,8 @@ try:
 except ImportError as _error:
     pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
 
-from measure import clock, device, explain, facts, launched, profile
+from contract.request import END, TAKE
+from measure import clock, device, explain, facts, launched, profile, turns
 from workloads import Unavailable, WrongResult, compilers, intersection
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -324,6 +326,26 @@ def test_samples_are_seconds_a_call_and_end_after_five_or_a_second(ticking: Time
     found = clock.samples(ticking.call(seconds), "cpu")
     assert found == pytest.approx([seconds] * samples, rel=1e-6)
     assert ticking.now <= max(0.8, 3 * seconds) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("seconds", "times"), [(0.0, 2), (1e9, 0)])
+def test_a_call_is_built_anew_after_some_turns_unless_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, times: int
+) -> None:
+    (told, tells), (answers, answered) = os.pipe(), os.pipe()
+    monkeypatch.setattr(turns, "_PIPES", [told, answered])
+    os.write(tells, TAKE * 12 + END)
+    built: list[int] = []
+
+    def build() -> Callable[[], None]:
+        built.append(1)
+        return lambda: None
+
+    found = turns.measured(lambda: None, "cpu", turns.Anew(build, seconds))
+    assert (len(found["turns"]), len(built)) == (12, times)
+    assert len(os.read(answers, 10_000).split()) == 1 + 12, "the bytes that it holds, and what each turn took"
+    for pipe in (told, tells, answers, answered):
+        os.close(pipe)
 
 
 @pytest.mark.parametrize("seconds", [1e-6, 1e-4, 2e-3])

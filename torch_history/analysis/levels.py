@@ -28,6 +28,7 @@ from contract.metrics import STEADY
 
 from . import special
 from .series import History, Observation, Series, observations
+from .turned import PROCESS
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -69,10 +70,6 @@ as of an own file, is judged with it, and his own launches count beside it."""
 
 USUAL_COUNTS = 10
 """Rounds, or sessions of series, that the usual variance of what they do counts for beside those that were seen."""
-
-PROCESS, CLUSTERED = 0.012, 2.2
-"""What a process does to a steady time, as a standard deviation of logarithms, beside what its own turns show, and times how
-much that counts: what disturbs a turn often lasts for some. Choices, after a trial of one release against itself."""
 
 BEYOND_CHANCE = 0.3
 """Variance of logarithms of noise beyond chance, for weights alone: within a factor of two of what questions show."""
@@ -190,6 +187,8 @@ class Fitted:
     random: Mapping[str, Random]
     launches: Mapping[Series, Launches]
     noise: Mapping[Series, Noise]
+    times: float = 1.0
+    """Of rounds, see `with_rounds`."""
 
     def with_rounds(self, times: float) -> Fitted:
         """As it would be if each round had been measured so many times: noise and what rounds do average out, and what
@@ -202,7 +201,17 @@ class Fitted:
             of = levels(launches, cells, averaged, replace(random, round=random.round / times), self.shifts)
             return _kept(replace(of, level=self.levels[series].level), launches, cells, noise, random, times)
 
-        return replace(self, levels={series: more(series, of) for series, of in self.launches.items()})
+        return replace(self, levels={series: more(series, of) for series, of in self.launches.items()}, times=times)
+
+    def like_launches(self) -> Array:
+        """How many launches of the same weight those of each series on each release are worth (series x releases), 0 where
+        there are none: Kish 1965, "Survey Sampling"."""
+        found = np.zeros((len(self.launches), len(self.releases)))
+        for row, of in zip(found, self.launches.values(), strict=True):
+            weights = np.broadcast_to(of.weight, of.release.shape)
+            sums = [np.bincount(of.release, weights**power, minlength=len(row)) for power in (1, 2)]
+            row[:] = self.times * np.divide(sums[0] ** 2, sums[1], out=np.zeros(len(row)), where=sums[1] > 0)
+        return found
 
     def cleared(self, series: Series, release: str) -> Array:
         """The numbers of the launches of a release, in their unit, less what their sessions do to the whole question."""
@@ -251,10 +260,10 @@ def _launches(seen: Sequence[Observation], releases: Mapping[str, int], sessions
     )
 
 
-def weight(shown: float) -> float:
-    """Of a launch: 1 if it took no turns, else by how much its turns, of whose median they have `shown` this variance, tell
-    more than a usual launch does."""
-    return 1.0 if not shown else USUAL[True].noise ** 2 / (PROCESS**2 + CLUSTERED * shown)
+def weight(variance: float) -> float:
+    """Of a launch: 1 if it took no turns, else by how much more it tells than a usual launch, where its turns tell this
+    `variance`."""
+    return 1.0 if not variance else USUAL[True].noise ** 2 / (PROCESS**2 + variance)
 
 
 def on_one_thread() -> contextlib.AbstractContextManager[object]:

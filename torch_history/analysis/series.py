@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import math
-import operator
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -173,7 +170,10 @@ def history(launches: Iterable[Launch]) -> History:
                 of_release[key] = (launch, case) if before is None else _again(before, (launch, case))
     for of_benchmark in found.values():
         for of_series in of_benchmark.values():
-            _compare_turns(of_series)
+            if any(case.turns for of_release in of_series.values() for _, case in of_release.values()):
+                from . import turned  # what is followed is known without it
+
+                turned.compare(of_series)
     series = {
         Series(*benchmark, parameters): releases
         for benchmark, of_benchmark in found.items()
@@ -225,69 +225,13 @@ def _again(before: tuple[Launch, Case], now: tuple[Launch, Case]) -> tuple[Launc
     return launch, structs.replace(before_case, samples=before_case.samples + case.samples)
 
 
-def _compare_turns(releases: _Releases) -> None:
-    """Gives each launch that took turns with other releases one number in place of its samples: that which all their
-    quickest samples together say of the round, times what their turns say of the release.
-
-    Of the latter it is the median, over turns, of the ratio to the middle release of that turn, swept until the middle of
-    each turn and of each release is 1 (Tukey 1977, "Exploratory Data Analysis", chapter 11, on logarithms). Whatever slows
-    all stretches of a turn goes out of it. Its turns become what each of them says of that number.
-    """
-    together: dict[object, list[str]] = defaultdict(list)
-    for release, of_release in releases.items():
-        for key, (_, case) in of_release.items():
-            if case.turns and case.samples:
-                together[key].append(release)
-    for key, tags in together.items():
-        cases = [releases[tag][key][1] for tag in tags]
-        turns: list[tuple[float, ...]] = [()] * len(tags)
-        if len(tags) > 1 and len({len(case.turns) for case in cases}) == 1:
-            turns = _cleared(cases)
-        for tag, of in zip(tags, turns, strict=True):
-            launch, case = releases[tag][key]
-            samples = (statistics.median(of),) if of else case.samples
-            releases[tag][key] = launch, structs.replace(case, samples=samples, turns=of)
-
-
-def _cleared(cases: list[Case]) -> list[tuple[float, ...]]:
-    """What each turn says of the number of each launch of a round. They scatter as turns of a release by itself would: the
-    middle of a turn takes a share of that away."""
-    logarithms = [[math.log(seconds) for seconds in case.turns] for case in cases]
-    effects = [0.0] * len(cases)
-    for _ in range(SWEEPS):
-        middles = [statistics.median(map(operator.sub, of, effects)) for of in zip(*logarithms, strict=True)]
-        effects = [statistics.median(map(operator.sub, of, middles)) for of in logarithms]
-    common = statistics.mean(math.log(min(case.samples)) - effect for case, effect in zip(cases, effects, strict=True))
-    scale = math.sqrt(len(cases) / (len(cases) - 1))
-
-    def said(seconds: float, middle: float, effect: float) -> float:
-        return float(f"{math.exp(common + effect + scale * (seconds - middle - effect)):.7g}")
-
-    return [
-        tuple(said(seconds, middle, effect) for seconds, middle in zip(of, middles, strict=True))
-        for of, effect in zip(logarithms, effects, strict=True)
-    ]
-
-
-SWEEPS = 5
-"""Of medians of turns and releases; of two releases the first is the last."""
-
-
-def _of_turns(case: Case) -> float:
-    """The variance of the logarithm of a median of turns: that of a normal distribution's, whose width is that of most."""
-    if len(case.turns) < 2:
-        return 0.0
-    apart = statistics.median(abs(math.log(seconds / case.samples[0])) for seconds in case.turns)
-    return math.pi / 2 * (1.4826 * apart) ** 2 / len(case.turns)
-
-
 Block = tuple[str, int]
 """A session and a round of it."""
 
 
 class Observation(NamedTuple):
     """One launch's number of one series: where it was taken, whether that was in disturbed conditions, and the `variance` of
-    its logarithm that its own turns show, 0 where it took none."""
+    its logarithm that its own turns tell, 0 where it took none."""
 
     release: str
     block: Block
@@ -299,7 +243,7 @@ class Observation(NamedTuple):
 def observations(releases: Mapping[str, Pairs], *tags: str) -> list[Observation]:
     """Those of `tags`."""
     return [
-        Observation(tag, (launch.session, launch.round), number, disturbed(launch), _of_turns(case))
+        Observation(tag, (launch.session, launch.round), number, disturbed(launch), getattr(case, "variance", 0.0))
         for tag in tags
         for launch, case in releases.get(tag, [])
         if (number := case.number)

@@ -36,6 +36,9 @@ LATE_SHARE = 0.5
 """Look k after the first is judged at this over k of the error rate. A session that goes on with what is undecided looks
 at it again after every round, and each look is another chance of a false change."""
 
+LEAST_LIKE = 1.5
+"""Launches of the same weight that those of a release must be worth to tell anything: one may be unlike all others."""
+
 BOUND = 1e6
 """Ends of an interval beyond this ratio are given as this: they say that nothing is known."""
 
@@ -211,12 +214,15 @@ def untied(found: History, series: Series, old: str, new: str) -> Change:
 def evidence_between(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> Evidence:
     """Of each series of a question, in the order of `fit.levels`, and each of the pairs (series x pairs). A series was
     looked at once after the rounds that all series with evidence have, and again after each round that it has beyond them: a
-    session measures everything at first, and then what is undecided. A single launch of a release is no evidence: NaN."""
+    session measures everything at first, and then what is undecided. A single launch of a release is no evidence: NaN. Nor
+    is one beside which the others weigh next to nothing: an infinite error."""
     olds, news = (fit.places(pair[side] for pair in pairs) for side in (0, 1))
     found = [of.contrasts(olds, news) for of in fit.levels.values()]
     shift, error, freedom, rounds = (np.array([getattr(one, name) for one in found]) for name in OF_CONTRASTS)
     launches = np.array([np.bincount(of.release, minlength=len(fit.releases)) for of in fit.launches.values()])
     shift = np.where(np.minimum(launches[:, olds], launches[:, news]) < 2, math.nan, shift)
+    like = fit.like_launches()
+    error = np.where(np.minimum(like[:, olds], like[:, news]) < LEAST_LIKE, math.inf, error)
     least = np.min(np.where((rounds > 0) & ~np.isnan(shift), rounds, np.iinfo(rounds.dtype).max), axis=0)
     looks = np.where(rounds > 0, np.maximum(1, 1 + rounds - least), 1)
     return Evidence(shift, error, freedom, np.array([[series.margin] for series in fit.levels]), looks)

@@ -18,6 +18,7 @@ from ..analysis.replication import TOLD
 from ..analysis.series import History, Observation, Series, Verdict, history, observations
 from ..analysis.verdicts import Change, compare_history, verdicts_of
 from ..store.launches import Launch
+from .choice import START
 
 MOST_ROUNDS = 40
 """A series that is forecast to need more rounds is given up: it scatters so much, or lies so near the margin, that it would
@@ -80,13 +81,18 @@ class Effort:
         return any(self._seconds(case) <= seconds for case in self.cases)
 
     def within(self, seconds: float) -> dict[Case, More]:
-        """Those cases that can be decided within so many seconds, most times for the least first; where that is none, all
-        if one round of all fits."""
+        """Those cases that can be decided within so many seconds, most times for the least first, and others until a round
+        takes as long as to start its interpreters; where that is none, all if one round of all fits."""
         cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
         ends = itertools.accumulate(map(self._seconds, cheapest))
         found = {case: self.cases[case] for case, end in zip(cheapest, ends, strict=True) if end <= seconds}
-        one_round = sum(self._seconds(case) / more.rounds for case, more in self.cases.items())
-        return found or (dict(self.cases) if one_round <= seconds else {})
+        for case in cheapest if found else ():
+            if self._one_round(found) < min(START, seconds - self._one_round([case])):
+                found[case] = self.cases[case]
+        return found or (dict(self.cases) if self._one_round(self.cases) <= seconds else {})
+
+    def _one_round(self, cases: Iterable[Case]) -> float:
+        return sum(self._seconds(case) / self.cases[case].rounds for case in cases)
 
     def _seconds(self, case: Case) -> float:
         more = self.cases[case]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import itertools
 import os
 import re
 import statistics
@@ -134,6 +135,29 @@ class Watch:
         self._usual.append(taken)
         self.begin()
         return found
+
+
+class Quiet:
+    """The moments in which nothing shares the core that this thread is on, told by short loops of an interpreter."""
+
+    def __init__(self, processors: Iterable[int] = ()) -> None:
+        """`processors` are those that it may choose from; with none it stays where it is."""
+        self._loops: list[float] = []
+        self._processors = itertools.cycle(sorted(processors)) if processors else None
+
+    def wait(self, most: float) -> float:
+        """Works until the core is quiet, for `most` seconds or little more, on one processor after the other. Returns the
+        seconds that it took."""
+        began = time.monotonic()
+        while not self._now() and time.monotonic() - began < most:
+            if self._processors:
+                os.sched_setaffinity(0, {next(self._processors)})
+        return time.monotonic() - began
+
+    def _now(self) -> bool:
+        loop = min(_loop(CALM_STEPS), _loop(CALM_STEPS))
+        bisect.insort(self._loops, loop)
+        return loop <= CALM * _quantile(self._loops, QUICK)
 
 
 def business(seconds: float = 1.0) -> str:

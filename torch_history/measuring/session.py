@@ -44,7 +44,7 @@ from ..store.launches import Launch, new_session, read_launches
 from . import choice
 from .budget import MOST_ROUNDS, cost, effort
 from .choice import SCALES
-from .conditions import LASTING, Watch, allowed_processors, before_others, on_one_processor
+from .conditions import LASTING, Quiet, Watch, allowed_processors, before_others, on_one_processor
 from .counting import count_cases, most_beside
 from .plan import Plan
 from .progress import Shown, minutes, shown_installing
@@ -165,6 +165,8 @@ class Session:
             raise SessionError("--alongside needs a CPU and one thread. More threads, or a GPU, are measured alone.")
         self._in_turns = self._device == "cpu" and possible()
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
+        self._shares = shares
+        self._quiet = Quiet()
         self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
         self._chosen: set[choice.Place] = set()
         self._took: dict[choice.Place, float] = {}
@@ -207,6 +209,7 @@ class Session:
         questions = _by_question(self._discover())
         self._recall(questions)
         self._processors = allowed_processors()
+        self._quiet = Quiet(self._processors if self._on_one and not self._shares else ())
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         shown = Shown(console, self._ends)
         with kept, before_others(), shown.progress:
@@ -450,7 +453,7 @@ class Session:
                     break
                 in_order = tags if (number + order) % 2 else tags[::-1]
                 if turns:
-                    seconds = ask_in_turns([servers[tag] for tag in in_order], metrics[0], index)
+                    seconds = ask_in_turns([servers[tag] for tag in in_order], metrics[0], index, self._quiet)
                     self._took[_question(metrics), index] = seconds / len(tags)
                     for _ in tags:
                         advance()

@@ -1,9 +1,9 @@
 """How are several releases measured within the same milliseconds? They take turns, a stretch of some milliseconds each.
 
 A round gives each release one process for a case. All of them are made ready, one after the other, and then wait. In each
-turn every one of them takes one stretch (measure/turns.py), in the same order, so that each follows another, and no two run
-at the same time. Between stretches that follow each other at once the machine hardly changes, so their difference says far
-more of the releases than that of two processes which ran one after the other.
+turn every one of them takes one stretch (measure/turns.py), in an order of chance, and no two run at the same time. Between
+stretches that follow each other at once the machine hardly changes, so their difference says far more of the releases than
+that of two processes which ran one after the other.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import contextlib
 import math
 import os
 import queue
+import random
 import statistics
 import threading
 import time
@@ -21,16 +22,24 @@ from typing import TYPE_CHECKING, Any
 
 from contract.request import ALONE, END, TAKE
 
-from ..analysis.levels import CLUSTERED, PROCESS
+from ..analysis.turned import CLUSTERED, PROCESS
 
 if TYPE_CHECKING:
+    from .conditions import Quiet
     from .server import Server
 
-LEAST_TURNS = 5
-LEAST_SECONDS = 0.06
+LEAST_TURNS = 6
+LEAST_SECONDS = 0.5
 MOST_TURNS = 200
-MOST_SECONDS = 12.0
-"""Of all turns of a metric in a round; LEAST_TURNS are taken in any case."""
+MOST_SECONDS = 3.0
+"""Of all turns of a metric in a round; LEAST_TURNS are taken in any case. What few turns show of their scatter may be small
+by chance."""
+
+SHORT = 0.05
+PATIENCE = 2.0
+"""Seconds of a turn that is short, and for which all turns of a metric wait at most until the core is quiet: then another
+round may be luckier. Where a core is shared, it is quiet for 25 ms and more at a time, a quarter of the time on the busiest
+machine that was seen."""
 
 MEMORY_SHARE = 0.5
 """Share of the memory that is free which processes that wait for their turn may hold together."""
@@ -41,9 +50,9 @@ def possible() -> bool:
     return Path("/proc/self/fd").is_dir()
 
 
-def ask_in_turns(servers: Sequence[Server], benchmark: dict[str, Any], index: int) -> float:
-    """Measures case `index` of `benchmark` on all `servers`, a process of each, in turns. Returns the seconds until the last
-    turn: what is counted afterwards is counted once. Raises what one of them raised."""
+def ask_in_turns(servers: Sequence[Server], benchmark: dict[str, Any], index: int, quiet: Quiet) -> float:
+    """Measures case `index` of `benchmark` on all `servers`, a process of each, in turns, short ones when it is `quiet`.
+    Returns the seconds until the last turn: what is counted afterwards is counted once. Raises what one of them raised."""
     ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
     asking = [threading.Thread(target=_ask, args=(server, benchmark, index, ended)) for server in servers]
     waiting: list[Server] = []
@@ -58,7 +67,7 @@ def ask_in_turns(servers: Sequence[Server], benchmark: dict[str, Any], index: in
                     _alone(waiting.pop(), ended)
         overhead, over = time.monotonic() - began, time.monotonic()
         while waiting:
-            _take(waiting, overhead, ended)
+            _take(waiting, overhead, quiet, ended)
             over = time.monotonic()
             word = END if len(waiting) > 1 else ALONE
             waiting = [server for server in waiting if _finish(server, word, ended)]
@@ -115,14 +124,19 @@ def _finish(server: Server, word: bytes, ended: queue.SimpleQueue[BaseException 
     return _next(server, ended) is not None
 
 
-def _take(servers: list[Server], overhead: float, ended: queue.SimpleQueue[BaseException | None]) -> None:
+def _take(servers: list[Server], overhead: float, quiet: Quiet, ended: queue.SimpleQueue[BaseException | None]) -> None:
     """All turns of one metric, whose processes took `overhead` seconds to be ready. Those that end meanwhile are taken out
     of `servers`."""
     taken: list[list[float]] = [[] for _ in servers]
-    began = time.monotonic()
-    while not _is_enough(taken, overhead, time.monotonic() - began):
+    seconds_of_turns = waited = 0.0
+    while not _is_enough(taken, overhead, seconds_of_turns):
+        if seconds_of_turns <= SHORT * len(taken[0]):
+            waited += quiet.wait(PATIENCE - waited)
+            if waited >= PATIENCE and len(taken[0]) >= LEAST_TURNS:
+                return
+        began = time.monotonic()
         gone = []
-        for place, server in enumerate(servers):
+        for place, server in random.sample([*enumerate(servers)], len(servers)):
             server.turns.tell(TAKE)
             seconds = _next(server, ended)
             if seconds is None:
@@ -133,6 +147,7 @@ def _take(servers: list[Server], overhead: float, ended: queue.SimpleQueue[BaseE
             del servers[place], taken[place]
         if not servers:
             return
+        seconds_of_turns += time.monotonic() - began
 
 
 def _is_enough(taken: Sequence[Sequence[float]], overhead: float, seconds: float) -> bool:

@@ -1,0 +1,135 @@
+"""What do the turns of releases that were measured beside each other say? One number of each launch, and how sure it is.
+
+The ratio of two stretches within one turn is that of the releases, since whatever slows the machine slows both: nearly. A
+neighbour that shares a core slows one release more than another. On one machine two releases of `cat_rows` were equal in its
+quiet moments and differed by 15 % beside a neighbour that made both 1.8 times slower. So what holds in quiet moments counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from ..store.launches import Case, Launch
+
+Array = NDArray[np.float64]
+
+PROCESS, CLUSTERED = 0.012, 2.2
+"""What a process does to a steady time, as a standard deviation of logarithms, beside what its own turns show, and times how
+much that counts: what disturbs a turn often lasts for some. Choices, after a trial of one release against itself."""
+
+QUIETEST = 0.1
+"""The share of a session's turns in which the machine is held to be quiet: chance is hardly in them, and noise neither."""
+
+LONG_CALL = 0.05
+"""Seconds of a call that holds quiet moments and others alike: what half of its turns keep below is quiet for it."""
+
+LOUD = 0.25
+LEAST_QUIET = 5
+"""Turns that take longer than quiet ones by so much, in logarithms, are left out of a launch with so many others: the clock
+wanders by less, and a neighbour on the same core adds half as much again."""
+
+UNLIKE = 0.1
+"""By how much two releases differ in how they slow, as a standard deviation, per unit of logarithms: for launches that were
+never quiet."""
+
+WILD = 3.0
+"""Standard deviations, of those that most turns have, as which a turn counts that lies farther out."""
+
+Rounds = dict[str, dict[object, tuple[Launch, Case]]]
+"""Release -> round -> its launch of one series."""
+
+
+class Compared(Case, frozen=True):
+    """A case whose one sample is what its turns say; `variance` is that of its logarithm, beside what a process does."""
+
+    variance: float = 0.0
+
+
+class _Round(NamedTuple):
+    """The releases of a round, the logarithms of their turns (releases x turns), the means of turns over releases (turns),
+    and how far each release lies from them."""
+
+    key: object
+    tags: list[str]
+    turns: Array
+    means: Array
+    effects: Array
+
+
+def compare(releases: Rounds) -> None:
+    """Gives each launch of a series that took turns with other releases one number in place of its samples: that which all
+    their quickest samples together say of the round, times what their turns say of the release."""
+    for rounds in _sessions(releases):
+        quiet = _quiet(rounds)
+        for one in rounds:
+            _tell(one, quiet, releases)
+
+
+def _sessions(releases: Rounds) -> Iterator[list[_Round]]:
+    """The rounds of each session in which several releases took turns."""
+    together: dict[object, list[str]] = defaultdict(list)
+    for release, of_release in releases.items():
+        for key, (_, case) in of_release.items():
+            if case.turns and case.samples:
+                together[key].append(release)
+    found: dict[str, list[_Round]] = defaultdict(list)
+    for key, tags in together.items():
+        launches = [releases[tag][key] for tag in tags]
+        if len(tags) > 1 and len({len(case.turns) for _, case in launches}) == 1:
+            turns = np.log([case.turns for _, case in launches])
+            found[launches[0][0].session].append(_Round(key, tags, turns, *_compared(turns)))
+    yield from found.values()
+
+
+def _compared(turns: Array) -> tuple[Array, Array]:
+    """The mean of each turn over its releases, and the median over turns of how far each release lies from it: what slows
+    all stretches of a turn goes out of it, and so does what slowed one of them once."""
+    means = turns.mean(axis=0)
+    return means, np.median(turns - means, axis=1)
+
+
+def _quiet(rounds: list[_Round]) -> dict[str, float]:
+    """The logarithm of what each release takes in quiet moments of a session."""
+    turns: dict[str, list[Array]] = defaultdict(list)
+    for one in rounds:
+        for tag, of in zip(one.tags, one.turns, strict=True):
+            turns[tag].append(of)
+    every = {tag: np.concatenate(of) for tag, of in turns.items()}
+    return {
+        tag: float(np.quantile(of, QUIETEST if np.median(of) < math.log(LONG_CALL) else 0.5))
+        for tag, of in every.items()
+    }
+
+
+def _tell(one: _Round, quiet: Mapping[str, float], releases: Rounds) -> None:
+    """Puts what a round says in place of the samples of its launches. Turns of a release by itself scatter more than around
+    their mean, which takes a share of their scatter away."""
+    count = len(one.tags)
+    loud = np.maximum(one.turns - np.array([[quiet[tag]] for tag in one.tags]), 0.0).max(axis=0)
+    chosen = loud <= LOUD if (loud <= LOUD).sum() >= LEAST_QUIET else np.isfinite(loud)
+    beside = UNLIKE * float(np.median(loud[chosen]))
+    quickest = [math.log(min(releases[tag][one.key][1].samples)) for tag in one.tags]
+    common = float(np.mean(np.subtract(quickest, one.effects)))
+    for tag, turns in zip(one.tags, one.turns, strict=True):
+        launch, case = releases[tag][one.key]
+        shifts = (turns - one.means)[chosen]
+        effect = float(np.median(shifts))
+        variance = (CLUSTERED * _of_median(shifts - effect) + beside**2) * count / (count - 1)
+        number = float(f"{math.exp(common + effect):.7g}")
+        fields = {**structs.asdict(case), "samples": (number,), "turns": (), "variance": variance}
+        releases[tag][one.key] = launch, Compared(**fields)
+
+
+def _of_median(left: Array) -> float:
+    """The variance of the median of a normal distribution that scatters as what is `left`, where wild turns count as WILD.
+    Few turns scatter little by chance, which is made up for as in Student's distribution."""
+    most = WILD * 1.4826 * float(np.median(np.abs(left)))
+    squares = np.clip(left, -most, most) ** 2
+    return math.pi / 2 * float(squares.sum()) / max(len(left) - 3, 1) / len(left)
