@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,7 +150,7 @@ def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_firs
         return More(("a", "b"), rounds, undecided)
 
     quick, slow, worth = ((QUESTION, (name,)) for name in ("quick", "slow", "worth"))
-    cases = {slow: needs(9), quick: needs(2), worth: needs(6, 5)}
+    cases: dict[Any, More] = {slow: needs(9), quick: needs(2), worth: needs(6, 5)}
     found = Effort(cases, 9, 7, 0, {QUESTION: 4.0})
     assert found.seconds == 136
     assert list(found.within(63.9)) == [worth]

@@ -247,8 +247,8 @@ def test_a_median_of_turns_scatters_as_it_shows() -> None:
 
 
 def beside(loud: float, slower: float, quiet: int, count: int = 20) -> dict[str, list[float]]:
-    """Turns of a tenth of a millisecond in a round of which so many are quiet; in the others a neighbour makes both releases `loud` times slower, and
-    `b`, which else takes as long as `a`, `slower` times more."""
+    """Turns of a tenth of a millisecond in a round of which so many are quiet. In the others a neighbour makes both releases
+    `loud` times slower, and `b`, which else takes as long as `a`, `slower` times more."""
     chance = np.random.default_rng(quiet)
     of = np.where(np.arange(count) < quiet, 1.0, loud)
     noise = 1e-4 * np.exp(chance.normal(0, 0.005, (2, count)))
