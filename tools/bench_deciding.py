@@ -5,7 +5,7 @@
 Beside each number of busy processes both calibrate for so many minutes, one after the other: the newest release is compared
 with itself, and with itself plus 5, 10 or 20 % in half of its times. Each judges by its own rules. OTHER is a clone of
 another commit in which `make .venv/ready` was called; without it this checkout is measured alone. Use a clone of this one as
-well: calibrations in `results/` are written anew. Beside the minutes that are named it takes two for each to count.
+well: calibrations in `results/` are written anew, and docs/generated/deciding.md is. Beside the minutes that are named it takes two for each to count.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 READ = """
 import datetime, json, sys
@@ -41,6 +38,9 @@ print(json.dumps({"minutes": (max(ended) - min(began)) / 60, "told": told}))
 """Run with the Python of a checkout: minutes of its last calibration of times, and of each comparison the share of time that
 was planted and the verdict by the checkout's own rules."""
 
+PAGE = Path("docs/generated/deciding.md").absolute()
+COLUMNS = ["busy beside", "checkout", "minutes", "decided", "a minute", "false", "+5 %", "+10 %", "+20 %"]
+
 DECIDED = ("SAME", "SLOWER", "FASTER")
 
 
@@ -56,8 +56,8 @@ def busy(processes: int) -> Iterator[None]:
             process.wait()
 
 
-def calibrated(checkout: Path, minutes: str, question: str) -> dict[str, Any]:
-    """What READ says after a calibration in `checkout`. Raises CalledProcessError."""
+def calibrated(checkout: Path, minutes: str, question: str) -> tuple[str, dict[str, Any]]:
+    """The machine, and what READ says after a calibration in `checkout`. Raises CalledProcessError."""
     command = [".venv/bin/torch-history", "calibrate", "--again", "--budget", f"{minutes}m", "--question", question]
     ended = subprocess.run(command, cwd=checkout, stdout=subprocess.DEVNULL, check=False)
     if ended.returncode not in (0, 3):  # 3 says that an aim of the calibration was missed
@@ -66,8 +66,7 @@ def calibrated(checkout: Path, minutes: str, question: str) -> dict[str, Any]:
     read = subprocess.run(
         [".venv/bin/python", "-c", READ, str(written.absolute())], cwd=checkout, capture_output=True, check=True
     )
-    answer: dict[str, Any] = json.loads(read.stdout)
-    return answer
+    return written.parents[1].name, json.loads(read.stdout)
 
 
 def row(load: int, name: str, found: dict[str, Any]) -> tuple[list[str], float]:
@@ -84,6 +83,24 @@ def row(load: int, name: str, found: dict[str, Any]) -> tuple[list[str], float]:
     return [str(load), name, f"{found['minutes']:.1f}", f"{decided} of {len(told)}", f"{rate:.2f}", *shares], rate
 
 
+def commit(checkout: Path) -> str:
+    said = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=checkout, capture_output=True, text=True)
+    return said.stdout.strip()
+
+
+def page(lines: Sequence[Sequence[str]], asked: argparse.Namespace, machine: str) -> str:
+    """The page that `--write` writes, from the lines of the table."""
+    command = f"make bench-deciding MINUTES={asked.minutes} LOADS='{asked.loads}' QUESTION={asked.question}"
+    other = f" and {commit(asked.other)} (other)" if asked.other else ""
+    lead = (
+        f"`{command}` writes this page. It was measured on {machine} with the commits {commit(Path())} (this){other}. The "
+        "newest release is compared with itself, and with itself plus planted time. *False* counts what was called changed "
+        "and was not; the last columns count what was called SLOWER of the times that became so much longer."
+    )
+    table = ["| " + " | ".join(line) + " |" for line in (COLUMNS, ["---:"] * len(COLUMNS), *lines)]
+    return "\n\n".join(["# How many comparisons a minute decides", lead, "\n".join(table)]) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="How many comparisons does a minute of measuring decide?")
     parser.add_argument("--other", type=Path, help="a clone of another commit")
@@ -92,20 +109,21 @@ def main() -> None:
     parser.add_argument("--question", default="batching")
     asked = parser.parse_args()
     checkouts = {"other": asked.other, "this": Path()} if asked.other else {"this": Path()}
-    columns = ("busy beside", "checkout", "minutes", "decided", "a minute", "false", "+5 %", "+10 %", "+20 %")
-    table = Table(*columns, title=f"{asked.question}, {asked.minutes} minutes each")
+    lines, machine = [], ""
+    print(*COLUMNS, sep=" | ")
     for load in map(int, asked.loads.split()):
         rates = {}
         for name, checkout in checkouts.items():
             with busy(load):
-                found = calibrated(checkout, asked.minutes, asked.question)
+                machine, found = calibrated(checkout, asked.minutes, asked.question)
             line, rates[name] = row(load, name, found)
-            table.add_row(*line)
+            lines.append(line)
             print(*line, sep=" | ", flush=True)
-        if len(rates) == 2:
-            times = f"{rates['this'] / rates['other']:.1f} times" if rates["other"] else "the other decided none"
-            table.add_row(str(load), "ratio", "", "", times)
-    Console().print(table)
+            PAGE.write_text(page(lines, asked, machine), encoding="utf-8")
+        if len(rates) == 2 and rates["other"]:
+            print(
+                f"Beside {load} busy processes this decides {rates['this'] / rates['other']:.1f} times as many a minute."
+            )
 
 
 if __name__ == "__main__":
