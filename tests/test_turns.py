@@ -180,6 +180,19 @@ def test_a_core_is_quiet_when_loops_take_as_long_as_quick_ones(monkeypatch: pyte
     assert next(loops, None) is None, "it waited while a neighbour was there, and no longer"
 
 
+def test_where_a_core_is_shared_the_next_processor_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops = iter([1.0] * 20 + [1.6] * 6 + [1.0] * 2)
+    tried: list[set[int]] = []
+    monkeypatch.setattr(conditions, "_loop", lambda steps: next(loops))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, processors: tried.append(processors))
+    quiet = Quiet({3, 5})
+    for _ in range(10):
+        quiet.wait(10.0)
+    assert not tried
+    quiet.wait(10.0)
+    assert tried == [{3}, {5}, {3}]
+
+
 def test_turns_end_where_other_processes_would_tell_more_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a process's own scatter and that of turns known, the cheapest number of turns by search and by formula."""
     monkeypatch.setattr(turns, "LEAST_SECONDS", 0.1)

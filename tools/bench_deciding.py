@@ -5,7 +5,8 @@
 Beside each number of busy processes both calibrate for so many minutes, one after the other: the newest release is compared
 with itself, and with itself plus 5, 10 or 20 % in half of its times. Each judges by its own rules. OTHER is a clone of
 another commit in which `make .venv/ready` was called; without it this checkout is measured alone. Use a clone of this one as
-well: calibrations in `results/` are written anew, and docs/generated/deciding.md is. Beside the minutes that are named it takes two for each to count.
+well: its calibrations in `results/` and docs/generated/deciding.md are written anew. Beside the minutes that are named, each
+takes two to count.
 """
 
 from __future__ import annotations
