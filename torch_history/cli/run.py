@@ -687,7 +687,7 @@ def calibrated(asked: Calibrating) -> bool:
             release,
             environment,
             asked.questions,
-            asked.launches or DEFAULT_LAUNCHES,
+            asked.launches or (DEFAULT_LAUNCHES if asked.within else LEAST_LAUNCHES),
             seconds_of(asked.budget),
             asked.again,
             out,

@@ -82,14 +82,15 @@ class Effort:
 
     def within(self, seconds: float) -> dict[Case, More]:
         """Those cases that can be decided within so many seconds, most times for the least first, and others until a round
-        takes as long as to start its interpreters; where that is none, all if one round of all fits."""
+        takes as long as to start its interpreters. Where that is none, those of which a round fits."""
         cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
         ends = itertools.accumulate(map(self._seconds, cheapest))
         found = {case: self.cases[case] for case, end in zip(cheapest, ends, strict=True) if end <= seconds}
-        for case in cheapest if found else ():
-            if self._one_round(found) < min(START, seconds - self._one_round([case])):
+        most = min(START, seconds) if found else seconds - START
+        for case in cheapest:
+            if case not in found and self._one_round([*found, case]) <= most:
                 found[case] = self.cases[case]
-        return found or (dict(self.cases) if self._one_round(self.cases) <= seconds else {})
+        return found
 
     def _one_round(self, cases: Iterable[Case]) -> float:
         return sum(self._seconds(case) / self.cases[case].rounds for case in cases)
