@@ -53,14 +53,11 @@ class Compared(Case, frozen=True):
 
 
 class _Round(NamedTuple):
-    """The releases of a round, the logarithms of their turns (releases x turns), the means of turns over releases (turns),
-    and how far each release lies from them."""
+    """The releases of a round, and the logarithms of their turns (releases x turns)."""
 
     key: object
     tags: list[str]
     turns: Array
-    means: Array
-    effects: Array
 
 
 def compare(releases: Rounds) -> None:
@@ -84,15 +81,8 @@ def _sessions(releases: Rounds) -> Iterator[list[_Round]]:
         launches = [releases[tag][key] for tag in tags]
         if len(tags) > 1 and len({len(case.turns) for _, case in launches}) == 1:
             turns = np.log([case.turns for _, case in launches])
-            found[launches[0][0].session].append(_Round(key, tags, turns, *_compared(turns)))
+            found[launches[0][0].session].append(_Round(key, tags, turns))
     yield from found.values()
-
-
-def _compared(turns: Array) -> tuple[Array, Array]:
-    """The mean of each turn over its releases, and the median over turns of how far each release lies from it: what slows
-    all stretches of a turn goes out of it, and so does what slowed one of them once."""
-    means = turns.mean(axis=0)
-    return means, np.median(turns - means, axis=1)
 
 
 def _quiet(rounds: list[_Round]) -> dict[str, float]:
@@ -110,20 +100,30 @@ def _quiet(rounds: list[_Round]) -> dict[str, float]:
 
 def _tell(one: _Round, quiet: Mapping[str, float], releases: Rounds) -> None:
     """Puts what a round says in place of the samples of its launches. Turns of a release by itself scatter more than around
-    their mean, which takes a share of their scatter away."""
-    count = len(one.tags)
-    loud = np.maximum(one.turns - np.array([[quiet[tag]] for tag in one.tags]), 0.0).max(axis=0)
-    chosen = loud <= LOUD if (loud <= LOUD).sum() >= LEAST_QUIET else np.isfinite(loud)
-    beside = UNLIKE * float(np.median(loud[chosen]))
+    the mean of a turn, which takes a share of their scatter away."""
+    loud = one.turns - np.array([[quiet[tag]] for tag in one.tags])
+    is_quiet = loud <= LOUD
+    is_quiet &= is_quiet.sum(axis=0) > 1
+    of_quiet = np.where(is_quiet, loud, 0.0).sum(axis=0) / np.maximum(is_quiet.sum(axis=0), 1)
+    shifts, beside = [], []
+    for release, turns in enumerate(one.turns):
+        chosen = is_quiet[release]
+        enough = chosen.sum() >= LEAST_QUIET
+        shifts.append((turns - of_quiet)[chosen] if enough else turns - loud.mean(axis=0))
+        beside.append(UNLIKE * max(float(np.median(loud[release][chosen] if enough else loud[release])), 0.0))
+    effects = np.array([np.median(of) for of in shifts])
     quickest = [math.log(min(releases[tag][one.key][1].samples)) for tag in one.tags]
-    common = float(np.mean(np.subtract(quickest, one.effects)))
-    for tag, turns in zip(one.tags, one.turns, strict=True):
+    numbers = np.exp(np.mean(quickest) + effects - effects.mean())
+    share = len(one.tags) / (len(one.tags) - 1)
+    for place, tag in enumerate(one.tags):
         launch, case = releases[tag][one.key]
-        shifts = (turns - one.means)[chosen]
-        effect = float(np.median(shifts))
-        variance = (CLUSTERED * _of_median(shifts - effect) + beside**2) * count / (count - 1)
-        number = float(f"{math.exp(common + effect):.7g}")
-        fields = {**structs.asdict(case), "samples": (number,), "turns": (), "variance": variance}
+        variance = (CLUSTERED * _of_median(shifts[place] - effects[place]) + beside[place] ** 2) * share
+        fields = {
+            **structs.asdict(case),
+            "samples": (float(f"{numbers[place]:.7g}"),),
+            "turns": (),
+            "variance": variance,
+        }
         releases[tag][one.key] = launch, Compared(**fields)
 
 
