@@ -32,8 +32,8 @@ LONG_BLOCK = 0.02
 
 BUILDING = 0.5
 LEAST_OF_A_BUILD = 4
-"""A call is built anew after so many turns, once that takes no more than half as long as they took. Where its inputs lie in
-memory makes a call up to 7 % slower or faster than the same call beside it."""
+"""A call is built anew after so many turns, once that takes no more than half as long as they took. The addresses of its
+inputs make a call slower or faster than the same call in another process."""
 
 
 class Anew:

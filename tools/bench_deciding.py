@@ -91,7 +91,8 @@ def commit(checkout: Path) -> str:
 
 def page(lines: Sequence[Sequence[str]], asked: argparse.Namespace, machine: str) -> str:
     """The page that `--write` writes, from the lines of the table."""
-    command = f"make bench-deciding MINUTES={asked.minutes} LOADS='{asked.loads}' QUESTION={asked.question}"
+    where = " OTHER=FOLDER" if asked.other else ""
+    command = f"make bench-deciding{where} MINUTES={asked.minutes} LOADS='{asked.loads}' QUESTION={asked.question}"
     other = f" and {commit(asked.other)} (other)" if asked.other else ""
     lead = (
         f"`{command}` writes this page. It was measured on {machine} with the commits {commit(Path())} (this){other}. The "

@@ -1,8 +1,7 @@
 """What do the turns of releases that were measured beside each other say? One number of each launch, and how sure it is.
 
 The ratio of two stretches within one turn is that of the releases, since whatever slows the machine slows both: nearly. A
-neighbour that shares a core slows one release more than another. On one machine two releases of `cat_rows` were equal in its
-quiet moments and differed by 15 % beside a neighbour that made both 1.8 times slower. So what holds in quiet moments counts.
+neighbour that shares a core slows one release more than another, so what holds in quiet moments counts.
 """
 
 from __future__ import annotations

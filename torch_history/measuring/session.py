@@ -165,8 +165,7 @@ class Session:
             raise SessionError("--alongside needs a CPU and one thread. More threads, or a GPU, are measured alone.")
         self._in_turns = self._device == "cpu" and possible()
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
-        self._shares = shares
-        self._quiet = Quiet()
+        self._quiet = Quiet(allowed_processors() if self._on_one and not shares else ())
         self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
         self._chosen: set[choice.Place] = set()
         self._took: dict[choice.Place, float] = {}
@@ -209,7 +208,6 @@ class Session:
         questions = _by_question(self._discover())
         self._recall(questions)
         self._processors = allowed_processors()
-        self._quiet = Quiet(self._processors if self._on_one and not self._shares else ())
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         shown = Shown(console, self._ends)
         with kept, before_others(), shown.progress:

@@ -38,8 +38,7 @@ by chance."""
 SHORT = 0.05
 PATIENCE = 2.0
 """Seconds of a turn that is short, and for which all turns of a metric wait at most until the core is quiet: then another
-round may be luckier. Where a core is shared, it is quiet for 25 ms and more at a time, a quarter of the time on the busiest
-machine that was seen."""
+round may be luckier. Neighbours come and go within tens of milliseconds."""
 
 MEMORY_SHARE = 0.5
 """Share of the memory that is free which processes that wait for their turn may hold together."""
