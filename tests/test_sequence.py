@@ -5,6 +5,7 @@ This file needs torch and runs in an interpreter that has it, such as a release'
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -126,7 +127,8 @@ with sequence.empty_caches() as folder:
 # --- the processes that repeat it
 
 
-def test_every_sequence_has_a_process_of_its_own_and_leaves_this_one_as_it_was() -> None:
+def test_every_sequence_has_a_process_of_its_own_and_leaves_this_one_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence, "SECONDS_OF_PROCESSES", math.inf)
     kept: list[int] = []
 
     def calls() -> dict:
