@@ -1,4 +1,4 @@
-# make run    measures two questions on the newest PyTorch release and the one before it, and says what changed
+# make run    measures two questions on the newest PyTorch release and the one before it, in ten minutes, and says what changed
 # make run QUESTIONS="saved_tensors selection"   asks others; `torch-history run` asks all six
 # make test   the whole test suite
 # make help   everything else
@@ -26,7 +26,7 @@ help:
 	@touch $@
 
 run: .venv/ready
-	$(BIN)/torch-history run --budget 10m $(QUESTIONS:%=--question %)
+	$(BIN)/torch-history run --budget 8m $(QUESTIONS:%=--question %)
 	$(BIN)/torch-history publish
 
 test: lint-python
