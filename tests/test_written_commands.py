@@ -35,7 +35,7 @@ NOT_RUN = {
     r"\. \.venv/bin/activate": TOOL,
     r"make (\.venv/ready|lint)": TOOL,
     r"make (run|test|test-fast)": INSTALLS,
-    r"torch-history (run|upgrade|explain) .*": INSTALLS,
+    r"torch-history (run|upgrade|explain|fit) .*": INSTALLS,
     r"torch-history calibrate": INSTALLS,
     r"torch-history (sync|lock).*": INDEX,
     r"torch-history kit make .*": INDEX,

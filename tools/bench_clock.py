@@ -1,7 +1,7 @@
 """Does our clock agree with PyTorch's own, `torch.utils.benchmark.Timer`? `make bench-clock` prints a table of ratios.
 
 Both time the same calls in the same process, in turn. A launch's ratio is the median over its pairs of neighbouring
-readings, and a row shows the median over launches. --write puts what is printed into docs/measurement.md.
+readings, and a row shows the median over launches. --write puts what is printed into docs/generated/clock.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from torch_history.releases.environments import ReleaseEnvironment
 from .page import write_into
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "measurement.md"
+PAGE = ROOT / "docs" / "generated" / "clock.md"
 
 LOWEST, HIGHEST = 0.97, 1.03
 """Ratios ours / theirs that count as agreement."""

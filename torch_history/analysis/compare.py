@@ -6,12 +6,13 @@ Every series that changed has one whole sentence, the worst first; docs/compare.
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,6 @@ _MOST_OF_THE_END = 3_000
 
 _ROOM_FOR_WORDS = 1_000
 """Characters that the sentences between the lists take at most, the command aside, which they name twice."""
-
-_ROOM_FOR_A_HEADING = 60
-"""Characters of the line above a table or a list."""
 
 HEADINGS = {"worse": "Worse", "better": "Better", "changed": "Changed counts"}
 """Kind of the findings of a list -> the line above it."""
@@ -788,77 +786,69 @@ def markdown(comparison: Comparison, everything: bool, failed: Sequence[Change] 
     """For a pull request or an issue: the findings in at most MOST_OF_FINDINGS characters, or with `everything` a table of
     the series per verdict in at most MOST_CHARACTERS. Whole lines are left out where they are too many, which is said.
     `link` is the address of the comparison on a published site."""
-    parts = [f"### PyTorch {escape(comparison.old)} → {escape(comparison.new)}\n"]
-    end = "  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)]) + "\n"
     command = f"torch-history compare {comparison.old} {comparison.new} --machine {comparison.machine}"
     command = escape(f"{command} --lane {comparison.environment} --all")
+    end = "  \n".join(escape(line) for line in [*summary(comparison), *_failure(failed)])
+    if len(end) > _MOST_OF_THE_END:
+        end = f"{end[:_MOST_OF_THE_END].rpartition(' ')[0]} …"
+    room = (MOST_CHARACTERS if everything else MOST_OF_FINDINGS) - _ROOM_FOR_WORDS
+    room -= len(end) + 2 * len(command) + len(link)
+    lists = _by_verdict(comparison) if everything else _by_kind(comparison)
+    parts, left_out = _fitting(lists, room)
     if not comparison.findings:
         said = answer.unchanged(comparison.changes)
-        parts.append(f"{said[0].upper()}{said[1:]}.\n")
-    room = MOST_CHARACTERS if everything else MOST_OF_FINDINGS
-    room -= _ROOM_FOR_WORDS + min(len(end), _MOST_OF_THE_END) + 2 * len(command) + len(link)
-    listed, left_out = (_by_verdict if everything else _by_kind)(comparison, room)
-    parts += listed
+        parts.insert(0, f"{said[0].upper()}{said[1:]}.")
     if left_out:
         what = "rows" if everything else "findings"
-        parts.append(f"{left_out} {what} are omitted to keep this short enough to send. To see them: {command}\n")
+        parts.append(f"{left_out} {what} are omitted to keep this short enough to send. To see them: {command}")
     if comparison.rest and not everything:
         tally = Counter(change.verdict.shown for change in comparison.rest)
         counted = ", ".join(f"{count} {escape(words)}" for words, count in tally.items())
-        parts.append(f"Not listed: {counted}. To list every series: {command}\n")
+        parts.append(f"Not listed: {counted}. To list every series: {command}")
     if link:
-        parts.append(f"[Every series, with its history]({link})\n")
-    parts.append(end if len(end) <= _MOST_OF_THE_END else f"{end[:_MOST_OF_THE_END].rpartition(' ')[0]} …\n")
-    return "\n".join(parts)
+        parts.append(f"[Every series, with its history]({link})")
+    heading = f"### PyTorch {escape(comparison.old)} → {escape(comparison.new)}"
+    return "\n\n".join([heading, *parts, end]) + "\n"
 
 
-def _by_kind(comparison: Comparison, room: int) -> tuple[list[str], int]:
-    """Lists of the findings, those that cost first, as many as have room in characters; and how many are left out."""
-    parts, shown = [], 0
-    for kind, heading in HEADINGS.items():
-        of_kind = [finding for finding in comparison.findings if finding.verdict.kind == kind]
-        lines: list[str] = []
-        room -= _ROOM_FOR_A_HEADING
-        for finding in of_kind:
-            line = f"- {escape(finding.words)}"
-            room -= len(line) + 1
-            if room < 0:
-                break
-            lines.append(line)
-        shown += len(lines)
-        if lines:
-            rows = sum(len(finding.rows) for finding in of_kind)
-            count = f"{len(of_kind)} {'finding' if len(of_kind) == 1 else 'findings'}, {rows} series"
-            parts.append("\n".join([f"**{heading}** ({count})\n", *lines, ""]))
-    return parts, len(comparison.findings) - shown
+List = tuple[str, list[str]]
+"""What stands above a list or a table, and its lines."""
 
 
-def _by_verdict(comparison: Comparison, room: int) -> tuple[list[str], int]:
-    """A table of every series per verdict, as many rows as have room in characters; and how many are left out."""
-    groups: dict[Verdict, list[Change]] = defaultdict(list)
-    for change in comparison.changes:
-        groups[change.verdict].append(change)
+def _fitting(lists: Iterable[List], room: int) -> tuple[list[str], int]:
+    """As many lines of each list as have room in characters, and how many are left out."""
     parts, left_out = [], 0
-    for verdict, changes in groups.items():
-        table, fitting = _table(comparison, changes, room)
-        left_out += len(changes) - fitting
-        if fitting:
-            parts.append(f"**{escape(verdict.shown)}** ({len(changes)})\n\n{table}")
-            room -= len(parts[-1])
+    for head, lines in lists:
+        room -= len(head) + 1
+        ends = itertools.accumulate(len(line) + 1 for line in lines)
+        shown = sum(end <= room for end in ends)
+        left_out += len(lines) - shown
+        room -= sum(len(line) + 1 for line in lines[:shown])
+        if shown:
+            parts.append("\n".join([head, *lines[:shown]]))
     return parts, left_out
 
 
-def _table(comparison: Comparison, changes: Sequence[Change], room: int) -> tuple[str, int]:
-    """As many rows as have room, in characters, and how many these are."""
-    rows = ["| series | verdict | new / old | from | to | why |", "|---|---|---:|---:|---:|---|"]
-    room -= sum(len(row) + 1 for row in rows) + _ROOM_FOR_A_HEADING
-    for number, change in enumerate(changes):
-        row = _row(comparison, change)
-        room -= len(row) + 1
-        if room < 0:
-            return "\n".join(rows) + "\n", number
-        rows.append(row)
-    return "\n".join(rows) + "\n", len(changes)
+def _by_kind(comparison: Comparison) -> Iterator[List]:
+    """The findings, those that cost first."""
+    for kind, heading in HEADINGS.items():
+        findings = [finding for finding in comparison.findings if finding.verdict.kind == kind]
+        rows = sum(len(finding.rows) for finding in findings)
+        count = f"{len(findings)} {'finding' if len(findings) == 1 else 'findings'}, {rows} series"
+        yield f"**{heading}** ({count})\n", [f"- {escape(finding.words)}" for finding in findings]
+
+
+def _by_verdict(comparison: Comparison) -> Iterator[List]:
+    """A table of every series per verdict."""
+    groups: dict[Verdict, list[Change]] = defaultdict(list)
+    for change in comparison.changes:
+        groups[change.verdict].append(change)
+    for verdict, changes in groups.items():
+        columns = "| series | verdict | new / old | from | to | why |\n|---|---|---:|---:|---:|---|"
+        yield (
+            f"**{escape(verdict.shown)}** ({len(changes)})\n\n{columns}",
+            [_row(comparison, change) for change in changes],
+        )
 
 
 def _row(comparison: Comparison, change: Change) -> str:
