@@ -18,7 +18,7 @@ from msgspec.json import decode, encode, format
 
 from contract.surroundings import ALONE
 from torch_history.store.certificates import FOLDER, SUFFIX
-from torch_history.store.files import LONGEST_NAME, read_bytes, write_atomically
+from torch_history.system.files import LONGEST_NAME, read_bytes, write_atomically
 
 from . import Refused
 from .build import Built, build

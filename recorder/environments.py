@@ -28,7 +28,7 @@ from torch_history.releases.environments import (
 )
 from torch_history.releases.pins import locked_packages
 from torch_history.releases.uv import run_uv
-from torch_history.store.files import write_atomically
+from torch_history.system.files import write_atomically
 
 from . import Refused
 

@@ -50,7 +50,7 @@ class Shown:
 
     def command(self, *words: str) -> str:
         """What a command of the program prints. Raises CalledProcessError."""
-        command = [sys.executable, "-c", "from torch_history.start import main; main()", *words]
+        command = [sys.executable, "-c", "from torch_history.__main__ import main; main()", *words]
         answer = subprocess.run(command, cwd=self.folder, env=self._variables, capture_output=True, text=True)
         if answer.returncode:
             sys.exit(f"{' '.join(words)} ended with {answer.returncode}:\n{answer.stdout}{answer.stderr}")

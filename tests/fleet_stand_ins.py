@@ -24,7 +24,7 @@ from torch_history.fleet.order import Order
 from torch_history.fleet.scheduler import Seen, Unreachable
 from torch_history.fleet.work import Work, place
 from torch_history.measuring.budget import effort
-from torch_history.store.files import append_lines
+from torch_history.system.files import append_lines
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
 
 MACHINE = "a-node"

@@ -23,7 +23,7 @@ from torch_history.cli import main
 from torch_history.fitting import answer
 from torch_history.releases.axis import Axis
 from torch_history.reports.check import check
-from torch_history.store.files import read_object
+from torch_history.system.files import read_object
 
 ROOT = Path(__file__).resolve().parents[1]
 GOOD = {"torch": "2.15.0", "cuda": "13.2", "gpu": "Tesla T4", "capability": "sm_75", "multiprocessors": 40}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from torch_history import signals
+from torch_history.system import signals
 from torch_history.errors import UserError
 from torch_history.fleet import work as on_a_node
 from torch_history.fleet.attempts import JobFolder, job_folder

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from torch_history import program
+from torch_history.system import program
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -22,7 +22,7 @@ def importing(name, *arguments, **more):
         builtins.__import__ = real
         os.kill(os.getpid(), number)
     return real(name, *arguments, **more)
-from torch_history import start
+from torch_history import __main__ as start
 builtins.__import__ = importing
 sys.argv = ["torch-history", *sys.argv[3:]]
 sys.exit(start.main())
@@ -52,7 +52,7 @@ def test_signal_while_modules_are_imported_is_a_sentence(number: signal.Signals,
 
 def test_hangup_that_is_ignored_stays_ignored() -> None:
     code = (
-        "import os, signal\nfrom torch_history import signals\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "import os, signal\nfrom torch_history.system import signals\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "signals.stop_on_signals(); os.kill(os.getpid(), signal.SIGHUP); print('lives')"
     )
     assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True) == "lives\n"
@@ -60,7 +60,7 @@ def test_hangup_that_is_ignored_stays_ignored() -> None:
 
 def test_signal_is_put_off_while_something_must_not_be_left_half_done() -> None:
     code = (
-        "import os, signal\nfrom torch_history import signals\nsignals.stop_on_signals()\n"
+        "import os, signal\nfrom torch_history.system import signals\nsignals.stop_on_signals()\n"
         "try:\n with signals.later():\n  os.kill(os.getpid(), signal.SIGTERM); print('finished')\n print('not here')\n"
         "except KeyboardInterrupt: print('stopped', signals.received())"
     )
@@ -71,7 +71,7 @@ FORKING = """
 import os
 import sys
 
-from torch_history import signals
+from torch_history.system import signals
 
 signals.stop_on_signals()
 try:
@@ -102,7 +102,7 @@ def test_signal_while_the_program_forks_is_not_lost() -> None:
 
 FORKED = """
 import os, signal, time
-from torch_history import signals
+from torch_history.system import signals
 signals.stop_on_signals()
 child = os.fork()
 if child == 0:
@@ -123,7 +123,8 @@ def test_signal_ends_what_was_forked_in_silence() -> None:
 AT_EACH_LINE = """
 import contextlib, os, signal, sys, time
 from pathlib import Path
-from torch_history import scratch, signals, start
+from torch_history import __main__ as start
+from torch_history.system import scratch, signals
 from torch_history.site import processes
 
 def writes(folder):

@@ -24,7 +24,7 @@ from torch_history.analysis.series import history
 from torch_history.analysis.verdicts import NOT_MEASURED, compare
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
-from torch_history.scratch import MARK, mark
+from torch_history.system.scratch import MARK, mark
 from torch_history.site import pack
 from torch_history.site.build import PAGES, publish_site
 from torch_history.site.data import Lane, costs, lane_data, lanes

@@ -25,7 +25,7 @@ from torch_history.explaining.launching import Side
 from torch_history.measuring import machine, machine_records
 from torch_history.measuring.recording import RecordedResults
 from torch_history.releases import environments
-from torch_history.store import files
+from torch_history.system import files
 
 from .test_verdicts import NEW, OLD, counted, only, timed
 

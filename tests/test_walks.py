@@ -38,7 +38,7 @@ CONTRACT = f"{ROOT}contract/"
 INSIDE = ["measure/clock", "benchmarks/common"]
 """The modules inside a release, which has torch; the last test says that a sample passes no other there."""
 
-ASIDE = {"store/files", "cli/__init__", "children"}
+ASIDE = {"system/files", "cli/__init__", "system/children"}
 """Modules that move bytes, frames and processes of anything, and so of these values too."""
 
 Look = Callable[[FrameType, str, Any], None]

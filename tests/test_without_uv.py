@@ -58,7 +58,7 @@ else:
     raise AssertionError("it was installed")
 """
 
-COMMAND = "import sys; sys.argv[0] = 'torch-history'; from torch_history.start import main; main()"
+COMMAND = "import sys; sys.argv[0] = 'torch-history'; from torch_history.__main__ import main; main()"
 
 
 def test_all_that_measures_is_imported_and_what_must_be_installed_is_refused_in_a_sentence(tmp_path: Path) -> None:

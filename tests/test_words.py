@@ -8,7 +8,7 @@ import random
 import pytest
 
 from contract.words import LONGEST, of_error, storable
-from torch_history.store.files import parse
+from torch_history.system.files import parse
 
 STRANGE = ["caf\udce9", "\ud800", "\udc00\ud800", "a\0b", "\x1b[31mred", "ü\U0001f600", "\\udce9", ""]
 

@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from recorder.build import Built, build
 from recorder.cards import cards
-from torch_history.store.files import write_atomically
+from torch_history.system.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORTS = ROOT / "tests" / "public_reports.toml"

@@ -21,7 +21,7 @@ from recorder.environments import create, python_for
 from torch_history.measuring.recorded import FOLDER
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import prune
-from torch_history.store.files import write_atomically
+from torch_history.system.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 CHANGES = ROOT / "tests" / "recorded_changes.toml"

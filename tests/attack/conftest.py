@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from torch_history.store import files as stored
+from torch_history.system import files as stored
 
 from .tally import CLASSES, Attacks, Tally
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from tests.test_launches import BYTES, ENVIRONMENT, TIME
 from tests.test_robust import RECORD, RELEASES, SAMPLES, file_of, save
 from torch_history import cli
-from torch_history.store import files as stored
+from torch_history.system import files as stored
 
 __all__ = ["BYTES", "ENVIRONMENT", "RECORD", "RELEASES", "SAMPLES", "TIME", "command", "file_of", "fill", "within"]
 

@@ -24,7 +24,7 @@ from torch_history.releases.axis import Axis
 from torch_history.site.asv_dashboard import link_readable
 from torch_history.site.data import lane_data, lanes
 from torch_history.store.asv_results import load_asvs
-from torch_history.store.files import warn
+from torch_history.system.files import warn
 from torch_history.store.launches import append_launches, read_environment, read_launches
 from torch_history.store.machines import record_of
 

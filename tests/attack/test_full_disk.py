@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_launches import some_launch
-from torch_history.store.files import warn, write_atomically
+from torch_history.system.files import warn, write_atomically
 from torch_history.store.launches import append_launches, read_launches
 
 from .material import command, fill, within

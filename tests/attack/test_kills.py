@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.test_launches import some_launch
-from torch_history.store.files import read_object, warn, write_atomically
+from torch_history.system.files import read_object, warn, write_atomically
 from torch_history.store.launches import append_environment, append_launches, read_environment, read_launches
 
 from .tally import Attacks

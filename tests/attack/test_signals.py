@@ -16,7 +16,7 @@ import pytest
 from .material import RELEASES, fill
 from .tally import Attacks
 
-COMMAND = "import sys; from torch_history import start; sys.exit(start.main())"
+COMMAND = "import sys; from torch_history import __main__ as start; sys.exit(start.main())"
 
 
 def of_group(group: int) -> list[str]:

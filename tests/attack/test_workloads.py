@@ -137,6 +137,6 @@ def right(name: str, case: dict[str, Any]) -> bool:
 
 def stale(folder: Path) -> bool:
     """Whether a scratch folder of this suite's run was left behind: those of others, at work now, are locked."""
-    from torch_history.scratch import is_own
+    from torch_history.system.scratch import is_own
 
     return is_own(folder) and not any(folder.iterdir())

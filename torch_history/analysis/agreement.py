@@ -19,7 +19,7 @@ from msgspec import structs
 
 from contract.metrics import MARGIN
 
-from ..store.files import files_in
+from ..system.files import files_in
 from ..store.launches import Case, Launch, node_of, read_file
 from . import special
 from .calibration import FIRST, MOST_UNTOLD, SECOND, per_cent

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..releases.axis import Axis
 from ..store.certificates import Certificate
-from ..store.files import is_name
+from ..system.files import is_name
 from ..store.machines import processor_of
 from .claims import (
     CLAIMS,

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import SessionError
-from ..store.files import files_in
+from ..system.files import files_in
 from ..store.launches import Launch, read_file, unfit
 from . import special
 from .series import History, Series, Verdict, history

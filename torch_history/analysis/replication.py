@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..store.files import WRONG_DATA, warn
+from ..system.files import WRONG_DATA, warn
 from ..store.launches import machines_in, read_launches
 from ..store.machines import processor_of, record_of
 from .series import History, Series, Verdict, history

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from contract.metrics import COUNTS, STEADY, Metric, metric_of
 
-from ..store.files import warn
+from ..system.files import warn
 from ..store.launches import Case, Launch
 from ..store.sources import that_count
 

@@ -10,7 +10,7 @@ import sys
 import click
 
 from ..errors import UserError
-from ..signals import say_stopped, stop_on_signals
+from ..system.signals import say_stopped, stop_on_signals
 from . import certify, explain, fit, fleet, kit, maintain, report, run, upgrade
 from .output import refuse
 

@@ -72,7 +72,7 @@ def _list(suite: Suite) -> None:
 
 def _questions(suite: Suite) -> dict[str, tuple[list[str], list[str]]]:
     """Question -> its variants and sizes, as asv last found them. Raises UserError where no list is there."""
-    from ..store.files import read_object
+    from ..system.files import read_object
 
     path = suite.results / "benchmarks.json"
     try:

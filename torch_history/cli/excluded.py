@@ -21,7 +21,7 @@ def results_of(results: Path, machine: str, with_excluded: bool) -> Iterator[Pat
     if not with_excluded:
         yield results
         return
-    from ..scratch import scratch
+    from ..system.scratch import scratch
     from ..store import removed
 
     gone = removed.removals(results)

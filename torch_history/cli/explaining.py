@@ -32,7 +32,7 @@ from ..measuring.machine import decided, describe
 from ..measuring.machine_records import use
 from ..measuring.subjects import OwnWorkload
 from ..releases import environments
-from ..scratch import temporary_files
+from ..system.scratch import temporary_files
 from ..store import causes, sources
 from ..store.causes import Evidence, Place
 from .excluded import results_of

@@ -24,7 +24,7 @@ from ..fleet.scheduler import Resources, Scheduler, nodes_of, scheduler
 from ..measuring.machine import describe
 from ..measuring.plan import chosen, measurable
 from ..releases import environments
-from ..store.files import read_object, write_atomically
+from ..system.files import read_object, write_atomically
 from ..store.launches import read_launches
 from ..store.machines import RECORD
 from ..store.sources import versions

@@ -186,7 +186,7 @@ def carry(
     It runs there on the CUDA libraries that the installed torch has. The same command continues where it was interrupted.
     """
     from ..kit import carry as carrying
-    from ..program import cache
+    from ..system.program import cache
     from ..releases.pins import LOCK_FILE, Lock
 
     found, out = suites.load(), console()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import UserError
-from ..program import cache
+from ..system.program import cache
 from . import excluded
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane, metrics_listed, site_address
@@ -66,7 +66,7 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     from ..measuring.machine import describe
     from ..site.build import STEPS, publish_site
     from ..site.data import PUBLISHED
-    from ..store.files import naming
+    from ..system.files import naming
     from ..store.launches import machines_in
 
     html_dir, results_dir = (path and path.resolve() for path in (html_dir, results_dir))
@@ -102,7 +102,7 @@ def document(check: bool) -> None:
     from ..reports.pythons import pythons
     from ..site.charts import draw_history
     from ..store.certificates import certificates_in
-    from ..store.files import write_atomically
+    from ..system.files import write_atomically
     from ..store.launches import machines_in, read_environment, read_on_axis
 
     suite = suites.load()

@@ -231,7 +231,7 @@ def measure(asked: Asked) -> bool:
     from ..measuring.machine import describe
     from ..measuring.machine_records import use
     from ..measuring.subjects import OwnWorkload
-    from ..scratch import temporary_files
+    from ..system.scratch import temporary_files
 
     own = OwnWorkload.of(asked.workload) if asked.workload else None
     asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
@@ -666,7 +666,7 @@ def calibrated(asked: Calibrating) -> bool:
     from ..measuring.subjects import InstalledEnvironment
     from ..releases.environments import ReleaseEnvironment
     from ..reports.calibration import text
-    from ..scratch import temporary_files
+    from ..system.scratch import temporary_files
 
     found = suites.load()
     conf, axis, out = found.config(), found.axis, console()

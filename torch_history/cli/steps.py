@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from ..store.files import is_number, read_object, write_atomically
+from ..system.files import is_number, read_object, write_atomically
 
 if TYPE_CHECKING:
     from types import TracebackType

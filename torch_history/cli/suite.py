@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
-from ..program import SOURCES, in_cache, is_installed
+from ..system.program import SOURCES, in_cache, is_installed
 
 if TYPE_CHECKING:
     from ..releases.axis import Axis

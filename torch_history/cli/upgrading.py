@@ -26,8 +26,8 @@ from ..measuring.subjects import OwnWorkload
 from ..releases import environments
 from ..releases.added import AddingError, Sized
 from ..releases.axis import Axis, Release
-from ..scratch import temporary_files
-from ..store.files import write_atomically
+from ..system.scratch import temporary_files
+from ..system.files import write_atomically
 from ..store.launches import packages_moved
 from ..store.skipped import remember
 from ..upgrading import answer as answers

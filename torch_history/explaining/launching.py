@@ -16,7 +16,7 @@ from typing import Any
 from contract.metrics import METRICS, PROCESS, SEQUENCE, START
 from contract.request import PREFIX
 
-from ..children import dies_with_parent
+from ..system.children import dies_with_parent
 from ..errors import UserError
 from ..releases.environments import for_measuring
 

@@ -13,9 +13,9 @@ from typing import Any, Self
 
 from recorder.build import Built
 
-from ..children import dies_with_parent
+from ..system.children import dies_with_parent
 from ..errors import UserError
-from ..program import SOURCES
+from ..system.program import SOURCES
 from .bound import Bound, not_counted
 from .cards import Wanted
 from .search import Outcome, Try

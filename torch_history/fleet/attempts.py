@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..store.files import parse, read_bytes, read_object, write_atomically
+from ..system.files import parse, read_bytes, read_object, write_atomically
 
 DONE, BEGAN, ENDED = "done.json", "began.json", "ended.json"
 RESULTS, SESSIONS = "results", "sessions"

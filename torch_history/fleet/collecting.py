@@ -13,7 +13,7 @@ from ..analysis import agreement
 from ..errors import UserError
 from ..store.asv_results import load_asvs, read_benchmarks
 from ..store.details import DETAILS, add_details, read_details
-from ..store.files import (
+from ..system.files import (
     append_lines,
     each_line,
     read_bytes,

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ..measuring.budget import Effort, effort
-from ..store.files import read_bytes, write_atomically
+from ..system.files import read_bytes, write_atomically
 from ..store.launches import Launch, machines_in, node_of, read_launches
 from .attempts import Attempt, JobFolder, job_folder
 from .order import Order

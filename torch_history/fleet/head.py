@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
-from ..store.files import read_object, write_atomically
+from ..system.files import read_object, write_atomically
 from .attempts import Attempt, JobFolder, job_folder
 from .followups import Judge, ask, followups
 from .order import Order, make_private

@@ -19,7 +19,7 @@ from ..fleet.collecting import collect_folder
 from ..releases.axis import Axis
 from ..reports.check import check
 from ..store.certificates import ASKED, FOLDER
-from ..store.files import read_bytes, read_object, write_atomically
+from ..system.files import read_bytes, read_object, write_atomically
 from ..store.machines import RECORD
 from .make import LISTED, MARK
 

@@ -28,7 +28,7 @@ from contract.carried import CARRIED
 from ..errors import SessionError, UserError
 from ..releases.axis import Axis, Release
 from ..releases.environments import MARK, ReleaseEnvironment, digests, for_measuring
-from ..store.files import is_text, read_bytes, read_object, write_atomically
+from ..system.files import is_text, read_bytes, read_object, write_atomically
 from . import parts
 from .symbols import libraries, symbols
 

@@ -31,7 +31,7 @@ from ..releases.remote import TIMEOUT
 from ..releases.sync import configured_index, without_secrets
 from ..releases.wheel_files import value_in
 from ..store.details import DETAILS, read_details
-from ..store.files import write_atomically
+from ..system.files import write_atomically
 from . import parts
 from .carried import ABOUT, SITE, STUBS, About
 from .reduce import Code, launching, reduce_wheel

@@ -13,10 +13,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from .. import program
+from ..system import program
 from ..errors import UserError
 from ..releases.uv import run_uv
-from ..store.files import write_atomically
+from ..system.files import write_atomically
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 """For which kit.lock holds the packages."""
@@ -53,7 +53,7 @@ if here != made:
     sys.exit("This kit is made for Python " + made + ", and " + sys.executable + " is Python " + here + ". Name the "
              "interpreter that has torch, such as PYTHON=/path/of/python" + made + " ./measure, or make a kit for " + here)
 sys.argv[0] = "torch-history"
-from torch_history.start import main
+from torch_history.__main__ import main
 main()' "$@"
 """,
     SCRIPT: """\

@@ -30,9 +30,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from ..children import dies_with_parent
+from ..system.children import dies_with_parent
 from ..errors import UserError
-from ..store.files import LONGEST_NAME, read_bytes, write_atomically
+from ..system.files import LONGEST_NAME, read_bytes, write_atomically
 from . import fatbin
 
 INDEX = "index.json.xz"

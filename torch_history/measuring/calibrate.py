@@ -14,7 +14,7 @@ from contract.request import Request
 
 from ..analysis.calibration import COUNTS, FOLDER, ITSELF, TIMES
 from ..releases.axis import Axis, Release
-from ..store.files import write_atomically
+from ..system.files import write_atomically
 from .plan import Arm, Plan
 from .session import Session
 

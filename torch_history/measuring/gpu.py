@@ -14,8 +14,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..children import dies_with_parent
-from ..store.files import warn
+from ..system.children import dies_with_parent
+from ..system.files import warn
 from .card import PATIENCE, card, hold_open
 from .machine import of_measured
 

@@ -38,7 +38,7 @@ from ..errors import SessionError
 from ..releases.environments import refusals
 from ..store.asv_results import load_asvs
 from ..store.details import DETAILS, add_details
-from ..store.files import is_number, parse, set_aside, write_atomically
+from ..system.files import is_number, parse, set_aside, write_atomically
 from ..store.launches import (
     ENVIRONMENTS,
     Case,

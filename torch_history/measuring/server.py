@@ -22,9 +22,9 @@ from asv.runner import get_spawner, run_benchmark
 
 from contract.request import Request
 
-from ..children import all_die_with_this_process
+from ..system.children import all_die_with_this_process
 from ..errors import SessionError
-from ..signals import later
+from ..system.signals import later
 from .conditions import allowed_processors
 from .recording import Channel, RecordedResults, note_end, told_through
 from .turns import Turns

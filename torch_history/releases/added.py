@@ -19,7 +19,7 @@ from typing import NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from ..store.files import is_list_of, is_text, read_object, write_atomically
+from ..system.files import is_list_of, is_text, read_object, write_atomically
 from . import intact
 from .uv import INDEX, OUT_OF_REACH, run_uv
 

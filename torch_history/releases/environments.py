@@ -28,7 +28,7 @@ from packaging.utils import canonicalize_name
 from contract import surroundings
 from contract.request import ADDED, Request
 
-from ..store.files import is_list_of, is_text, read_object, warn, write_atomically
+from ..system.files import is_list_of, is_text, read_object, warn, write_atomically
 from . import added, intact
 from .added import Sized, sized
 from .axis import Axis, Release

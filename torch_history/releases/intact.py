@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from ..store.files import read_object, write_atomically
+from ..system.files import read_object, write_atomically
 
 STAMPS = "torch-history.files"
 """The file beside an environment's mark that has, of each file that was found right, its size in bytes, its time and its

@@ -26,7 +26,7 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from ..errors import UserError
-from ..store.files import is_list_of, is_text, write_atomically
+from ..system.files import is_list_of, is_text, write_atomically
 from .axis import Release
 from .uv import OUT_OF_REACH, run_uv
 

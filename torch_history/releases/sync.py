@@ -26,7 +26,7 @@ from packaging.version import InvalidVersion, Version
 from pypi_simple import PYPI_SIMPLE_ENDPOINT, DistributionPackage, NoMetadataError, NoSuchProjectError, PyPISimple
 
 from ..errors import UserError
-from ..store.files import write_atomically
+from ..system.files import write_atomically
 from .axis import Axis, Release
 from .remote import TIMEOUT, RemoteFile
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from ..children import dies_with_parent
+from ..system.children import dies_with_parent
 from ..errors import UserError
 
 OUT_OF_REACH = re.compile(

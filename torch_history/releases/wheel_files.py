@@ -18,7 +18,7 @@ from msgspec import to_builtins
 from packaging.utils import canonicalize_name
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
-from ..store.files import write_atomically
+from ..system.files import write_atomically
 from .axis import Axis, Release
 from .pins import LOCK_FILE, Lock
 from .remote import TIMEOUT, RemoteFile

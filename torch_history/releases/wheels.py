@@ -13,7 +13,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, ValidationError, convert
 
 from ..errors import UserError
-from ..store.files import read_object
+from ..system.files import read_object
 from .axis import Axis
 
 FILE = "wheels.json"

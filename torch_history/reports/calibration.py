@@ -31,7 +31,7 @@ from ..analysis.foretold import foretold
 from ..analysis.markdown import escape
 from ..analysis.verdicts import FALSE_RATE, Change
 from ..errors import SessionError
-from ..store.files import warn
+from ..system.files import warn
 from ..store.launches import Launch
 
 

@@ -15,7 +15,7 @@ from ..analysis.verdicts import Change, compare_history, human
 from ..releases.axis import Axis
 from ..store.certificates import Certificate
 from ..store.details import DETAILS, read_details
-from ..store.files import warn
+from ..system.files import warn
 from ..store.launches import Launch
 from ..store.machines import record_of
 

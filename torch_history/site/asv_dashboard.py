@@ -36,9 +36,9 @@ from contract.metrics import METRICS
 
 from ..errors import UserError
 from ..releases.axis import Axis
-from ..scratch import is_own
+from ..system.scratch import is_own
 from ..store.asv_results import load_asvs, parts_of, read_benchmarks, require_short
-from ..store.files import warn
+from ..system.files import warn
 from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
 

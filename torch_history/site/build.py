@@ -41,9 +41,9 @@ from ..releases import wheels
 from ..releases.axis import Axis, Release
 from ..reports import calibration
 from ..reports import power as powers
-from ..scratch import mark
+from ..system.scratch import mark
 from ..store.certificates import certificates_in
-from ..store.files import WRONG_DATA
+from ..system.files import WRONG_DATA
 from ..store.launches import machines_in
 from . import pack
 from .asv_dashboard import POLICY, link_readable, publish_linked

@@ -30,7 +30,7 @@ from ..analysis.replication import Measured, OtherPlaces, held_against
 from ..analysis.series import WORDS, History, Series, disturbed, history
 from ..analysis.verdicts import Change, compare_history
 from ..releases.axis import Axis, Release
-from ..store.files import LONGEST_NAME, WRONG_DATA, read_bytes, warn, write_atomically
+from ..system.files import LONGEST_NAME, WRONG_DATA, read_bytes, warn, write_atomically
 from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file
 from ..store.machines import record_of
 from ..store.sources import that_count

@@ -16,7 +16,7 @@ from asv.commands.publish import Publish
 from asv.config import Config
 
 from ..errors import UserError
-from ..scratch import MARK, is_own, mark, scratch
+from ..system.scratch import MARK, is_own, mark, scratch
 from .asv_dashboard import publish_safe
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,9 +16,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from ..children import dies_with_parent
+from ..system.children import dies_with_parent
 from ..errors import UserError
-from ..signals import STOPPING, later
+from ..system.signals import STOPPING, later
 
 _FORK = get_context("fork")
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert
 
-from .files import read_object
+from ..system.files import read_object
 from .launches import LEAST, MOST_COUNTED
 
 RESULTS, BENCHMARKS = 2, 2

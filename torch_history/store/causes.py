@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert, to_builtins
 
-from .files import files_in, read_object, warn, write_atomically
+from ..system.files import files_in, read_object, warn, write_atomically
 
 FOLDER = "causes"
 """In a machine's folder."""

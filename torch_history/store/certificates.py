@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .files import LONGEST_NAME, files_in, is_name, read_object, warn
+from ..system.files import LONGEST_NAME, files_in, is_name, read_object, warn
 
 FOLDER = "certificates"
 SUFFIX, ASKED = ".certificate", ".asked"

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, convert
 
-from .files import read_object, set_aside, warn, write_atomically
+from ..system.files import read_object, set_aside, warn, write_atomically
 
 DETAILS = ".recorded"
 """Ending of the file beside a release's launches. It holds `names`, a list, and `cases`: question, variant and size ->

@@ -21,7 +21,7 @@ from msgspec.structs import asdict, replace
 
 from contract.metrics import metric_of
 
-from .files import (
+from ..system.files import (
     LONGEST_NAME,
     append_lines,
     is_name,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .files import is_name, read_object, warn
+from ..system.files import is_name, read_object, warn
 
 RECORD = "machine.json"
 

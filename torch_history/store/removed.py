@@ -18,7 +18,7 @@ from msgspec import Meta, MsgspecError, Struct, ValidationError, convert, struct
 from msgspec.json import Decoder
 
 from ..errors import UserError
-from .files import LONGEST_NAME, parse, read_bytes, sealed, unsealed
+from ..system.files import LONGEST_NAME, parse, read_bytes, sealed, unsealed
 from .launches import Launch
 
 CALIBRATION = "calibration"

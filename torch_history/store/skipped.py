@@ -6,7 +6,7 @@ import datetime
 import json
 from pathlib import Path
 
-from .files import is_text, read_object, warn, write_atomically
+from ..system.files import is_text, read_object, warn, write_atomically
 
 FILE = "skipped.json"
 """In the folder of the file: environment -> release -> [when, why]."""

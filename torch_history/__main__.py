@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from .signals import received, say_stopped, stop_on_signals
+from .system.signals import received, say_stopped, stop_on_signals
 
 
 def main() -> None:
@@ -13,10 +13,8 @@ def main() -> None:
     try:
         stop_on_signals()
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(
-                stream, io.TextIOWrapper
-            ):  # a terminal that lacks a character shows another, and no traceback
-                stream.reconfigure(errors="replace")
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a terminal that lacks a character shows another
         from .cli import main as command
 
         command()
@@ -26,3 +24,7 @@ def main() -> None:
         if not number or (isinstance(error, SystemExit) and error.code == 128 + number):
             raise
         sys.exit(say_stopped())
+
+
+if __name__ == "__main__":
+    main()
