@@ -26,8 +26,8 @@ from torch_history.fleet.collecting import collect
 from torch_history.fleet.head import Head, only_head
 from torch_history.fleet.order import Order
 from torch_history.fleet.scheduler import Resources, scheduler
-from torch_history.system.files import read_lines
 from torch_history.store.launches import Launch, read_launches
+from torch_history.system.files import read_lines
 
 from .fleet_stand_ins import CASES, FULL, LEDGER, MACHINE, PAUSE, PlayedWork, an_order
 

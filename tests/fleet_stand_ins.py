@@ -24,8 +24,8 @@ from torch_history.fleet.order import Order
 from torch_history.fleet.scheduler import Seen, Unreachable
 from torch_history.fleet.work import Work, place
 from torch_history.measuring.budget import effort
-from torch_history.system.files import append_lines
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
+from torch_history.system.files import append_lines
 
 MACHINE = "a-node"
 CASES = "TORCH_HISTORY_TEST_CASES"

@@ -33,8 +33,8 @@ import torch_history.releases.axis
 import torch_history.releases.repository
 from torch_history.errors import UserError
 from torch_history.releases.axis import Axis
-from torch_history.system.scratch import mark
 from torch_history.site import asv_dashboard as classic
+from torch_history.system.scratch import mark
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page

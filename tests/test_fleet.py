@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from torch_history.system import signals
 from torch_history.errors import UserError
 from torch_history.fleet import work as on_a_node
 from torch_history.fleet.attempts import JobFolder, job_folder
@@ -22,6 +21,7 @@ from torch_history.fleet.head import FAILURES, Head, only_head, sentence
 from torch_history.fleet.order import Order
 from torch_history.fleet.scheduler import COMMANDS, Resources, Unreachable, nodes_of, scheduler
 from torch_history.store.launches import Launch, append_launches, read_launches
+from torch_history.system import signals
 
 from .fleet_stand_ins import (
     MACHINE,

@@ -38,11 +38,11 @@ from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
 from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
-from torch_history.system.scratch import mark
-from torch_history.system import files as stored
 from torch_history.store import machines
 from torch_history.store.asv_results import load_asvs
 from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
+from torch_history.system import files as stored
+from torch_history.system.scratch import mark
 
 from .test_launches import BYTES, ENVIRONMENT, TIME, add, answer, environment_said, some_launch
 

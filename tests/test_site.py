@@ -24,12 +24,12 @@ from torch_history.analysis.series import history
 from torch_history.analysis.verdicts import NOT_MEASURED, compare
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
-from torch_history.system.scratch import MARK, mark
 from torch_history.site import pack
 from torch_history.site.build import PAGES, publish_site
 from torch_history.site.data import Lane, costs, lane_data, lanes
 from torch_history.site.minified import copy_minified
 from torch_history.store.launches import read_launches
+from torch_history.system.scratch import MARK, mark
 
 from .lab import LANE
 from .site_data import read_lane, serious

@@ -17,7 +17,6 @@ from torch_history.releases.axis import Axis
 from torch_history.reports.check import check
 from torch_history.site import data
 from torch_history.site.data import Lane, file_name, lanes
-from torch_history.system import files as stored
 from torch_history.store import sources
 from torch_history.store.launches import (
     ENVIRONMENTS,
@@ -28,6 +27,7 @@ from torch_history.store.launches import (
     machines_in,
     read_file,
 )
+from torch_history.system import files as stored
 
 from .test_launches import some_launch
 

@@ -29,8 +29,8 @@ from torch_history.measuring.machine_records import use
 from torch_history.measuring.plan import Plan
 from torch_history.measuring.recorded import RecorderEnvironment
 from torch_history.measuring.session import Session, load_suite
-from torch_history.system.scratch import temporary_files
 from torch_history.store.launches import Launch, read_launches
+from torch_history.system.scratch import temporary_files
 
 from .count_history import MEMORY, OTHERS, ROOT, lanes_of
 

@@ -31,10 +31,10 @@ from torch_history.measuring.recorded import FOLDER, RecorderEnvironment
 from torch_history.measuring.session import Session, load_suite
 from torch_history.releases.axis import Axis, Release
 from torch_history.releases.environments import prune
-from torch_history.system.scratch import temporary_files
 from torch_history.store.details import DETAILS, read_details
 from torch_history.store.launches import Case, read_launches
 from torch_history.store.sources import versions
+from torch_history.system.scratch import temporary_files
 
 ROOT = Path(__file__).resolve().parents[1]
 

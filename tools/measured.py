@@ -17,9 +17,9 @@ from pathlib import Path
 from torch_history.errors import UserError
 from torch_history.fleet.collecting import collect_folder
 from torch_history.measuring.machine import describe
-from torch_history.system.files import read_bytes
 from torch_history.store.launches import ENVIRONMENTS
 from torch_history.store.machines import RECORD
+from torch_history.system.files import read_bytes
 
 RESULTS, ENV = Path("results"), Path("env")
 LISTED = "benchmarks.json"

@@ -22,9 +22,9 @@ from typing import Any
 from msgspec import structs
 
 from torch_history.reports.check import EXCLUSIONS
-from torch_history.system.files import each_line, sealed, write_atomically
 from torch_history.store.launches import Launch
 from torch_history.store.removed import Removal, removals
+from torch_history.system.files import each_line, sealed, write_atomically
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 

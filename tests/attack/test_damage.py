@@ -24,9 +24,9 @@ from torch_history.releases.axis import Axis
 from torch_history.site.asv_dashboard import link_readable
 from torch_history.site.data import lane_data, lanes
 from torch_history.store.asv_results import load_asvs
-from torch_history.system.files import warn
 from torch_history.store.launches import append_launches, read_environment, read_launches
 from torch_history.store.machines import record_of
+from torch_history.system.files import warn
 
 from .material import ENVIRONMENT, RELEASES, command, file_of, fill
 from .tally import Attacks

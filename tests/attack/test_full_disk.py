@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.test_launches import some_launch
-from torch_history.system.files import warn, write_atomically
 from torch_history.store.launches import append_launches, read_launches
+from torch_history.system.files import warn, write_atomically
 
 from .material import command, fill, within
 from .tally import Attacks

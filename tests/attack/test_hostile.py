@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from tests.test_launches import some_launch
 from torch_history.releases.axis import Axis
 from torch_history.site.data import lane_data, lanes
-from torch_history.system.files import warn
 from torch_history.store.launches import Case, append_launches, read_launches
+from torch_history.system.files import warn
 
 from .material import ENVIRONMENT, RELEASES, command, fill
 from .tally import Attacks

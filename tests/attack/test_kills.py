@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.test_launches import some_launch
-from torch_history.system.files import read_object, warn, write_atomically
 from torch_history.store.launches import append_environment, append_launches, read_environment, read_launches
+from torch_history.system.files import read_object, warn, write_atomically
 
 from .tally import Attacks
 

@@ -19,8 +19,8 @@ from msgspec import structs
 
 from contract.metrics import MARGIN
 
-from ..system.files import files_in
 from ..store.launches import Case, Launch, node_of, read_file
+from ..system.files import files_in
 from . import special
 from .calibration import FIRST, MOST_UNTOLD, SECOND, per_cent
 from .series import Verdict

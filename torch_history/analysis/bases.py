@@ -12,8 +12,8 @@ from typing import Any
 
 from ..releases.axis import Axis
 from ..store.certificates import Certificate
-from ..system.files import is_name
 from ..store.machines import processor_of
+from ..system.files import is_name
 from .claims import (
     CLAIMS,
     DECIDED,

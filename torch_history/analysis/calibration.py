@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import SessionError
-from ..system.files import files_in
 from ..store.launches import Launch, read_file, unfit
+from ..system.files import files_in
 from . import special
 from .series import History, Series, Verdict, history
 from .verdicts import Change, Evidence, compare, compare_history, evidence_of, human

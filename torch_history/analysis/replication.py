@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..system.files import WRONG_DATA, warn
 from ..store.launches import machines_in, read_launches
 from ..store.machines import processor_of, record_of
+from ..system.files import WRONG_DATA, warn
 from .series import History, Series, Verdict, history
 from .verdicts import Change, compare_history, times
 

@@ -13,9 +13,9 @@ from msgspec import structs
 
 from contract.metrics import COUNTS, STEADY, Metric, metric_of
 
-from ..system.files import warn
 from ..store.launches import Case, Launch
 from ..store.sources import that_count
+from ..system.files import warn
 
 if TYPE_CHECKING:
     from .levels import Fitted

@@ -21,8 +21,8 @@ def results_of(results: Path, machine: str, with_excluded: bool) -> Iterator[Pat
     if not with_excluded:
         yield results
         return
-    from ..system.scratch import scratch
     from ..store import removed
+    from ..system.scratch import scratch
 
     gone = removed.removals(results)
     with scratch(Path(tempfile.gettempdir()), "torch-history-") as folder:

@@ -32,9 +32,9 @@ from ..measuring.machine import decided, describe
 from ..measuring.machine_records import use
 from ..measuring.subjects import OwnWorkload
 from ..releases import environments
-from ..system.scratch import temporary_files
 from ..store import causes, sources
 from ..store.causes import Evidence, Place
+from ..system.scratch import temporary_files
 from .excluded import results_of
 from .explain import LEVER_SECONDS, MINUTES
 from .options import seconds_of

@@ -24,10 +24,10 @@ from ..fleet.scheduler import Resources, Scheduler, nodes_of, scheduler
 from ..measuring.machine import describe
 from ..measuring.plan import chosen, measurable
 from ..releases import environments
-from ..system.files import read_object, write_atomically
 from ..store.launches import read_launches
 from ..store.machines import RECORD
 from ..store.sources import versions
+from ..system.files import read_object, write_atomically
 from . import suite as suites
 from .options import seconds_of
 from .output import console, plain

@@ -186,8 +186,8 @@ def carry(
     It runs there on the CUDA libraries that the installed torch has. The same command continues where it was interrupted.
     """
     from ..kit import carry as carrying
-    from ..system.program import cache
     from ..releases.pins import LOCK_FILE, Lock
+    from ..system.program import cache
 
     found, out = suites.load(), console()
     chosen = found.axis.find(release)

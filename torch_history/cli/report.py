@@ -66,8 +66,8 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     from ..measuring.machine import describe
     from ..site.build import STEPS, publish_site
     from ..site.data import PUBLISHED
-    from ..system.files import naming
     from ..store.launches import machines_in
+    from ..system.files import naming
 
     html_dir, results_dir = (path and path.resolve() for path in (html_dir, results_dir))
     suite = suites.load()
@@ -102,8 +102,8 @@ def document(check: bool) -> None:
     from ..reports.pythons import pythons
     from ..site.charts import draw_history
     from ..store.certificates import certificates_in
-    from ..system.files import write_atomically
     from ..store.launches import machines_in, read_environment, read_on_axis
+    from ..system.files import write_atomically
 
     suite = suites.load()
     results = suite.results

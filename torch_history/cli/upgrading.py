@@ -26,10 +26,10 @@ from ..measuring.subjects import OwnWorkload
 from ..releases import environments
 from ..releases.added import AddingError, Sized
 from ..releases.axis import Axis, Release
-from ..system.scratch import temporary_files
-from ..system.files import write_atomically
 from ..store.launches import packages_moved
 from ..store.skipped import remember
+from ..system.files import write_atomically
+from ..system.scratch import temporary_files
 from ..upgrading import answer as answers
 from ..upgrading import reports
 from ..upgrading.answer import Answer, text

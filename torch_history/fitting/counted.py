@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from recorder.build import Built
 
-from ..system.children import dies_with_parent
 from ..errors import UserError
+from ..system.children import dies_with_parent
 from ..system.program import SOURCES
 from .bound import Bound, not_counted
 from .cards import Wanted

@@ -13,6 +13,9 @@ from ..analysis import agreement
 from ..errors import UserError
 from ..store.asv_results import load_asvs, read_benchmarks
 from ..store.details import DETAILS, add_details, read_details
+from ..store.launches import ENVIRONMENTS, Launch, append_environment, environment_of
+from ..store.machines import RECORD
+from ..store.removed import CALIBRATION
 from ..system.files import (
     append_lines,
     each_line,
@@ -23,9 +26,6 @@ from ..system.files import (
     warn,
     write_atomically,
 )
-from ..store.launches import ENVIRONMENTS, Launch, append_environment, environment_of
-from ..store.machines import RECORD
-from ..store.removed import CALIBRATION
 from .attempts import Attempt
 from .head import locked
 from .order import FLEETS, make_private

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from ..measuring.budget import Effort, effort
-from ..system.files import read_bytes, write_atomically
 from ..store.launches import Launch, machines_in, node_of, read_launches
+from ..system.files import read_bytes, write_atomically
 from .attempts import Attempt, JobFolder, job_folder
 from .order import Order
 from .planning import START_SECONDS

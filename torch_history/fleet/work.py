@@ -32,9 +32,9 @@ from ..measuring.recorded import RecorderEnvironment
 from ..measuring.recording import RecordedResults
 from ..measuring.session import Session, load_suite
 from ..releases.environments import ReleaseEnvironment, cache, prune
+from ..store.launches import Launch, node_of, read_launches
 from ..system.scratch import temporary_files
 from ..system.signals import stop_on_signals
-from ..store.launches import Launch, node_of, read_launches
 from .attempts import Attempt, JobFolder, job_folder
 from .followups import Followup, followups, judged
 from .order import Order

@@ -19,8 +19,8 @@ from ..fleet.collecting import collect_folder
 from ..releases.axis import Axis
 from ..reports.check import check
 from ..store.certificates import ASKED, FOLDER
-from ..system.files import read_bytes, read_object, write_atomically
 from ..store.machines import RECORD
+from ..system.files import read_bytes, read_object, write_atomically
 from .make import LISTED, MARK
 
 RESULTS, ANSWERS = "results", "gpu.json"

@@ -30,8 +30,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from ..system.children import dies_with_parent
 from ..errors import UserError
+from ..system.children import dies_with_parent
 from ..system.files import LONGEST_NAME, read_bytes, write_atomically
 from . import fatbin
 

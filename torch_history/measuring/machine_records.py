@@ -20,9 +20,9 @@ from contract.surroundings import KEEP
 
 from ..analysis.compare import choose_machine, whose
 from ..errors import UserError
-from ..system.files import read_object, set_aside, write_atomically
 from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
+from ..system.files import read_object, set_aside, write_atomically
 from .machine import describe
 
 

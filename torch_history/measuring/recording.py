@@ -38,7 +38,6 @@ from ..errors import SessionError
 from ..releases.environments import refusals
 from ..store.asv_results import load_asvs
 from ..store.details import DETAILS, add_details
-from ..system.files import is_number, parse, set_aside, write_atomically
 from ..store.launches import (
     ENVIRONMENTS,
     Case,
@@ -48,6 +47,7 @@ from ..store.launches import (
     digest_of,
     new_session,
 )
+from ..system.files import is_number, parse, set_aside, write_atomically
 
 OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable", "turns")
 """Facts of one case; all others are of the whole launch."""

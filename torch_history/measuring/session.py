@@ -39,8 +39,8 @@ from contract.request import Request
 from ..errors import SessionError
 from ..releases.axis import Axis
 from ..releases.environments import InstallationError
-from ..system.files import is_text, read_object, write_atomically
 from ..store.launches import Launch, new_session, read_launches
+from ..system.files import is_text, read_object, write_atomically
 from . import choice
 from .budget import MOST_ROUNDS, cost, effort
 from .choice import SCALES

@@ -24,11 +24,11 @@ from contract.request import Request
 from contract.surroundings import KEEP
 
 from ..errors import SessionError
-from ..system.program import cache
 from ..releases import added
 from ..releases.axis import Axis, Release
 from ..releases.environments import for_measuring
 from ..system.files import open_regular, read_bytes, write_atomically
+from ..system.program import cache
 
 LARGEST = 2**22
 """Bytes of a user's file."""

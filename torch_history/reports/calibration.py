@@ -31,8 +31,8 @@ from ..analysis.foretold import foretold
 from ..analysis.markdown import escape
 from ..analysis.verdicts import FALSE_RATE, Change
 from ..errors import SessionError
-from ..system.files import warn
 from ..store.launches import Launch
+from ..system.files import warn
 
 
 def text(calibration: Calibration) -> str:

@@ -14,10 +14,10 @@ from ..releases.axis import Axis
 from ..store import causes, certificates, machines, sources
 from ..store.asv_results import load_asvs, read_benchmarks
 from ..store.details import DETAILS, read_details
-from ..system.files import DAMAGED, each_line, has_checksum
 from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
 from ..store.machines import RECORD
 from ..store.removed import CALIBRATION, Exclusion, Removal, removals
+from ..system.files import DAMAGED, each_line, has_checksum
 
 LISTED = "benchmarks.json"
 NOTES = "NOTES.md"

@@ -15,9 +15,9 @@ from ..analysis.verdicts import Change, compare_history, human
 from ..releases.axis import Axis
 from ..store.certificates import Certificate
 from ..store.details import DETAILS, read_details
-from ..system.files import warn
 from ..store.launches import Launch
 from ..store.machines import record_of
+from ..system.files import warn
 
 HEADER = """\
 # What releases ask of CUDA

@@ -36,11 +36,11 @@ from contract.metrics import METRICS
 
 from ..errors import UserError
 from ..releases.axis import Axis
-from ..system.scratch import is_own
 from ..store.asv_results import load_asvs, parts_of, read_benchmarks, require_short
-from ..system.files import warn
 from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
+from ..system.files import warn
+from ..system.scratch import is_own
 
 VENDOR = Path(__file__).parent / "vendor"
 ASV_VERSION = "0.6.6"

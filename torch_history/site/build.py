@@ -41,10 +41,10 @@ from ..releases import wheels
 from ..releases.axis import Axis, Release
 from ..reports import calibration
 from ..reports import power as powers
-from ..system.scratch import mark
 from ..store.certificates import certificates_in
-from ..system.files import WRONG_DATA
 from ..store.launches import machines_in
+from ..system.files import WRONG_DATA
+from ..system.scratch import mark
 from . import pack
 from .asv_dashboard import POLICY, link_readable, publish_linked
 from .code import code_of, meanings

@@ -30,10 +30,10 @@ from ..analysis.replication import Measured, OtherPlaces, held_against
 from ..analysis.series import WORDS, History, Series, disturbed, history
 from ..analysis.verdicts import Change, compare_history
 from ..releases.axis import Axis, Release
-from ..system.files import LONGEST_NAME, WRONG_DATA, read_bytes, warn, write_atomically
 from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file
 from ..store.machines import record_of
 from ..store.sources import that_count
+from ..system.files import LONGEST_NAME, WRONG_DATA, read_bytes, warn, write_atomically
 from . import pack, pairs
 from .processes import at_once
 

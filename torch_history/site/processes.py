@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from ..system.children import dies_with_parent
 from ..errors import UserError
+from ..system.children import dies_with_parent
 from ..system.signals import STOPPING, later
 
 _FORK = get_context("fork")

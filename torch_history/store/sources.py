@@ -14,8 +14,8 @@ from pathlib import Path
 from contract.metrics import HAS_RECORDED, METRICS, RECORDED, metrics_of
 from contract.own_file import CLASSES, NEEDED
 
-from ..system.program import SOURCES
 from ..system.files import warn
+from ..system.program import SOURCES
 
 CHECKOUT = SOURCES
 """Where this program's own sources lie."""
