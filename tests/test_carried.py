@@ -285,7 +285,8 @@ def test_packing_stops_when_it_is_asked_to_and_leaves_no_process(tmp_path: Path,
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "large").write_bytes(os.urandom(60_000_000))
     code = (
-        "import sys; from pathlib import Path; from torch_history.kit import parts; from torch_history.system import signals\n"
+        "import sys; from pathlib import Path; from torch_history.kit import parts\n"
+        "from torch_history.system import signals\n"
         "signals.stop_on_signals(); here = Path(sys.argv[1])\n"
         "try: parts.pack(here / 'folder', here / 'parts', [2**27], here / 'kept', 2, lambda done, total: None)\n"
         "except KeyboardInterrupt: sys.exit(signals.say_stopped())\n"
