@@ -12,7 +12,7 @@ ALONE := fleet or attack or alone
 PYTEST := $(BIN)/python -m pytest --durations=20
 BESIDE := $(PYTEST) -m "not (releases or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
 
-.PHONY: help run test test-fast lint lint-python lint-scripts npm slurm fleet bench bench-asv bench-clock bench-deciding bench-detector bench-site bench-start browser lock document publish clean
+.PHONY: help run test test-fast lint lint-python lint-scripts npm slurm fleet bench bench-asv bench-clock bench-deciding bench-detector bench-site bench-start browser lock document pack publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -109,6 +109,10 @@ bench-start: .venv/ready
 # make publish   builds the site from results/
 publish: .venv/ready
 	$(BIN)/torch-history publish
+
+# make pack   compresses the lines in results/ before they are committed; not while something is measured
+pack: .venv/ready
+	$(BIN)/python -m tools.pack_results
 
 # make document   writes what the docs take from results/
 document: .venv/ready

@@ -20,7 +20,7 @@ from typing import Any
 from contract.metrics import CALL_MARGIN
 
 from ..errors import UserError
-from ..store.launches import Launch, machines_in, read_environment, read_file, read_launches
+from ..store.launches import Launch, files_of, machines_in, of_file, read_environment, read_file, read_launches
 from ..store.machines import record_of
 from . import answer, verdicts
 from .causes import Known, evidence, in_words, moved, of_ends, unconfirmed, why
@@ -194,8 +194,8 @@ def whose(
 def _has(results_dir: Path, machine: str, tags: Collection[str], environment: str, questions: Collection[str]) -> bool:
     """Whether a machine has launches of each of `questions` on each of `tags` in `environment`; what is empty is any."""
     files: dict[str, list[Path]] = defaultdict(list)
-    for path in sorted((results_dir / machine).glob("*.jsonl")):
-        tag, _, lane = path.stem.partition("-")
+    for path in files_of(results_dir / machine):
+        tag, lane = of_file(path)
         if environment in ("", lane) or not lane:
             files[tag].append(path)
     asked = [files[tag] for tag in tags] or [[path for of in files.values() for path in of]]
@@ -214,12 +214,12 @@ def that_ran(results_dir: Path) -> list[str]:
 
 def _bytes_of(results_dir: Path, machine: str) -> int:
     """Of all launches of a machine: who measured more has more."""
-    return sum(path.lstat().st_size for path in (results_dir / machine).glob("*.jsonl"))
+    return sum(path.lstat().st_size for path in files_of(results_dir / machine))
 
 
 def releases_of(results_dir: Path, machine: str) -> set[str]:
     """The tags of the releases that were measured on a machine, in any lane."""
-    return {path.name.partition("-")[0] for path in (results_dir / machine).glob("*.jsonl")}
+    return {of_file(path)[0] for path in files_of(results_dir / machine)}
 
 
 def find(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..store.launches import machines_in, read_launches
+from ..store.launches import files_of, machines_in, of_file, read_launches
 from ..store.machines import processor_of, record_of
 from ..system.files import WRONG_DATA, warn
 from .series import History, Series, Verdict, history
@@ -256,7 +256,7 @@ def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _lanes(folder: Path) -> dict[str, set[str]]:
     """Lane -> the releases that a machine's folder has files of."""
     found: dict[str, set[str]] = defaultdict(set)
-    for path in folder.glob("*.jsonl"):
-        tag, _, lane = path.stem.partition("-")
+    for path in files_of(folder):
+        tag, lane = of_file(path)
         found[lane].add(tag)
     return found

@@ -15,7 +15,7 @@ from ..analysis.power import is_patch, neighbours
 from ..fleet.planning import GIGABYTES, Rates, Work, rates
 from ..measuring.plan import SHARED, anchored
 from ..releases.builds import OTHER_BUILDS
-from ..store.launches import machines_in
+from ..store.launches import files_of, machines_in
 
 if TYPE_CHECKING:
     from ..analysis.levels import Fitted
@@ -31,7 +31,7 @@ def machine_with_durations(results: Path, ours: str, tell: Callable[[str], None]
     known = machines_in(results)
     if ours in known or not known:
         return ours if known else ""
-    most = max(known, key=lambda name: sum(path.stat().st_size for path in (results / name).glob("*.jsonl")))
+    most = max(known, key=lambda name: sum(path.stat().st_size for path in files_of(results / name)))
     tell(f"Nothing of this machine is stored: durations are those of {most}.")
     return most
 

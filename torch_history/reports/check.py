@@ -14,7 +14,7 @@ from ..releases.axis import Axis
 from ..store import causes, certificates, machines, sources
 from ..store.asv_results import load_asvs, read_benchmarks
 from ..store.details import DETAILS, read_details
-from ..store.launches import ENVIRONMENTS, Launch, environment_of, unfit
+from ..store.launches import ENVIRONMENTS, LINES, Launch, environment_of, of_file, unfit
 from ..store.machines import RECORD
 from ..store.removed import CALIBRATION, Exclusion, Removal, removals
 from ..system.files import DAMAGED, each_line, has_checksum
@@ -201,7 +201,7 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
     for path in _entries(folder, found):
         if path.is_dir():
             _check_inner(path, axis, known, found)
-        elif path.suffix == ".jsonl":
+        elif path.name.endswith(LINES):
             launches += _launches(path, found)
         elif path.suffix == ENVIRONMENTS:
             _check_environments(path, found)
@@ -293,7 +293,7 @@ def _of_launch(path: Path, launch: Launch, axis: Axis) -> Iterator[str]:
     """What is wrong with a launch by itself."""
     if launch.release not in axis:
         yield f"there is no release {launch.release} on the axis"
-    if path.stem != f"{launch.release}-{launch.environment}":
+    if of_file(path) != (launch.release, launch.environment):
         yield f"it is of {launch.release} in {launch.environment}, which the file is not"
     torch = str(launch.facts.get("torch"))
     if torch.partition("+")[0] != launch.release.removeprefix("v") and not launch.environment.startswith(OF_ANY_TORCH):

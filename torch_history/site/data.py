@@ -30,7 +30,17 @@ from ..analysis.replication import Measured, OtherPlaces, held_against
 from ..analysis.series import WORDS, History, Series, disturbed, history
 from ..analysis.verdicts import Change, compare_history
 from ..releases.axis import Axis, Release
-from ..store.launches import ENVIRONMENTS, Case, Launch, machines_in, node_of, read_environment, read_file
+from ..store.launches import (
+    ENVIRONMENTS,
+    Case,
+    Launch,
+    files_of,
+    machines_in,
+    node_of,
+    of_file,
+    read_environment,
+    read_file,
+)
 from ..store.machines import record_of
 from ..store.sources import that_count
 from ..system.files import LONGEST_NAME, WRONG_DATA, read_bytes, warn, write_atomically
@@ -238,8 +248,9 @@ class _Files:
         self._launches = functools.lru_cache(2 * PART)(lambda name: list(read_file(folder / name)))
         self.stamps: dict[str, list[int]] = {}
         self.heads: dict[str, list[_Head]] = {}
-        for path in sorted(folder.glob("*.jsonl")):
-            self.stamps[path.name] = [*_stamp(path), *_stamp(path.with_suffix(ENVIRONMENTS))]
+        for path in files_of(folder):
+            beside = path.with_name(f"{'-'.join(filter(None, of_file(path)))}{ENVIRONMENTS}")
+            self.stamps[path.name] = [*_stamp(path), *_stamp(beside)]
             kept = remembered.get(path.name, {})
             same = kept.get("stamp") == self.stamps[path.name]
             self.heads[path.name] = [_Head(*head) for head in kept["heads"]] if same else _heads(read_file(path))

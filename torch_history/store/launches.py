@@ -1,7 +1,8 @@
 """What was measured, launch by launch: each fresh process with its session, its samples, or the reason for having none.
 
-One JSON line per launch and benchmark in `results/<machine>/<tag>-<environment>.jsonl`, and in a file that ends in
-`.environments` what was measured: the libraries in the wheel and every package around it.
+One JSON line per launch and benchmark in `results/<machine>/<tag>-<environment>.jsonl`, older ones in a file beside it that
+gzip compressed (`.jsonl.gz`), and in a file that ends in `.environments` what was measured: the libraries in the wheel and
+every package around it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ from ..system.files import (
 
 ENVIRONMENTS = ".environments"
 """Ending of the file beside a release's launches that says what was measured; asv would load one that ends in .json."""
+
+PACKED = ".gz"
+LINES = (".jsonl", f".jsonl{PACKED}")
+"""Endings of files of launches: lines are appended to the first; `make pack` moves them into the second."""
 
 LEAST, MOST = 1e-10, 1e6
 """Seconds, or a ratio, of a sample: a tenth of a nanosecond is less than a clock tells, and 1e6 s are 11 days."""
@@ -177,7 +182,7 @@ def append_launches(path: Path, launches: list[Launch]) -> None:
 def machines_in(results_dir: Path) -> list[str]:
     """The machines of which there are launches, each the name of its folder. A folder that is a link, or whose name is too
     long or cannot be printed, is left out with a warning."""
-    folders = {path.parent for path in results_dir.glob("*/*.jsonl")}
+    folders = {path.parent for path in results_dir.glob("*/*.jsonl*") if path.name.endswith(LINES)}
     for folder in sorted(folders):
         if why := unfit(folder):
             warn(f"{str(folder)!r} is skipped: {why}.")
@@ -200,9 +205,23 @@ def read_launches(
 ) -> Iterator[Launch]:
     """Every launch stored for `machine`, file by file, or those in one `environment` and of some `questions` alone: the rest
     is not even taken apart. A line that is none, such as the torn last one of a killed run, is left out with a warning."""
-    for path in sorted(Path(results_dir, machine).glob("*.jsonl")):
-        if not environment or path.stem.partition("-")[2] in ("", environment):
+    for path in files_of(Path(results_dir, machine)):
+        if environment in ("", of_file(path)[1]) or not of_file(path)[1]:
             yield from (launch for launch in read_file(path, questions) if environment in ("", launch.environment))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of launches in a machine's folder, of each release the compressed one first, which has the older lines."""
+    return sorted(
+        (path for path in folder.glob("*.jsonl*") if path.name.endswith(LINES)),
+        key=lambda path: (of_file(path), path.suffix != PACKED),
+    )
+
+
+def of_file(path: Path) -> tuple[str, str]:
+    """The release and the environment that a file of launches is of, by its name; no environment where it names none."""
+    release, _, environment = path.name.removesuffix(PACKED).removesuffix(".jsonl").partition("-")
+    return release, environment
 
 
 def read_file(path: Path, questions: Collection[str] = ()) -> Iterator[Launch]:

@@ -97,15 +97,31 @@ def open_regular(path: Path, follow: bool = False) -> io.BufferedReader:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All of a file, while nobody appends to it. Raises ValueError as `open_regular` does, and where it is too large."""
+    """All of a file, while nobody appends to it; of one that ends in .gz what was compressed. Raises ValueError as
+    `open_regular` does, and where it is too large."""
     with open_regular(path) as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_SH)
             if (size := os.fstat(stream.fileno()).st_size) > LARGEST_FILE:
                 raise ValueError(f"it is larger than {LARGEST_FILE // 2**20} MiB")
-            return stream.read(size)
+            data = stream.read(size)
         except OSError as error:
             raise ValueError(f"it cannot be read ({error.strerror})") from error
+    return _decompressed(data) if path.suffix == ".gz" else data
+
+
+def _decompressed(data: bytes) -> bytes:
+    """What gzip compressed, at most LARGEST_FILE bytes. Raises ValueError, in words that follow the file's name."""
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        found = stream.decompress(data, LARGEST_FILE + 1)
+    except zlib.error as error:
+        raise ValueError("gzip cannot decompress it") from error
+    if len(found) > LARGEST_FILE:
+        raise ValueError(f"it holds more than {LARGEST_FILE // 2**20} MiB")
+    if not stream.eof or stream.unused_data:
+        raise ValueError("gzip wrote less of it, or more")
+    return found
 
 
 def files_in(folder: Path, pattern: str) -> list[Path]:
