@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from torch_history.store.launches import read_file
+
 
 def constant(source: Path, name: str) -> object:
     """What `source` assigns to `name`, read without importing it."""
@@ -58,9 +60,8 @@ def test_versions_of_the_committed_benchmarks_are_those_of_these_sources(root: P
 def test_every_newest_launch_is_of_a_committed_version(root: Path) -> None:
     listed = json.loads((root / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     known = {(name, of["version"]) for name, of in listed.items() if isinstance(of, dict)}
-    newest = sorted((root / "results").glob("*/v2.15.0-release-py3.11.jsonl"))
+    newest = sorted((root / "results").glob("*/v2.15.0-release-py3.11.jsonl*"))
     assert newest
     for path in newest:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        stored = {(line["benchmark"], line["version"]) for line in lines}
+        stored = {(launch.benchmark, launch.version) for launch in read_file(path)}
         assert stored & known, f"{path} holds no launch that these sources would go on with"
