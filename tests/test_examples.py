@@ -50,7 +50,7 @@ def command(*words: str) -> str:
 
 def measured(root: Path, name: str) -> list[dict[str, Any]]:
     file = str(root / "docs" / "examples" / f"{name}.py")
-    command("run", "--workload", file, OLD, NEW, "--rounds", "2")
+    command("run", "--workload", file, OLD, NEW, "--rounds", "1")
     found: list[dict[str, Any]] = json.loads(command("compare", "--workload", file, OLD, NEW, "--json"))["changes"]
     return found
 

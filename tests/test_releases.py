@@ -20,7 +20,7 @@ from torch_history.explaining.reproduction import script
 from torch_history.releases.environments import find_python, packages_of
 
 ROOT = Path(__file__).resolve().parents[1]
-RELEASES = (("v1.8.1", "3.9"), ("v1.9.1", "3.9"), ("v2.0.1", "3.11"), ("v2.15.0", "3.11"))
+RELEASES = (("v1.8.1", "3.9"), ("v2.0.1", "3.11"), ("v2.15.0", "3.11"))
 RESULT = 30_000 * 500 * 4
 """Bytes of one [N, M] float32 tensor of the size `small`."""
 
@@ -339,19 +339,19 @@ import torch
 
 METRICS = ("first_call", "process_time")
 NAP = "import time; time.sleep(%s)"
-STARTS = "import subprocess, sys, torch; torch.__version__ < '1.9' or subprocess.run([sys.executable, '-S', '-c', %r])"
+STARTS = "import subprocess, sys, torch; torch.__version__ < '2.1' or subprocess.run([sys.executable, '-S', '-c', %r])"
 command = ["python", "-c", STARTS % (NAP % 2)]
 
 def inputs():
     return 1
 
 def first(x):
-    if torch.__version__ >= "1.9":
+    if torch.__version__ >= "2.1":
         subprocess.run([sys.executable, "-S", "-c", NAP % 0.7])
 
 functions = {"first": first}
 """
-"""Starts a process more on 1.9.1 than on 1.8.1."""
+"""Starts a process more on 2.15.0 than on 2.0.1."""
 
 
 def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(
@@ -359,7 +359,7 @@ def test_what_a_process_does_once_is_explained_by_the_processes_that_it_starts(
 ) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(ONCE, encoding="utf-8")
-    arguments = ("explain", "1.8.1", "1.9.1", "--lane", "3.9", "--workload", str(mine))
+    arguments = ("explain", "2.0.1", "2.15.0", "--workload", str(mine))
     for series in ("first", "command"):
         said = command("torch-history", *arguments, series).stdout
         assert ": CAUSE: because python holds " in said
@@ -402,7 +402,7 @@ functions = {"eager": chain, "scripted": torch.jit.script(chain)}
 
 
 def test_neither_environment_holds_what_only_the_other_needs(environments: Path) -> None:
-    old, new = (packages_of(environments / f"{release}-py{lane}") for release, lane in RELEASES[2:])
+    old, new = (packages_of(environments / f"{release}-py{lane}") for release, lane in RELEASES[1:])
     names = [{package.partition("==")[0] for package in packages} for packages in (old, new)]
     assert "nvidia-cublas-cu11" in names[0] - names[1]
     assert "nvidia-cublas" in names[1] - names[0]
