@@ -1,8 +1,8 @@
-"""What does explaining a change ask of a release? One launch, `python -m benchmarks.explained`, that does step after step.
+"""What does explaining a change ask of a release? `python -m benchmarks.explained FD` does step after step.
 
-The first line of standard input names the case, each further one a step; each answer is a line on standard output, where
-nothing else is said. A step forks a process that builds the case, warms it up and looks at it, as a measurement's processes
-do, so that no step sees what another left. There is no benchmark here.
+The first line of standard input names the case, each further one a step; each answer is a line on the descriptor FD.
+A step forks a process that builds the case, warms it up and looks at it, as a measurement's processes do, so that no step
+sees what another left. There is no benchmark here.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ SEED = 20240229
 
 def main() -> None:
     """Reads the case {`workload`, `variant`, `size`, `metric`}, says that it is ready, and answers step by step."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a workload prints is no answer
+    answers = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
     request = json.loads(sys.stdin.readline())
     workload = _workload(request["workload"])
     places = constants.keep()
@@ -57,10 +56,7 @@ def _workload(name: str) -> ModuleType:
 
 
 def _in_another_process(workload: ModuleType, request: dict, step: dict, places: list) -> dict:
-    """The step's answer, or {"failed": why}. A step that is to be `fresh` is done in the launch itself: the first
-    such one alone is in a process that has called nothing."""
-    if step.get("fresh"):
-        return _answered(workload, request, step, places)
+    """The step's answer, or {"failed": why}."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -114,13 +110,11 @@ def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict
     constants.read(places)
     if step["do"] == "time":
         return explain.seconds(call, step["seconds"])
-    if step["do"] == "profiles":
-        return _profiles(call, step)
+    if step["do"] == "profile":
+        return _profile(call, step)
     if step["do"] == "allocations":
         return explain.by_allocation(call)
-    traces = explain.traces(call)
-    uses_numpy = any(getattr(value, "__name__", "") == "numpy" for value in vars(workload).values())
-    return {"traces": [*traces, "NumPy"] if uses_numpy else traces}
+    return {"traces": explain.traces(call)}
 
 
 def _cases(workload: ModuleType) -> dict:
@@ -183,25 +177,13 @@ _ONCE = {SEQUENCE: _first_calls, PROCESS: _command, START: _start}
 """How a metric is measured of what a process does once -> what answers a step about it."""
 
 
-def _profiles(call: Any, step: dict) -> dict:
-    """All profiles of one call, or those that the step names. The one that leaves nothing behind is made first, PyTorch's
-    last."""
-    made = {
-        "symbols": lambda: explain.by_symbol(call, step["perf"], step["file"]),
-        "stacks": lambda: explain.by_stack(call, step["sampled"], step["stacks"]),
-        "functions": lambda: explain.by_function(call, step["seconds"], step["sampled"]),
-        "operators": lambda: explain.by_operator(call, step["seconds"]),
-    }
-    found: dict = {}
-    for name, make in made.items():
-        if name not in step.get("only", made):
-            continue
-        try:
-            found[name] = make()
-        except Exception as error:
-            is_said = isinstance(error, explain.CannotProfile)
-            found[name] = {"failed": str(error) if is_said else of_error(error)}
-    return found
+def _profile(call: Any, step: dict) -> dict:
+    """Of one call, the profile that the step names."""
+    if step["profile"] == "symbol":
+        return explain.by_symbol(call, step["perf"], step["file"])
+    if step["profile"] == "function":
+        return explain.by_function(call, step["seconds"], step["sampled"])
+    return explain.by_operator(call, step["seconds"])
 
 
 if __name__ == "__main__":

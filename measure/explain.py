@@ -38,15 +38,6 @@ SAMPLING_SECONDS = 0.0007
 PERF_HERTZ = 2_999
 """Samples a second: no divisor of the scheduler's own rate, so that the two do not keep step."""
 
-MOST_RECORDED = "64M"
-"""At which perf stops, since each thread is recorded."""
-
-STACKS_HERTZ = 1_499
-STACK = "dwarf,8192"
-"""Of samples with the functions that called: so many bytes of the stack are copied, and perf follows them afterwards by what
-compilers write for exceptions, since PyTorch's libraries keep no frame pointers."""
-
-
 OF_THE_CLOCK = ("<built-in method time.perf_counter>", "<built-in method time.process_time>")
 
 
@@ -183,18 +174,9 @@ def by_symbol(call: Callable[[], object], length: float, file: str) -> dict:
 
     Raises CannotProfile where perf is missing or not allowed to look.
     """
-    return _recorded(call, length, file, ["-F", str(PERF_HERTZ)])
-
-
-def by_stack(call: Callable[[], object], length: float, file: str) -> dict:
-    """As `by_symbol`, with the functions that called the one in which the processor was."""
-    return _recorded(call, length, file, ["-F", str(STACKS_HERTZ), "--call-graph", STACK, "--max-size", MOST_RECORDED])
-
-
-def _recorded(call: Callable[[], object], length: float, file: str, how: list) -> dict:
-    command = ["perf", "record", "-e", "cpu-clock", *how, "-N", "-o", file, "-p", str(os.getpid())]
+    command = ["perf", "record", "-e", "cpu-clock", "-F", str(PERF_HERTZ), "-N", "-o", file, "-p", str(os.getpid())]
     try:
-        perf = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_without_preload())
+        perf = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     except FileNotFoundError as error:
         raise CannotProfile("perf is not installed: on Debian and Ubuntu the package linux-perf has it") from error
     _wait_for(perf, file)
@@ -215,10 +197,6 @@ def _wait_for(perf: Any, file: str) -> None:
     while perf.poll() is None and not os.path.exists(file) and time.monotonic() < ends:
         time.sleep(0.02)
     time.sleep(0.1)
-
-
-def _without_preload() -> dict:
-    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 TAKES_MEMORY = re.compile(r"aten::(new_)?(empty|resize)\w*$")
@@ -299,14 +277,6 @@ def _collector_off() -> None:
     gc.disable()
 
 
-def _import_seen() -> None:
-    gc.unfreeze()
-
-
-def _autograd_off() -> None:
-    torch.set_grad_enabled(False)
-
-
 def _onednn_off() -> None:
     torch.backends.mkldnn.set_flags(False)
 
@@ -316,39 +286,25 @@ def _fuser_off() -> None:
     torch._C._jit_override_can_fuse_on_cpu(False)
 
 
-def _profiling_executor_off() -> None:
-    torch._C._jit_set_profiling_executor(False)
-
-
 def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _two_threads() -> None:
-    torch.set_num_threads(2)
-
-
 SETTINGS = {
     "collector_off": _collector_off,
-    "import_seen": _import_seen,
-    "autograd_off": _autograd_off,
     "onednn_off": _onednn_off,
     "fuser_off": _fuser_off,
-    "profiling_executor_off": _profiling_executor_off,
     "one_thread": _one_thread,
-    "two_threads": _two_threads,
 }
 """What a lever may set within the process, before the case is built; levers.toml names them."""
 
 
 def traces(call: Callable[[], object]) -> list:
     """What the call uses, as far as it can be asked: names of its operators, `TorchScript` where a graph of it ran,
-    `torch.compile` where Inductor has made code, `process` where it starts processes, `garbage collection` where Python's
-    collector ran, and how many threads there are for it."""
+    `torch.compile` where Inductor has made code, `garbage collection` where Python's collector ran, and `several threads`
+    where there are some for it."""
     import sys
 
-    forked: list = []
-    os.register_at_fork(before=lambda: forked.append(1))
     collected = _collections(call)
     events, _ = _profiled(call, 1)
     found = {event.name for event in events}
@@ -356,14 +312,10 @@ def traces(call: Callable[[], object]) -> list:
         found.add("TorchScript")
     if "torch._inductor.graph" in sys.modules:
         found.add("torch.compile")
-    if forked:
-        found.add("process")
     if collected:
         found.add("garbage collection")
     if torch.get_num_threads() > 1:
         found.add("several threads")
-    elif len(os.sched_getaffinity(0)) > 1:
-        found.add("one thread of several processors")
     return sorted(found)
 
 

@@ -192,14 +192,6 @@ def test_a_certificate_is_written_and_results_read_as_before(
     assert check(results, axis).problems == before.problems
 
 
-def test_the_list_names_every_case_that_is_asked_and_why_others_are_not() -> None:
-    asked = CliRunner().invoke(main, ["certify", "--list"])
-    lines = asked.output.splitlines()
-    assert lines[0] == "intersection eager small"
-    assert "saved_tensors numpy chain: omitted, it computes on the host, for half a minute a call" in lines
-    assert sum(": omitted" not in line for line in lines) == 7 + 11 * 6 + 13 * 3 + 9 * 18
-
-
 def test_questions_are_asked_in_the_order_of_what_may_be_lost() -> None:
     listed = cases({name: (["a"], ["b"]) for name in ("selection", "warm_up", "batching", "intersection")})
     assert [case.question for case in listed] == ["intersection", "batching", "selection", "warm_up"]

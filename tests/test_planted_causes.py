@@ -39,18 +39,15 @@ def kept(old: float, new: float, chance: random.Random) -> dict[str, list[Any]]:
     def of_side(seconds: float) -> dict[str, list[Any]]:
         times = [seconds * chance.gauss(1, 0.01) for _ in range(2)]
         rows = {"aten::same": [1e-3, 1.0], "aten::planted": [max(seconds - 1e-3, 1e-9), 1.0]}
-        none = {"failed": "there is no such profiler here"}
         profile = {"seconds": seconds, "cpu": seconds, "plain": seconds, "rows": rows}
         return {
             '{"do": "facts"}': [{"environment": {}, "commit": ""}],
             '{"do": "traces"}': [{"traces": []}],
             '{"do": "time", "seconds": 0.3}': [{"wall": each, "cpu": each} for each in times],
-            '{"do": "profiles", "perf": 0.7, "sampled": 0.5, "seconds": 0.15}': [
-                {"symbols": none, "stacks": none, "functions": none, "operators": profile}
-            ],
+            '{"do": "profile", "perf": 0.7, "profile": "operator", "sampled": 0.5, "seconds": 0.15}': [profile],
         }
 
-    return {"[[], []]": [(of_side(old), of_side(new)) for _ in range(8)]}
+    return {"[]": [(of_side(old), of_side(new)) for _ in range(8)]}
 
 
 def redrawn(turns: Any, levers: list[Lever], itself: bool = False, tries: int = 20) -> list[Found]:

@@ -17,13 +17,10 @@ from tests.synthetic import tag, write_tree
 from tools.excluded import KINDS, compared_again, kind
 from torch_history import cli
 from torch_history.analysis.compare import find
-from torch_history.analysis.series import Series, Verdict
-from torch_history.cli import explaining, suite
-from torch_history.errors import UserError
-from torch_history.explaining.launching import Side
+from torch_history.analysis.series import Verdict
+from torch_history.cli import suite
 from torch_history.releases.axis import Axis, Release
 from torch_history.reports.check import EXCLUSIONS, check_history
-from torch_history.store.causes import Evidence
 from torch_history.store.launches import read_launches
 from torch_history.store.removed import NoHistory, Removal, put_back, removals
 
@@ -191,27 +188,6 @@ def test_commands_tell_what_they_would_with_what_was_excluded(results: Path, com
         assert "selection time, variant_0 small: SLOWER " in having.output
         assert f"excluded and are put back here: {count}." in having.output
         assert command(*words).output == without.output  # results/ itself is as it was
-
-
-def test_explain_chooses_from_what_was_excluded_as_well(
-    results: Path, command: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exclude_slow(results)
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
-    sides = [Side(tag(number), Path("python")) for number in (0, 1)]
-    monkeypatch.setattr(explaining.Context, "sides", lambda *_: sides)
-    asked: list[Series] = []
-
-    def one(series: Series, *_: object) -> tuple[Evidence, Path]:
-        asked.append(series)
-        raise UserError("stop here")
-
-    monkeypatch.setattr(explaining, "_one", one)
-    assert "No time that can be explained changed" in command("explain", tag(0), tag(1)).output
-    command("explain", tag(0), tag(1), "--with-excluded")
-    assert [series.metric for series in asked] == ["time"]
-    refused = command("explain", tag(0), tag(1), "selection time", "--with-excluded")
-    assert (refused.exit_code, "Leave out it, or SERIES" in refused.output) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,12 @@ from torch_history.measuring.budget import effort
 from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
-from torch_history.upgrading import reports
-from torch_history.upgrading.answer import NOT_AGAIN, Answer, Row, answer, seen, text
-from torch_history.upgrading.expectation import adding, expected, functions_in
+from torch_history.upgrading.expectation import expected, forecast, functions_in
 from torch_history.upgrading.installed import installed_version
 from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
-from torch_history.upgrading.upgrade import NotInstalled, Place, Upgrade
+from torch_history.upgrading.sessions import NotInstalled
+from torch_history.upgrading.upgrade import Answer, Place, Row, Upgrade
+from torch_history.upgrading.words import markdown, text
 
 ROOT = Path(__file__).resolve().parents[1]
 TAGS = tuple(f"v2.{i}.0" for i in range(30))
@@ -52,9 +52,6 @@ class Laboratory:
         self.slower = slower
         self.bytes: Mapping[str, Mapping[int, float]] = {}
         self.broken: Mapping[str, int] = {}
-        self.grows: Mapping[str, int] = {}
-        """Function -> the release from which on it leaks."""
-        self.floor: int | None = None
         self.noise = noise
         self.random = random.Random(seed)
         self.stored: dict[tuple[tuple[str, ...], tuple[Any, ...]], list[Launch]] = {}
@@ -126,16 +123,13 @@ class Laboratory:
                 facts={},
                 cases=tuple(self._case(name, metric, tag) for name in names),
             )
-            for metric in ("time", "peak_memory", *(["resident_growth"] if self.grows else []))
+            for metric in ("time", "peak_memory")
         ]
 
     def _case(self, name: str, metric: str, tag: str) -> Case:
         at, parameters = TAGS.index(tag), (repr(name), "''")
         if at >= self.broken.get(name, len(TAGS)):
             return Case(parameters, failed="RuntimeError: gone")
-        if metric == "resident_growth":
-            leaks = at >= self.grows.get(name, len(TAGS))
-            return Case(parameters, value=self.random.randrange(990, 1010) if leaks else 0, detectable=self.floor)
         if metric == "peak_memory":
             return Case(parameters, value=round(BYTES * _factor(self.bytes.get(name, {}), at)))
         noise = math.exp(self.random.gauss(0, self.noise))
@@ -146,7 +140,7 @@ def _factor(changes: Mapping[int, float], at: int) -> float:
     return math.prod(factor for since, factor in changes.items() if since <= at)
 
 
-def asked(laboratory: Laboratory, most: int | None = None) -> tuple[Upgrade, Answer]:
+def asked(laboratory: Any, most: int | None = None) -> tuple[Upgrade, Answer]:
     upgrade = Upgrade(TAGS, laboratory, most=most)
     upgrade.run()
     return upgrade, said(upgrade)
@@ -154,7 +148,7 @@ def asked(laboratory: Laboratory, most: int | None = None) -> tuple[Upgrade, Ans
 
 def said(upgrade: Upgrade) -> Answer:
     ends = upgrade.tags[0], upgrade.tags[-1]
-    found = answer(upgrade, "mine.py", "3.11", effort(upgrade.laboratory.launches(ends, ()), [ends]))
+    found = upgrade.answer("mine.py", "3.11", effort(upgrade.laboratory.launches(ends, ()), [ends]))
     assert found is not None
     return found
 
@@ -164,9 +158,9 @@ def exact(found: Answer) -> dict[str, list[str]]:
     return {row.change.series.words: [place.new for place in row.places if place.is_exact] for row in found.rows}
 
 
-@pytest.mark.parametrize("at", range(1, len(TAGS)))
+@pytest.mark.parametrize("at", [1, 9, 14, 29])
 def test_function_made_slower_at_one_of_thirty_releases_is_found_with_seven_installations(at: int) -> None:
-    laboratory = Laboratory({"f": {at: 1.1}, "still": {}}, seed=at)
+    laboratory: Any = Laboratory({"f": {at: 1.1}, "still": {}}, seed=at)
     _, found = asked(laboratory)
     assert exact(found) == {"mine time, f": [TAGS[at]]}
     assert len(laboratory.installed) <= 7
@@ -189,7 +183,7 @@ def test_answer_names_release_size_interval_and_the_command_that_finds_the_cause
 
 
 def test_each_function_is_searched_by_itself_and_only_what_changed_is_measured_between_the_ends() -> None:
-    laboratory = Laboratory({"f": {5: 1.2}, "g": {21: 1.3}, "still": {}})
+    laboratory: Any = Laboratory({"f": {5: 1.2}, "g": {21: 1.3}, "still": {}})
     laboratory.bytes = {"f": {5: 2.0}}
     _, found = asked(laboratory)
     assert exact(found) == {"mine time, f": ["v2.5.0"], "mine time, g": ["v2.21.0"], "mine peak memory, f": ["v2.5.0"]}
@@ -198,16 +192,8 @@ def test_each_function_is_searched_by_itself_and_only_what_changed_is_measured_b
     assert min(map(len, between)) == 1
 
 
-def test_change_between_neighbours_needs_no_search() -> None:
-    laboratory = Laboratory({"f": {1: 1.1}})
-    upgrade = Upgrade(TAGS[:2], laboratory)
-    upgrade.run()
-    assert "  at v2.1.0 (after v2.0.0): SLOWER 1." in text(said(upgrade))
-    assert laboratory.sessions == 1
-
-
 def test_function_that_breaks_is_found_like_one_that_changes() -> None:
-    laboratory = Laboratory({"f": {}, "still": {}})
+    laboratory: Any = Laboratory({"f": {}, "still": {}})
     laboratory.broken = {"f": 17}
     _, found = asked(laboratory)
     assert exact(found) == {"mine time, f": ["v2.17.0"], "mine peak memory, f": ["v2.17.0"]}
@@ -218,7 +204,7 @@ def test_function_that_breaks_is_found_like_one_that_changes() -> None:
 
 
 def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_would_have_been_seen() -> None:
-    laboratory = Laboratory({"f": {}, "there and back": {5: 2.0, 9: 0.5}})
+    laboratory: Any = Laboratory({"f": {}, "there and back": {5: 2.0, 9: 0.5}})
     _, found = asked(laboratory)
     assert laboratory.installed == {TAGS[0], TAGS[-1]}
     assert found.rows == ()
@@ -228,22 +214,15 @@ def test_where_nothing_changed_only_the_ends_are_installed_and_it_says_what_woul
     assert " times would have been seen." in words
 
 
-@pytest.mark.parametrize(("low", "said"), [(1.18, ", within the margin of 25 %; a change"), (0.98, "; a change")])
-def test_time_that_differs_by_less_than_its_margin_says_so(low: float, said: str) -> None:
-    series = Series("release-py3.11", "mine.FirstCalls.track_first_call", ("'f'", "''"))
-    change = Change(series, Verdict.SAME, old=1.0, new=1.2, ratio=1.2, low=low, high=1.24, detectable=1.27)
-    assert seen(change) == f"{said} of 1.27 times would have been seen"
-
-
 def test_where_times_are_inconclusive_it_does_not_say_that_nothing_changed() -> None:
-    laboratory = Laboratory({"f": {}, "still": {}}, noise=0.5)
+    laboratory: Any = Laboratory({"f": {}, "still": {}}, noise=0.5)
     words = text(asked(laboratory)[1])
     assert "Nothing became slower" not in words
     assert "No change is certain. 2 of 4 series are inconclusive, listed below." in words
 
 
 def test_interrupted_between_it_tells_what_is_known_and_goes_on_from_what_is_stored() -> None:
-    laboratory = Laboratory({"f": {9: 1.1}, "still": {}}, seed=3)
+    laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}}, seed=3)
     laboratory.stop = 3
     upgrade = Upgrade(TAGS, laboratory)
     with pytest.raises(KeyboardInterrupt):
@@ -262,25 +241,15 @@ def test_interrupted_between_it_tells_what_is_known_and_goes_on_from_what_is_sto
     assert len(whole) == 3
 
 
-def test_interrupted_at_the_ends_it_tells_what_their_rounds_say() -> None:
-    laboratory = Laboratory({"f": {9: 1.5}, "still": {}}, noise=1e-4)
-    laboratory.stop = 0
-    upgrade = Upgrade(TAGS, laboratory)
-    with pytest.raises(KeyboardInterrupt):
-        upgrade.run()
-    words = text(said(upgrade))
-    assert "mine time, f: SLOWER 1.50 times" in words
-    assert "2 of 30 releases were measured: v2.0.0, v2.29.0." in words
-    assert "This is not finished." in words
-
-
 def test_interrupted_before_there_is_evidence_it_does_not_say_that_nothing_changed(
     played: Laboratory, tmp_path: Path
 ) -> None:
     played.slower = {"still": {}}
     played.stop = 0
     whole, played.rounds = played.rounds, 1
-    words = command(tmp_path).stdout
+    stopped = command(tmp_path)
+    assert stopped.exit_code == 130
+    words = stopped.stdout
     assert "Nothing can be told yet: it was interrupted" in words
     assert "Nothing became slower" not in words
     assert "--budget" not in words
@@ -290,7 +259,7 @@ def test_interrupted_before_there_is_evidence_it_does_not_say_that_nothing_chang
 
 
 def test_release_that_cannot_be_installed_is_passed_over_and_named() -> None:
-    laboratory = Laboratory({"f": {9: 1.1}})
+    laboratory: Any = Laboratory({"f": {9: 1.1}})
     laboratory.refused = {"v2.8.0"}
     _, found = asked(laboratory)
     (place,) = found.rows[0].places
@@ -301,7 +270,7 @@ def test_release_that_cannot_be_installed_is_passed_over_and_named() -> None:
 
 
 def test_two_releases_in_a_row_that_cannot_be_installed_end_it() -> None:
-    laboratory = Laboratory({"f": {9: 1.1}})
+    laboratory: Any = Laboratory({"f": {9: 1.1}})
     laboratory.refused = set(TAGS[1:-1])
     upgrade = Upgrade(TAGS, laboratory)
     with pytest.raises(UserError, match="2 releases in a row could not be installed"):
@@ -310,55 +279,39 @@ def test_two_releases_in_a_row_that_cannot_be_installed_end_it() -> None:
 
 
 def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered() -> None:
-    laboratory = Laboratory({"f": {9: 1.1}})
+    laboratory: Any = Laboratory({"f": {9: 1.1}})
     _, found = asked(laboratory, most=4)
     assert len(laboratory.installed) == 4
     assert "More releases would tell more closely. Allow them with --most 30." in text(found)
 
 
-@pytest.mark.parametrize(("noise", "said_of"), [(0.02, "inconclusive between the ends. --budget "), (1.0, "too noisy")])
-def test_what_noise_hides_is_said_with_what_would_decide_it(noise: float, said_of: str) -> None:
-    laboratory = Laboratory({"f": {}, "g": {}}, noise=noise, seed=5)
-    _, found = asked(laboratory)
-    assert found.rows == ()
-    assert said_of in text(found)
-
-
 # --- what it costs
 
 
-def test_cache_that_others_may_use_is_said_not_to_be_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("UV_CACHE_DIR", raising=False)
-    assert Room(tmp_path / "env", "3.11", 20.0).uncounted == ""
-    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "shared"))
-    said = Room(tmp_path / "env", "3.11", 20.0).uncounted
-    assert f"--disk does not count {tmp_path / 'shared'}, which UV_CACHE_DIR names" in said
-    assert Room(tmp_path / "env", "3.11", None).uncounted == ""
-
-
-def test_expectation_counts_what_is_not_installed(tmp_path: Path, write_releases: Any) -> None:
+def test_forecast_counts_what_is_not_installed(tmp_path: Path, write_releases: Any) -> None:
     axis = Axis.load(write_releases(*(tag[1:] for tag in TAGS)))
     room = Room(tmp_path, "3.11", None)
-    told = expected(axis.releases, room, ROUNDS, 2)
-    assert told.between == 28
-    assert told.installs == (2, 7)
-    assert told.gigabytes[0] < told.gigabytes[1]
-    assert told.minutes[0] < told.minutes[1]
-    assert "Both ends are measured first: 2 to install, about " in told.sentences[0]
-    assert len(expected(axis.releases[:2], room, ROUNDS, 2).sentences) == 1
-    with_budget = expected(axis.releases, room, ROUNDS, 2, budget=180.0)
-    assert with_budget.minutes[0] == told.minutes[0]
-    assert with_budget.minutes[1] < told.minutes[1], (
+    first, then = expected(axis.releases, room, ROUNDS, (2, 0))
+    assert (first.installs, then.installs) == (2, 7)
+    assert first.gigabytes < then.gigabytes
+    assert first.minutes < then.minutes
+    lines = forecast(axis.releases, room, first, then)
+    assert lines[0].startswith("Both ends are measured first: 2 to install, about ")
+    assert re.search(r"among 28 takes in all: 7 to install, about \d+ GB and \d+ min\.$", lines[1])
+    assert len(forecast(axis.releases[:2], room, first, then)) == 1
+    with_budget = expected(axis.releases, room, ROUNDS, (2, 0), budget=180.0)
+    assert with_budget[0].minutes == first.minutes
+    assert with_budget[1].minutes < then.minutes, (
         "without a budget a session between the ends has all its rounds at first"
     )
-    assert with_budget.at_most[0] == told.minutes[0] + 3
-    assert with_budget.at_most[1] == pytest.approx(with_budget.minutes[1] + 6 * 3), "five releases between the ends"
-    explained = expected(axis.releases, room, ROUNDS, 2, budget=180.0, explaining=1800.0)
-    assert explained.minutes[1] == pytest.approx(with_budget.minutes[1] + 4), "one change"
-    assert explained.at_most[1] == pytest.approx(with_budget.at_most[1] + 30)
-    assert re.search(r"takes in all: 7 to install, about \d+ GB and \d+ to \d+ min\.$", explained.sentences[1])
-    busy = expected(axis.releases, room, ROUNDS, 2, budget=180.0, busy=True)
-    assert busy.minutes[0] > with_budget.minutes[0]
+    assert with_budget[0].at_most == first.minutes + 3
+    assert with_budget[1].at_most == pytest.approx(with_budget[1].minutes + 6 * 3), "five releases between the ends"
+    explained = expected(axis.releases, room, ROUNDS, (2, 0), budget=180.0, explaining=1800.0)
+    assert explained[1].minutes == pytest.approx(with_budget[1].minutes + 4), "one change"
+    assert explained[1].at_most == pytest.approx(with_budget[1].at_most + 30)
+    assert expected(axis.releases, room, ROUNDS, (2, 0), is_busy=True)[0].minutes > first.minutes
+    room.added = 2.0
+    assert expected(axis.releases, room, ROUNDS, (2, 0))[0].gigabytes == first.gigabytes + 4
 
 
 @pytest.mark.parametrize(
@@ -366,7 +319,6 @@ def test_expectation_counts_what_is_not_installed(tmp_path: Path, write_releases
     [
         ("functions = {'a': abs, 'b': abs}\nvariants = {'c': abs}\n", (3, 0)),
         ("functions = dict(a=abs)\n", (2, 0)),
-        ("command = ['python', '-c', 'import torch']\n", (0, 1)),
         ("commands = {'a': ['a'], 'b': ['b']}\nfunctions = {'c': abs}\n", (1, 2)),
     ],
 )
@@ -376,45 +328,33 @@ def test_functions_of_a_file_are_counted_without_running_it(tmp_path: Path, body
     assert functions_in(path) == count
 
 
-def test_what_requirements_add_is_said_beforehand(tmp_path: Path, write_releases: Any) -> None:
-    axis = Axis.load(write_releases("2.1.0", "2.2.0", "2.3.0"))
-    many = [Sized(f"p{number}==1.{number}", 100_000_000) for number in range(8)]
-    assert adding({"v2.1.0": many, "v2.2.0": many[:1], "v2.3.0": []}) == [
-        "`requirements` add to v2.1.0: p0 1.0, p1 1.1, p2 1.2, p3 1.3, p4 1.4, p5 1.5 and 2 more; about 2.4 GB on the disk.",
-        "`requirements` add to v2.2.0: p0 1.0; about 0.3 GB on the disk.",
-        "`requirements` add nothing to v2.3.0: what they name is there.",
-    ]
-    (unknown,) = adding({"v2.1.0": [*many, Sized("q==2", None)]})
-    assert unknown.endswith("and 3 more; how many gigabytes is not known, for the package index does not say.")
-    room = Room(tmp_path / "env", "3.11", None)
-    without, room.added = expected(axis.releases, room, ROUNDS, 2), 2.0
-    assert expected(axis.releases, room, ROUNDS, 2).gigabytes[0] == without.gigabytes[0] + 4
-
-
 def test_a_disk_that_is_too_small_for_the_search_is_said_beforehand(tmp_path: Path, write_releases: Any) -> None:
     axis = Axis.load(write_releases("2.1.0", "2.2.0", "2.3.0"))
 
     def told(limit: float | None) -> list[str]:
-        return expected(axis.releases, Room(tmp_path / "env", "3.11", limit), ROUNDS, 2).sentences
+        room = Room(tmp_path / "env", "3.11", limit)
+        return forecast(axis.releases, room, *expected(axis.releases, room, ROUNDS, (2, 0)))
 
-    assert "--disk 10GB is too little for it" in told(10.0)[-1]
-    assert "which take about 14 GB" in told(10.0)[-1]
+    assert "which take about 14 GB: more than --disk 10GB." in told(10.0)[-1]
     assert told(None) == told(14.0) == told(10.0)[:-1]
 
 
-def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_and_why_no_more_is() -> None:
-    class Small(Laboratory):
-        def measure(self, tags: tuple[str, ...], cases: Collection[Any]) -> None:
-            if len(tags) > 2:
-                raise NoRoom("They take about 16 GB together.")
-            super().measure(tags, cases)
+def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_before_it_is_refused(
+    played: Laboratory, tmp_path: Path
+) -> None:
+    measure = played.measure
 
-    _, found = asked(Small({"f": {9: 1.1}, "still": {}}))
-    words = text(found)
-    assert "mine time, f: SLOWER 1." in words
-    assert "Which release changed it was not looked for any further. They take about 16 GB together." in words
-    assert "not finished" not in words
-    assert "--most" not in words
+    def small(tags: tuple[str, ...], cases: Collection[Any]) -> None:
+        if len(tags) > 2:
+            raise NoRoom("They take about 16 GB together.")
+        measure(tags, cases)
+
+    played.measure = small  # type: ignore[method-assign]
+    found = command(tmp_path)
+    assert found.exit_code == 1
+    assert "mine time, f: SLOWER 1." in found.stdout
+    assert "This is not finished." in found.stdout
+    assert "They take about 16 GB together." in found.stderr
 
 
 def environment(root: Path, name: str, megabytes: float = 0.0) -> Path:
@@ -440,7 +380,7 @@ def test_room_removes_what_was_used_longest_ago_and_no_other_lane_nor_what_a_lin
     room.make([axis.find("2.4.0")], ["v2.2.0", "v2.1.0"])
     assert {folder.name for folder in root.glob("v*")} == {"v2.1.0-py3.11", "v2.2.0-py3.9", "v2.3.0-py3.11"}
     assert (elsewhere / "torch-history.json").exists()
-    with pytest.raises(UserError, match=r"v2\.4\.0 take about 4 GB together, .* --disk 3GB.*prune --lane 3\.9`"):
+    with pytest.raises(UserError, match=r"v2\.4\.0 take about 4 GB together, .* --disk 3GB.*prune --lane`"):
         Room(root, "3.11", 3.0).make([axis.find("2.4.0")], [])
 
 
@@ -450,7 +390,7 @@ def test_room_removes_what_was_used_longest_ago_and_no_other_lane_nor_what_a_lin
 def test_cause_that_was_found_is_told_at_its_release_and_is_not_to_be_looked_for_again(
     verdict: str, words: str
 ) -> None:
-    laboratory = Laboratory({"f": {9: 1.1}, "g": {12: 1.2}})
+    laboratory: Any = Laboratory({"f": {9: 1.1}, "g": {12: 1.2}})
     upgrade, before = asked(laboratory)
     assert text(before).count("torch-history explain") == 2
     assert [place.new for place in before.unexplained] == [TAGS[12], TAGS[9]]
@@ -466,72 +406,40 @@ def test_cause_that_was_found_is_told_at_its_release_and_is_not_to_be_looked_for
 
 
 def test_change_that_was_not_found_again_is_said_and_not_looked_for_again() -> None:
-    laboratory = Laboratory({"f": {9: 1.1}})
+    laboratory: Any = Laboratory({"f": {9: 1.1}})
     upgrade, before = asked(laboratory)
-    (place,) = before.unexplained
-    laboratory.miss(place, "NOT THERE", "the difference is not there: new / old is 1.001")
+    laboratory.miss(before.unexplained[0], "NOT THERE", "the difference is not there: new / old is 1.001")
     after = said(upgrade)
     assert "  Looked for again: the difference is not there: new / old is 1.001." in text(after).splitlines()
     assert "torch-history explain" not in text(after)
     assert after.unexplained == []
 
 
-def test_change_whose_explanation_is_inconclusive_leaves_the_first_place_and_is_looked_for_again_last(
-    tmp_path: Path,
-) -> None:
-    laboratory = Laboratory({"f": {9: 1.5}, "g": {12: 1.2}})
+def test_change_whose_explanation_is_inconclusive_is_looked_for_again_last() -> None:
+    laboratory: Any = Laboratory({"f": {9: 1.5}, "g": {12: 1.2}})
     upgrade, before = asked(laboratory)
-    assert [row.change.series.words for row in before.told] == ["mine time, f", "mine time, g"]
     laboratory.miss(before.unexplained[0], "INCONCLUSIVE", "the times scatter too much to tell")
     after = said(upgrade)
-    assert [row.change.series.words for row in after.told] == ["mine time, g", "mine time, f"]
-    lines = text(after).splitlines()
-    assert lines[2].startswith("mine time, g: SLOWER")
-    assert lines.index(NOT_AGAIN) < lines.index("  Looked for again: the times scatter too much to tell.")
+    assert "  Looked for again: the times scatter too much to tell." in text(after).splitlines()
     assert [place.change.series.words for place in after.unexplained] == ["mine time, g", "mine time, f"]
-    assert "(the times scatter too much to tell)" in reports.page(after)
-    assert "(the times scatter too much to tell)" in reports.markdown(after)
+    assert "(the times scatter too much to tell)" in markdown(after)
 
 
-def test_where_no_change_was_seen_again_none_is_certain() -> None:
-    laboratory = Laboratory({"f": {9: 1.1}})
-    upgrade, before = asked(laboratory)
-    laboratory.miss(before.unexplained[0], "INCONCLUSIVE", "the times scatter too much to tell")
-    lines = text(said(upgrade)).splitlines()
-    assert lines[2] == "No change is certain."
-    assert lines[4] == NOT_AGAIN
-
-
-def test_what_is_exact_is_explained_before_times() -> None:
-    laboratory = Laboratory({"f": {9: 1.5}, "g": {}})
-    laboratory.bytes = {"g": {12: 1.2}}
-    _, found = asked(laboratory)
-    assert [place.change.series.words for place in found.unexplained] == ["mine peak memory, g", "mine time, f"]
-
-
-def test_cause_is_told_once(tmp_path: Path) -> None:
-    laboratory = Laboratory({"f": {9: 1.1}})
+def test_cause_is_told_once() -> None:
+    laboratory: Any = Laboratory({"f": {9: 1.1}})
     upgrade, _ = asked(laboratory)
     laboratory.explain("f", 9)
     upgrade.tell_again()
     found = said(upgrade)
-    for form in (text(found), reports.markdown(found), reports.page(found)):
+    for form in (text(found), markdown(found)):
         assert form.count("aten::add holds 95") == 1
-
-
-def test_page_has_a_row_for_each_function_that_broke() -> None:
-    laboratory = Laboratory({"f": {}, "g": {}})
-    laboratory.broken = {"f": 17, "g": 20}
-    assert reports.page(asked(laboratory)[1]).count('<tr class="worse">') == 2
 
 
 @pytest.mark.parametrize(
     ("metric", "verdict", "new", "can_be"),
     [
         ("time", Verdict.SLOWER, 60.0, True),
-        ("time", Verdict.FASTER, 60.0, False),
         ("peak_memory", Verdict.HUNGRIER, 4e9, True),
-        ("resident_memory", Verdict.HUNGRIER, 4e9, False),
         ("first_call", Verdict.SLOWER, 7.0, True),
         ("first_call", Verdict.SLOWER, 8.0, False),
     ],
@@ -539,9 +447,9 @@ def test_page_has_a_row_for_each_function_that_broke() -> None:
 def test_explain_takes_what_takes_minutes(metric: str, verdict: Verdict, new: float, can_be: bool) -> None:
     series = Series("release-py3.11", f"mine.Own.track_{metric}", ("'f'", "''"))
     change = Change(series, verdict, old=new / 2, new=new, ratio=2.0)
-    place = Place(TAGS[8], TAGS[9], True, (TAGS[8], TAGS[9]), change, "slower, unexplained")
+    place = Place(TAGS[8], TAGS[9], (TAGS[8], TAGS[9]), True, change)
     _, found = asked(Laboratory({"f": {}}))
-    found = replace(found, rows=(Row(change, "slower, unexplained", (place,)),))
+    found = replace(found, rows=(Row(change, (place,)),))
     assert bool(found.unexplained) == can_be
 
 
@@ -554,7 +462,8 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Laboratory:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    path = upgrading.on_the_way(Axis.load(ROOT / "releases.toml"), "2.0.1", "2.15.0", "3.11", lambda words: None)
+    asked: Any = SimpleNamespace(old="2.0.1", new="2.15.0", lane="3.11")
+    path = upgrading.on_the_way(Axis.load(ROOT / "releases.toml"), asked, lambda words: None)
     monkeypatch.setitem(globals(), "TAGS", tuple(release.tag for release in path))
     laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}})
     laboratory.out = SimpleNamespace(status=lambda words: contextlib.nullcontext())
@@ -617,17 +526,6 @@ def test_explain_tells_the_cause_in_the_one_answer(
     assert "Nothing that can be explained is left." in command(tmp_path, "--explain").stderr
 
 
-def test_explain_takes_a_file_of_the_callers_folder(
-    played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pairs = explaining(monkeypatch, played)
-    monkeypatch.chdir(tmp_path)
-    found = CliRunner().invoke(
-        main, ["upgrade", "mine.py", "--from", "2.0.1", "--to", "2.15.0", "--explain"], catch_exceptions=False
-    )
-    assert (found.exit_code, len(pairs)) == (0, 1)
-
-
 def test_explain_says_what_is_left_for_another_time(
     played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -639,21 +537,13 @@ def test_explain_says_what_is_left_for_another_time(
     assert found.stdout.count("To find the cause") == 1
 
 
-def test_explain_is_refused_on_a_gpu_before_it_measures(played: Any, tmp_path: Path) -> None:
-    played.device = "cuda"
+def test_explain_is_refused_on_a_gpu_before_it_measures(
+    played: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrading, "describe", lambda request: {"device": "cuda", "machine": "here"})
     found = command(tmp_path, "--explain")
     assert found.exit_code == 1
     assert "--explain works on a CPU only." in found.stderr
-    assert played.sessions == 0
-
-
-@pytest.mark.parametrize(("budget", "said"), [("1m", "is too short"), ("mine.py", "Write WORKLOAD before --explain")])
-def test_explain_refuses_what_is_no_time_before_it_measures(
-    played: Laboratory, tmp_path: Path, budget: str, said: str
-) -> None:
-    found = command(tmp_path, "--explain", budget)
-    assert found.exit_code == 1
-    assert said in str(found.output) + str(found.exception)
     assert played.sessions == 0
 
 
@@ -680,7 +570,7 @@ def test_json_is_that_of_compare_with_the_places_of_each_change(played: Laborato
 
 def test_markdown_has_a_row_for_what_changed(played: Laboratory, tmp_path: Path) -> None:
     words = command(tmp_path, "--markdown").stdout
-    assert "| series | change | since |" in words
+    assert "| change | since |" in words
     (row,) = (line for line in words.splitlines() if line.startswith("| mine time, f"))
     assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER 1." in row
     assert f"    torch-history explain {TAGS[8]} {TAGS[9]} f " in words
@@ -688,50 +578,15 @@ def test_markdown_has_a_row_for_what_changed(played: Laboratory, tmp_path: Path)
     assert "peak memory" not in words
 
 
-def test_page_is_one_file_that_asks_for_no_other_and_takes_nothing_for_markup(
-    played: Laboratory, tmp_path: Path
-) -> None:
-    played.slower = {"<b>f</b>": {9: 1.1}, "still": {}}
-    page = tmp_path / "report.html"
-    assert "SLOWER" in command(tmp_path, "--html", str(page)).stdout
-    markup = page.read_text(encoding="utf-8")
-    assert "&lt;b&gt;f&lt;/b&gt;" in markup
-    assert "<b>" not in markup
-    assert not re.search(r"(src|href)=|url\(|@import|<script", markup)
-    assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER 1." in markup
-
-
-def test_growth_is_told_with_its_interval_in_every_form(played: Laboratory, tmp_path: Path) -> None:
-    played.grows, played.floor = {"f": 9}, 771
-    still = "mine resident growth, still: SAME at 0 B at each call; a growth of 771 B would have been seen."
-    said = r"HUNGRIER by [0-9,]+ B at each call \(99\d to 1,00\d B\), from 0 B to [0-9,]+ B"
-    page = tmp_path / "report.html"
-    words = command(tmp_path, "--html", str(page)).stdout
-    assert re.search(rf"mine resident growth, f: {said}\.\n  at {TAGS[9]} \(after {TAGS[8]}\): {said}", words)
-    assert still in words
-    assert re.search(said, page.read_text(encoding="utf-8"))
-    markdown = command(tmp_path, "--markdown").stdout
-    assert re.search(rf"\| mine resident growth, f \| {said} \|", markdown)
-    assert f"- {still}" in markdown
-    changes = json.loads(command(tmp_path, "--json").stdout)["changes"]
-    assert {change["least_growth"] for change in changes if change["metric"] == "resident_growth"} == {771}
-
-
-def test_packages_that_differ_are_in_every_form(
-    played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_that_differ_are_listed(played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"v2.0.1": "0.15.2", "v2.15.0": "0.30.0"}
     monkeypatch.setattr(
         played, "facts", lambda tag: {"packages": [f"torchvision=={versions.get(tag, '0.21')}", "numpy==1.26.4"]}
     )
-    assert "Packages that differ" not in command(tmp_path).stdout
     (tmp_path / "mine.py").open("a").write("requirements = ['torchvision']\n")
-    words, page = "Packages that differ: torchvision 0.15.2 -> 0.30.0.", tmp_path / "report.html"
-    found = command(tmp_path, "--html", str(page))
-    assert "`requirements` add to v2.0.1: torchvision 0.21; about 0.1 GB on the disk." in found.stderr
-    assert words in found.stdout
-    assert "Packages that differ: torchvision 0.15.2 " in command(tmp_path, "--markdown").stdout
-    assert words.replace(">", "&gt;") in page.read_text(encoding="utf-8")
+    found = command(tmp_path)
+    assert "`requirements` add to v2.0.1: torchvision==0.21; about 0.15 GB on the disk." in found.stderr
+    assert "Packages that differ: torchvision 0.15.2 -> 0.30.0." in found.stdout
     document = json.loads(command(tmp_path, "--json").stdout)
     assert document["upgrade"]["packages"] == [{"name": "torchvision", "old": "0.15.2", "new": "0.30.0"}]
 
@@ -750,16 +605,6 @@ def test_an_end_that_cannot_have_the_packages_is_refused_before_anything_is_inst
     assert not played.installed
 
 
-def test_interrupted_command_prints_what_is_known_and_goes_on(played: Laboratory, tmp_path: Path) -> None:
-    played.stop = 2
-    found = command(tmp_path)
-    assert found.exit_code == 130
-    assert "mine time, f: SLOWER 1.10 times" in found.stdout
-    assert "This is not finished." in found.stdout
-    played.stop = math.inf
-    assert f"  at {TAGS[9]} (after {TAGS[8]}): SLOWER 1." in command(tmp_path).stdout
-
-
 def test_nothing_ran_is_exit_code_4(played: Laboratory, tmp_path: Path) -> None:
     played.broken = {"f": 0, "still": 0}
     found = command(tmp_path)
@@ -772,8 +617,8 @@ def test_nothing_ran_is_exit_code_4(played: Laboratory, tmp_path: Path) -> None:
     [
         (["--from", "2.15.0", "--to", "2.0.1"], 1, "v2.0.1 is no upgrade of v2.15.0."),
         (["--from", "1.8.1"], 1, "v1.8.1 has no wheel for Python 3.11, only for "),
-        (["--disk", "much"], 1, "'much' is no amount of disk. Write 20GB."),
-        (["--rounds", "1"], 1, "--rounds 1 cannot tell times apart"),
+        (["--disk", "much"], 2, "'much' is no number of gigabytes. Write 20GB."),
+        (["--rounds", "1"], 2, "1 is not in the range"),
         (["--fail-on", "faster:x"], 2, "'x' is not a threshold."),
         (["--most", "1"], 2, "1 is not in the range"),
     ],
@@ -813,8 +658,3 @@ def test_environment_without_torch_is_refused_with_its_last_words(tmp_path: Path
         installed_version({"VIRTUAL_ENV": str(active)})
     with pytest.raises(UserError, match="found no `python` on PATH"):
         installed_version({"PATH": str(tmp_path)})
-
-
-def test_help_says_the_exit_codes() -> None:
-    words = CliRunner().invoke(main, ["upgrade", "--help"]).stdout
-    assert "Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed a limit" in " ".join(words.split())

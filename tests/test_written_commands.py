@@ -40,6 +40,7 @@ NOT_RUN = {
     r"torch-history (sync|lock).*": INDEX,
     r"torch-history kit make .*": INDEX,
     r"torch-history fleet .*": CLUSTER,
+    r"torch-history certify .*": "it needs a GPU's answers",
     r"asv (run|continuous|find) .*": INSTALLS,
 }
 """What is read and not run, and why: for each line the first of these that is all of it."""

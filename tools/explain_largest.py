@@ -4,8 +4,7 @@
 pair of releases, and then the causes of torch_history/analysis/causes.toml, each with the largest change that it explains,
 in the history of Python 3.11 or else of 3.9.
 Beside each stands what stored evidence says, of whichever machine. `--run` explains those that have none, a pair at a time,
-for `--most` series or `--minutes`. `--retell` makes verdicts and words of all stored evidence again from its tables, where
-rules changed. `--write` puts both tables into docs/generated/causes.md.
+for `--most` series or `--minutes`. `--write` puts both tables into docs/generated/causes.md.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from torch_history.analysis.markdown import escape
 from torch_history.analysis.series import History, Series, history
 from torch_history.analysis.steps import Step, of_history
 from torch_history.analysis.verdicts import Change, compare_history
-from torch_history.explaining.finding import EXPLAINABLE, retold
+from torch_history.explaining.finding import EXPLAINABLE
 from torch_history.measuring.session import load_suite
 from torch_history.releases.axis import Axis
 from torch_history.store import causes
@@ -154,16 +153,6 @@ def explain(rows: Sequence[Row], most: int, minutes: float) -> None:
             break
 
 
-def retell(results: Path) -> None:
-    """Stores all evidence with the verdict and the words of the present rules; what changes is printed."""
-    for folder in sorted(path.parent for path in results.glob(f"*/{causes.FOLDER}")):
-        for one in list(causes.read(results, folder.name)):
-            again = retold(one)
-            if again != one:
-                causes.write(results, folder.name, again)
-                print(f"{one.file}\n  {one.verdict}: {one.words}\n  {again.verdict}: {again.words}", file=sys.stderr)
-
-
 def table(rows: Sequence[Row]) -> str:
     """What is known of the largest changes, by pair."""
     lines = ["| change | from, to | factor | explained on | verdict | seconds |", "|---|---|---:|---|---|---:|"]
@@ -242,7 +231,6 @@ def main() -> None:
     parser.add_argument("--run", action="store_true", help="explain those that have no evidence")
     parser.add_argument("--most", type=int, default=LARGEST, help="series to explain")
     parser.add_argument("--minutes", type=float, default=120, help="after which none is begun")
-    parser.add_argument("--retell", action="store_true", help="make verdicts and words of stored evidence again")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.relative_to(ROOT)}")
     asked = parser.parse_args()
     conf, axis = load_suite(ROOT)
@@ -255,8 +243,6 @@ def main() -> None:
     if asked.run:
         wanted = with_evidence([*rows, *(row for _, row in by_hand if row)], results)
         explain(list({(row.series, row.pair): row for row in wanted}.values()), asked.most, asked.minutes)
-    if asked.retell:
-        retell(results)
     hand = [(cause, with_evidence([row], results)[0] if row else None) for cause, row in by_hand]
     text = "\n\n".join(
         [

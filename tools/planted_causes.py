@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,7 +91,6 @@ def planted(folder: Path, is_kept: bool = False) -> list[Plant]:
     vectors = {"ATEN_CPU_CAPABILITY": "default"}
     of_vectors = (
         "ATen without vectors",
-        "ATen with AVX2",
         "aten::sigmoid",
         "aten::relu",
         "aten::mul",
@@ -157,13 +157,12 @@ class Recorder:
     sides: tuple[Side, Side]
     kept: Kept = field(default_factory=lambda: defaultdict(list))
 
-    def open(self, side: Side, subject: Subject, variables: Any = None, command: Sequence[str] = ()) -> Any:
-        turns = self.kept[_lever(variables, command)]
+    def open(self, side: Side, subject: Subject, variables: Any = None) -> Any:
+        turns = self.kept[_lever(variables)]
         number = self.sides.index(side)
         if number == 0:
             turns.append((defaultdict(list), defaultdict(list)))
-        launch, answers = Launch(side, subject, variables, command), turns[-1][number]
-        return _Kept(launch, answers)
+        return _Kept(Launch(side, subject, variables), turns[-1][number])
 
 
 @dataclass
@@ -173,9 +172,8 @@ class _Kept:
 
     def ask(self, step: Mapping[str, Any]) -> dict[str, Any]:
         answer = self.launch.ask(step)
-        if "symbols" in answer and "failed" not in answer["symbols"]:
-            answer["perf"] = places.read_perf(Path(step["file"]))[:2]
-            answer["called"] = places.read_stacks(Path(step["stacks"]))
+        if step.get("profile") == "symbol" and "failed" not in answer:
+            answer["perf"] = places.read_perf(Path(step["file"]))[0]
         self.answers[_step(step)].append(answer)
         return answer
 
@@ -193,16 +191,15 @@ class Redrawn:
     chance: random.Random
     itself: bool = False
     perf: Any = None
-    called: dict[str, Any] = field(default_factory=dict)
     left: dict[str, list[Any]] = field(default_factory=dict)
 
-    def open(self, side: Side, subject: Subject, variables: Any = None, command: Sequence[str] = ()) -> Any:
+    def open(self, side: Side, subject: Subject, variables: Any = None) -> Any:
         number = self.sides.index(side)
-        turns = self.kept.get(_lever(variables, command), [])
+        turns = self.kept.get(_lever(variables), [])
         if not turns:
             raise LaunchFailed("it was not pulled when launches were kept.")
         if number == 0:
-            self.turn = self._next(_lever(variables, command), turns)
+            self.turn = self._next(_lever(variables), turns)
             self.swapped = self.itself and self.chance.random() < 0.5
         return _Redrawn(self, self.turn[number ^ self.swapped])
 
@@ -214,11 +211,7 @@ class Redrawn:
 
     def read(self, file: Path) -> Any:
         """What perf recorded when the last launch was profiled."""
-        return *self.perf, {}
-
-    def read_stacks(self, file: Path) -> Any:
-        """What perf recorded with stacks, of the launch that was to write `file`."""
-        return self.called[str(file)]
+        return self.perf, {}
 
 
 @dataclass
@@ -234,8 +227,6 @@ class _Redrawn:
             return {"failed": "it was not asked when launches were kept"}
         answer: dict[str, Any] = self.of.chance.choice(known)
         self.of.perf = answer.get("perf", self.of.perf)
-        if "called" in answer:
-            self.of.called[step["stacks"]] = answer["called"]
         return answer
 
     def _of_others(self, step: Mapping[str, Any]) -> list[Any]:
@@ -247,12 +238,12 @@ class _Redrawn:
         pass
 
 
-def _lever(variables: Any, command: Sequence[str]) -> str:
-    return json.dumps([sorted(variables or {}), list(command)])
+def _lever(variables: Any) -> str:
+    return json.dumps(sorted(variables or {}))
 
 
 def _step(step: Mapping[str, Any]) -> str:
-    return json.dumps({key: value for key, value in step.items() if key not in ("file", "stacks")}, sort_keys=True)
+    return json.dumps({key: value for key, value in step.items() if key != "file"}, sort_keys=True)
 
 
 # --- a release with itself, in real launches of `torch-history calibrate`
@@ -313,21 +304,12 @@ def itself(tries: int) -> str:
 Open = Callable[..., Any]
 
 
-def explained(
-    sides: tuple[Side, Side],
-    opened: Open,
-    levers: Sequence[Lever],
-    read: Any,
-    seconds: float,
-    read_stacks: Any = places.read_stacks,
-) -> Found:
+def explained(sides: tuple[Side, Side], opened: Open, levers: Sequence[Lever], read: Any, seconds: float) -> Found:
     """The program's own explanation of the planted call."""
     subject = Subject(ROOT, str(WORKLOAD), "mixed", "one", "time")
     with tempfile.TemporaryDirectory() as folder:
         said: Callable[[str], None] = lambda words: None  # noqa: E731
-        return Explanation(
-            subject, sides, levers, Path(folder), said, seconds, opened=opened, read=read, read_stacks=read_stacks
-        ).explain()
+        return Explanation(subject, sides, levers, Path(folder), said, seconds, opened=opened, read=read).explain()
 
 
 @dataclass
@@ -356,7 +338,7 @@ def told(found: Found) -> list[str]:
     pulled = [
         lever.name for lever in found.levers if lever.verdict == found.verdict and f"with {lever.words} " in found.words
     ]
-    words = found.words.partition("; of ")[0].replace(", with what it calls,", "")
+    words = found.words.partition("; of ")[0]
     held = [place.name for place in found.places if f"{place.name} holds " in words]
     return list(dict.fromkeys([*pulled[:1], *held]))
 
@@ -375,9 +357,9 @@ class Whole:
 def whole_run(plant: Plant, python: Path, seconds: float) -> Whole:
     """One explanation by whole launches. Of the release with itself no lever is pulled."""
     sides = _sides(plant, python)
-    recorder = Recorder(sides)
+    recorder, began = Recorder(sides), time.monotonic()
     found = explained(sides, recorder.open, load() if plant.right else [], places.read_perf, seconds)
-    return Whole(found.verdict, found.words, found.ratio.ratio, found.took, recorder.kept)
+    return Whole(found.verdict, found.words, found.ratio.ratio, time.monotonic() - began, recorder.kept)
 
 
 def _sides(plant: Plant, python: Path) -> tuple[Side, Side]:
@@ -389,7 +371,7 @@ def judge(plant: Plant, python: Path, kept: Kept, tries: int) -> Tally:
     sides, levers, tally = _sides(plant, python), load() if plant.right else [], Tally()
     for seed in range(tries):
         redrawn = Redrawn(sides, kept, random.Random(seed), itself=not plant.right)
-        found = explained(sides, redrawn.open, levers, redrawn.read, 210.0, redrawn.read_stacks)
+        found = explained(sides, redrawn.open, levers, redrawn.read, 210.0)
         tally.add(found, plant.right)
     return tally
 

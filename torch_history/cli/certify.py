@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 )
 @python_option("Interpreter whose torch sees the GPU, for --ask.")
 @click.option("--within", default="4m", show_default=True, help="Time for --ask. What was asked until then is kept.")
-@click.option("--list", "lists", is_flag=True, help="List the cases, and why others are omitted.")
-def certify(files: tuple[Path, ...], target: Path | None, interpreter: str, within: str, lists: bool) -> None:
+def certify(files: tuple[Path, ...], target: Path | None, interpreter: str, within: str) -> None:
     """Compare a GPU with the recorder.
 
     On a machine with a GPU, `torch-history certify --ask FILE` asks it. That needs only an interpreter with torch. Nothing
@@ -45,46 +45,14 @@ def certify(files: tuple[Path, ...], target: Path | None, interpreter: str, with
 
     Exit code 3 means that something differs.
     """
-    found, out = suites.load(), console()
-    if lists:
-        _list(found)
-    elif target:
+    suite, out = suites.load(), console()
+    if target:
         _ask(target, interpreter, within, out)
     elif not files:
         raise UserError("Nothing was asked for. Give the FILE of a GPU's answers, or make one with --ask FILE.")
     else:
-        equal = [_compared(path, found, out) for path in files]
+        equal = [_compared(path, suite, out) for path in files]
         sys.exit(0 if all(equal) else 3)
-
-
-def _list(suite: Suite) -> None:
-    """Prints each case that is asked, then each that is not, with its reason."""
-    from contract.certified import cases
-
-    listed = cases(_questions(suite))
-    for case in listed:
-        if not case.left_out:
-            click.echo(case.name)
-    for case in listed:
-        if case.left_out:
-            click.echo(f"{case.name}: omitted, {case.left_out}")
-
-
-def _questions(suite: Suite) -> dict[str, tuple[list[str], list[str]]]:
-    """Question -> its variants and sizes, as asv last found them. Raises UserError where no list is there."""
-    from ..system.files import read_object
-
-    path = suite.results / "benchmarks.json"
-    try:
-        benchmarks = read_object(path)
-    except ValueError as error:
-        raise UserError(f"The cases stand in {path}, and {error}. Any `torch-history run` writes it.") from error
-    found: dict[str, tuple[list[str], list[str]]] = {}
-    for name, of in benchmarks.items():
-        if isinstance(of, dict) and len(of.get("params", ())) == 2:
-            variants, sizes = ([text.strip("'") for text in values] for values in of["params"])
-            found[name.partition(".")[0]] = variants, sizes
-    return found
 
 
 def _ask(target: Path, interpreter: str, within: str, out: Console) -> None:
@@ -129,27 +97,25 @@ def _compared(path: Path, suite: Suite, out: Console) -> bool:
     result = certificate.compare(gpu, recorded, card)
     if not result.agreed and not result.differences:
         raise UserError("No case could be compared, so there is nothing to certify. No certificate was written.")
-    _say(result, out)
+    for line in _said(result):
+        out.print(plain(line))
     written = certificate.write(result, suite.results)
     out.print(plain(f"The certificate is {written}: commit it, whatever it says."))
     return not result.differences
 
 
-def _say(result: Certificate, out: Console) -> None:
+def _said(result: Certificate) -> Iterator[str]:
+    """What a certificate says, line by line."""
     for name, (ours, theirs) in result.described_otherwise.items():
-        out.print(plain(f"The card: {name} is {theirs} by its driver and {ours} in devices.toml"))
+        yield f"The card: {name} is {theirs} by its driver and {ours} in devices.toml"
     for each in result.differences:
-        out.print(
-            plain(f"{each.case}: {each.what} is {each.gpu} on the GPU and {each.recorder} on the recorder ({each.why})")
-        )
+        yield f"{each.case}: {each.what} is {each.gpu} on the GPU and {each.recorder} on the recorder ({each.why})"
     for case, why in result.refused.items():
-        out.print(plain(f"{case}: not compared. {why}"))
+        yield f"{case}: not compared. {why}"
     cases = {each.case for each in result.differences}
-    out.print(
-        plain(
-            f"{len(result.agreed)} cases are equal, {len(cases)} differ in {len(result.differences)} numbers, "
-            f"{len(result.refused)} could not be compared, {len(result.left_out)} were not asked."
-        )
+    yield (
+        f"{len(result.agreed)} cases are equal, {len(cases)} differ in {len(result.differences)} numbers, "
+        f"{len(result.refused)} could not be compared, {len(result.left_out)} were not asked."
     )
 
 

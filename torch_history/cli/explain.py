@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UserError
-from . import excluded
-from . import suite as suites
 from .options import seconds_of
-from .output import console, plain
-from .suite import DEFAULT_LANE
+from .suite import DEFAULT_LANE, load
+
+if TYPE_CHECKING:
+    from ..store.causes import Evidence
 
 MINUTES = 4
 """What one series takes on two cores that nothing else uses, both releases installed."""
 
 EXPLAIN_BUDGET = "30m"
 """For `run --explain` and `upgrade --explain` without a time: three explanations at least."""
-
-LEVER_SECONDS = 210
-"""After which no lever is pulled any more, unless --budget says otherwise; the script comes after that."""
 
 
 def explain_option(what: str, argument: str) -> Callable[..., Any]:
@@ -55,33 +51,10 @@ def seconds_to_explain(budget: str, argument: str) -> float:
 @click.argument("series", nargs=-1)
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
 @click.option("--workload", type=click.Path(path_type=Path), help="Explain functions of a file of your own.")
-@click.option(
-    "--machine",
-    help="A folder of results/ to choose series from [default: this machine, else the one with most releases].",
-)
-@excluded.with_excluded
 @click.option("--most", default=3, show_default=True, help="Number of series to explain if none is named.")
-@click.option(
-    "--budget",
-    default=f"{LEVER_SECONDS}s",
-    show_default=True,
-    help="Time per series, after which nothing more is switched off.",
-)
 @click.option("--again", is_flag=True, help="Explain a series again that has been explained.")
-@click.option("--issue", is_flag=True, help="Print the text of an issue for PyTorch's maintainers. Nothing is sent.")
-def explain(
-    old: str,
-    new: str,
-    series: tuple[str, ...],
-    lane: str,
-    workload: Path | None,
-    machine: str | None,
-    with_excluded: bool,
-    most: int,
-    budget: str,
-    again: bool,
-    issue: bool,
-) -> None:
+@click.option("--script", is_flag=True, help="Print the script of plain PyTorch that shows the difference, too.")
+def explain(script: bool, **options: Any) -> None:
     """Find out why SERIES are slower or faster on NEW than on OLD.
 
     The difference is measured again and located in the code. Then parts of PyTorch and of the system are switched off in
@@ -91,21 +64,15 @@ def explain(
     name, such as 'index_reused vector'. Without SERIES, those with the largest changes in the stored results are explained.
     docs/explain.md says what each verdict proves.
     """
-    if with_excluded and (series or workload):
-        raise click.UsageError(
-            "--with-excluded chooses series from the stored results. Leave out it, or SERIES and --workload."
-        )
     from . import explaining
 
-    workload = workload and workload.resolve()  # the suite's folder becomes the working one
-    asked = explaining.Asked(old, new, series, lane, workload, machine, with_excluded, most, budget, again)
-    began = time.monotonic()
-    out = console()
-    found = suites.load()
-    for evidence, path in explaining.explained(asked, found):
-        click.echo(explaining.issue(evidence, workload) if issue else explaining.report(evidence))
-        out.print(f"The evidence is in {plain(str(path))}.\n", highlight=False)
-    out.print(f"That took {(time.monotonic() - began) / 60:.1f} minutes.")
+    def show(found: Evidence) -> None:
+        click.echo(explaining.report(found) + (f"\n\n{found.script}" if script else ""))
+
+    workload = options.pop("workload")
+    # By its whole path: the folder is the suite's from load() on.
+    asked = explaining.Asked(workload=workload and workload.resolve(), **options)
+    explaining.explain_asked(asked, load(), show)
 
 
 COMMANDS = (explain,)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,7 @@ from ..analysis.series import Series
 from ..analysis.verdicts import difference, human
 from ..errors import UserError
 from ..explaining import finding
-from ..explaining import issue as issues
-from ..explaining.counting import COUNTED
-from ..explaining.explanation import CannotExplain
-from ..explaining.launching import LaunchFailed, Side
+from ..explaining.launching import CannotExplain, LaunchFailed, Side
 from ..explaining.verdict import KINDS
 from ..measuring.locks import alone, beside
 from ..measuring.machine import asked as requested
@@ -35,9 +33,7 @@ from ..releases import environments
 from ..store import causes, sources
 from ..store.causes import Evidence, Place
 from ..system.scratch import temporary_files
-from .excluded import results_of
-from .explain import LEVER_SECONDS, MINUTES
-from .options import seconds_of
+from .explain import MINUTES
 from .output import console, plain
 from .suite import Suite
 
@@ -46,6 +42,9 @@ COUNTING_MINUTES = 1
 
 ROWS = 6
 """Of each table that is printed."""
+
+Told = tuple[str, str, Series]
+"""An old release, a new one, and a series that differs between them."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +56,7 @@ class Asked:
     series: tuple[str, ...]
     lane: str
     workload: Path | None
-    machine: str | None
-    with_excluded: bool
     most: int
-    budget: str
     again: bool
 
 
@@ -104,22 +100,12 @@ class Context:
 
     def known(self, series: Series, old: str, new: str) -> Evidence | None:
         """What is stored of a series between two tags, unless the times scattered too much to tell."""
-        wanted = series.environment, series.benchmark, series.parameters, self.version(series), old, new
         for found in causes.read(self.results, self.machine["machine"]):
-            if (
-                found.environment,
-                found.benchmark,
-                found.parameters,
-                found.version,
-                found.old,
-                found.new,
-            ) == wanted:
-                return found if found.verdict != "INCONCLUSIVE" else None
+            of = Series(found.environment, found.benchmark, found.parameters)
+            is_of = (of, found.version, found.old, found.new) == (series, self.version(series), old, new)
+            if is_of and found.verdict != "INCONCLUSIVE":
+                return found
         return None
-
-    def path(self, evidence: Evidence) -> Path:
-        """The file of stored evidence."""
-        return self.results / self.machine["machine"] / causes.FOLDER / evidence.file
 
     def sides(self, conf: Any, *tags: str) -> tuple[Side, Side]:
         """Both releases, installed where they are not, each with what the own file requires. Raises InstallationError."""
@@ -134,28 +120,21 @@ class Context:
         return found[0], found[1]
 
 
-def explained(asked: Asked, suite: Suite) -> Iterator[tuple[Evidence, Path]]:
-    """The evidence of each series that is asked for, and the file that keeps it. Raises UserError."""
-    seconds = seconds_of(asked.budget)
-    old, new = (suite.axis.find(name) for name in (asked.old, asked.new))
-    if old.tag == new.tag:
-        raise UserError(f"{old.tag} was named twice: name two releases.")
-    context, out = Context.of(suite, asked.lane, asked.workload), console()
-    conf = suite.config()
+def explain_asked(asked: Asked, suite: Suite, show: Callable[[Evidence], None]) -> None:
+    """Explains each series that is asked for. Raises UserError, also where one cannot be explained."""
+    old, new = (suite.axis.find(name).tag for name in (asked.old, asked.new))
+    if old == new:
+        raise UserError(f"{old} was named twice: name two releases.")
+    context, conf = Context.of(suite, asked.lane, asked.workload), suite.config()
     with temporary_files(), alone(Path(conf.env_dir)):
-        sides = context.sides(conf, old.tag, new.tag)
-        for number, series in enumerate(chosen := _chosen(asked, context, sides), start=1):
-            out.print(f"{number} of {len(chosen)}: {plain(series.words)}, {old.tag} -> {new.tag}", highlight=False)
-            known = context.known(series, old.tag, new.tag)
-            if known and not asked.again:
-                out.print("It has been explained. Use --again to explain it again.")
-                yield known, context.path(known)
-            else:
-                yield _one(series, sides, context, seconds, out)
+        told = [(old, new, series) for series in _chosen(asked, context, context.sides(conf, old, new))]
+        _, failed = _explain(told, context, conf, console(), show, again=asked.again)
+    if failed:
+        raise UserError(f"{failed} of {len(told)} could not be explained.")
 
 
 def explain_told(
-    told: Sequence[tuple[str, str, Series]],
+    told: Sequence[Told],
     suite: Suite,
     lane: str,
     workload: Path | None,
@@ -165,81 +144,82 @@ def explain_told(
     say: Callable[[str], None],
     prepare: Callable[[tuple[str, str]], None] = lambda tags: None,
 ) -> int:
-    """Explains rises that a run told, (old, new, series) in this order, for at most `budget` seconds; returns how many are
-    left for another time. What is stored costs nothing. After the first, none is begun that would not end in time. `prepare`
-    is called with the two releases before they are installed, as where room is to be made."""
-    context, conf, ends = Context.of(suite, lane, workload), suite.config(), time.monotonic() + budget
-    env_dir, begun, left = Path(conf.env_dir), False, 0
+    """Explains rises that a run told, for at most `budget` seconds; returns how many are left for another time. `prepare` is
+    called with two releases before they are installed, as where room is to be made."""
+    context, conf = Context.of(suite, lane, workload), suite.config()
+    env_dir = Path(conf.env_dir)
     with temporary_files(), beside(env_dir, context.environment) if shares else alone(env_dir):
-        for number, (old, new, series) in enumerate(told, start=1):
-            rest = ends - time.monotonic()
-            head = f"{number} of {len(told)}: {plain(series.words)}, {old} -> {new}"
-            if known := context.known(series, old, new):
-                out.print(f"{head}: it has been explained.", highlight=False)
-                say(report(known))
-            elif begun and rest < 60 * minutes_of([series]):
-                left += 1
-            else:
-                begun = True
-                out.print(f"{head}, {rest / 60:.0f} of {budget / 60:.0f} minutes are left", highlight=False)
-                try:
-                    prepare((old, new))
-                    evidence, path = _one(series, context.sides(conf, old, new), context, LEVER_SECONDS, out)
-                except (CannotExplain, LaunchFailed) as error:
-                    out.print(f"It cannot be explained: {plain(str(error))}", highlight=False)
-                else:
-                    say(report(evidence))
-                    out.print(f"The evidence is in {plain(str(path))}.", highlight=False)
-    return left
+        return _explain(told, context, conf, out, lambda found: say(report(found)), budget, prepare)[0]
+
+
+def _explain(
+    told: Sequence[Told],
+    context: Context,
+    conf: Any,
+    out: Console,
+    show: Callable[[Evidence], None],
+    budget: float = math.inf,
+    prepare: Callable[[tuple[str, str]], None] = lambda tags: None,
+    again: bool = False,
+) -> tuple[int, int]:
+    """Explains in this order, and shows what is found. What is stored costs nothing, unless it is done `again`. After the
+    first, none is begun that would not end in time. Returns how many were too late, and how many cannot be explained."""
+    ends, begun, late, failed = time.monotonic() + budget, False, 0, 0
+    for number, (old, new, series) in enumerate(told, start=1):
+        found = None if again else context.known(series, old, new)
+        if not found and begun and ends - time.monotonic() < 60 * minutes_of([series]):
+            late += 1
+            continue
+        said = "it has been explained" if found else "explaining it"
+        out.print(f"{number} of {len(told)}: {plain(series.words)}, {old} -> {new}: {said}.", highlight=False)
+        if not found:
+            begun = True
+            try:
+                prepare((old, new))
+                found = _one(series, context.sides(conf, old, new), context, out)
+            except (CannotExplain, LaunchFailed) as error:
+                failed += 1
+                out.print(f"It cannot be explained: {plain(str(error))}", highlight=False)
+                continue
+        show(found)
+        path = context.results / context.machine["machine"] / causes.FOLDER / found.file
+        out.print(f"The evidence is in {plain(str(path))}.\n", highlight=False)
+    return late, failed
 
 
 def minutes_of(told: Iterable[Series]) -> float:
     """What explaining these takes, about: what is counted needs two launches of each release, a time dozens."""
-    return sum(COUNTING_MINUTES if series.metric in COUNTED else MINUTES for series in told)
+    return sum(COUNTING_MINUTES if series.metric in finding.COUNTED else MINUTES for series in told)
 
 
-def _one(
-    series: Series, sides: tuple[Side, Side], context: Context, seconds: float, out: Console
-) -> tuple[Evidence, Path]:
-    """What is found of one series now, and the file that keeps it."""
+def _one(series: Series, sides: tuple[Side, Side], context: Context, out: Console) -> Evidence:
+    """What is found of one series now, which is stored."""
+    subject = finding.subject(context.suite.root, series, context.workload, context.request.threads)
     with tempfile.TemporaryDirectory() as folder:
-        evidence = finding.explain(
-            series,
-            finding.subject(context.suite.root, series, context.workload, context.request.threads),
-            sides,
-            Path(folder),
-            lambda words: out.print(plain(words), highlight=False),
-            seconds,
-            context.version(series),
-        )
+        say: Callable[[str], None] = lambda words: out.print(plain(words), highlight=False)  # noqa: E731
+        evidence = finding.explain(series, subject, sides, Path(folder), say, context.version(series))
     use(context.machine)
     Machine.load(machine_name=None, interactive=False).save(str(context.results))
-    return evidence, causes.write(context.results, context.machine["machine"], evidence)
+    causes.write(context.results, context.machine["machine"], evidence)
+    return evidence
 
 
 def _chosen(asked: Asked, context: Context, sides: tuple[Side, Side]) -> list[Series]:
     """The series that are explained: those named, else those that changed most."""
     suite, own, environment = context.suite, context.own, context.environment
-    if own:
-        cases = finding.cases(sides[1], suite.root, context.workload)
-        every = finding.own_series(own.question, cases, environment)
-        named = [one for words in asked.series for one in finding.matching(words, every)]
-        return list(dict.fromkeys(named)) or [one for one in every if one.metric not in finding.COUNTED][: asked.most]
-    if not asked.series:
-        old, new = (side.tag for side in sides)
-        machine = choose_machine(suite.results, asked.machine, context.machine["machine"], [old, new], environment)
-        with results_of(suite.results, machine, asked.with_excluded) as folder:
-            found = finding.changed(folder, machine, environment, old, new, asked.most)
+    old, new = (side.tag for side in sides)
+    if not own and not asked.series:
+        machine = choose_machine(suite.results, None, context.machine["machine"], [old, new], environment)
+        found = finding.changed(suite.results, machine, environment, old, new, asked.most)
         if not found:
-            raise UserError(
-                f"No time that can be explained changed from {sides[0].tag} to {sides[1].tag} on {machine}."
-            )
+            raise UserError(f"No time that can be explained changed from {old} to {new} on {machine}.")
         return found
-    every = []
-    for benchmark in finding.suites_series(environment):
-        cases = finding.cases(sides[1], suite.root, benchmark.question)
-        every += finding.series(benchmark.benchmark, cases.steady, environment)
-    return list(dict.fromkeys(one for words in asked.series for one in finding.matching(words, every)))
+    if own:
+        every = finding.own_series(own.question, finding.cases(sides[1], suite.root, context.workload), environment)
+    else:
+        every = finding.suites_series(sides[1], suite.root, environment)
+    named = [one for words in asked.series for one in finding.matching(words, every)]
+    return list(dict.fromkeys(named)) or [one for one in every if one.metric not in finding.COUNTED][: asked.most]
 
 
 def report(evidence: Evidence) -> str:
@@ -247,29 +227,21 @@ def report(evidence: Evidence) -> str:
     series = Series(evidence.environment, evidence.benchmark, evidence.parameters)
     lines = [f"{series.words}, {evidence.old} -> {evidence.new}: {evidence.verdict}: {evidence.words}."]
     if evidence.verdict not in causes.NOT_LOOKED_INTO:
-        lines.append(f"  new / old is {evidence.ratio:.3f}{_ends(evidence)}.")
+        ends = f" ({evidence.low:.3f} to {evidence.high:.3f})" if evidence.low < evidence.high else ", exactly"
+        lines.append(f"  new / old is {evidence.ratio:.3f}{ends}.")
     for kind in (kind for kind in KINDS if kind != "library"):
         rows = [place for place in evidence.places if place.kind == kind]
         if rows:
             lines.append(f"  by {kind}, a call:")
             lines += [_row(row, series.unit) for row in [*rows[:-1][:ROWS], rows[-1]] if row.old or row.new]
     lines += [f"  {code.symbol}: {code.words}." for code in evidence.code]
-    for lever in evidence.levers:
-        if not lever.refused:
-            lines.append(f"  with {lever.words}: {lever.said}: {lever.verdict}")
+    lines += [f"  with {lever.words}: {lever.said}: {lever.verdict}" for lever in evidence.levers if not lever.refused]
     lines += [f"  There is {note}." for note in evidence.notes]
     if evidence.reproduced:
         numbers = " and ".join(human(number, series.unit) for number in evidence.reproduced)
         shows = "" if evidence.is_reproduced else ", which does not show the difference"
         lines.append(f"  The script in plain PyTorch gives {numbers}{shows}.")
-    if evidence.steps:
-        steps = ", ".join(f"{name} {seconds:.0f}" for name, seconds in evidence.steps.items())
-        lines.append(f"  Seconds by step, {evidence.took:.0f} in all: {steps}.")
     return "\n".join(lines)
-
-
-def _ends(evidence: Evidence) -> str:
-    return f" ({evidence.low:.3f} to {evidence.high:.3f})" if evidence.low < evidence.high else ", exactly"
 
 
 def _row(row: Place, unit: str) -> str:
@@ -279,10 +251,3 @@ def _row(row: Place, unit: str) -> str:
     chance = ", could be chance" if row.low <= 0 <= row.high else ""
     ends = f"{difference(row.low)} to {difference(row.high)}"
     return f"    {difference(row.new - row.old):>9} ({ends}{chance})  {row.name}"
-
-
-def issue(evidence: Evidence, workload: Path | None) -> str:
-    """The text of an issue, for what was found on this machine."""
-    own = OwnWorkload.of(workload) if workload else None
-    request = requested()
-    return issues.text(evidence, describe(replace(request, threads=own.threads) if own and own.threads else request))

@@ -99,4 +99,17 @@ def seconds_of(text: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
+def duration(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """The value of an option as `seconds_of` reads it; None where it was not given."""
+    return None if value is None else seconds_of(value)
+
+
+def gigabytes(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """The value of an option such as `20GB` or `20`; None where it was not given. Raises BadParameter."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:GB?)?", (value or "").strip(), re.IGNORECASE)
+    if value is not None and match is None:
+        raise click.BadParameter(f"'{value}' is no number of gigabytes. Write 20GB.")
+    return float(match[1]) if match else None
+
+
 LANE_HELP = "A Python version, or a lane as results/ names it, such as installed-py3.12."

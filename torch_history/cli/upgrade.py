@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from .explain import explain_option
-from .options import METRICS
+from .explain import explain_option, seconds_to_explain
+from .options import duration, gigabytes
 from .suite import DEFAULT_LANE
 
 FAILED = 3
@@ -16,39 +18,39 @@ FAILED = 3
 
 NOTHING_RAN = 4
 
+INSTALLED = "installed"
+
 
 @click.command(epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a function failed a limit, 4 nothing ran.")
 @click.argument("workload", type=click.Path(path_type=Path))
-@METRICS
 @click.option("--from", "old", required=True, help="The release in use, or `installed` for that of your environment.")
 @click.option("--to", "new", help="The release to move to [default: the newest].")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
-@click.option("--rounds", default=5, show_default=True, help="Rounds that measure everything at both ends.")
-@click.option("--budget", help="Time for each comparison to spend beyond those on inconclusive times.  [default: 3m]")
+@click.option(
+    "--rounds",
+    type=click.IntRange(2),
+    default=5,
+    show_default=True,
+    help="Rounds that measure everything at both ends.",
+)
+@click.option(
+    "--budget",
+    callback=duration,
+    help="Time for each comparison to spend beyond those on inconclusive times.  [default: 3m]",
+)
 @explain_option("what became slower or uses more memory", "WORKLOAD")
 @click.option("--again", is_flag=True, help="Measure once more what is stored.")
 @click.option("--most", type=click.IntRange(2), help="Releases to measure at most [default: as halving needs].")
-@click.option("--disk", help="Keep environments below this, such as 20GB, by removing those that are not needed.")
+@click.option(
+    "--disk",
+    callback=gigabytes,
+    help="Keep environments below this, such as 20GB, by removing those that are not needed.",
+)
 @click.option("--fail-on", help=f"Exit code {FAILED} where a function changed so much, such as slower:5%,broke.")
 @click.option("--markdown", "form", flag_value="markdown", help="Print Markdown, for a pull request.")
 @click.option("--json", "form", flag_value="json", help="Print JSON.")
-@click.option(
-    "--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this HTML file, too."
-)
 def upgrade(
-    workload: Path,
-    old: str,
-    new: str | None,
-    lane: str,
-    rounds: int,
-    budget: str | None,
-    explains: str | None,
-    again: bool,
-    most: int | None,
-    disk: str | None,
-    fail_on: str | None,
-    form: str | None,
-    html: Path | None,
+    workload: Path, old: str, explains: str | None, fail_on: str | None, form: str | None, **options: Any
 ) -> None:
     """Say what an upgrade changes in WORKLOAD, and since when.
 
@@ -58,26 +60,27 @@ def upgrade(
 
     Press Ctrl+C to interrupt, which prints what is known. The same command continues where it stopped.
     """
+    from ..analysis.compare import failing, parse_fail_on
     from . import upgrading
 
-    limits = _limits(fail_on)
-    asked = upgrading.Asked(workload, old, new, lane, rounds, budget, explains, again, most, disk)
-    page = html and html.resolve()
-    found = upgrading.upgraded(asked, lambda answer: upgrading.show(answer, limits, form, page))
-    if not upgrading.ran(found):
-        sys.exit(NOTHING_RAN)
-    if upgrading.failing(found, limits):
-        sys.exit(FAILED)
-
-
-def _limits(fail_on: str | None) -> dict[str, float]:
-    """What --fail-on asks for, in per cent; nothing where it was not given."""
-    from ..analysis.compare import parse_fail_on
-
     try:
-        return parse_fail_on(fail_on) if fail_on is not None else {}
+        limits = parse_fail_on(fail_on) if fail_on is not None else {}
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--fail-on") from error
+    asked = upgrading.Asked(
+        file=str(workload),
+        own=upgrading.OwnWorkload.of(workload),
+        old=upgrading.installed_version(os.environ) if old == INSTALLED else old,
+        explaining=seconds_to_explain(explains, "WORKLOAD") if explains is not None else 0.0,
+        **options,
+    )
+    found = upgrading.upgraded(
+        asked, lambda answer: click.echo(upgrading.FORMS[form or "text"](answer, failing(answer.comparison, limits)))
+    )
+    if found is None or not found.ran:
+        sys.exit(NOTHING_RAN)
+    if failing(found.comparison, limits):
+        sys.exit(FAILED)
 
 
 COMMANDS = (upgrade,)

@@ -127,33 +127,32 @@ class Share:
     high: float
 
 
-def ratio(group: Group, noise: Noise, confidence: float = CONFIDENCE) -> Ratio:
+def ratio(group: Group, noise: Noise) -> Ratio:
     """new / old of a group."""
     shift = group.shift
-    half = noise.half(confidence) * noise.of_shift(len(group.old))
+    half = noise.half(CONFIDENCE) * noise.of_shift(len(group.old))
     return Ratio(math.exp(shift), math.exp(max(shift - half, -20)), math.exp(min(shift + half, 20)))
 
 
-def removed(base: Group, lever: Group, noise: Noise, confidence: float = SHARE_CONFIDENCE) -> Share:
+def removed(base: Group, lever: Group, noise: Noise) -> Share:
     """The share of the difference between the releases that a lever removes, in seconds or as a ratio, whichever is less:
     what makes both releases slower by the same seconds makes the ratio smaller and removes nothing, and what makes both
     quicker by the same factor makes the seconds fewer and removes nothing."""
     shift, left = base.shift, lever.shift
     if not shift:
         return Share(0.0, -math.inf, math.inf)
-    half = noise.half(confidence)
-    errors = noise.of_shift(len(base.old)), noise.of_shift(len(lever.old))
-    as_ratio = left / shift
-    spread = half * math.hypot(errors[1], as_ratio * errors[0]) / abs(shift)
-    scale = lever.levels[0] / base.levels[0]
+    error, error_left = noise.of_shift(len(base.old)), noise.of_shift(len(lever.old))
     of_scale = noise.of_launch * math.sqrt(_MEDIAN / len(base.old) + _MEDIAN / len(lever.old))
-    seconds = scale * math.expm1(left) / math.expm1(shift)
+    scale = lever.levels[0] / base.levels[0]
+    as_ratio = left / shift
+    in_seconds = scale * math.expm1(left) / math.expm1(shift)
     parts = (
-        scale * math.exp(left) / math.expm1(shift) * errors[1],
-        seconds * math.exp(shift) / math.expm1(shift) * errors[0],
-        seconds * of_scale,
+        scale * math.exp(left) / math.expm1(shift) * error_left,
+        in_seconds * math.exp(shift) / math.expm1(shift) * error,
+        in_seconds * of_scale,
     )
-    spread_of_seconds = half * math.hypot(*parts)
-    if as_ratio >= seconds:
-        return Share(1 - as_ratio, 1 - as_ratio - spread, 1 - as_ratio + spread)
-    return Share(1 - seconds, 1 - seconds - spread_of_seconds, 1 - seconds + spread_of_seconds)
+    kept, spread = max(
+        (as_ratio, math.hypot(error_left, as_ratio * error) / abs(shift)), (in_seconds, math.hypot(*parts))
+    )
+    gone, half = 1 - kept, noise.half(SHARE_CONFIDENCE) * spread
+    return Share(gone, gone - half, gone + half)

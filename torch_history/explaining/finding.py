@@ -1,4 +1,4 @@
-"""What is explained, and where does the evidence go? From a series' name to a file in `results/<machine>/causes/`."""
+"""What is explained, and what is stored of it? From a series' name to the evidence of one series."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from contract.metrics import METRICS
 from contract.own_file import CLASSES
 
@@ -24,8 +22,8 @@ from ..errors import UserError
 from ..releases.environments import for_measuring
 from ..store import sources
 from ..store.causes import LONGEST_WORDS, NOT_LOOKED_INTO, Evidence
-from . import reproduction, verdict
-from .counting import COUNTED, WENT, Counting
+from . import counting, reproduction
+from .counting import COUNTED
 from .explanation import Explanation, Found, Say
 from .launching import Launch, Side, Subject
 from .levers import load
@@ -47,9 +45,9 @@ class Cases:
     """What a question or an own file lists: variants with sizes, and whether their calls are `timed`; and of what a process
     does once the metric with both."""
 
-    steady: list[tuple[str, str]]
+    steady: list[tuple[str, ...]]
     timed: bool
-    once: list[tuple[str, str, str]]
+    once: list[tuple[str, ...]]
 
 
 def changed(results: Path, machine: str, environment: str, old: str, new: str, most: int) -> list[Series]:
@@ -60,10 +58,11 @@ def changed(results: Path, machine: str, environment: str, old: str, new: str, m
     return [each.series for each in sorted(ratios, key=lambda each: -abs(math.log(each.ratio or 1)))][:most]
 
 
-def suites_series(environment: str) -> list[Series]:
-    """Every series of the suite's questions that can be explained, without its parameters."""
-    every = (Series(environment, benchmark, ()) for benchmark in sources.here())
-    return [series for series in every if series.metric in EXPLAINABLE]
+def suites_series(side: Side, root: Path, environment: str) -> list[Series]:
+    """Every series of the suite's questions that can be explained, as the release lists them. Raises LaunchFailed."""
+    benchmarks = [one for one in sources.here() if Series(environment, one, ()).metric in EXPLAINABLE]
+    listed = {question: cases(side, root, question) for question in {one.partition(".")[0] for one in benchmarks}}
+    return [one for name in benchmarks for one in _series(name, listed[name.partition(".")[0]].steady, environment)]
 
 
 def cases(side: Side, root: Path, workload: str) -> Cases:
@@ -73,30 +72,24 @@ def cases(side: Side, root: Path, workload: str) -> Cases:
         answer = launch.ask({"do": "cases"})
     finally:
         launch.close()
-    steady = [(variant, size) for variant, size in answer["cases"]]
-    return Cases(steady, answer["timed"], [tuple(case) for case in answer["once"]])
-
-
-def series(benchmark: str, listed: Sequence[tuple[str, str]], environment: str) -> list[Series]:
-    """Those of a benchmark, by variant and size."""
-    return [Series(environment, benchmark, tuple(map(repr, case))) for case in listed]
+    return Cases([tuple(case) for case in answer["cases"]], answer["timed"], [tuple(case) for case in answer["once"]])
 
 
 def own_series(question: str, listed: Cases, environment: str) -> list[Series]:
     """Every series of an own file that can be explained: the times of its calls, unless it asks for other times only; then
     of what a process does once; then what is counted."""
 
-    def named(metric: str) -> str:
-        """As the launches have it: what is measured in another way is in a class of its own."""
-        return f"{question}.{CLASSES[METRICS[metric].measured]}.track_{metric}"
+    def of(metric: str, which: Sequence[tuple[str, ...]]) -> list[Series]:
+        """As the launches name it: what is measured in another way is in a class of its own."""
+        return _series(f"{question}.{CLASSES[METRICS[metric].measured]}.track_{metric}", which, environment)
 
-    once = [series(named(name), [case], environment) for name, *case in listed.once if name in ONCE]  # type: ignore[list-item]
-    every = [
-        series(named("time"), listed.steady if listed.timed or not once else [], environment),
-        *once,
-        *(series(named(name), listed.steady, environment) for name in COUNTED),
-    ]
-    return [one for of_metric in every for one in of_metric]
+    once = [one for metric, *case in listed.once if metric in ONCE for one in of(metric, [tuple(case)])]
+    steady = of("time", listed.steady) if listed.timed or not once else []
+    return [*steady, *once, *(one for metric in COUNTED for one in of(metric, listed.steady))]
+
+
+def _series(benchmark: str, listed: Sequence[tuple[str, ...]], environment: str) -> list[Series]:
+    return [Series(environment, benchmark, tuple(map(repr, case))) for case in listed]
 
 
 def matching(words: str, every: Sequence[Series]) -> list[Series]:
@@ -104,17 +97,16 @@ def matching(words: str, every: Sequence[Series]) -> list[Series]:
     calls are meant, and where there are none, times of what a process does once. Raises UserError for none."""
     wanted = _words(words)
     named = [each for each in every if wanted <= _words(each.words)]
-    of_named = {each.metric for each in named}
-    metrics = [metric for metric in (*ONCE, *COUNTED) if metric in of_named and _words(metric) <= wanted]
+    metrics = [name for name in (*ONCE, *COUNTED) if name in {each.metric for each in named} and _words(name) <= wanted]
     longest = max((len(_words(metric)) for metric in metrics), default=0)
     metrics = [metric for metric in metrics if len(_words(metric)) == longest]
     found = [each for each in named if each.metric in (metrics or TIMES)]
     found = found or [each for each in named if each.metric in ONCE and "cpu" not in each.metric]
-    exact = [each for each in found if _words(each.words) - {"time"} == wanted - {"time"}]
-    exact = exact or [each for each in found if words.strip() in (part.strip("'") for part in each.parameters)]
     if not found:
         near = ", ".join(f"'{each.words}'" for each in every[:3])
         raise UserError(f"No series that can be explained is called '{words}'; there are for instance {near}.")
+    exact = [each for each in found if _words(each.words) - {"time"} == wanted - {"time"}]
+    exact = exact or [each for each in found if words.strip() in (part.strip("'") for part in each.parameters)]
     return exact or found
 
 
@@ -129,23 +121,19 @@ def subject(root: Path, series: Series, workload: str = "", threads: int = 1) ->
 
 
 def explain(
-    series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, say: Say, seconds: float, version: str
+    series: Series, asked: Subject, sides: tuple[Side, Side], scratch: Path, say: Say, version: str
 ) -> Evidence:
     """All that can be found of one series. Raises CannotExplain and LaunchFailed."""
-    found = (
-        Counting(asked, sides, load(), say).explain()
-        if series.metric in COUNTED
-        else Explanation(asked, sides, load(), scratch, say, seconds).explain()
-    )
-    script, reproduced, notes = "", None, list(found.notes)
+    began = time.monotonic()
+    if series.metric in COUNTED:
+        found = counting.explain(asked, sides, load(), say)
+    else:
+        found = Explanation(asked, sides, load(), scratch, say).explain()
+    script, reproduced = "", None
     if found.verdict not in NOT_LOOKED_INTO:
         say("The script: is it there in plain PyTorch?")
-        began = time.monotonic()
         script, reproduced, note = _reproduction(series, asked, sides, scratch, found)
-        found.steps["the script"] = round(time.monotonic() - began, 1)
-        found.took = round(found.took + found.steps["the script"], 1)
-        notes += [note] if note else []
-    old, new = (tuple(side) for side in (found.base.old, found.base.new))
+        found.notes += [note] if note else []
     return Evidence(
         environment=series.environment,
         benchmark=series.benchmark,
@@ -154,9 +142,9 @@ def explain(
         old=sides[0].tag,
         new=sides[1].tag,
         taken_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        took=found.took,
+        took=round(time.monotonic() - began, 1),
         clock=found.clock,
-        numbers=(old, new),
+        numbers=(tuple(found.base.old), tuple(found.base.new)),
         ratio=found.ratio.ratio,
         low=found.ratio.low,
         high=found.ratio.high,
@@ -165,25 +153,12 @@ def explain(
         levers=tuple(found.levers),
         places=tuple(found.places),
         code=tuple(found.code),
-        notes=tuple(note[:500] for note in notes),
+        notes=tuple(note[:500] for note in found.notes),
         commits=found.commits,
         environments=found.environments,
         script=script,
         reproduced=reproduced,
-        steps=found.steps,
     )
-
-
-def retold(one: Evidence) -> Evidence:
-    """Evidence with the verdict and the words that the present rules make of its tables. As it is where nothing was looked
-    into, and where it has a lever that is no longer in the list."""
-    because = {lever.name: lever.because for lever in load()}
-    if one.verdict in NOT_LOOKED_INTO or not {lever.name for lever in one.levers} <= because.keys():
-        return one
-    series = Series(one.environment, one.benchmark, one.parameters)
-    more = {"went": WENT} if series.metric in COUNTED else {}
-    kind, words = verdict.of_all(one.levers, because, one.places, own=f"{series.question}.py", code=one.code, **more)
-    return replace(one, verdict=kind, words=words[:LONGEST_WORDS])
 
 
 def _reproduction(
@@ -203,7 +178,7 @@ def _reproduction(
         for number in (0, 1) if turn % 2 else (1, 0):
             try:
                 numbers[number].append(_printed(sides[number], path))
-            except (subprocess.SubprocessError, ValueError) as error:
+            except (subprocess.SubprocessError, ValueError, IndexError) as error:
                 return text, None, f"no measurement of the script: with {sides[number].tag} it failed ({_last(error)})"
     return text, (min(numbers[0]), min(numbers[1])), ""
 

@@ -42,28 +42,24 @@ class Body:
     loops: tuple[int, ...]
 
 
-def compare(names: Sequence[str], old: tuple[Path, Raw], new: tuple[Path, Raw]) -> list[Code]:
-    """Of each of `names` (as `places.of_perf` shortens them) that both sides have, whether its code is the same. Each side
-    gives the folder of its environment and what perf called its symbols. Raises CannotDisassemble."""
-    found = []
-    for name in names:
-        if not (old[1].get(name) and new[1].get(name)):
-            continue
-        (old_library, old_symbol), (new_library, new_symbol) = (_most(raw[name]) for _, raw in (old, new))
-        paths = _path(old[0], old_library), _path(new[0], new_library)
-        if not (paths[0] and paths[1]):
-            continue  # the system's library or the interpreter, which both releases share
-        bodies = body(paths[0], old_symbol), body(paths[1], new_symbol)
-        found.append(
-            Code(
-                name,
-                same=bodies[0].instructions == bodies[1].instructions,
-                instructions=(len(bodies[0].instructions), len(bodies[1].instructions)),
-                old_loops=bodies[0].loops[:20],
-                new_loops=bodies[1].loops[:20],
-            )
-        )
-    return found
+def compare(name: str, old: tuple[Path, Raw], new: tuple[Path, Raw]) -> Code | None:
+    """Whether the code of a symbol, by its name as `places.of_perf` shortens it, is the same; None where a side lacks it, or
+    where it is in the system's library or the interpreter, which both share. Each side gives the folder of its environment
+    and what perf called its symbols. Raises CannotDisassemble."""
+    bodies = []
+    for folder, raw in (old, new):
+        library, symbol = max(raw[name], key=raw[name].__getitem__) if raw.get(name) else ("", "")
+        path = next(iter(sorted(folder.glob(f"lib/python*/site-packages/**/{library}"))), None) if library else None
+        if path is None:
+            return None
+        bodies.append(body(path, symbol))
+    return Code(
+        name,
+        same=bodies[0].instructions == bodies[1].instructions,
+        instructions=(len(bodies[0].instructions), len(bodies[1].instructions)),
+        old_loops=bodies[0].loops[:20],
+        new_loops=bodies[1].loops[:20],
+    )
 
 
 def body(library: Path, symbol: str) -> Body:
@@ -107,16 +103,6 @@ def _without_addresses(text: str, number: Mapping[int, int]) -> str:
         return f"{match[1]} {number[target]}" if target in number else f"{match[1]} {match[3]}"
     plain = re.sub(r"-?0x[0-9a-f]+\(%rip\)", "(%rip)", text.partition("#")[0])
     return re.sub(r"\s+", " ", plain).strip()
-
-
-def _most(raw: Mapping[tuple[str, str], int]) -> tuple[str, str]:
-    """Library and mangled name that perf saw most often."""
-    return max(raw, key=lambda each: raw[each])
-
-
-def _path(environment: Path, library: str) -> Path | None:
-    """A library of the release by its file's name, or None."""
-    return next(iter(sorted(environment.glob(f"lib/python*/site-packages/**/{library}"))), None)
 
 
 @lru_cache(maxsize=4)

@@ -15,9 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from scipy import special
 
-from ..store.causes import Place
+from ..errors import UserError
+from ..store.causes import Kind, Place
 from .estimates import Group
 
 CONFIDENCE = 0.95
@@ -45,25 +47,24 @@ ITSELF = "the process itself"
 ELSEWHERE = "processes that it waits for"
 """As measure/once.py names it: the time in which a process that was started runs is in the table of processes."""
 
-NO_LIBRARY = "outside PyTorch's libraries"
-
-NO_PLACES = (LEFT, OUTSIDE, ITSELF, ELSEWHERE, NO_LIBRARY)
+NO_PLACES = (LEFT, OUTSIDE, ITSELF, ELSEWHERE)
 """Rows that say where the time is not."""
 
 INTERPRETER = "Python"
 MADE_AT_RUN_TIME = "code made at run time"
 LONGEST_NAME = 150
 
-Shares = dict[str, tuple[float, float]]
+Profile = Mapping[str, tuple[float, float]]
+"""Name -> (share of the launch's time, calls a call; 0 where calls are not counted)."""
 
 Raw = dict[str, dict[tuple[str, str], int]]
 """Name of a symbol as a table tells it -> library file and name for the linker -> samples."""
 
-Profile = Mapping[str, tuple[float, float]]
-"""Name -> (share of the launch's time, calls a call; 0 where calls are not counted)."""
+Answers = Sequence[Mapping[str, Any]]
+"""Of one release, what each launch answered."""
 
 
-def of_rows(answer: Mapping[str, Any], outside: str = OUTSIDE) -> dict[str, tuple[float, float]]:
+def of_rows(answer: Mapping[str, Any], outside: str = OUTSIDE) -> Profile:
     """The profile in an answer of `by_operator` or `by_function`; what no row holds is `outside`."""
     total = max(answer["seconds"], sum(own for own, _ in answer["rows"].values()))
     found = {shortened(name): (own / total, calls) for name, (own, calls) in answer["rows"].items()}
@@ -71,7 +72,7 @@ def of_rows(answer: Mapping[str, Any], outside: str = OUTSIDE) -> dict[str, tupl
     return {**found, outside: (max(rest, 0.0), 0.0)}
 
 
-def of_once(answer: Mapping[str, Any]) -> dict[str, dict[str, tuple[float, float]]]:
+def of_once(answer: Mapping[str, Any]) -> dict[str, Profile]:
     """The profiles in an answer of `looked_at` in measure/once.py, by kind of place."""
     rows = {"process": ("processes", ITSELF), "package": ("packages", LEFT), "function": ("functions", LEFT)}
     return {
@@ -79,91 +80,62 @@ def of_once(answer: Mapping[str, Any]) -> dict[str, dict[str, tuple[float, float
     }
 
 
-def of_samples(answer: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+def of_samples(answer: Mapping[str, Any]) -> Profile:
     """The profile in the `samples` of an answer of `by_function`, with the calls that its profiler counted."""
     total = sum(answer["samples"].values()) or 1.0
     calls = {name: calls for name, (_, calls) in answer["rows"].items()}
     return {shortened(name): (own / total, calls.get(name, 0.0)) for name, own in answer["samples"].items()}
 
 
-def inflation(answers: Sequence[Mapping[str, Any]]) -> float:
+def profiles(old: Answers, new: Answers, difference: float) -> tuple[list[Profile], list[Profile]]:
+    """The profiles of both releases: by their samples where a profiler distorts a call too much beside the `difference` in
+    seconds. Raises Distorted where there are no samples."""
+    if is_believed(old, difference) and is_believed(new, difference):
+        return [of_rows(answer) for answer in old], [of_rows(answer) for answer in new]
+    if all("samples" in answer for answer in (*old, *new)):
+        return [of_samples(answer) for answer in old], [of_samples(answer) for answer in new]
+    times = max(inflation(old), inflation(new))
+    raise Distorted(
+        f"with their profiler a call takes {times:.1f} times as long, so that says little about a plain call"
+    )
+
+
+class Distorted(UserError):
+    """A profiler changes too much; the text says by how much."""
+
+
+def inflation(answers: Answers) -> float:
     """How many times as much of the processor a call takes under the profiler."""
     return statistics.median(answer["cpu"] / max(answer["plain"], 1e-12) for answer in answers)
 
 
-def is_believed(answers: Sequence[Mapping[str, Any]], difference: float) -> bool:
+def is_believed(answers: Answers, difference: float) -> bool:
     """Whether what the profiler adds to a call is little beside the call, or beside the `difference` in seconds."""
     added = statistics.median(answer["cpu"] - answer["plain"] for answer in answers)
     return inflation(answers) <= INFLATED or added <= (INFLATED - 1) * abs(difference)
 
 
-def read_perf(file: Path) -> tuple[Shares, Shares, Raw]:
-    """Profiles by symbol and by library of what perf recorded, and the symbols by the names that the linker knows. Raises
-    OSError and CalledProcessError where perf or c++filt fails."""
+def read_perf(file: Path) -> tuple[Profile, Raw]:
+    """The profile by symbol of what perf recorded, and the symbols by the names that the linker knows. Raises OSError and
+    CalledProcessError where perf or c++filt fails."""
     command = ["perf", "report", "-i", str(file), "--stdio", "--no-children", "-F", "sample,dso,sym", "-t", "\t"]
     plain = _said([*command, "--no-demangle"])
-    return of_perf(_said([*command]) if shutil.which("c++filt") is None else _said(["c++filt", "-i"], plain), plain)
+    return of_perf(_said(command) if shutil.which("c++filt") is None else _said(["c++filt", "-i"], plain), plain)
 
 
-def _said(command: Sequence[str], given: str = "", seconds: float | None = None) -> str:
-    done = subprocess.run(
-        command, input=given, capture_output=True, text=True, errors="replace", check=True, timeout=seconds
-    )
-    return done.stdout
+def _said(command: Sequence[str], given: str = "") -> str:
+    return subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", check=True).stdout
 
 
-def of_perf(report: str, mangled: str = "") -> tuple[Shares, Shares, Raw]:
+def of_perf(report: str, mangled: str = "") -> tuple[Profile, Raw]:
     """As `read_perf`, of what `perf report` printed, and of the same lines with `mangled` names."""
-    symbols: dict[str, float] = {}
-    libraries: dict[str, float] = {}
     raw: Raw = {}
     for (count, dso, name), (*_, linked) in zip(_rows(report), _rows(mangled or report), strict=False):
-        library = library_name(dso)
-        symbol = f"{library}: {symbol_name(name)}"
-        symbols[symbol] = symbols.get(symbol, 0) + count
-        libraries[library] = libraries.get(library, 0) + count
-        of_symbol = raw.setdefault(symbol, {})
+        of_symbol = raw.setdefault(f"{library_name(dso)}: {symbol_name(name)}", {})
         of_symbol[dso, linked] = of_symbol.get((dso, linked), 0) + count
-    total = sum(libraries.values()) or 1
-    shares = [{name: (count / total, 0.0) for name, count in of.items()} for of in (symbols, libraries)]
-    return shares[0], shares[1], raw
-
-
-def read_stacks(file: Path) -> Shares:
-    """The profile by caller of what perf recorded with stacks. Raises OSError, and SubprocessError where perf fails or takes
-    longer than STACKS_SECONDS."""
-    command = ["perf", "script", "-i", str(file), "-F", "ip,sym,dso", "--no-inline", "--no-demangle"]
-    listed = _said(command, seconds=STACKS_SECONDS)
-    return of_stacks(listed if shutil.which("c++filt") is None else _said(["c++filt", "-i"], listed))
-
-
-STACKS_SECONDS = 60.0
-
-
-def of_stacks(listed: str) -> Shares:
-    """As `read_stacks`, of what `perf script` printed: for each sample a paragraph, the innermost function first. A sample
-    counts for the innermost function of PyTorch's libraries, whatever that called: an allocator, the interpreter, NumPy.
-    Empty where there are no samples."""
-    counts: dict[str, int] = {}
-    for sample in filter(str.strip, re.split(r"\n\s*\n", listed)):
-        frames = (FRAME.match(line) for line in sample.splitlines())
-        own = (f"{library_name(frame[2])}: {symbol_name(frame[1])}" for frame in frames if frame and is_own(frame[2]))
-        name = next(own, NO_LIBRARY)
-        counts[name] = counts.get(name, 0) + 1
-    return {name: (count / sum(counts.values()), 0.0) for name, count in counts.items()}
-
-
-FRAME = re.compile(r"\s*[0-9a-f]+ (.*) \((\S.*?)(?: \(deleted\))?\)$")
-"""Of a line of a stack: the symbol and its library."""
-
-PYTORCHS = re.compile(r"/(site|dist)-packages/torch/(?!.*/lib(gomp|iomp5|stdc\+\+|gcc_s|numa)\b)|/torch_extensions/")
-"""Libraries of the wheel, but for runtimes that it brings along; and operators in C++ that torch.utils has built."""
-
-
-def is_own(shared_object: str) -> bool:
-    """Whether a library is PyTorch's, or was made by it at run time."""
-    is_file = shared_object.startswith("/") and not shared_object.startswith("//")
-    return is_file and bool(PYTORCHS.search(shared_object) or library_name(shared_object) == MADE_AT_RUN_TIME)
+    counts = {symbol: sum(of_symbol.values()) for symbol, of_symbol in raw.items()}
+    total = sum(counts.values()) or 1
+    return {symbol: (count / total, 0.0) for symbol, count in counts.items()}, raw
 
 
 def _rows(report: str) -> list[tuple[int, str, str]]:
@@ -230,24 +202,13 @@ def table(kind: Any, old: Sequence[Profile], new: Sequence[Profile], base: Group
     rows = [_row(kind, name, old, new, levels) for name in sorted(names)]
     rows.sort(key=lambda row: -abs(row.new - row.old))
     shown = [row for row in rows[:MOST_ROWS] if abs(row.new - row.old) >= LEAST_ROW * abs(difference)]
-    left = [(name, old, new) for name in names - {row.name for row in shown}]
-    rest = [{LEFT: _sum_of(profile, [name for name, _, _ in left])} for profile in old]
-    rest_new = [{LEFT: _sum_of(profile, [name for name, _, _ in left])} for profile in new]
-    rows = [*shown, _row(kind, LEFT, rest, rest_new, levels)]
+    left = names - {row.name for row in shown}
+    rest = [
+        [{LEFT: (sum(profile.get(name, (0.0, 0.0))[0] for name in left), 0.0)} for profile in side]
+        for side in (old, new)
+    ]
+    rows = [*shown, _row(kind, LEFT, rest[0], rest[1], levels)]
     return [judged(row, rows, difference) for row in rows]
-
-
-def held(pattern: str, old: Sequence[Profile], new: Sequence[Profile], base: Group) -> Place:
-    """What all libraries hold together whose names match `pattern`, as one row, with a verdict."""
-    levels = base.levels
-    names = [name for profile in (*old, *new) for name in profile if re.search(pattern, name)]
-    olds, news = ([{pattern: _sum_of(profile, list(dict.fromkeys(names)))} for profile in side] for side in (old, new))
-    row = _row("library", pattern, olds, news, levels)
-    return judged(row, [row], levels[1] - levels[0])
-
-
-def _sum_of(profile: Profile, names: Sequence[str]) -> tuple[float, float]:
-    return sum(profile.get(name, (0.0, 0.0))[0] for name in names), 0.0
 
 
 def _row(kind: Any, name: str, old: Sequence[Profile], new: Sequence[Profile], levels: tuple[float, float]) -> Place:
@@ -290,12 +251,11 @@ def judged(row: Place, rows: Sequence[Place], difference: float) -> Place:
     low, high = sorted(ends)
     others = max((abs(other.new - other.old) / abs(difference) for other in rows if other is not row), default=0.0)
     is_place = row.name not in NO_PLACES
+    verdict: Kind = "UNKNOWN"
     if is_place and CAUSE_SHARE <= share <= CAUSE_MOST and low >= CAUSE_SHARE / 2 and others <= OTHERS_MOST:
         verdict = "CAUSE"
     elif is_place and share >= PART_SHARE and low > 0:
         verdict = "PART"
     elif low > -PART_SHARE and high < PART_SHARE:
         verdict = "CLEARED"
-    else:
-        verdict = "UNKNOWN"
-    return Place(**{name: getattr(row, name) for name in row.__struct_fields__ if name != "verdict"}, verdict=verdict)  # type: ignore[arg-type]
+    return replace(row, verdict=verdict)

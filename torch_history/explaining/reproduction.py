@@ -28,27 +28,12 @@ OF_OWN_FILES = ("setup", "before")
 AS_TUPLE = "arguments = arguments if isinstance(arguments, tuple) else (arguments,)"
 
 _TIMING = """
-torch.set_num_threads({threads})
 torch.manual_seed({seed})
 {prepare}
 for _ in range(3):
     call()
-
-
-def block(calls):
-    begin = time.{clock}()
-    for _ in range(calls):
-        call()
-    return time.{clock}() - begin
-
-
-calls = 1
-while block(calls) < 0.01:
-    calls *= 2
-blocks = [block(calls) for _ in range(3)]
-while len(blocks) < 30 and sum(blocks) < 1:  # A slow call is timed a few times.
-    blocks.append(block(calls))
-print("seconds a call:", min(blocks) / calls)
+timer = torch.utils.benchmark.Timer("call()", globals={"call": call}, num_threads={threads}, timer=time.{clock})
+print("seconds a call:", min(timer.blocked_autorange(min_run_time=1).times))
 """
 
 _FIRST_CALL = """
@@ -127,22 +112,18 @@ def script(subject: Subject, head: str, clock: str = "cpu") -> str:
         raise CannotReproduce("What is measured is a new process, and no call that a script could make.")
     path = Path(subject.workload) if own else subject.root / OURS / f"{subject.workload}.py"
     copied = _Copy(subject.root / OURS)
-    copied.reduce = {name: key for name, key in (("sizes", subject.size),) if key}
     source = copied.source(path)
     table = _table_with(source, subject.variant)
-    copied.reduce[table] = subject.variant
-    copied.need(source, table)
-    copied.need(source, "inputs")
-    for name in OF_OWN_FILES if own else ():
-        if name in source.defines:
-            copied.need(source, name)
-    prepare = _prepared(source, table, subject, own)
-    head = "".join(f"# {line}".rstrip() + "\n" for line in head.splitlines())
-    body = "\n\n\n".join(copied.text())
-    measuring = _COUNTING if subject.metric in COUNTED else _FIRST_CALL if subject.is_once else _TIMING
+    copied.reduce = {table: subject.variant, "sizes": subject.size}
+    for name in (table, "inputs", *(OF_OWN_FILES if own else ())):
+        copied.need(source, name)
+    imports, measuring = ["torch"], _COUNTING
+    if subject.metric not in COUNTED:
+        imports = ["os", "tempfile", "time", "torch"] if subject.is_once else ["time", "torch", "torch.utils.benchmark"]
+        measuring = _FIRST_CALL if subject.is_once else _TIMING
     filled = {
         "seed": str(SEED),
-        "prepare": prepare,
+        "prepare": _prepared(source, table, subject, own),
         "metric": subject.metric,
         "before": "call()\n" if subject.metric == "second_call" else "",
         "threads": str(subject.threads),
@@ -151,9 +132,10 @@ def script(subject: Subject, head: str, clock: str = "cpu") -> str:
     }
     for name, value in filled.items():
         measuring = measuring.replace("{" + name + "}", value)
-    imports = ["import os", "import tempfile", "import time"] if subject.is_once else ["import time"]
-    lines = "\n".join(imports)
-    return f"{head}from __future__ import annotations\n\n{lines}\n\nimport torch\n\n{body}\n{measuring}"
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in head.splitlines())
+    lines = "\n".join(f"import {name}" for name in imports)
+    body = "\n\n\n".join(copied.text())
+    return f"{comment}from __future__ import annotations\n\n{lines}\n\n{body}\n{measuring}"
 
 
 def names(path: Path, variant: str) -> bool:
@@ -243,7 +225,7 @@ class _Copy:
             for statement in self._sources[path].body:
                 if id(statement) in self._needed[path]:
                     (imports if _is_import(statement) else rest).append(ast.unparse(self._reduced(statement)))
-        shown = dict.fromkeys(line for line in imports if line not in ("import torch", "import time"))
+        shown = dict.fromkeys(line for line in imports if line != "import torch")
         return [*(["\n".join(shown)] if shown else []), *rest]
 
     def _ours_of(self, statement: ast.ImportFrom) -> _Source | None:

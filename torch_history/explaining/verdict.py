@@ -11,13 +11,10 @@ from collections.abc import Sequence
 
 from ..store.causes import Code, Kind, Place, Pulled
 from .estimates import Share
-from .places import INTERPRETER, LEFT, NO_PLACES
-
-REMOVES, MOST = 0.8, 1.25
-"""A lever is a cause where it removes 80 to 125 % of the difference. One that removes far more makes one of its own."""
+from .places import CAUSE_MOST, CAUSE_SHARE, INTERPRETER, LEFT, NO_PLACES, PART_SHARE
 
 SURELY = 0.5
-"""...and surely half of it."""
+"""A lever is a cause where it removes as much as a place that is one holds, and surely half of the difference."""
 
 NEXT_TO_NOTHING = 0.02
 """A place that takes 2 % of what it takes on the other release is new, or is gone."""
@@ -25,23 +22,35 @@ NEXT_TO_NOTHING = 0.02
 ALIKE = 1.25
 """What two packages gained and lost is alike up to this factor."""
 
-MOST_ALSO = 2
-"""Further parts that a sentence names."""
+KINDS = ("operator", "process", "symbol", "package", "function", "caller", "library")
+"""Of places, those first that say most: operators have names that a user knows; of the rest symbols are the narrowest.
+Evidence of former versions has callers and libraries."""
+
+COUNTED_AS = {"process": "started", "package": "modules imported"}
+"""What is counted of places that are no calls, by kind."""
+
+OFTEN = 0.5
+"""Calls a call. What is called at less than half of the calls is called now and then by something else."""
 
 IN_C = re.compile(r"<(built-in|method)|Tensor\.")
 """Functions of Python that have no source in Python."""
 
-LEAVES = 0.2
-"""A lever is cleared where it surely removes less than a fifth."""
+WAITING = re.compile(
+    r"^<(?!.*torch)(built-in )?method '?([\w.]+\.)?(poll|select|epoll|acquire|wait|waitpid|wait4|waitid|sleep|recv\w*"
+    r"|accept)\b"
+    r"|^[^:]+: (\w*futex\w*|\w*_?poll|\w*_?select|\w*nanosleep\w*|do_wait|wait4|waitpid|epoll_wait)$"
+)
+"""Functions of Python and symbols that wait for another process or thread, or for a file: what takes the time then is
+elsewhere, where it is not profiled."""
 
 
 def of_lever(share: Share) -> Kind:
     """The verdict of a lever that removes `share`."""
-    if share.high < LEAVES:
+    if share.high < PART_SHARE:
         return "CLEARED"
-    if REMOVES <= share.share <= MOST and share.low >= SURELY:
+    if CAUSE_SHARE <= share.share <= CAUSE_MOST and share.low >= SURELY:
         return "CAUSE"
-    if LEAVES <= share.share <= MOST and share.low > 0:
+    if PART_SHARE <= share.share <= CAUSE_MOST and share.low > 0:
         return "PART"
     return "UNKNOWN"
 
@@ -62,33 +71,21 @@ def of_all(
     named = [
         place
         for place in places
-        if place.kind != "library" and not _is_the_same(place, own) and not waits(place.name) and place not in elsewhere
+        if place.kind != "library" and not _is_the_same(place, own) and not _waits(place) and place not in elsewhere
     ]
     kinds: tuple[Kind, Kind] = ("CAUSE", "PART")
     for kind in kinds:
-        pulled = [lever for lever in levers if lever.verdict == kind]
-        held = sorted((place for place in named if place.verdict == kind), key=_order)
         clauses = [
-            *(_of_lever(pulled[0], because) for _ in pulled[:1]),
-            *(_of_place(held[0], places) + _of_code(held[0], code) for _ in held[:1]),
-        ]
+            f"{because[lever.name]}: with {lever.words} {_per_cent(lever.removed)} of the difference is gone"
+            for lever in levers
+            if lever.verdict == kind
+        ][:1]
+        held = sorted((place for place in named if place.verdict == kind), key=_order)
+        clauses += [_of_place(place, places) + _of_code(place, code) for place in held[:1]]
         if clauses:
             words = f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
-            also = _also(held[1:], held[0], places) if kind == "PART" and held else ""
-            more = _within(held[0], named, places) + _compiled(held[0], places, code) if held else ""
-            return kind, words + also + more
+            return kind, words + (_compiled(held[0], places, code) if held else "")
     return "UNKNOWN", f"cause unknown; {_went(places, went)}"
-
-
-def is_narrow(places: Sequence[Place], own: str) -> bool:
-    """Whether a table says already where the difference is, narrower than an operator or a function in C does: a symbol is a
-    cause, or a function in Python."""
-    causes = [each for each in places if each.verdict == "CAUSE" and not _is_the_same(each, own)]
-    return any(
-        (each.kind == "symbol" and not says_nothing(each.name))
-        or (each.kind == "function" and not IN_C.match(each.name) and not waits(each.name))
-        for each in causes
-    )
 
 
 def only_elsewhere(places: Sequence[Place]) -> list[Place]:
@@ -110,98 +107,14 @@ def _change(place: Place) -> float:
     return place.new - place.old
 
 
-WAITING = re.compile(
-    r"^<(?!.*torch)(built-in )?method '?([\w.]+\.)?(poll|select|epoll|acquire|wait|waitpid|wait4|waitid|sleep|recv\w*"
-    r"|accept)\b"
-    r"|^[^:]+: (\w*futex\w*|\w*_?poll|\w*_?select|\w*nanosleep\w*|do_wait|wait4|waitpid|epoll_wait)$"
-)
-"""Functions of Python and symbols that wait for another process or thread, or for a file."""
-
-
-def waits(name: str) -> bool:
-    """Whether a place only waits: what takes the time then is elsewhere, where it is not profiled."""
-    return bool(WAITING.search(name))
-
-
-def _also(others: Sequence[Place], place: Place, places: Sequence[Place]) -> str:
-    """The next largest parts in the table of a place, which do not overlap with it."""
+def _share(place: Place, places: Sequence[Place]) -> float:
+    """Of the difference, by the table that the place is a row of."""
     total = sum(_change(each) for each in places if each.kind == place.kind)
-    named = [each for each in others if each.kind == place.kind and total][:MOST_ALSO]
-    told = [f"{each.name} ({_per_cent(_change(each) / total)})" for each in named]
-    return f"; besides, {', '.join(told)}" if told else ""
+    return _change(place) / total if total else 0.0
 
 
-def _within(place: Place, named: Sequence[Place], places: Sequence[Place]) -> str:
-    """Which Python function holds most of an operator's share: some operators, such as an optimizer's step, are Python."""
-    inner = [each for each in named if each.kind == "function" and each.verdict in ("CAUSE", "PART")]
-    if place.kind != "operator" or not inner:
-        return ""
-    most = max(inner, key=lambda each: abs(each.new - each.old))
-    return f"; of Python functions {_of_place(most, places)}"
-
-
-def says_nothing(symbol: str) -> bool:
-    """Whether a symbol does not say what is done: a rest, one that waits, and the loop of the interpreter."""
-    return symbol in NO_PLACES or waits(symbol) or symbol.endswith("_PyEval_EvalFrameDefault")
-
-
-def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> str:
-    """What is behind an operator or a function in C: it is where the user's call goes in any case, and the compiled code in
-    it says what it does now. First what only one release runs, else the symbol that holds most, and its instructions."""
-    symbols = [each for each in places if each.kind == "symbol"]
-    total = sum(each.new - each.old for each in symbols)
-    if not (place.kind == "operator" or IN_C.match(place.name)):
-        return ""
-    named = sorted(
-        (each for each in symbols if not says_nothing(each.name)), key=lambda each: -abs(each.new - each.old)
-    )
-    outside_python = [each for each in named if not each.name.startswith(f"{INTERPRETER}: ")]
-    return (
-        _new_code(outside_python, total)
-        or _changed_code(outside_python, places, code)
-        or _new_code([each for each in named if each not in outside_python], total)
-    )
-
-
-def _changed_code(named: Sequence[Place], places: Sequence[Place], code: Sequence[Code]) -> str:
-    callers = sorted((each for each in places if each.kind == "caller"), key=_order)
-    most = next((each for each in (*named, *callers) if each.verdict in ("CAUSE", "PART")), None)
-    return f"; of compiled code {_of_place(most, places)}{_of_code(most, code)}" if most else ""
-
-
-def _new_code(named: Sequence[Place], total: float) -> str:
-    """Which symbols only one release runs, where they surely hold a fifth of the difference."""
-    if not total:
-        return ""
-    new = [each for each in named if _is_new(each) and each.low > 0]
-    gone = [each for each in named if _is_gone(each) and each.high < 0]
-    if (sum(each.low for each in new) if total > 0 else sum(each.high for each in gone)) / total < LEAVES:
-        return ""
-    if new and gone:
-        return f"; of compiled code, the time moved from {_listed(gone)} to {_listed(new)}"
-    return (
-        f"; of compiled code, {_listed(new)} took no time before"
-        if new
-        else f"; of compiled code, {_listed(gone)} takes none now"
-    )
-
-
-def _is_new(place: Place) -> bool:
-    return abs(place.old) < NEXT_TO_NOTHING * abs(place.new)
-
-
-def _is_gone(place: Place) -> bool:
-    return abs(place.new) < NEXT_TO_NOTHING * abs(place.old)
-
-
-NAMED, LONGEST = 3, 60
-"""Symbols that a sentence names, and their characters: names of templates fill a page."""
-
-
-def _listed(symbols: Sequence[Place]) -> str:
-    names = [each.name if len(each.name) <= LONGEST else f"{each.name[:LONGEST]}…" for each in symbols[:NAMED]]
-    rest = len(symbols) - NAMED
-    return ", ".join(names) + (f" and {rest} more" if rest > 0 else "")
+def _waits(place: Place) -> bool:
+    return bool(WAITING.search(place.name))
 
 
 def _is_the_same(place: Place, own: str) -> bool:
@@ -212,48 +125,43 @@ def _is_the_same(place: Place, own: str) -> bool:
     return place.kind == "function" and bool(own) and place.name.startswith(f"{own} ")
 
 
-KINDS = ("operator", "process", "symbol", "package", "function", "caller", "library")
-"""Of places, those first that say most: operators have names that a user knows; of the rest symbols are the narrowest."""
-
-
 def _order(place: Place) -> tuple[int, float]:
     """The kinds that come first say most, and of one kind the largest place."""
-    return KINDS.index(place.kind), -abs(place.new - place.old)
+    return KINDS.index(place.kind), -abs(_change(place))
 
 
-def _of_lever(lever: Pulled, because: dict[str, str]) -> str:
-    return f"{because[lever.name]}: with {lever.words} {_per_cent(lever.removed)} of the difference is gone"
+def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> str:
+    """What is behind an operator or a function in C: it is where the user's call goes in any case, and the symbol that holds
+    most says what it does now. Where kernels were replaced, the one that holds most is the new one."""
+    if not (place.kind == "operator" or IN_C.match(place.name)):
+        return ""
+    symbols = [each for each in places if each.kind == "symbol" and not _is_the_same(each, "") and not _waits(each)]
+    held = sorted((each for each in symbols if each.verdict in ("CAUSE", "PART")), key=_order)
+    if not held:
+        return ""
+    gone = [each for each in symbols if _is_gone(each) and each.high < 0] if _is_new(held[0]) else []
+    instead = f", while {min(gone, key=_order).name} takes none now" if gone else ""
+    return f"; of compiled code {_of_place(held[0], places)}{instead}{_of_code(held[0], code)}"
 
 
-COUNTED_AS = {"process": "started: {1}, before: {0}", "package": "modules imported: {1}, before: {0}"}
-"""What is counted of places that are no calls, by kind."""
+def _is_new(place: Place) -> bool:
+    return abs(place.old) < NEXT_TO_NOTHING * abs(place.new)
+
+
+def _is_gone(place: Place) -> bool:
+    return abs(place.new) < NEXT_TO_NOTHING * abs(place.old)
 
 
 def _of_place(place: Place, places: Sequence[Place]) -> str:
-    total = sum(other.new - other.old for other in places if other.kind == place.kind)
-    share = (place.new - place.old) / total if total else 0.0
     often = ""
-    if place.kind in COUNTED_AS and place.calls:
-        often = f" ({COUNTED_AS[place.kind].format(*map(_times, place.calls))})"
-    elif place.calls and abs(place.calls[1] - place.calls[0]) >= ONCE / 2:
-        often = _called(*place.calls)
+    if place.calls and (place.kind in COUNTED_AS or abs(place.calls[1] - place.calls[0]) >= OFTEN):
+        before, now = map(_times, place.calls)
+        often = f" ({COUNTED_AS.get(place.kind, 'calls')}: {now}, before: {before})"
     elif _is_new(place):
         often = ", and took no time before"
     elif _is_gone(place):
         often = ", and takes none now"
-    what = f"{place.name}, with what it calls," if place.kind == "caller" else place.name
-    return f"{what} holds {_per_cent(share)} of the difference{often}"
-
-
-def _called(old: float, new: float) -> str:
-    often = "once" if round(new, 2) == 1 else f"{_times(new)} times"
-    if new < ONCE / 2:
-        return ", which is no longer called"
-    return f", which is called {often} and " + ("was not called before" if old < ONCE / 2 else f"not {_times(old)}")
-
-
-ONCE = 1.0
-"""Calls a call. What is called at less than half of the calls is called now and then by something else."""
+    return f"{place.name} holds {_per_cent(_share(place, places))} of the difference{often}"
 
 
 def _times(calls: float) -> str:
@@ -271,26 +179,27 @@ def _of_code(place: Place, code: Sequence[Code]) -> str:
 
 
 def _went(places: Sequence[Place], went: str) -> str:
-    """Where the difference is although no place is its cause."""
-    tables = [_largest([place for place in places if place.kind == kind]) for kind in KINDS]
-    tables = [(rows, total) for rows, total in tables if rows]
+    """Where the difference is although no place is its cause: the first table with a row that says it."""
+    tables = [largest for kind in KINDS if (largest := _largest([place for place in places if place.kind == kind]))]
     if not tables:
         return "no place surely holds a tenth of the difference"
-    that_say_it = [(rows, total) for rows, total in tables if rows[0].name not in NO_PLACES]
-    rows, total = (that_say_it or tables)[0]
-    said = f"{went} " + ", ".join(f"{row.name} ({_per_cent((row.new - row.old) / total)})" for row in rows)
-    return f"{said}, which waits for something that is not profiled" if waits(rows[0].name) else said
+    rows = next((rows for rows in tables if rows[0].name not in NO_PLACES), tables[0])
+    said = f"{went} " + ", ".join(f"{row.name} ({_per_cent(_share(row, places))})" for row in rows)
+    return f"{said}, which waits for something that is not profiled" if _waits(rows[0]) else said
 
 
-def _largest(rows: Sequence[Place]) -> tuple[list[Place], float]:
-    """The three largest rows of a table that surely hold some of the difference, and at least a tenth of it; and the
-    difference. The interpreter's symbols are none: what they take is the time of the Python code that they run."""
-    total, elsewhere = sum(map(_change, rows)), only_elsewhere(rows)
-    if not total:
-        return [], 0.0
-    sure = [row for row in rows[:-1] if (row.low > 0 if total > 0 else row.high < 0) and row not in elsewhere]
-    named = [row for row in sure if not (row.kind == "symbol" and row.name.startswith(f"{INTERPRETER}: "))]
-    return [row for row in named if _change(row) / total >= 0.1][:3], total
+def _largest(rows: Sequence[Place]) -> list[Place]:
+    """The three largest rows of a table that surely hold some of the difference, and at least a tenth of it. The
+    interpreter's symbols are none: what they take is the time of the Python code that they run."""
+    elsewhere, is_more = only_elsewhere(rows), sum(map(_change, rows)) > 0
+    return [
+        row
+        for row in rows[:-1]
+        if (row.low > 0 if is_more else row.high < 0)
+        and row not in elsewhere
+        and not (row.kind == "symbol" and _is_the_same(row, ""))
+        and _share(row, rows) >= 0.1
+    ][:3]
 
 
 def _per_cent(share: float) -> str:

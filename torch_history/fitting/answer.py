@@ -13,27 +13,28 @@ from recorder.environments import create, packages, python_for
 from ..errors import UserError
 from ..releases.axis import Release
 from ..releases.environments import is_ready
-from .bound import Bound
 from .cards import Wanted
 from .counted import UNLIMITED, Process
-from .search import Largest, Outcome, Try, largest
+from .search import Largest, Try, largest
 
 GIGABYTES_EACH = 2.5
 """On disk that a release takes on the recorder; 1 GB of them is downloaded."""
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Counted:
     """One function of the workload on one release. `at`: the size or batch of `allocated` and `reserved`, peaks in
-    bytes where the card never runs out. `batches`: what fits by batch, None where the file has no parameter `batch`.
-    `sizes`: what fits by size, in the file's order."""
+    bytes where the card never runs out. `uncounted`: bytes that are not counted, at most. `batches`: what fits by batch,
+    None where the file has no parameter `batch`. `sizes`: what fits by size, in the file's order."""
 
     release: str
     variant: str
     at: str
     allocated: int
     reserved: int
-    bound: Bound
+    uncounted: int
     batches: Largest | None
     sizes: dict[str, Try]
 
@@ -54,7 +55,7 @@ def needed(releases: Sequence[Release], root: Path) -> str:
     )
 
 
-def made(release: Release, root: Path, say: Callable[[str], None]) -> Built:
+def made(release: Release, root: Path, say: Say) -> Built:
     """The recorder of a release in `root`, installed where it is not there. Raises UserError where that cannot be done."""
     left = missing([release], root)
     try:
@@ -70,46 +71,37 @@ def _folder(release: Release, root: Path) -> Path:
     return root / f"{release.tag}-py{python_for(release)}"
 
 
-def count(
-    built: Built, wanted: Wanted, workload: Path, only: tuple[str, ...], say: Callable[[str], None]
-) -> list[Counted]:
+def count(built: Built, wanted: Wanted, workload: Path, only: tuple[str, ...], say: Say) -> list[Counted]:
     """Counts every function of the workload, or `only` those. Raises UserError where one cannot be counted."""
     with Process(built, wanted, workload) as process:
         variants = process.offer["variants"]
         unknown = sorted(set(only) - set(variants))
         if unknown:
             raise UserError(f"{workload.name} has no function '{unknown[0]}'. It has {', '.join(variants)}.")
-        return [_count(process, wanted, variant, say) for variant in variants if not only or variant in only]
+        return [_count(process, wanted, variant, say) for variant in only or variants]
 
 
-def _count(process: Process, wanted: Wanted, variant: str, say: Callable[[str], None]) -> Counted:
+def _count(process: Process, wanted: Wanted, variant: str, say: Say) -> Counted:
     sizes, batch = process.offer["sizes"], process.offer["batch"]
-    whole = process.held(variant, sizes[0], batch, 0, UNLIMITED)
 
-    def attempt(of: int) -> Try:
-        tried = process.attempt(variant, sizes[0], of)
-        say(f"{process.version}, {variant}, batch {of}: {tried.outcome.value}")
+    def attempt(size: str, of: int | None) -> Try:
+        tried = process.attempt(variant, size, of)
+        what = f"batch {of}" if batch else f"size {size or 'of the file'}"
+        say(f"{process.version}, {variant}, {what}: {tried.outcome.value}")
         return tried
 
-    def attempt_size(size: str) -> Try:
-        tried = process.attempt(variant, size, batch)
-        say(f"{process.version}, {variant}, size {size or 'of the file'}: {tried.outcome.value}")
-        return tried
-
-    by_batch = (
-        None
-        if batch is None
-        else largest(attempt, batch, wanted.memory - process.bound.most, wanted.memory - process.bound.least)
-    )
+    whole, memory, by_batch = process.held(variant, sizes[0], batch, 0, UNLIMITED), wanted.memory, None
+    if batch is not None:
+        by_batch = largest(lambda of: attempt(sizes[0], of), batch, memory - process.uncounted, memory)
     return Counted(
         release=process.version,
         variant=variant,
         at=f"batch {batch}" if batch else sizes[0],
         allocated=whole["peak_allocated"],
         reserved=whole["peak_reserved"],
-        bound=process.bound,
+        uncounted=process.uncounted,
         batches=by_batch,
-        sizes={} if by_batch else {size: attempt_size(size) for size in sizes},
+        sizes={} if by_batch else {size: attempt(size, None) for size in sizes},
     )
 
 
@@ -127,7 +119,3 @@ def said_of(found: Largest) -> str:
     if found.too_much == above:
         return f"{fits}, {above} does not ({tries})"
     return f"{fits}; CAN'T TELL for {above} to {found.too_much - 1}; {found.too_much} does not fit ({tries})"
-
-
-def said_of_size(tried: Try) -> str:
-    return tried.outcome.value if tried.outcome is not Outcome.TOO_MUCH else "does NOT fit"

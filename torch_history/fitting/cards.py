@@ -1,4 +1,4 @@
-"""Which card is meant? A known one by its name or its memory, or one like it with another memory or capability."""
+"""Which card is meant? A known one by its name or its memory, or one like it with another memory."""
 
 from __future__ import annotations
 
@@ -26,27 +26,23 @@ class Wanted:
         return f"{like}{self.card.title} ({self.card.capability}, {self.memory:,} bytes)"
 
 
-def find(gpu: str = "", sm: str = "", memory: str = "") -> Wanted:
-    """The card of that name (`t4`, `RTX 3090`) or memory (`24GB`), or the first with the capability `sm` (`86`), with
-    `memory` where that is given. Raises UserError where none is known."""
-    known = list(cards().values())
-    if gpu and not _gigabytes(gpu):
-        known = [
-            card for card in known if _plain(gpu) in {_plain(name) for name in (card.key, card.title, *card.called)}
-        ]
-    elif gpu:
-        known = [card for card in known if card.sold_with == _gigabytes(gpu)]
-    if sm:
-        known = [card for card in known if card.capability == f"sm_{sm.removeprefix('sm_').replace('.', '')}"]
-    if not known:
-        asked = " ".join(part for part in (gpu, f"sm_{sm.removeprefix('sm_')}" if sm else "") if part)
+def find(gpu: str, memory: float | None = None) -> Wanted:
+    """The card of that name (`t4`, `RTX 3090`) or memory (`24GB`), with `memory` in gigabytes where that is given. Raises
+    UserError where none is known."""
+    sold = _gigabytes(gpu)
+
+    def is_meant(card: Card) -> bool:
+        names = (card.key, card.title, *card.called)
+        return card.sold_with == sold if sold else _plain(gpu) in map(_plain, names)
+
+    known = next(filter(is_meant, cards().values()), None)
+    if known is None:
+        offered = ", ".join(sorted(map(_offered, cards().values())))
         raise UserError(
-            f"No card '{asked}' is known. Name one of these: {', '.join(sorted(map(_offered, cards().values())))}; give "
-            "--sm and --memory for another of the same capability, or add it to recorder/devices.toml."
+            f"No card '{gpu}' is known. Name one of these: {offered}; for another card name one of the same capability and "
+            "give its own --memory, or add it to recorder/devices.toml."
         )
-    if memory and not _gigabytes(memory):
-        raise UserError(f"'{memory}' is no amount of memory: give gigabytes, such as --memory 12GB.")
-    return Wanted(known[0], int(_gigabytes(memory) * GB) if memory else known[0].memory)
+    return Wanted(known, int(memory * GB) if memory else known.memory)
 
 
 def _offered(card: Card) -> str:

@@ -169,18 +169,6 @@ def add(
     return path_of(folder)
 
 
-def alone(requirement: str, environment: Path, folder: Path, options: Sequence[str] = ()) -> Path:
-    """Installs one package without what it needs into `folder`, in place of the one that a release has, and returns what to
-    put on the path. Raises AddingError."""
-    what = ["--python", str(environment / "bin" / "python"), "--target", str(folder), "--no-deps", "--no-build"]
-    try:
-        run_uv(["pip", "install", *what, *options, requirement])
-    except (subprocess.CalledProcessError, OSError) as error:
-        said = str(getattr(error, "stderr", "") or error).strip().splitlines() or [""]
-        raise AddingError(f"{requirement} cannot be installed: {said[-1][:200]}") from error
-    return folder
-
-
 def packages_in(environment: Path) -> set[str]:
     """name==version of everything that was added to a release's environment. Raises ValueError where a mark is damaged."""
     found: set[str] = set()

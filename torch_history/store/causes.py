@@ -148,11 +148,6 @@ class Evidence(Struct, frozen=True):
         return abs(math.log(new / old / self.ratio)) <= REPRODUCED * abs(math.log(self.ratio))
 
     @property
-    def cleared(self) -> list[str]:
-        """What was ruled out, in words."""
-        return [lever.words for lever in self.levers if lever.verdict == "CLEARED"]
-
-    @property
     def file(self) -> str:
         """The name of its file."""
         words = "-".join([self.benchmark, *self.parameters, self.environment])

@@ -1,14 +1,71 @@
-"""How does what a process started end with it, even where that is killed? Linux ends it; elsewhere it lives on."""
+"""How does what a process started end with it, even where that is killed? Linux ends it; elsewhere it lives on. And how does
+a process answer its parent, whatever else it prints?"""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import os
+import select
 import signal
+import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
+
+
+class Ended(Exception):
+    """A process ended without an answer, or gave none in time; the text says what it said last."""
+
+
+class Answering:
+    """A process that answers lines of JSON on the descriptor that its last word names. What it prints is kept apart."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: Path | None = None) -> None:
+        reader, writer = os.pipe()
+        self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [*command, str(writer)],
+            stdin=subprocess.PIPE,
+            stdout=self._said,
+            stderr=self._said,
+            env=env,
+            cwd=cwd,
+            pass_fds=[writer],
+            text=True,
+            preexec_fn=dies_with_parent(),
+        )
+        os.close(writer)
+        self._answers = os.fdopen(reader)
+
+    def tell(self, what: Mapping[str, Any]) -> None:
+        """Gives the process a line."""
+        assert self._process.stdin
+        with contextlib.suppress(BrokenPipeError):  # it has ended, and `answer` says how
+            print(json.dumps(what), file=self._process.stdin, flush=True)
+
+    def answer(self, seconds: float | None = None) -> dict[str, Any]:
+        """Its next line. Raises Ended where there is none, or none within so many `seconds`."""
+        if not select.select([self._answers], [], [], seconds)[0]:
+            raise Ended(f"it gave no answer within {seconds:.0f} seconds")
+        line = self._answers.readline()
+        if not line:
+            self._process.wait()
+            self._said.seek(0)
+            raise Ended((self._said.read().strip().splitlines() or ["it ended without a word"])[-1][:300])
+        return dict(json.loads(line))
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.communicate()
+        self._answers.close()
+        self._said.close()
 
 
 def dies_with_parent() -> Callable[[], None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,18 +15,9 @@ from .search import expected_releases
 INSTALLING = 100.0
 """Seconds in which a release is downloaded and installed, about; most of it is the network's."""
 
-BEGINNING = 15.0
-STARTING = 3.0
-FUNCTION = 1.5
+BEGINNING, STARTING, FUNCTION = 15.0, 3.0, 1.5
 """Seconds that a session takes to begin, the interpreter of a release to start in a round, and a function of milliseconds to
 be timed in it."""
-
-MIDDLE_ROUNDS = 3
-"""Rounds of a release between two others, for a change that is known to be there: three releases tell of noise sooner than
-two, and what is inconclusive gets more."""
-
-SIDES = 3
-"""Releases of a session between the ends: one, and the two that it lies between."""
 
 COMMAND = 12.0
 """Seconds in which the processes of a command that imports torch are started, waited for and started again."""
@@ -37,49 +28,36 @@ BUSY = 3.0
 EXPLAINING = 240.0
 """Seconds in which the cause of one change is looked for."""
 
+MIDDLE_ROUNDS = 3
+"""Rounds of a release between two others, for a change that is known to be there: three releases tell of noise sooner than
+two, and what is inconclusive gets more."""
+
+SIDES = 3
+"""Releases of a session between the ends: one, and the two that it lies between."""
+
 UNPACKED = 3.0
 """A wheel takes two to three times its size on the disk."""
-
-NAMED = 6
-"""Packages that a sentence names."""
 
 UNKNOWN = 2
 """Functions that a file is taken to have whose text does not list them."""
 
 
 @dataclass(frozen=True)
-class Expectation:
-    """What is expected at first, for both ends, and where one function changed: releases to install, GB, minutes, and the
-    minutes `at_most`, where times are inconclusive and get their budget, and what changed is explained."""
+class Cost:
+    """Releases to install, their gigabytes, and minutes; `at_most` so many where times are inconclusive and get their
+    budget, and what changed is explained."""
 
-    between: int
-    installs: tuple[int, int]
-    gigabytes: tuple[float, float]
-    minutes: tuple[float, float]
-    at_most: tuple[float, float]
-    at_once: float = 0.0
-    """Gigabytes of the releases that a session between the ends has at the same time."""
-    limit: float | None = None
-    """Gigabytes that --disk allows."""
+    installs: int
+    gigabytes: float
+    minutes: float
+    at_most: float
 
     @property
-    def sentences(self) -> list[str]:
-        first, then = (
-            (f"{installs} to install, about {size:.0f} GB and " if installs else "nothing to install, about ")
-            + _range(minutes, most)
-            for installs, size, minutes, most in zip(
-                self.installs, self.gigabytes, self.minutes, self.at_most, strict=True
-            )
-        )
-        lines = [f"Both ends are measured first: {first}. Functions that take seconds take longer."]
-        if self.between:
-            lines.append(f"If one function changed, finding its release among {self.between} takes in all: {then}.")
-        if self.between and self.limit is not None and self.at_once > self.limit:
-            lines.append(
-                f"That measures {SIDES} releases at the same time, which take about {self.at_once:.0f} GB. --disk "
-                f"{self.limit:g}GB is too little for it: the ends are measured, and no release between them."
-            )
-        return lines
+    def words(self) -> str:
+        """`2 to install, about 9 GB and 9 to 27 min`"""
+        least, most = max(1, round(self.minutes)), max(1, round(self.at_most))
+        size = f"{self.installs} to install, about {self.gigabytes:.0f} GB and" if self.installs else ""
+        return f"{size or 'nothing to install, about'} {least}{f' to {most}' if most > least else ''} min"
 
 
 def rounds_of(releases: int, rounds: int, has_budget: bool) -> int:
@@ -88,76 +66,59 @@ def rounds_of(releases: int, rounds: int, has_budget: bool) -> int:
     return min(rounds, MIDDLE_ROUNDS) if has_budget and releases >= SIDES else rounds
 
 
-def _range(minutes: float, most: float) -> str:
-    """`9 to 27 min`"""
-    least, most = max(1, round(minutes)), max(1, round(most))
-    return f"{least} min" if least == most else f"{least} to {most} min"
-
-
 def expected(
     releases: Sequence[Release],
     room: Room,
     rounds: int,
-    functions: int,
-    commands: int = 0,
+    counts: tuple[int, int],
     budget: float = 0.0,
     explaining: float = 0.0,
-    busy: bool = False,
-) -> Expectation:
-    """Of an upgrade over `releases`, the first and the last its ends, and a file with so many functions and commands.
-    `budget` is what a comparison gets beyond its rounds where it is inconclusive, in seconds, and `explaining` what there is
-    for explaining; a machine that is `busy` measures for longer."""
-    ends = [releases[0], releases[-1]]
+    is_busy: bool = False,
+) -> tuple[Cost, Cost]:
+    """What an upgrade over `releases` costs, for both ends alone, and in all where one function changed. The file has as
+    many functions and commands as `counts` says; `budget` are the seconds that a comparison gets beyond its rounds where it
+    is inconclusive, and `explaining` those for explaining."""
+    ends, between = [releases[0], releases[-1]], releases[1:-1]
     new = [release for release in ends if not room.is_there(release)]
-    middle = [release for release in releases[1:-1] if not room.is_there(release)]
+    middle = [release for release in between if not room.is_there(release)]
     more = expected_releases(len(releases)) - len(ends)
-    size = sum(map(room.takes, new))
-    each = max(map(room.takes, middle), default=0.0)
-    launch = (STARTING + functions * FUNCTION + commands * COMMAND) * (BUSY if busy else 1.0)
-    first = len(new) * INSTALLING + BEGINNING + rounds * len(ends) * launch
+    launch = (STARTING + counts[0] * FUNCTION + counts[1] * COMMAND) * (BUSY if is_busy else 1.0)
+    seconds = len(new) * INSTALLING + BEGINNING + rounds * len(ends) * launch
+    first = Cost(len(new), sum(map(room.takes, new)), seconds / 60, (seconds + budget) / 60)
     installs = min(more, len(middle))
-    then = first + installs * INSTALLING + more * (BEGINNING + rounds_of(SIDES, rounds, budget > 0) * SIDES * launch)
-    explained = min(explaining, EXPLAINING)
-    return Expectation(
-        len(releases) - len(ends),
-        (len(new), len(new) + installs),
-        (size, size + installs * each),
-        (first / 60, (then + explained) / 60),
-        ((first + budget) / 60, (then + (1 + more) * budget + explaining) / 60),
-        sum(map(room.takes, ends)) + max(map(room.takes, releases[1:-1]), default=0.0),
-        room.limit,
+    seconds += installs * INSTALLING + more * (BEGINNING + rounds_of(SIDES, rounds, budget > 0) * SIDES * launch)
+    return first, Cost(
+        first.installs + installs,
+        first.gigabytes + installs * max(map(room.takes, middle), default=0.0),
+        (seconds + min(explaining, EXPLAINING)) / 60,
+        (seconds + (1 + more) * budget + explaining) / 60,
     )
 
 
-def adding(added: Mapping[str, Sequence[Sized]]) -> list[str]:
-    """What the packages in `requirements` add, in a sentence for each release of which that was asked."""
-    return [
-        f"`requirements` add to {tag}: {_named(packages)}; {_amount(packages)}."
-        if packages
-        else f"`requirements` add nothing to {tag}: what they name is there."
-        for tag, packages in added.items()
-    ]
+def forecast(releases: Sequence[Release], room: Room, first: Cost, then: Cost) -> list[str]:
+    """What `expected` says, in sentences; and whether --disk is too small to look between the ends."""
+    lines = [f"Both ends are measured first: {first.words}. Functions that take seconds take longer."]
+    if between := releases[1:-1]:
+        lines.append(f"If one function changed, finding its release among {len(between)} takes in all: {then.words}.")
+        at_once = room.takes(releases[0]) + room.takes(releases[-1]) + max(map(room.takes, between))
+        if room.limit is not None and at_once > room.limit:
+            lines.append(
+                f"That measures {SIDES} releases at the same time, which take about {at_once:.0f} GB: more than --disk "
+                f"{room.limit:g}GB. Both ends will be measured, and no release between them."
+            )
+    return lines
+
+
+def adding(tag: str, packages: Sequence[Sized]) -> str:
+    """What the packages in `requirements` add to a release, in a sentence."""
+    unknown = "" if all(one.size for one in packages) else ", and more where the package index gives no size"
+    names = ", ".join(one.package for one in packages) or "nothing"
+    return f"`requirements` add to {tag}: {names}; about {gigabytes_added(packages):.2g} GB on the disk{unknown}."
 
 
 def gigabytes_added(packages: Sequence[Sized]) -> float:
     """On the disk, about; what the index does not say is left out."""
     return UNPACKED * sum(one.size or 0 for one in packages) / GIGABYTE
-
-
-def _named(packages: Sequence[Sized]) -> str:
-    names = [one.package.replace("==", " ") for one in packages]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
-
-
-def _amount(packages: Sequence[Sized]) -> str:
-    if any(one.size is None for one in packages):
-        return "how many gigabytes is not known, for the package index does not say"
-    return f"about {_digits(gigabytes_added(packages))} GB on the disk"
-
-
-def _digits(gigabytes: float) -> str:
-    return f"{gigabytes:.0f}" if gigabytes >= 9.5 else f"{gigabytes:.1f}" if gigabytes >= 0.095 else f"{gigabytes:.2f}"
 
 
 def functions_in(file: Path) -> tuple[int, int]:

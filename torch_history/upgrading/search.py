@@ -81,17 +81,19 @@ class Search:
             self._split(middle)
 
     def best(self) -> int | None:
-        """The release that tells most about what is open, the larger changes weighing more; None where none is left, or no
-        more may be measured."""
+        """The release nearest to the middle of what is open of the largest change; None where nothing is, or no more
+        releases may be measured."""
         if self.most is not None and len(self.measured) >= self.most:
             return None
-        value: dict[int, float] = defaultdict(float)
-        for spans in self.spans.values():
-            for span in spans:
-                for at in range(span.old + 1, span.new):
-                    if at not in self.out_of_reach and not self._is_settled(span):
-                        value[at] += min(span.size, 1.0) * _information((at - span.old) / (span.new - span.old))
-        return max(value, key=lambda at: (round(value[at], 9), -at)) if value else None
+        between = [
+            (-min(span.size, 1.0), abs(2 * at - span.old - span.new), at)
+            for spans in self.spans.values()
+            for span in spans
+            if not self._is_settled(span)
+            for at in range(span.old + 1, span.new)
+            if at not in self.out_of_reach
+        ]
+        return min(between)[2] if between else None
 
     def _split(self, middle: int) -> None:
         task: dict[tuple[int, int, int], list[Hashable]] = defaultdict(list)
@@ -134,11 +136,6 @@ class Search:
         return span.is_exact or (span.old, span.new, span.seen) in self._settled
 
     _settled: set[tuple[int, int, tuple[int, int]]] = field(default_factory=set)
-
-
-def _information(share: float) -> float:
-    """Bits that an answer to `is it in the first part?` is worth, where that part is such a share."""
-    return -share * math.log2(share) - (1 - share) * math.log2(1 - share)
 
 
 def expected_releases(count: int, changes: int = 1) -> int:

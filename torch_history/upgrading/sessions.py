@@ -16,6 +16,7 @@ from contract.request import Request
 
 from ..analysis.causes import Known, evidence, not_there
 from ..analysis.series import Series
+from ..errors import UserError
 from ..measuring.budget import Effort, effort
 from ..measuring.choice import SCALES
 from ..measuring.plan import Plan
@@ -28,14 +29,24 @@ from ..store.launches import Launch, read_environment
 from ..store.skipped import remember
 from .expectation import SIDES, rounds_of
 from .room import Room
-from .upgrade import Case, NotInstalled
+
+Case = tuple[str, ...]
+"""Parameters of a series as they are stored: a function and a size."""
+
+
+class NotInstalled(UserError):
+    """A release that could not be installed; the text says why. `tag` names it."""
+
+    def __init__(self, tag: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.tag = tag
 
 
 @dataclass
 class Sessions:
-    """The `Laboratory` of real releases. `rounds` measure everything at the ends, then up to `budget` seconds go to what is
-    inconclusive; a session that has spent them is not gone on with unless `goes_on`. `again` measures what is stored
-    once more."""
+    """Measures releases against each other, and keeps the launches. `rounds` measure everything at the ends, then up to
+    `budget` seconds go to what is inconclusive; a session that has spent them is not gone on with unless `goes_on`. `again`
+    measures what is stored once more."""
 
     conf: Any
     axis: Axis
@@ -66,17 +77,17 @@ class Sessions:
         return self.request.device
 
     def measure(self, tags: tuple[str, ...], cases: Collection[Case]) -> None:
+        """Measures `cases`, all where there are none, on releases in one session, unless that is stored. Raises
+        NotInstalled, NoRoom, and KeyboardInterrupt, after which the same call goes on."""
         key = tags, tuple(cases)
         session = self._session(tags, cases, 0.0, again=self.again and key not in self._begun)
         self._begun.add(key)
         first = not (session.finished or session.spent)
-        if not first and not self._undecided(session):
-            return
         if first:
             self.install(tags)
             session.measure(self.out)
-        if self.budget and self._undecided(session) and (first or self.goes_on or not session.spent):
-            left = self._effort(session)
+        left = self._effort(session)
+        if self.budget and left.undecided and (first or self.goes_on or not session.spent):
             if self.busy and not left.is_decidable(self.budget):
                 self.out.print(
                     f"{left.undecided} of {left.series} times are inconclusive. While the machine is busy, no "
@@ -88,15 +99,19 @@ class Sessions:
             self._session(tags, cases, self.budget).measure(self.out)
 
     def launches(self, tags: tuple[str, ...], cases: Collection[Case]) -> Sequence[Launch]:
+        """What the session of `measure` has stored so far."""
         return self._session(tags, cases, 0.0).launches()
 
     def facts(self, tag: str) -> Mapping[str, Any]:
+        """What is known of a release's environment."""
         return read_environment(Path(self.conf.results_dir), self.machine, tag, self.environment)
 
     def evidence(self) -> Sequence[Known]:
+        """What `torch-history explain` has found of the file's changes."""
         return evidence(Path(self.conf.results_dir), self.machine, self.own.digest)
 
     def not_there(self) -> Mapping[tuple[Series, tuple[str, str]], Known]:
+        """Series and the two releases between which `explain` did not see its change again -> what it says of that."""
         return not_there(Path(self.conf.results_dir), self.machine, self.own.digest)
 
     def _session(self, tags: tuple[str, ...], cases: Collection[Case], budget: float, again: bool = False) -> Session:
@@ -114,9 +129,6 @@ class Sessions:
         )
         folder = self.own.folder / SESSIONS
         return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request)
-
-    def _undecided(self, session: Session) -> bool:
-        return self._effort(session).undecided > 0
 
     def _effort(self, session: Session) -> Effort:
         return effort(session.launches(), session.plan.pairs, session.plan.divides)

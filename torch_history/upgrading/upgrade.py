@@ -1,27 +1,27 @@
-"""What does an upgrade change in a file of one's own, and since which release? Both ends first, then a search between them.
-
-Whoever asks brings a `Laboratory`, which measures a few releases against each other and keeps what it measured.
-"""
+"""What does an upgrade change in a user's file, and since which release? Both ends first, then a search between them."""
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+
+from contract.metrics import METRICS
 
 from ..analysis.causes import Known
 from ..analysis.compare import Comparison, compared
 from ..analysis.series import Series, Verdict, history
 from ..analysis.verdicts import Change
 from ..errors import UserError
-from ..store.launches import Launch
-from .room import NoRoom
+from ..explaining.counting import COUNTED
+from ..explaining.explanation import TIMES_ONCE
+from ..explaining.finding import ONCE, TIMES
+from ..measuring.budget import Effort
+from ..store.causes import NOT_LOOKED_INTO
 from .search import Look, Moved, Search, Span, Task, expected_releases
-
-Case = tuple[str, ...]
-"""Parameters of a series as they are stored: a function and a size."""
+from .sessions import Case, NotInstalled, Sessions
 
 DRIVING = ("worse", "better")
 """Kinds of verdicts for whose sake releases are installed. Operators and allocations change at nearly every release and cost
@@ -30,57 +30,99 @@ nothing by themselves; they are told as clues."""
 MOST_REFUSED = 2
 """Releases in a row that could not be installed, after which the fault is taken to lie with this machine or its network."""
 
+LONGEST_ONCE = 300.0
+"""Seconds that explaining what a process does only once may take beside others."""
 
-class NotInstalled(UserError):
-    """A release that could not be installed; the text says why. `tag` names it."""
+EXPLAINED = (COUNTED[:2], TIMES, ONCE)
+"""Metrics whose causes are looked for: bytes first, for they are exact and take seconds."""
 
-    def __init__(self, tag: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.tag = tag
-
-
-class Laboratory(Protocol):
-    """Measures releases against each other, and keeps the launches."""
-
-    @property
-    def machine(self) -> str: ...
-
-    @property
-    def environment(self) -> str: ...
-
-    @property
-    def device(self) -> str: ...
-
-    def measure(self, tags: tuple[str, ...], cases: Collection[Case]) -> None:
-        """Measures `cases`, all where there are none, on releases in one session, unless that is stored. Raises
-        NotInstalled, and KeyboardInterrupt, after which the same call goes on."""
-
-    def launches(self, tags: tuple[str, ...], cases: Collection[Case]) -> Sequence[Launch]:
-        """What the session of `measure` has stored so far."""
-
-    def facts(self, tag: str) -> Mapping[str, Any]:
-        """What is known of a release's environment."""
-
-    def evidence(self) -> Sequence[Known]:
-        """What `torch-history explain` has found of the file's changes."""
-
-    def not_there(self) -> Mapping[tuple[Series, tuple[str, str]], Known]:
-        """Series and the two releases between which `explain` did not see its change again -> what it says of that."""
+Pair = tuple[str, str]
+"""Tags of an old and a new release."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a series changed: after release `old`, at `new` at the latest, by `change`, which was seen between the two
-    releases `seen`. `sentence` says so with what may be the cause."""
+    """Where a series changed: after release `old`, at `new` at the latest, by `change`, which was `seen` between these two
+    releases. `because` is the cause, empty where none is known."""
 
     old: str
     new: str
+    seen: Pair
     is_exact: bool
-    seen: tuple[str, str]
     change: Change
-    sentence: str
     because: str = ""
-    """The cause that the sentence ends with, empty where none is known."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One series that changed between the ends, and where."""
+
+    change: Change
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All that is known of an upgrade. `file` is as the caller named it; `effort` is what would decide the times between the
+    ends that are inconclusive; `unfinished` says that something interrupted it. `packages` are those that differ between the
+    ends, as (name, old, new) versions; None where the file asks for none besides torch. `looked` has what `explain` found,
+    by series and pair."""
+
+    file: str
+    lane: str
+    device: str
+    tags: tuple[str, ...]
+    measured: tuple[str, ...]
+    comparison: Comparison
+    rows: tuple[Row, ...]
+    left_out: dict[str, str]
+    is_open: bool
+    effort: Effort
+    unfinished: bool
+    packages: Sequence[tuple[str, str, str]] | None = None
+    looked: Mapping[tuple[Series, Pair], Known] = field(default_factory=dict)
+
+    @property
+    def ends(self) -> Pair:
+        return self.tags[0], self.tags[-1]
+
+    @property
+    def ran(self) -> bool:
+        """Whether any function gave a number on a release."""
+        numbers = [(change.old, change.new) for change in self.comparison.changes]
+        return any(number is not None for pair in numbers for number in pair)
+
+    def absent(self, place: Place) -> str:
+        """What `explain` said where it did not see a change again; empty where it has not looked, or saw it."""
+        found = self.looked.get((place.change.series, place.seen))
+        return found.words if found and found.verdict in NOT_LOOKED_INTO else ""
+
+    def cause(self, place: Place) -> str:
+        """The command that looks for the cause of what rose; empty where none can, or where one looked and could tell."""
+        series, looked = place.change.series, self.looked.get((place.change.series, place.seen))
+        rose = place.change.verdict in (Verdict.SLOWER, Verdict.HUNGRIER) and place.change.ratio
+        is_new = looked is None or looked.verdict == "INCONCLUSIVE"
+        if not (rose and is_new and self.device == "cpu" and any(series.metric in of for of in EXPLAINED)):
+            return ""
+        metric = "" if series.metric in TIMES else METRICS[series.metric].words
+        name = " ".join(part for part in (*(part.strip("'") for part in series.parameters), metric) if part)
+        return shlex.join(["torch-history", "explain", *place.seen, name, "--workload", self.file, "--lane", self.lane])
+
+    @property
+    def unexplained(self) -> list[Place]:
+        """Where a call became slower, or takes more memory, and nobody has looked for the cause: what is counted first, then
+        times, and of each kind the largest change. What was looked for while the times scattered too much comes last. What a
+        process does only once is left out where it takes seconds: it is done again for each number."""
+
+        def is_quick(place: Place) -> bool:
+            return place.change.series.metric not in ONCE or TIMES_ONCE * (place.change.new or 0.0) <= LONGEST_ONCE
+
+        def order(place: Place) -> tuple[bool, int, float]:
+            kind = next(i for i, metrics in enumerate(EXPLAINED) if place.change.series.metric in metrics)
+            return self.absent(place) != "", kind, -(place.change.ratio or 1.0)
+
+        places = [place for row in self.rows for place in row.places if self.cause(place) and is_quick(place)]
+        return sorted({(place.change.series, place.seen): place for place in places}.values(), key=order)
 
 
 @dataclass
@@ -89,84 +131,92 @@ class Upgrade:
     that may be measured, the ends counted in; None for as many as the changes need by halving."""
 
     tags: tuple[str, ...]
-    laboratory: Laboratory
+    laboratory: Sessions
     tell: Callable[[str], None] = lambda words: None
     most: int | None = None
-    ends: Comparison | None = None
     left_out: dict[str, str] = field(default_factory=dict)
     """Release that could not be measured -> why."""
-    without_room: str = ""
-    """Why no further release between the ends could be measured; empty where the disk was large enough."""
     is_complete: bool = False
     """Whether nothing interrupted it."""
 
     def __post_init__(self) -> None:
         self.search = Search(len(self.tags), self._measure, self._look)
         self._between: dict[tuple[int, int], list[Comparison]] = defaultdict(list)
-        self._asked: list[tuple[tuple[int, int], tuple[str, ...], list[Case]]] = []
+        self._asked: list[tuple[tuple[int, int], tuple[str, ...], Sequence[Case]]] = []
         self._refused = 0
 
     def run(self) -> None:
-        """Measures what is needed and not stored. What is interrupted leaves what is known so far. Raises UserError where an
-        end cannot be measured, or several releases between them cannot be installed."""
-        ends = self.tags[0], self.tags[-1]
+        """Measures what is needed and not stored. What is interrupted leaves what is known so far. Raises NoRoom, and
+        UserError where an end cannot be measured, or several releases between them cannot be installed."""
+        last = len(self.tags) - 1
+        ends = self.tags[0], self.tags[last]
         self.tell(f"Measuring both ends, {ends[0]} and {ends[1]}.")
         try:
             self.laboratory.measure(ends, ())
         finally:
-            self.ends = self._compared(ends, ends, ())
+            self._compare((0, last), ends, ())
         driving = self.driving
         self.search.most = self.most or expected_releases(len(self.tags), max(1, len(driving)))
-        try:
-            self.search.run(change.series for change in driving)
-        except NoRoom as error:
-            self.without_room = str(error)
+        self.search.run(change.series for change in driving)
         self.is_complete = True
+
+    @property
+    def ends(self) -> Comparison | None:
+        """What changed between the ends; None before they were compared."""
+        return next(iter(self._between[0, len(self.tags) - 1]), None)
 
     @property
     def driving(self) -> list[Change]:
         """What changed between the ends for better or worse, or was broken."""
         return [change for change in (self.ends.changes if self.ends else []) if change.verdict.kind in DRIVING]
 
-    @property
-    def measured(self) -> list[str]:
-        """Releases of which there is something, oldest first."""
-        ends = {0, len(self.tags) - 1} if self.ends and self.ends.changes else set()
-        return [self.tags[at] for at in sorted(self.search.measured | ends)]
+    def answer(
+        self, file: str, lane: str, effort: Effort, packages: Sequence[tuple[str, str, str]] | None = None
+    ) -> Answer | None:
+        """What is known so far; None where nothing is."""
+        if self.ends is None or not self.ends.changes:
+            return None
+        known = self.laboratory.evidence()
+        looked = {(Series(one.environment, one.benchmark, one.parameters), (one.old, one.new)): one for one in known}
+        rows = [Row(change, tuple(self._places(change.series))) for change in self.driving]
+        measured = self.search.measured | {0, len(self.tags) - 1}
+        return Answer(
+            file,
+            lane,
+            self.laboratory.device,
+            self.tags,
+            tuple(self.tags[at] for at in sorted(measured)),
+            replace(self.ends, file=file),
+            tuple(rows),
+            dict(self.left_out),
+            replace(self.search, most=None).best() is not None,
+            effort,
+            not self.is_complete,
+            packages,
+            {**looked, **self.laboratory.not_there()},
+        )
 
-    @property
-    def open(self) -> bool:
-        """Whether some change is known less closely than it could be, because only so many releases may be measured."""
-        most, self.search.most = self.search.most, None
-        try:
-            return self.search.best() is not None
-        finally:
-            self.search.most = most
+    def tell_again(self) -> None:
+        """Compares all that was measured once more, with the evidence that has come since."""
+        asked, self._asked = self._asked, []
+        self._between.clear()
+        for pair, tags, cases in asked:
+            self._compare(pair, tags, cases)
 
-    def places(self, series: Series) -> list[Place]:
+    def _places(self, series: Series) -> list[Place]:
         """Where it changed, oldest first, as far as that is known."""
-        return [
-            self._place(series, span) for span in sorted(self.search.spans.get(series, []), key=lambda span: span.new)
-        ]
+        spans = self.search.spans.get(series, [])
+        return [self._place(series, span) for span in sorted(spans, key=lambda span: span.new)]
 
     def _place(self, series: Series, span: Span) -> Place:
         comparison, change = self._seen(series, *span.seen)
-        return Place(
-            self.tags[span.old],
-            self.tags[span.new],
-            span.is_exact,
-            (self.tags[span.seen[0]], self.tags[span.seen[1]]),
-            change,
-            comparison.sentence(change),
-            comparison.why.get(series, ""),
-        )
+        seen = self.tags[span.seen[0]], self.tags[span.seen[1]]
+        because = comparison.why.get(series, "")
+        return Place(self.tags[span.old], self.tags[span.new], seen, span.is_exact, change, because)
 
     def _seen(self, series: Hashable, old: int, new: int) -> tuple[Comparison, Change]:
         """Raises LookupError where the two were not compared."""
-        of_pair = self._between[old, new]
-        if (old, new) == (0, len(self.tags) - 1) and self.ends:
-            of_pair = [self.ends]
-        for one in of_pair:
+        for one in self._between[old, new]:
             for change in one.changes:
                 if change.series == series:
                     return one, change
@@ -183,33 +233,18 @@ class Upgrade:
         for (old, _, new), series in task.items():
             tags = self.tags[old], self.tags[middle], self.tags[new]
             cases = sorted({one.parameters for one in series if isinstance(one, Series)})
-            self.tell(self._step(tags, cases))
+            names = ", ".join(" ".join(part.strip("'") for part in case).strip() for case in cases)
+            number, most = len(self.search.measured) + 1, self.search.most
+            self.tell(f"Release {number} of at most {most}: {tags[1]}, between {tags[0]} and {tags[2]}, for {names}.")
             try:
                 self.laboratory.measure(tags, cases)
             except NotInstalled as error:
                 self._pass_over(error)
                 return False
             for pair in ((old, middle), (middle, new)):
-                self._asked.append((pair, tags, cases))
                 self._compare(pair, tags, cases)
         self._refused = 0
         return True
-
-    def tell_again(self) -> None:
-        """Compares all that was measured once more, with the evidence that has come since."""
-        ends = self.tags[0], self.tags[-1]
-        self.ends = self._compared(ends, ends, ())
-        self._between.clear()
-        for pair, tags, cases in self._asked:
-            self._compare(pair, tags, cases)
-
-    def _compare(self, pair: tuple[int, int], tags: tuple[str, ...], cases: Collection[Case]) -> None:
-        self._between[pair].append(self._compared((self.tags[pair[0]], self.tags[pair[1]]), tags, cases))
-
-    def _step(self, tags: tuple[str, ...], cases: Sequence[Case]) -> str:
-        names = ", ".join(" ".join(part.strip("'") for part in case).strip() for case in cases)
-        number, most = len(self.search.measured) + 1, self.search.most
-        return f"Release {number} of at most {most}: {tags[1]}, between {tags[0]} and {tags[2]}, for {names}."
 
     def _pass_over(self, error: NotInstalled) -> None:
         self._refused += 1
@@ -218,13 +253,14 @@ class Upgrade:
         self.left_out[error.tag] = str(error)
         self.tell(f"{error.tag} is passed over: {error}")
 
-    def _compared(self, pair: tuple[str, str], tags: tuple[str, ...], cases: Collection[Case]) -> Comparison:
-        """Two releases by the launches of one session. What was asked again because it had changed would bias it."""
-        laboratory = self.laboratory
+    def _compare(self, at: tuple[int, int], tags: tuple[str, ...], cases: Collection[Case]) -> None:
+        """Compares the releases at two positions by the session of `tags` and `cases`."""
+        self._asked.append((at, tags, tuple(cases)))
+        pair, laboratory = (self.tags[at[0]], self.tags[at[1]]), self.laboratory
         found = history(laboratory.launches(tags, cases))
-        facts = {tag: laboratory.facts(tag) for tag in pair}
-        known = laboratory.evidence()
-        return compared(laboratory.machine, laboratory.environment, *pair, found, facts, laboratory.device, known=known)
+        facts, known = {tag: laboratory.facts(tag) for tag in pair}, laboratory.evidence()
+        told = compared(laboratory.machine, laboratory.environment, *pair, found, facts, laboratory.device, known=known)
+        self._between[at].append(told)
 
 
 def look(change: Change) -> Look:
