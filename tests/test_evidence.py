@@ -147,19 +147,18 @@ def test_cause_that_was_found_on_another_processor_names_it(tmp_path: Path) -> N
     ]
 
 
-@pytest.mark.parametrize("verdict", ["NOT THERE", "UNKNOWN"])
-def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path: Path, verdict: Any) -> None:
-    for name in ("here", "there"):
-        machine(tmp_path, name)
-    stored(tmp_path, structs.replace(EVIDENCE, verdict=verdict))
-    assert told(tmp_path, "there") == []
-
-
 def test_cause_that_was_found_on_a_processor_explains_nothing_that_was_counted_without_one(tmp_path: Path) -> None:
     machine(tmp_path, "here")
     machine(tmp_path, "recorder", "recorder")
     stored(tmp_path)
     assert told(tmp_path, "recorder") == []
+
+
+def test_what_was_not_found_on_another_processor_explains_nothing(tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        machine(tmp_path, name)
+    stored(tmp_path, structs.replace(EVIDENCE, verdict="UNKNOWN"))
+    assert told(tmp_path, "there") == []
 
 
 # --- what is made of it
@@ -414,16 +413,6 @@ def test_what_was_explained_costs_nothing_and_one_that_fails_leaves_the_others(a
     assert asking.explain(20 * 60.0) == 0
     assert [subject.variant for subject in asking.asked] == ["f", "g", "h"]
     assert len(asking.said) == 3, "f twice, the second time from its file, and h; g cannot be explained"
-
-
-def test_what_is_counted_is_begun_where_no_time_would_end(asking: Asking) -> None:
-    """Two minutes and a half are left: enough for what is counted, too little for a time."""
-    times = asking.told
-    bytes_of = Series("release-py3.11", "mine.Own.track_peak_memory", times[0][2].parameters)
-    asking.told = [(*times[0][:2], bytes_of), times[1], (*times[2][:2], replace(bytes_of, parameters=("'h'", "''")))]
-    assert asking.explain(150.0) == 1
-    assert [subject.metric for subject in asking.asked] == ["peak_memory", "peak_memory"]
-    assert explaining.minutes_of([times[0][2], bytes_of]) == explaining.MINUTES + explaining.COUNTING_MINUTES
 
 
 def test_own_file_is_explained_with_the_packages_that_it_requires(

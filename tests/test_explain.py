@@ -169,13 +169,6 @@ def test_lever_that_is_lucky_at_first_is_no_cause() -> None:
     assert (found.levers[0].verdict, len(found.levers[0].old)) == ("CLEARED", 3)
 
 
-def test_narrower_of_two_levers_that_take_it_all_away_is_named() -> None:
-    both = {"lever 3": (1e-3, 1e-3), "lever 5": (1e-3, 0.95e-3)}
-    old, new = ({"aten::a": 5e-4, "aten::b": 5e-4}, {"aten::a": 8e-4, "aten::b": 8e-4})
-    found = explained(Drawn((old, new), both, noise=0.005, chance=random.Random(1)))
-    assert found.words.startswith("because of lever 3")
-
-
 def test_function_of_the_workload_itself_is_no_cause_and_another_one_is() -> None:
     rows = [
         Place("function", f"{file}.py relu", 1e-5, 4e-5, 2.9e-5, 3.1e-5, "CAUSE", (1.0, 1.0))
@@ -338,12 +331,6 @@ def test_each_lever_can_be_pulled_and_says_what_it_proves() -> None:
         assert all([lever.words, lever.because, lever.proves])
         assert bool(lever.set) != bool(lever.variables)
         assert all(f'"{setting}":' in source for setting in lever.set)
-
-
-def test_lever_of_what_the_call_does_not_use_is_refused() -> None:
-    fuser = next(lever for lever in levers.load() if lever.name == "fuser off")
-    assert fuser.refusal({"aten::add"}) == "the call uses nothing of it"
-    assert fuser.refusal({"aten::add", "TorchScript"}) == ""
 
 
 @pytest.mark.parametrize(
