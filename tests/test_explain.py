@@ -314,12 +314,6 @@ def test_libraries_of_two_releases_share_their_names(name: str, expected: str) -
     assert places.library_name(name) == expected
 
 
-def test_what_perf_reports_becomes_shares() -> None:
-    report = "# Samples: 4\n#\n 3\tlibtorch_cpu.so  \t[.] at::native::Indexer::get_1\n 1\tlibc.so.6  \t[.] malloc\n"
-    symbols, _ = places.of_perf(report)
-    assert symbols == {"libtorch_cpu: at::native::Indexer::get_1": (0.75, 0.0), "libc: malloc": (0.25, 0.0)}
-
-
 # --- levers
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 MINUTES_EACH = 2
 MINUTES_TO_COUNT = 1
-MIB = 2**20
 
 
 @click.command()
@@ -78,6 +77,7 @@ def fit(
 def _answer(counted: list[Counted], wanted: Wanted) -> str:
     """The answer as text: the peaks, the difference that the upgrade makes, and what fits."""
     from ..fitting.answer import said_of
+    from ..fitting.bound import MIB
 
     lines = ["", "Counted on the recorder: real releases, no kernel ran. Bytes are MiB.", f"Card: {wanted.title}"]
     for variant in dict.fromkeys(each.variant for each in counted):
@@ -86,7 +86,9 @@ def _answer(counted: list[Counted], wanted: Wanted) -> str:
         lines.append(_line("release", "peak allocated", "peak reserved"))
         lines += [_line(each.release, f"{each.allocated / MIB:,.1f}", f"{each.reserved / MIB:,.1f}") for each in rows]
         if len(rows) > 1:
-            lines.append(_line("difference", _change(rows, "allocated"), _change(rows, "reserved")))
+            first, last = rows[0], rows[-1]
+            changes = _change(first.allocated, last.allocated), _change(first.reserved, last.reserved)
+            lines.append(_line("difference", *changes))
         lines += ["  largest batch:" if rows[0].batches else "  fits:"]
         for each in rows:
             sizes = [f"{size or 'as it is'}: {tried.outcome.value}" for size, tried in each.sizes.items()]
@@ -106,9 +108,8 @@ def _line(name: str, allocated: str, reserved: str) -> str:
     return f"  {name:<10}{allocated:>16}{reserved:>16}"
 
 
-def _change(rows: list[Counted], what: str) -> str:
-    before, after = getattr(rows[0], what), getattr(rows[-1], what)
-    return f"{(after - before) / MIB:+,.1f} ({(after - before) / before:+.1%})" if before else "-"
+def _change(before: int, after: int) -> str:
+    return f"{(after - before) / 2**20:+,.1f} ({(after - before) / before:+.1%})" if before else "-"
 
 
 COMMANDS = (fit,)

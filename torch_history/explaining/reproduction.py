@@ -22,6 +22,9 @@ SEED = 20240229
 
 OURS = "workloads"
 
+TABLES = ("functions", "variants")
+"""Names of what a workload calls, by variant."""
+
 OF_OWN_FILES = ("setup", "before")
 """Functions of an own file that make what its functions are called with, and that prepare each call."""
 
@@ -103,6 +106,11 @@ class _Source:
                 found.defines.setdefault(name, []).append(statement)
         return found
 
+    def names(self, table: str, variant: str) -> bool:
+        """Whether a table has the variant as a literal key."""
+        value = getattr(self.defines[table][-1], "value", None) if table in self.defines else None
+        return isinstance(value, ast.Dict) and any(getattr(key, "value", None) == variant for key in value.keys)
+
 
 def script(subject: Subject, head: str, clock: str = "cpu") -> str:
     """A script that prints the seconds of a call, of the processor or by the wall's `clock`, or what it counts; `head` is
@@ -141,8 +149,7 @@ def script(subject: Subject, head: str, clock: str = "cpu") -> str:
 def names(path: Path, variant: str) -> bool:
     """Whether a workload's table names the variant literally, so that a script can hold it alone."""
     source = _Source.of(path)
-    table = getattr(source.defines[_table_with(source, variant)][-1], "value", None)
-    return isinstance(table, ast.Dict) and any(getattr(key, "value", None) == variant for key in table.keys)
+    return any(source.names(table, variant) for table in TABLES)
 
 
 def _prepared(source: _Source, table: str, subject: Subject, own: bool) -> str:
@@ -171,15 +178,11 @@ def _prepared(source: _Source, table: str, subject: Subject, own: bool) -> str:
 
 
 def _table_with(source: _Source, variant: str) -> str:
-    """`functions` or `variants`, whichever names the variant; the latter where neither does so literally."""
-    tables = [name for name in ("functions", "variants") if name in source.defines]
-    for name in tables:
-        value = getattr(source.defines[name][-1], "value", None)
-        if isinstance(value, ast.Dict) and any(getattr(key, "value", None) == variant for key in value.keys):
-            return name
+    """The table that names the variant; the last one where none does so literally. Raises CannotReproduce."""
+    tables = [name for name in TABLES if name in source.defines]
     if not tables:
         raise CannotReproduce(f"{source.path.name} defines no functions by name, so no script can be made of it.")
-    return tables[-1]
+    return next((name for name in tables if source.names(name, variant)), tables[-1])
 
 
 class _Copy:
