@@ -349,22 +349,18 @@ def of_bytes(release: str, number: int, scripted: float) -> Launch:
 def test_document_answers_release_by_release_from_the_medians_of_launches(tmp_path: Path) -> None:
     axis = Axis.load(ROOT / "releases.toml")
     launches = [of_bytes("v2.0.1", number, 60e6) for number in (1, 2)] + [of_bytes("v2.1.2", 3, 240e6)]
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "machine.json").write_text('{"machine": "m", "cpu": "A processor", "device": "cpu"}')
-    lanes = reports.lanes(tmp_path, {"m": launches}, axis)
+    (tmp_path / "<b>m").mkdir()
+    (tmp_path / "<b>m" / "machine.json").write_text('{"machine": "<b>m", "cpu": "A processor", "device": "cpu"}')
+    lanes = reports.lanes(tmp_path, {"<b>m": launches}, axis)
     rows = bases.rows([lane.told for lane in lanes], axis)
-    text = reports.document(rows, lanes, axis, lambda steps, _, machine: [f"{machine} {step.new}" for step in steps])
-    assert "| claim | 2.0.1 | 2.1.2 |" in text
-    assert "Not measured: saved_tensors, warm_up, batching, selection, start_up." in text
-    assert "TorchScript stalls" not in text
-    assert (
-        "| [Scripting keeps intermediates out of memory](../questions/intersection.md) | holds | does not hold |"
-        in text
-    )
-    assert "  - v2.0.1 → v2.1.2, from *holds* to *does not hold*. m v2.1.2\n" in text
-    assert (
-        "On v2.1.2, measured on a CPU with one thread\n\n"
-        "- **Scripting keeps intermediates out of memory: does not hold.**" in text
+    text = reports.document(lanes, axis, lambda steps, _, machine: [f"{machine} {step.new}" for step in steps])
+    assert text.partition("\n## ")[2] == (
+        "[Scripting keeps intermediates out of memory](../questions/intersection.md)\n\n"
+        "**&#60;b&#62;m, release-py3.11, measured on a CPU with one thread.** "
+        "Holds up to v2.0.1, does not hold since v2.1.2.\n\n"
+        "- v2.0.1 → v2.1.2, from *holds* to *does not hold*. &#60;b&#62;m v2.1.2\n"
+        "- v2.1.2: In size small the scripted variant peaks at 240,000,000 B, the eager one at 240,000,000 B. "
+        "The result alone takes 60,000,000 B.\n"
     )
     *_, row = reports.table(rows, "docs/questions").splitlines()
     assert row == (

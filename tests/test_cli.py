@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -14,14 +15,13 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
-from torch_history.analysis.markdown import escape
 from torch_history.cli import main, output, report, suite
 from torch_history.errors import UserError
 from torch_history.measuring import plan
 from torch_history.measuring.locks import alone
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis
-from torch_history.reports.coverage import coverage
+from torch_history.reports import coverage
 from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
 
 from .lab import MACHINE
@@ -246,25 +246,7 @@ def launch(release: str, *cases: Case, benchmark: str = "q.Q.track_time") -> Lau
     return Launch("s", 1, release, release, "release-py3.11", benchmark, "1", "2026-01-01", 1.0, facts, cases)
 
 
-def test_table_says_what_ran_in_part_or_not_and_why() -> None:
-    axis = Axis.load(ROOT / "releases.toml")
-    small, large = ("'f'", "'small'"), ("'f'", "'large'")
-    why = "needs torch >= 2.0"
-    launches = [
-        launch("v2.0.1", Case(small, samples=(1.0,)), Case(large, value=2.0)),
-        launch("v1.13.1", Case(small, unavailable=why), Case(large, unavailable=why)),
-        launch("v2.1.2", Case(small, value=1.0), Case(large, failed="MemoryError: no")),
-        launch("v2.0.1", Case(small, unavailable="counts nothing"), benchmark="q.Q.track_kernels"),
-        launch("v2.5.1", Case(("'g'", "'small'"), value=1.0)),
-    ]
-    text = coverage({"m": launches}, axis)
-    assert "| variant | 1.13.1 | 2.0.1 | 2.1.2 | 2.5.1 |" in text
-    assert "| `f` | (1) | ran | ran (2) |  |" in text
-    assert "| `g` |  |  |  | ran |" in text
-    assert f"1. “{escape(why)}”\n2. “MemoryError: no”\n" in text
-
-
-def test_how_much_was_measured_is_said_pair_by_pair() -> None:
+def test_how_much_was_measured_is_said_by_lane_and_question() -> None:
     axis = Axis.load(ROOT / "releases.toml")
     times = {"v2.0.0": (1.0, 1.001, 1.0), "v2.0.1": (1.5, 1.501, 1.499), "v2.1.0": (1.5, 1.6, 1.45)}
     launches = [
@@ -276,12 +258,17 @@ def test_how_much_was_measured_is_said_pair_by_pair() -> None:
     for tag, peak in peaks.items():
         cases = (Case(("'f'", "'small'"), value=peak), Case(("'g'", "'small'"), unavailable="needs a GPU"))
         launches.append(launch(tag, *cases, benchmark="q.Q.track_peak_memory"))
-    text = coverage({"m": launches}, axis)
-    said = "2 times compared with the release before, 50.0% inconclusive (aim: at most a third)"
-    assert f"### m, release-py3.11: 4 releases, {said}\n" in text
-    assert "| v2.0.0 → v2.0.1 | 3 | 1 | 0% | 1 | 0 |\n" in text
-    assert "| v2.0.1 → v2.1.0 | 3 | 1 | 100% | 1 | 1 |\n" in text
-    assert "| v2.1.0 → v2.1.1 |  |  |  | 1 | 0 |\n" in text
+    row = coverage.document({"m": launches}, axis).splitlines()[-1]
+    assert row == "| m | release-py3.11 | q | 4: v2.0.0 to v2.1.1 | 8 | 50% | 2 | 3 | 50% | 3 | 1 |"
+
+
+def test_a_plan_says_which_sessions_a_run_would_have_and_measures_nothing() -> None:
+    answer = command("run", "--plan", "--question", "batching", "2.9.0..2.15.0")
+    assert answer.exit_code == 0, answer.output
+    said = " ".join(answer.output.split())
+    assert re.search(
+        r"1 \d+ v2\.12\.1, v2\.9\.1, .* 3 \d+ .*, v2\.15\.0 About \d+ min in all, .* Nothing was measured", said
+    )
 
 
 def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

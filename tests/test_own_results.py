@@ -113,6 +113,4 @@ def test_reasons_of_a_case_are_told_with_their_releases(own: OwnWorkload) -> Non
         )
         for tag, of in pairs.items()
     ]
-    (case,) = not_run(history(launches))
-    assert case.sentence == "g large did not run on v2.0.1, v2.1.2: needs torch >= 3.0."
-    assert not_run(history(launches), ["v2.2.2"]) == []
+    assert not_run(history(launches)) == ["g large did not run on v2.0.1, v2.1.2: needs torch >= 3.0."]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
+import warnings
+from dataclasses import replace as changed_in
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,14 @@ from msgspec.structs import replace
 
 from torch_history.analysis import power
 from torch_history.analysis.levels import REPEATED, Fitted
-from torch_history.analysis.power import Alone, LaneEvidence, Shares
+from torch_history.analysis.power import ALL, Alone, LaneEvidence
 from torch_history.analysis.series import Series, history
 from torch_history.analysis.verdicts import Evidence, evidence_between
 from torch_history.releases.axis import Axis
-from torch_history.reports import power as report
+from torch_history.reports import calibration as report
 from torch_history.store.launches import Case, Launch
 
-ROOT = Path(__file__).resolve().parents[1]
+AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 TAGS = ["v2.3.0", "v2.3.1", "v2.4.0", "v2.4.1", "v2.5.0"]
 PATCH = (TAGS[0], TAGS[1])
 LANE = "release-py3.11"
@@ -67,20 +68,29 @@ def test_a_planted_change_moves_an_estimate_as_one_does_that_is_measured(series:
     after = evidence_between(fit_of(changed(launches, series, 1.1)), [PATCH])
     moves = np.zeros((SERIES, 1))
     moves[[one.parameters for one in fit.levels].index((f"'{series}'",))] = math.log(1.1)
-    planted = power.moved(before, moves)
+    planted = changed_in(before, shift=before.shift + moves)
     assert np.abs(after.shift - planted.shift).max() < 0.02 * before.error.min()
     assert after.error == pytest.approx(planted.error, rel=0.01)
     assert power.directions(after).tolist() == power.directions(planted).tolist()
 
 
-def lane_of(launches: list[Launch], *pairs: power.Pair) -> LaneEvidence:
-    return power.lane_evidence(history(launches), LANE, list(pairs))
+def lane_of(launches: list[Launch]) -> LaneEvidence:
+    (lane,) = power.every_lane(history(launches), AXIS)
+    return lane
+
+
+def counts(*lanes: list[Launch]) -> dict[tuple[str, str], tuple[int, int]]:
+    """What is counted of the lanes of a machine, without their names."""
+    found = power.counted([lane_of(of) for of in lanes])
+    return {(question, what.partition(", ")[0]): of for (question, what), of in found.counts.items()}
 
 
 def slowly_lone(evidence: Evidence, by: np.ndarray) -> np.ndarray:
     """`power.lone` by judging each case whole: all series beside the one that is changed."""
     cases = np.diag(by[:, 0])
-    ways = [np.diag(power.directions(power.moved(evidence, way * cases))) == way for way in (1, -1)]
+    ways = [
+        np.diag(power.directions(changed_in(evidence, shift=evidence.shift + way * cases))) == way for way in (1, -1)
+    ]
     return np.transpose(ways)
 
 
@@ -101,43 +111,36 @@ def test_what_is_found_alone_is_what_judging_all_series_again_finds(seed: int) -
 
 
 def test_power_counts_what_is_told_and_nothing_else() -> None:
-    found = Shares()
+    """Two patch releases of each lane, one of which holds nothing new."""
+    told, of_all, new = 0, 0, 0
     for seed in range(5):
-        lane = lane_of(quiet_lane(seed), PATCH, (TAGS[1], TAGS[2]))
-        power.planted_alone(lane, found)
-        power.planted_together(lane, found)
-    shares = {what: found.share("selection", what) for _, what in found.counts}
-    assert found.counts["selection", "+5%"][1] == 5 * 2 * SERIES
-    assert shares["+5%"] < 0.5 < shares["+10%"]
-    assert shares["+5%"] < shares["+5% in 20%"] < shares["+5% in 50%"]
-    assert shares[power.FALSE_IN_QUIET] <= 0.01
-    assert shares[power.FALSE_BESIDE] <= 0.02
-    assert found.questions == ["selection", power.ALL]
+        found = counts(quiet_lane(seed))
+        (small, of), (large, _) = found["selection", "+5%"], found[ALL, "+10%"]
+        assert of == 2 * 2 * SERIES
+        assert small < large
+        told, of_all, new = told + large, of_all + of, new + found["selection", power.NEW][0]
+        assert found["selection", power.NEW][1] == SERIES
+    assert told > of_all / 2
+    assert new <= 0.01 * 5 * SERIES
 
 
 def test_a_pair_of_which_something_is_told_is_not_quiet() -> None:
     """A change is planted into the told series alone, of which nothing else is told."""
-    found = Shares()
-    power.planted_alone(lane_of(changed(quiet_lane(1), 0, 1.5), PATCH), found)
-    assert found.counts["selection", "+5%"][1] == 2
+    assert counts(changed(quiet_lane(1), 0, 1.5))["selection", "+5%"][1] == 2 * SERIES + 2
 
 
 def test_noise_hides_changes() -> None:
-    shares = []
-    for noise in (0.004, 0.1):
-        found = Shares()
-        power.planted_alone(lane_of(quiet_lane(3, noise), PATCH), found)
-        shares.append(found.share("selection", "+10%"))
-    assert shares == pytest.approx([1, 0], abs=0.05)
+    shares = [counts(quiet_lane(3, noise))["selection", "+10%"] for noise in (0.004, 0.1)]
+    assert [hits / of for hits, of in shares] == pytest.approx([1, 0], abs=0.05)
 
 
 def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs() -> None:
     """And of the series that are asked for; what is told is taken away, so that it makes no room for others."""
-    found = history(quiet_lane(1))
-    counted = Shares()
-    power.planted_alone(lane_of(quiet_lane(1), PATCH), counted)
+    found = history([launch for launch in quiet_lane(1) if launch.release in TAGS[:3]])
+    counted = power.counted(power.every_lane(found, AXIS)).counts
     shares = power.found_alone(found.fits.values(), PATCH, found)
-    assert shares == Alone({size: counted.share("selection", f"{size:+.0%}") for size in power.SIZES})
+    of = {size: counted["selection", f"{size:+.0%}, {LANE}"] for size in power.SIZES}
+    assert shares == Alone({size: hits / number for size, (hits, number) in of.items()})
     one = next(iter(found))
     assert set(power.found_alone(found.fits.values(), PATCH, [one]).shares.values()) <= {0.0, 0.5, 1.0}
     assert power.found_alone(found.fits.values(), ("v2.0.0", "v2.0.1"), found) == power.NOTHING_ALONE
@@ -163,65 +166,60 @@ def test_single_calls_are_said_where_there_are_only_those() -> None:
 
 
 def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise() -> None:
-    found, denied = Shares(), Shares()
-    pairs = [*itertools.pairwise(TAGS)]
+    hits, number = 0, 0
     for seed in range(0, 20, 2):
-        of = [*power.both(*(lane_of(quiet_lane(seed + i), *pairs) for i in (0, 1)))]
-        power.coverage(of, found, "neighbours")
-        power.one_binary(of, found, "one binary")
-        power.denials(of, denied)
-    assert found.counts["selection", "neighbours"][1] == 10 * 4 * SERIES
-    assert found.share("selection", "neighbours") == pytest.approx(0.95, abs=0.02)
-    assert found.counts["selection", "one binary"][1] == 10 * 2 * SERIES
-    assert denied.counts["selection", power.DENIED][1] <= 0.01 * 10 * 4 * SERIES
-
-
-def test_a_change_of_one_lane_alone_is_denied_by_the_other() -> None:
-    denied = Shares()
-    power.denials(power.both(*(lane_of(of, PATCH) for of in (changed(quiet_lane(1), 0, 1.5), quiet_lane(2)))), denied)
-    assert denied.counts["selection", power.DENIED] == (1, 1)
+        found = counts(quiet_lane(seed), quiet_lane(seed + 1))
+        hits, number = hits + found["selection", power.HELD][0], number + found["selection", power.HELD][1]
+    assert number == 10 * 4 * SERIES
+    assert hits / number == pytest.approx(0.95, abs=0.02)
 
 
 def test_lanes_are_compared_by_the_pairs_and_series_that_both_have() -> None:
-    here, there = lane_of(quiet_lane(1), PATCH, (TAGS[1], TAGS[2])), lane_of(quiet_lane(2), (TAGS[1], TAGS[2]))
-    there.series["selection"].reverse()
-    (of,) = power.both(here, there)
-    assert of.pairs == [(TAGS[1], TAGS[2])]
-    assert of.here.shift.tolist() == here.evidence["selection"].shift[:, [1]].tolist()
-    assert of.there.shift.tolist() == there.evidence["selection"].shift[::-1].tolist()
+    """Whatever their order; a series of which one lane alone tells a change differs there."""
+    here = lane_of([one for one in quiet_lane(1) if one.release != TAGS[4]])
+    there = lane_of(changed([replace(one, cases=one.cases[1:]) for one in quiet_lane(1)], 4, 2.0))
+    ((series, agree, compared),) = power.agreement(here, there, here.near + here.far)
+    assert compared.shape == (SERIES - 1, 3)
+    assert compared.all()
+    assert not agree[[one.parameters for one in series].index(("'5'",)), 0]
 
 
-def test_far_pairs_are_at_least_so_many_releases_apart() -> None:
-    tags = [f"v1.{minor}.0" for minor in range(power.FAR + 3)]
-    pairs = power.far([*itertools.pairwise(tags)])
-    assert pairs == [(tags[0], tags[-3]), (tags[0], tags[-2]), (tags[0], tags[-1]), (tags[1], tags[-2]),
-                     (tags[1], tags[-1]), (tags[2], tags[-1])]  # fmt: skip
+def test_pairs_that_launches_say_nothing_of_are_not_compared_and_warn_of_nothing() -> None:
+    """No variance on both sides is no division of nothing by nothing, and neither is an error without an end."""
+    lanes = []
+    for errors in ((0.0, math.inf, 0.01), (0.0, 0.01, 0.01)):
+        of = lane_of(quiet_lane(1))
+        evidence = of.evidence["selection"]
+        error = evidence.error.copy()
+        error[:3, 0] = errors
+        lanes.append(changed_in(of, evidence={"selection": changed_in(evidence, error=error)}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ((_, agree, compared),) = power.agreement(lanes[0], lanes[1], lanes[0].near)
+    assert compared[:3, 0].tolist() == [True, False, True]
+    assert agree[0, 0]
 
 
-def test_the_tables_of_a_machine_have_its_lanes_and_name_the_aims_that_are_missed() -> None:
+def test_the_table_of_a_machine_has_its_lanes_and_names_the_aims_that_are_missed() -> None:
     """The noise of these lanes hides half of what is aimed at; their intervals hold, since nothing differs."""
     other = [replace(launch, environment="release-py3.9") for launch in quiet_lane(2, 0.03)]
-    found = history([*quiet_lane(1, 0.03), *other])
-    lines = report.of_history(found, Axis.load(ROOT / "releases.toml"))
-    aims = {line.split(" | ")[0].strip("| "): line.rpartition(" | ")[2] for line in lines if " aim " not in line}
-    assert aims["+10% alone: found"] == "**missed** |"
-    assert aims["neighbours: intervals hold the difference"] == aims["nothing new: reported"] == "reached |"
-    assert "far apart: intervals hold the difference" not in aims
-    near = [power.lane_evidence(found, lane, [*itertools.pairwise(TAGS)]) for lane in (LANE, "release-py3.9")]
-    at = lines.index(report.ALONE)
-    assert report.of_lanes(near) == lines[at : lines.index(report.TOGETHER)]
-    assert lines[at + 2].startswith("| question | +5%, release-py3.11 | +10%, release-py3.11 | +5%, release-py3.9 |")
+    text = report.of_history(power.every_lane(history([*quiet_lane(1, 0.03), *other]), AXIS))
+    assert (
+        "| question | +5%, release-py3.11 | +10%, release-py3.11 | reported if nothing is new, release-py3.11 |" in text
+    )
+    missed = text.partition("Aims missed:")[2]
+    assert "+10%, release-py3.9: " in missed
+    assert power.HELD not in missed
 
 
 def test_a_machine_without_patch_releases_has_no_table() -> None:
     found = history([launch for launch in quiet_lane(1) if launch.release in TAGS[1:3]])
-    assert report.of_history(found, Axis.load(ROOT / "releases.toml")) == []
-    assert report.of_lanes([power.lane_evidence(found, LANE, [(TAGS[1], TAGS[2])])]) == []
+    assert report.of_history(power.every_lane(found, AXIS)) == ""
 
 
-def test_names_of_strangers_are_no_markup_in_the_tables() -> None:
+def test_names_of_strangers_are_no_markup_in_the_table() -> None:
     own = [replace(launch, environment="<b>|x", benchmark="<i>|y.S.track_time") for launch in quiet_lane(1)]
-    text = "\n".join(report.of_lanes([power.lane_evidence(history(own), "<b>|x", [PATCH])]))
+    text = report.of_history(power.every_lane(history(own), AXIS))
     assert "<b>" not in text
     assert "<i>" not in text
-    assert {line.count("|") for line in text.splitlines() if line.startswith("|")} == {4}
+    assert {line.count("|") for line in text.splitlines() if line.startswith("|")} == {5}

@@ -20,9 +20,7 @@ from torch_history.cli import main
 from torch_history.errors import UserError
 from torch_history.measuring.machine import describe
 from torch_history.reports import check
-from torch_history.reports.recorded import COUNTED, DIFFERS, FAILED, REFUSED, _families, _state, family
 from torch_history.store.details import add_details, read_details
-from torch_history.store.launches import Case
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -93,28 +91,6 @@ def test_damaged_details_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"it holds no details"):
         read_details(path)
     assert check.CHECKS[path.suffix] is read_details
-
-
-def test_case_is_counted_refused_failed_or_differs() -> None:
-    one, two = Case(("'eager'",), value=1), Case(("'eager'",), value=2)
-    assert _state([one, one], {})[0] == COUNTED
-    assert _state([one, two], {})[0] == DIFFERS
-    assert _state([one, one], {"differs": True})[0] == DIFFERS
-    assert _state([Case(("'eager'",), unavailable="no body")], {}) == (REFUSED, "no body")
-    refused = Case(("'eager'",), unavailable="no body")
-    assert _state([refused, one, one], {}) == (COUNTED, "")
-    assert _state([one, refused], {})[0] == DIFFERS
-    assert _state([Case(("'eager'",), failed="out of memory")], {}) == (FAILED, "out of memory")
-
-
-def test_kernels_are_compared_without_what_every_compiler_changes() -> None:
-    old = "void at::native::vectorized_elementwise_kernel<4, at::native::MulFunctor<float>, at::detail::Array<char*, 3> >(int)"  # noqa: E501
-    new = (
-        "void at::native::vectorized_elementwise_kernel<8, at::native::MulFunctor<float>, std::array<char*, 3ul> >(int)"
-    )
-    assert family(old) == family(new)
-    assert family("fused_min_max_sub_cl_9870135744170595077") == "fused_min_max_sub_cl"
-    assert sum(_families({old: 2, new: 1}).values()) == 3
 
 
 def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path: Path) -> None:

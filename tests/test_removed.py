@@ -89,7 +89,7 @@ def test_what_was_removed_is_found_and_needs_an_entry_that_counts_it(results: Pa
     log.write_text(entry(name, first, 2, cases + 1) * 2)
     assert "an earlier line" in check_history(results)[0]
     log.write_text(entry(name, first, 2, cases + 1) + entry("0" * 40, first, 1, 1) + "[]\n")
-    no_such, no_names = check_history(results)
+    no_names, no_such = check_history(results)
     assert "line 2: commit 00000000 removed no such launch" in no_such
     assert "line 3: it is no exclusion" in no_names
 

@@ -41,7 +41,7 @@ COMMAND = "python -m tools.explain_largest --write"
 LANE = "release-py3.11"
 OTHER_LANE = "release-py3.9"
 """Where a cause found by hand is looked for if no change of the first lane has it."""
-LARGEST = 50
+LARGEST = 25
 
 NOT_THERE = "not there on that machine"
 
@@ -155,18 +155,22 @@ def explain(rows: Sequence[Row], most: int, minutes: float) -> None:
 
 def table(rows: Sequence[Row]) -> str:
     """What is known of the largest changes, by pair."""
-    lines = ["| change | from, to | factor | explained on | verdict | seconds |", "|---|---|---:|---|---|---:|"]
+    lines = ["| change | from, to | factor | verdict |", "|---|---|---:|---|"]
     for row in in_order(rows):
-        at, one = row.evidence or ("", None)
-        said = f"{one.verdict}: {one.words}" if one else "not looked for yet"
-        took = f"{one.took:.0f}" if one else ""
-        lines.append(f"| {row.words} | {', '.join(row.pair)} | {row.ratio:.3g} | {at} | {escape(said)} | {took} |")
+        said = _first(row.evidence[1]) if row.evidence else "not looked for yet"
+        lines.append(f"| {row.words} | {', '.join(row.pair)} | {row.ratio:.3g} | {escape(said)} |")
     done = [row.evidence[1] for row in rows if row.evidence]
     there = [one for one in done if one.verdict != "NOT THERE"]
     found = [one for one in there if one.verdict in FOUND_ON]
-    said = f"Of the {len(rows)} largest changes {len(done)} were looked for. {len(there)} of these were there on the machine"
-    lines += ["", f"{said} that looked, and {len(found)} have a cause or a part of one."]
+    on = ", ".join(sorted({row.evidence[0] for row in rows if row.evidence}))
+    said = f"Of the {len(rows)} largest changes {len(done)} were looked for, on {on}. {len(there)} of these were there"
+    lines += ["", f"{said}, and {len(found)} have a cause or a part of one."]
     return "\n".join(lines)
+
+
+def _first(one: Evidence) -> str:
+    """The verdict, and the first of its evidence; `results/` has the rest."""
+    return f"{one.verdict}: {one.words.partition(';')[0]}"
 
 
 def table_by_hand(found: Sequence[tuple[Cause, Row | None]]) -> str:
@@ -222,8 +226,8 @@ def _again(row: Row | None, one: Evidence | None) -> tuple[str, str]:
     if one is None:
         return "", "not looked for yet"
     if one.verdict == "NOT THERE":
-        return one.words, NOT_THERE
-    return f"{one.verdict}: {one.words}", "yes" if one.verdict in FOUND_ON else "no"
+        return "", NOT_THERE
+    return _first(one), "yes" if one.verdict in FOUND_ON else "no"
 
 
 def main() -> None:

@@ -110,8 +110,8 @@ def page(known: Known) -> str:
         "# Why counts changed on the recorder",
         "",
         "Made by `python -m tools.recorded_changes` from the scripts in `tests/recorded_changes.toml`; not edited by hand.",
-        "**Recorded: no kernel ran.** [What releases ask of CUDA](recorded.md) lists every change between neighbours.",
-        "This page takes the largest ones. A script of plain PyTorch that knows nothing of the suite asks each again.",
+        "**Recorded: no kernel ran.** [What releases ask of CUDA](recorded.md) lists the largest changes.",
+        "A script of plain PyTorch that knows nothing of the suite asks each again.",
     ]
     for change in changes():
         if change["id"] not in known:

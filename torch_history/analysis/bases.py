@@ -6,7 +6,8 @@ place of another, and advice is given for a CPU and for a GPU apart. What a cert
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,6 @@ from .claims import (
     CLAIMS,
     DECIDED,
     NEEDS_TIMES,
-    UNKNOWN,
     UNMEASURED,
     Answer,
     Setting,
@@ -39,7 +39,7 @@ NO_TIMES_ON_A_GPU = "Not known: only times can decide this claim, and none was m
 class Answered:
     """What one lane says of the claims. `subject` is its processor or GPU in words, `card` what the recorder pretended.
     `words` has the answers of all releases, question -> (release, word), oldest first; `newest` the newest release that
-    was measured, else the newest of all, with its answer; `sizes` those of the variants that the claim depends on."""
+    was measured, else the newest of all, with its answer."""
 
     subject: str
     machine: str
@@ -48,7 +48,6 @@ class Answered:
     card: str
     words: Mapping[str, Sequence[tuple[str, str]]]
     newest: Mapping[str, tuple[str, Answer]]
-    sizes: Mapping[str, Sequence[str]]
 
 
 def answered_by(
@@ -76,7 +75,6 @@ def answered_by(
         str(record.get("card", "")),
         theirs,
         newest,
-        {question: _sizes(found, question) for question in theirs},
     )
 
 
@@ -88,237 +86,116 @@ def _subject(record: Mapping[str, Any]) -> str:
     return processor_of(record) or str(record["machine"])
 
 
-def _sizes(found: History, question: str) -> list[str]:
-    """The sizes in which the variants have a number that the claim of a question depends on."""
-    variants = CLAIMS[question].depends_on[1]
-    sizes = {
-        series.parameters[1].strip("'")
-        for series, of in found.items()
-        if series.question == question
-        and len(series.parameters) == 2
-        and series.parameters[0].strip("'") in variants
-        and any(case.number is not None for pairs in of.values() for _, case in pairs)
-    }
-    return sorted(sizes)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What one basis says of one claim: `words` in sentences, empty where it says nothing; `by` is the lane whose newest
-    answer decides, None where no lane decides."""
-
-    words: str = ""
-    by: Answered | None = None
-
-
 @dataclass(frozen=True)
 class Row:
-    """One claim on all bases: `cells` by device in the order of BASES, and what to do on a `cpu` and on a `gpu`."""
+    """One claim on all bases: `cells` in sentences, by device in the order of BASES, and what to do on a `cpu` and on a
+    `gpu`."""
 
     question: str
     words: str
-    cells: Mapping[str, Cell]
+    cells: Mapping[str, str]
     cpu: str
     gpu: str
 
     def as_data(self) -> dict[str, Any]:
         """As the site reads it; docs/site.md lists the keys."""
-        return {
-            "question": self.question,
-            "words": self.words,
-            "cells": [self.cells[device].words for device in BASES],
-            "cpu": self.cpu,
-            "gpu": self.gpu,
-        }
+        cells = [self.cells[device] for device in BASES]
+        return {"question": self.question, "words": self.words, "cells": cells, "cpu": self.cpu, "gpu": self.gpu}
 
 
 def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certificate] = ()) -> list[Row]:
-    """A row for each claim that any lane was asked about."""
+    """A row for each claim that any lane was asked about. Of the lanes of a device the one decides what to do in which the
+    newest release was decided; on a GPU counts do where nothing that was measured there decides."""
     lanes = list(lanes)
-    devices = {lane.setting.device for lane in lanes}
-    nothing = {
-        "cpu": "Not measured.",
-        "recorder": "Not counted.",
-        "cuda": "Not measured." if "cuda" in devices else NO_GPU,
-    }
+    is_on_gpu = any(lane.setting.device == "cuda" for lane in lanes)
+    nothing = {"cpu": "Not measured.", "recorder": "Not counted.", "cuda": "Not measured." if is_on_gpu else NO_GPU}
     found = []
     for question, claim in CLAIMS.items():
-        asked = sorted((lane for lane in lanes if question in lane.words), key=_best_first(question, axis))
+        asked = sorted(
+            (lane for lane in lanes if question in lane.words), key=lambda lane: _place(lane, question, axis)
+        )
         if not asked:
             continue
-        cells = {}
-        for device in BASES:
-            told = _cell(
-                question, [lane for lane in asked if lane.setting.device == device], device, axis, certificates
-            )
-            cells[device] = told if told.words else Cell(nothing[device])
-        cpu = _advice(question, cells["cpu"]) or cells["cpu"].words
-        found.append(Row(question, claim.words, cells, cpu, _advice_on_a_gpu(question, cells)))
+        of = {device: [lane for lane in asked if lane.setting.device == device] for device in BASES}
+        cells = {device: _cell(question, device, of[device], axis, certificates) or nothing[device] for device in BASES}
+        cpu, counted, gpu = (_advice(question, of[device]) for device in BASES)
+        decided = any(lane.newest[question][1].word in DECIDED for lane in of["cuda"][:1])
+        unknown = NO_TIMES_ON_A_GPU if claim.needs_times else "Not measured."
+        on_gpu = (gpu if decided else counted or gpu) or unknown
+        found.append(Row(question, claim.words, cells, cpu or cells["cpu"], on_gpu))
     return found
 
 
-def _best_first(question: str, axis: Axis) -> Callable[[Answered], tuple[object, ...]]:
-    """The order of lanes: the newest release that decides first, then the lane in which most do."""
-
-    def place(lane: Answered) -> tuple[object, ...]:
-        told = [axis.position(tag) for tag, word in lane.words[question] if word in DECIDED]
-        return -max(told, default=-1), -len(told), lane.machine, lane.environment
-
-    return place
+def _place(lane: Answered, question: str, axis: Axis) -> tuple[object, ...]:
+    """Lanes are in this order: the newest release that decides first, then the lane in which most do."""
+    told = [axis.position(tag) for tag, word in lane.words[question] if word in DECIDED]
+    return -max(told, default=-1), -len(told), lane.machine, lane.environment
 
 
-# --- a cell
+def _advice(question: str, lanes: Sequence[Answered]) -> str:
+    """What to do by the first lane that has an answer; empty where none has."""
+    for lane in lanes:
+        if lane.newest[question][1].word != UNMEASURED:
+            return CLAIMS[question].advice_on(lane.setting, lane.newest[question][1])
+    return ""
 
 
 def _cell(
-    question: str, lanes: Sequence[Answered], device: str, axis: Axis, certificates: Sequence[Certificate]
-) -> Cell:
-    claim = CLAIMS[question]
-    if device == "recorder" and claim.needs_times:
-        told = next((answer for answer in (lane.newest[question][1] for lane in lanes) if answer.beside), None)
-        return Cell(_with_certificates(question, told.sentence, lanes, certificates) if told else NEEDS_TIMES)
-    groups = [group for group in _groups(question, lanes, axis) if group.told]
-    if not groups:
-        return Cell()
-    said = " ".join(_in_words(question, group, groups) for group in groups)
-    first = groups[0].lanes[0]
-    decides = first if first.newest[question][1].word in (*DECIDED, UNKNOWN) else None
-    return Cell(_with_certificates(question, said, lanes, certificates) if device == "recorder" else said, decides)
+    question: str, device: str, lanes: Sequence[Answered], axis: Axis, certificates: Sequence[Certificate]
+) -> str:
+    """What one basis says of one claim, in sentences; empty where it says nothing."""
+    if device == "recorder" and CLAIMS[question].needs_times:
+        beside = (answer.sentence for answer in (lane.newest[question][1] for lane in lanes) if answer.beside)
+        said = [next(beside, NEEDS_TIMES)]
+    else:
+        said = _histories(question, lanes, axis)
+    if said and device == "recorder":
+        counted = {(lane.card, tag) for lane in lanes for tag, _ in lane.words[question]}
+        said += [certified(each, question) for each in certificates if (each.card, each.release) in counted]
+    return " ".join(filter(None, said))
 
 
-@dataclass
-class _Group:
-    """Lanes that contradict each other on no release, the best first, and their answers in one history."""
-
-    lanes: list[Answered]
-    history: list[tuple[str, str]]
-
-    @property
-    def told(self) -> bool:
-        return any(word != UNMEASURED for _, word in self.history)
-
-
-def _groups(question: str, lanes: Iterable[Answered], axis: Axis) -> list[_Group]:
-    """Lanes of one machine are one history where they do not contradict each other; those of others join it where they
-    decided some release alike."""
-    groups: list[_Group] = []
+def _histories(question: str, lanes: Sequence[Answered], axis: Axis) -> list[str]:
+    """The answers of each machine in one history, as `Holds from v1.8.0 to v2.15.0 (Tesla T4).`; those of a lane that
+    contradicts another one of its machine by themselves, with its name."""
+    groups: list[tuple[Answered, dict[str, str]]] = []
     for lane in lanes:
         words = dict(lane.words[question])
-        for group in groups:
-            known = dict(group.history)
-            shared = [tag for tag in words if words[tag] in DECIDED and known.get(tag) in DECIDED]
-            alike = all(words[tag] == known[tag] for tag in shared)
-            if alike and (shared or any(other.machine == lane.machine for other in group.lanes)):
-                joined = {**words, **{tag: word for tag, word in known.items() if word != UNMEASURED}}
-                group.lanes.append(lane)
-                group.history = sorted(joined.items(), key=lambda item: axis.position(item[0]))
+        for i, (first, known) in enumerate(groups):
+            shared = (tag for tag in words.keys() & known.keys() if {words[tag], known[tag]} <= {*DECIDED})
+            if first.machine == lane.machine and all(words[tag] == known[tag] for tag in shared):
+                measured = {tag: word for tag, word in known.items() if word != UNMEASURED}
+                groups[i] = first, {**words, **measured}
                 break
         else:
-            groups.append(_Group([lane], list(lane.words[question])))
-    return groups
+            groups.append((lane, words))
+    groups = [(lane, words) for lane, words in groups if {*words.values()} != {UNMEASURED}]
+    machines = [lane.machine for lane, _ in groups]
+    said = []
+    for lane, words in groups:
+        of_lane = f" in {lane.environment}" if machines.count(lane.machine) > 1 else ""
+        history = in_turn(sorted(words.items(), key=lambda item: axis.position(item[0])), lane.setting.unmeasured)
+        said.append(f"{history.removesuffix('.')} ({lane.subject}{of_lane}).")
+    return said
 
 
-def _in_words(question: str, group: _Group, groups: Sequence[_Group]) -> str:
-    """`Holds from v1.8.0 to v2.15.0 (Tesla T4; NVIDIA H100 80GB HBM3 from v2.1.0 to v2.15.0).`"""
-    machines = dict.fromkeys(lane.machine for lane in group.lanes)
-    elsewhere = {lane.machine for other in groups if other is not group for lane in other.lanes}
-    who: list[str] = []
-    for machine in machines:
-        lanes = [lane for lane in group.lanes if lane.machine == machine]
-        within = f" in {' and '.join(lane.environment for lane in lanes)}" if machine in elsewhere else ""
-        said = {tag for lane in lanes for tag, word in lane.words[question] if word != UNMEASURED}
-        told = [tag for tag, _ in group.history if tag in said]
-        if told:
-            where = f" on {told[0]}" if len(told) == 1 else f" from {told[0]} to {told[-1]}"
-            who.append(f"{lanes[0].subject}{within}{where if who else ''}")
-    history = in_turn(group.history, group.lanes[0].setting.unmeasured)
-    return f"{history.removesuffix('.')} ({'; '.join(who)})."
-
-
-def _with_certificates(question: str, said: str, lanes: Sequence[Answered], certificates: Sequence[Certificate]) -> str:
-    """`said` of what was counted, with what certificates of the same cards show of its cases."""
-    told = [said]
-    for certificate in certificates:
-        sizes = next((lane.sizes[question] for lane in lanes if _is_of(certificate, lane, question)), [])
-        told += certified(certificate, question, sizes)
-    return " ".join(told)
-
-
-def _is_of(certificate: Certificate, lane: Answered, question: str) -> bool:
-    return lane.card == certificate.card and any(tag == certificate.release for tag, _ in lane.words[question])
-
-
-def certified(certificate: Certificate, question: str, sizes: Sequence[str]) -> list[str]:
-    """What a certificate shows of the cases that a claim depends on, in those of `sizes` that it has: equal where all of
-    its variants are, and different where one is."""
-    cases = {size: {f"{question} {variant} {size}" for variant in CLAIMS[question].depends_on[1]} for size in sizes}
-    equal = [size for size, of in cases.items() if of <= certificate.equal]
-    different = [size for size, of in cases.items() if of & certificate.different.keys()]
-    what = {each for of in cases.values() for case in of for each in certificate.different.get(case, ())}
-    differ = f": {' and '.join(sorted(what)).replace('_', ' ')} differ"
-    return [
-        f"{_in_sizes(of, sizes, word)} {certificate.words}{more}."
-        for word, of, more in (("equal to", equal, ""), ("not equal to", different, differ))
-        if of
-    ]
-
-
-def _in_sizes(some: Sequence[str], every: Sequence[str], word: str) -> str:
-    """`Equal to`; where it is so of some sizes alone `In size small equal to`."""
-    if len(some) == len(every):
-        return word.capitalize()
-    return f"In size {some[0]} {word}" if len(some) == 1 else f"In {len(some)} of {len(every)} sizes {word}"
-
-
-# --- advice
-
-
-def _advice(question: str, cell: Cell) -> str:
-    """What to do by what one basis says; empty where it says nothing."""
-    if cell.by is None:
+def certified(certificate: Certificate, question: str) -> str:
+    """What a certificate shows of the cases that a claim depends on, whatever their size; empty where it has none."""
+    asked = tuple(f"{question} {variant} " for variant in CLAIMS[question].depends_on[1])
+    equal = sum(case.startswith(asked) for case in certificate.equal)
+    different = [what for case, what in certificate.different.items() if case.startswith(asked)]
+    if not equal and not different:
         return ""
-    return CLAIMS[question].advice_on(cell.by.setting, cell.by.newest[question][1])
-
-
-def _advice_on_a_gpu(question: str, cells: Mapping[str, Cell]) -> str:
-    """By what was measured on a GPU where that decides, else by counts, which the sentence says."""
-    measured, counted = (cells[device].by for device in ("cuda", "recorder"))
-    if measured and measured.newest[question][1].word in DECIDED:
-        return f"{_advice(question, cells['cuda'])}{_beside(question, measured, counted)}"
-    if counted:
-        return _advice(question, cells["recorder"])
-    if measured:
-        return _advice(question, cells["cuda"])
-    return NO_TIMES_ON_A_GPU if CLAIMS[question].needs_times else "Not measured."
-
-
-def _beside(question: str, measured: Answered, counted: Answered | None) -> str:
-    """What counts say of a release that was not measured, or where they say something else."""
-    if counted is None:
-        return ""
-    (of_gpu, gpu), (of_counts, counts) = measured.newest[question], counted.newest[question]
-    if of_gpu == of_counts and gpu.word == counts.word:
-        return ""
-    return f" On {of_counts}, counted, no kernel ran: {counts.word}."
-
-
-# --- what there is
+    said = f"In {equal} of {equal + len(different)} compared cases equal to {certificate.words}"
+    what = ", ".join(sorted({*itertools.chain(*different)})).replace("_", " ")
+    return f"{said}; others differ in {what}." if different else f"{said}."
 
 
 def on_a_gpu(lanes: Iterable[tuple[str, Sequence[str]]], axis: Axis) -> str:
     """A sentence that says what of all lanes, each a device and its releases, was measured on a GPU."""
-    lanes = list(lanes)
     measured = {tag for device, tags in lanes if device == "cuda" for tag in tags}
-    counted = {tag for device, tags in lanes if device == "recorder" for tag in tags}
-    if not measured and counted:
-        return (
-            f"Nothing here was measured on a GPU yet. What {len(counted)} releases ask of a GPU was recorded; no kernel "
-            "ran for those numbers."
-        )
     if not measured:
         return "Nothing here was measured on a GPU."
     missing = len(axis.releases) - len(measured)
     tags = ", ".join(sorted(measured, key=axis.position))
-    return (
-        f"Releases measured on a GPU: {tags}. The axis has {missing} more." if missing else "On a GPU: every release."
-    )
+    return f"Releases measured on a GPU: {tags}. The axis has {missing} more."

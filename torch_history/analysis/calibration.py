@@ -9,18 +9,16 @@ import math
 import statistics
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from ..errors import SessionError
 from ..store.launches import Launch, read_file, unfit
 from ..system.files import files_in
 from . import special
 from .series import History, Series, Verdict, history
-from .verdicts import Change, Evidence, compare, compare_history, evidence_of, human
+from .verdicts import Change, compare, compare_history, evidence_of, human
 
 FOLDER = "calibration"
 """Folder beside a machine's results, which neither asv nor `read_launches` of the machine looks into."""
@@ -42,10 +40,8 @@ LEAST_HELD = 0.93
 """What intervals say of themselves, and the least share of them that shall hold the truth."""
 
 MANY = 40
-"""Series of a kind and size of change from which the share itself is held against LEAST_HELD: one is 2.5 %. Of fewer it is
-missed where chance explains so few less than once in twenty times."""
-
-RESAMPLES = 2000
+"""Intervals from which their share itself is held against LEAST_HELD: one is 2.5 %. Of fewer it is missed where chance
+explains so few less than once in twenty times."""
 
 STEADY = ("time",)
 SINGLE = ("first_call", "second_call", "median_call", "worst_call")
@@ -62,90 +58,59 @@ FACT = "planted"
 
 
 @dataclass(frozen=True)
-class Planted:
-    """How one planted change fared: of `series` that got it, `found` were called changed in its direction. `aim` is the
-    least share to be found."""
+class Share:
+    """Of `series` of which something should be so, it is so of `hits`: a planted change was called changed in its
+    direction, or an interval holds the truth. `aim` is the least share; `by_chance` says that few may miss it by chance."""
 
     words: str
     series: int
-    found: int
-    aim: float | None = None
+    hits: int
+    aim: float
+    by_chance: bool = False
 
     @property
     def share(self) -> float:
-        return self.found / self.series if self.series else math.nan
+        return self.hits / self.series if self.series else math.nan
 
     @property
     def misses(self) -> bool:
-        return bool(self.series and self.aim and not self.share >= self.aim)
-
-
-@dataclass(frozen=True)
-class Held:
-    """Times with a known truth, by variant: whether the interval at NOMINAL holds it, whatever their verdict."""
-
-    words: str
-    of_variant: Sequence[Sequence[bool]]
-
-    @property
-    def series(self) -> int:
-        return sum(map(len, self.of_variant))
-
-    @property
-    def holding(self) -> int:
-        return sum(map(sum, self.of_variant))
-
-    @property
-    def share(self) -> float:
-        return self.holding / self.series if self.series else math.nan
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """The middle 95 % of the share when variants are drawn again, because series of one variant err together; NaN of
-        none."""
-        if not self.series:
-            return math.nan, math.nan
-        random, counts = np.random.default_rng(0), np.array([(sum(of), len(of)) for of in self.of_variant])
-        drawn = counts[random.integers(len(counts), size=(RESAMPLES, len(counts)))].sum(axis=1)
-        low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [0.025, 0.975])
-        return float(low), float(high)
-
-    @property
-    def misses(self) -> bool:
-        """Whether it is below LEAST_HELD: by its share, or of few series by more than chance."""
-        if self.series >= MANY:
-            return self.share < LEAST_HELD
-        return bool(self.series) and float(special.bdtr(self.holding, self.series, LEAST_HELD)) < 0.05
+        if self.by_chance and self.series < MANY:
+            return bool(self.series) and float(special.bdtr(self.hits, self.series, self.aim)) < 0.05
+        return self.share < self.aim
 
 
 @dataclass(frozen=True)
 class Calibration:
     """What the launches of one calibration say. `same` are the verdicts on times of the release against itself, `beside`
-    those on times without a change in the arm where others have one; `times` and `counts` are what was planted, `held` how
-    often intervals hold it, and `false_counts` the counts that are told as changed and were not, in words."""
+    those on times without a change in the arm where others have one; `planted` is what was found of planted times and
+    counts, `held` how often intervals hold the truth, and `false_counts` the counts that are told as changed and were not,
+    in words."""
 
     release: str
     environment: str
     launches: Sequence[Launch]
     same: Sequence[Change]
     beside: Sequence[Change]
-    times: Sequence[Planted]
-    held: Sequence[Held]
-    counts: Sequence[Planted]
+    planted: Sequence[Share]
+    held: Sequence[Share]
     false_counts: Sequence[str]
 
     @property
     def is_planted(self) -> bool:
         """Whether changes were planted, and not only one release compared with itself."""
-        return bool(self.beside or any(of.series for of in [*self.times, *self.counts]))
+        return bool(self.beside or any(of.series for of in self.planted))
+
+    @property
+    def unchanged(self) -> list[Change]:
+        return [*self.same, *self.beside]
 
     @property
     def false_times(self) -> list[Change]:
-        return [change for change in [*self.same, *self.beside] if change.verdict in (Verdict.SLOWER, Verdict.FASTER)]
+        return [change for change in self.unchanged if change.verdict in (Verdict.SLOWER, Verdict.FASTER)]
 
     @property
     def false_share(self) -> float:
-        return len(self.false_times) / max(1, len(self.same) + len(self.beside))
+        return len(self.false_times) / max(1, len(self.unchanged))
 
     @property
     def untold(self) -> float:
@@ -155,21 +120,13 @@ class Calibration:
     @property
     def missed(self) -> list[str]:
         """The aims that this machine misses, in words; none is good."""
-        missed = [_not_found(of) for of in self.times if of.misses]
+        missed = [f"{of.words} found in {per_cent(of.share)}" for of in self.planted if of.misses]
         if self.false_share > MOST_FALSE:
             missed.append(f"{per_cent(self.false_share)} of unchanged times reported as changed")
         if self.untold > MOST_UNTOLD:
             missed.append(f"{per_cent(self.untold)} of unchanged times are inconclusive")
-        return [
-            *missed,
-            *(f"{of.words}: {per_cent(of.share)} of intervals hold it" for of in self.held if of.misses),
-            *(_not_found(of) for of in self.counts if of.misses),
-            *(f"an unchanged count reported as changed: {words}" for words in self.false_counts),
-        ]
-
-
-def _not_found(of: Planted) -> str:
-    return f"{of.words} found in {per_cent(of.share)}"
+        missed += [f"{of.words}: {per_cent(of.share)} of intervals hold it" for of in self.held if of.misses]
+        return missed + [f"an unchanged count reported as changed: {words}" for words in self.false_counts]
 
 
 def read(path: Path) -> Calibration:
@@ -180,64 +137,81 @@ def read(path: Path) -> Calibration:
     if not times or (not counts and any(launch.release == LONGER for launch in times)):
         raise SessionError(f"{path} contains no calibration. Run `torch-history calibrate`.")
     tag, _, environment = path.stem.partition("-")
-    if not _times(compare(times, FIRST, SECOND)):
-        raise SessionError(f"{path} contains no time that both arms have. Measure for longer.")
     measured = history(times)
-    longer = _times(compare_history(measured, FIRST, LONGER))
-    planted = [(change, share(change.series)) for change in longer]
+    same, longer = (_times(compare_history(measured, FIRST, arm)) for arm in (SECOND, LONGER))
+    if not same:
+        raise SessionError(f"{path} contains no time that both arms have. Measure for longer.")
+    timed = [change for change in longer if change.series.metric in (*STEADY, *SINGLE)]
     return Calibration(
         release=tag,
         environment=environment,
         launches=launches,
-        same=_times(compare_history(measured, FIRST, SECOND)),
-        beside=[change for change, size in planted if not size and change.series.metric in (*STEADY, *SINGLE)],
-        times=[
-            _found(f"{times_as_much * size:+.0%} time: {words}", times_as_much * size, aim, planted, metrics)
-            for words, metrics, times_as_much in KINDS
-            for size, aim in zip(SHARES, LEAST_FOUND, strict=True)
-        ],
-        held=_held(measured, really_planted(times)),
-        counts=_planted_counts(counts),
+        same=same,
+        beside=[change for change in timed if not share(change.series)],
+        planted=[*_planted_times(timed), *_planted_counts(counts)],
+        held=_held(measured, times),
         false_counts=_false_counts(counts),
     )
 
 
-def _held(measured: History, really: Mapping[Series, float]) -> list[Held]:
-    """By kind of series and size of change; those without a change are of both arms. `really` is what `really_planted`
-    tells."""
-    found: dict[tuple[str, float], dict[Variant, list[bool]]] = defaultdict(lambda: defaultdict(list))
+def _times(changes: Iterable[Change]) -> list[Change]:
+    return [change for change in changes if change.series.varies and change.old is not None and change.new is not None]
+
+
+def _planted_times(changes: Sequence[Change]) -> list[Share]:
+    """By kind of series and size of change."""
+    found = []
+    for kind, metrics, multiple in KINDS:
+        for size, aim in zip(SHARES, LEAST_FOUND, strict=True):
+            of = [c for c in changes if c.series.metric in metrics and math.isclose(share(c.series), multiple * size)]
+            hits = sum(change.verdict is Verdict.SLOWER for change in of)
+            found.append(Share(f"{multiple * size:+.0%} time: {kind}", len(of), hits, aim))
+    return found
+
+
+def _planted_counts(launches: Sequence[Launch]) -> list[Share]:
+    found = []
+    for words, arm, metric, verdict, more in (
+        ("one operator more", "operator", "operators", Verdict.MORE, 1),
+        ("4 KiB more at the peak", "peak", "peak_memory", Verdict.HUNGRIER, 4096),
+        ("a failure", "failure", "", Verdict.BROKE, None),
+    ):
+        known = [c for c in compare(launches, FIRST, arm) if c.old is not None and metric in ("", c.series.metric)]
+        hits = [c for c in known if c.verdict is verdict and (more is None or (c.new or 0) - (c.old or 0) == more)]
+        found.append(Share(words, len(known), len(hits), 1.0))
+    return found
+
+
+def _false_counts(launches: Sequence[Launch]) -> list[str]:
+    """Counts that are called changed although nothing was planted in them, in words."""
+    return [
+        f"{change.series.words}: {human(change.old, change.series.unit)} and {human(change.new, change.series.unit)}"
+        for change in compare(launches, FIRST, SECOND)
+        if change.verdict not in (Verdict.SAME, Verdict.NEVER_RAN)
+    ]
+
+
+def _held(measured: History, launches: Iterable[Launch]) -> list[Share]:
+    """How often intervals hold the truth where that is known: of unchanged times in both arms, and of steady calls whose
+    processes told what was planted. A single call after a planted delay takes longer itself, by nobody knows how much."""
+    really = _really_planted(launches)
+    found: dict[tuple[float, str], list[bool]] = defaultdict(list)
     for arm in (SECOND, LONGER):
-        truth = really if arm == LONGER else {}
-        for series, said in evidence(measured, FIRST, arm).items():
-            if series.metric not in (*STEADY, *SINGLE):
-                continue
+        for series, said in (each for fit in measured.fits.values() for each in evidence_of(fit, FIRST, arm).items()):
             size = share(series) if arm == LONGER else 0.0
-            low, high = said.interval(NOMINAL)
-            words = KINDS[series.metric in SINGLE][0]
-            found[words, size][variant(series)].append(bool(low <= truth.get(series, 1 + size) <= high))
-    held = []
-    for kind, _, multiple in KINDS:
-        for share_of in (0.0, *SHARES):
-            of = [by for key, by in found.items() if key[0] == kind and math.isclose(key[1], multiple * share_of)]
-            truth_said = f"{multiple * share_of:+.0%} time: {kind}" if share_of else f"unchanged: {kind}"
-            held.append(Held(truth_said, [one for by in of for one in by.values()]))
-    return held
+            for kind, metrics, _ in KINDS:
+                if series.metric in metrics and (not size or series in really):
+                    low, high = said.interval(NOMINAL)
+                    found[size, kind].append(bool(low <= (really[series] if size else 1.0) <= high))
+    return [
+        Share(
+            f"{size:+.0%} time: {kind}" if size else f"unchanged: {kind}", len(of), sum(of), LEAST_HELD, by_chance=True
+        )
+        for (size, kind), of in sorted(found.items())
+    ]
 
 
-Variant = tuple[str, str]
-"""A question and a variant of it."""
-
-
-def variant(series: Series) -> Variant:
-    return series.question, series.parameters[0] if series.parameters else ""
-
-
-def evidence(found: History, old: str, new: str) -> dict[Series, Evidence]:
-    """Of each time that rounds tie on both."""
-    return {series: said for fit in found.fits.values() for series, said in evidence_of(fit, old, new).items()}
-
-
-def really_planted(launches: Iterable[Launch]) -> dict[Series, float]:
+def _really_planted(launches: Iterable[Launch]) -> dict[Series, float]:
     """Series of steady calls -> how many times as long the calls of the arm LONGER were made, as their processes told it:
     the geometric mean over launches. Launches of before that was told are not in it."""
     found: dict[Series, list[float]] = defaultdict(list)
@@ -264,61 +238,6 @@ def _case(series: Series) -> str:
 
 def only_counts(launch: Launch) -> bool:
     return Series(launch.environment, launch.benchmark, ()).is_counted
-
-
-def _times(changes: Iterable[Change]) -> list[Change]:
-    return [change for change in changes if change.series.varies and change.old is not None and change.new is not None]
-
-
-def _found(
-    words: str, size: float, aim: float, planted: Sequence[tuple[Change, float]], metrics: Sequence[str]
-) -> Planted:
-    changes = [change for change, of in planted if math.isclose(of, size) and change.series.metric in metrics]
-    found = [change for change in changes if change.verdict is Verdict.SLOWER]
-    return Planted(words, len(changes), len(found), aim)
-
-
-def _planted_counts(launches: Sequence[Launch]) -> list[Planted]:
-    operators = [change for change in compare(launches, FIRST, "operator") if change.series.metric == "operators"]
-    peaks = [change for change in compare(launches, FIRST, "peak") if change.series.metric == "peak_memory"]
-    failures = [change for change in compare(launches, FIRST, "failure") if change.old is not None]
-    return [
-        _exactly("one operator more", operators, Verdict.MORE, 1),
-        _exactly("4 KiB more at the peak", peaks, Verdict.HUNGRIER, 4096),
-        Planted("a failure", len(failures), sum(change.verdict is Verdict.BROKE for change in failures), 1.0),
-    ]
-
-
-def _exactly(words: str, changes: Sequence[Change], verdict: Verdict, more: float) -> Planted:
-    known = [change for change in changes if change.old is not None]
-    found = [
-        change
-        for change in known
-        if change.verdict is verdict and change.new is not None and change.new - (change.old or 0) == more
-    ]
-    return Planted(words, len(known), len(found), 1.0)
-
-
-def _false_counts(launches: Sequence[Launch]) -> list[str]:
-    """Counts that are called changed although nothing was planted in them, in words."""
-    changes = compare(launches, FIRST, SECOND)
-    return [
-        f"{change.series.words}: {human(change.old, change.series.unit)} and {human(change.new, change.series.unit)}"
-        for change in changes
-        if change.verdict not in (Verdict.SAME, Verdict.NEVER_RAN)
-    ]
-
-
-def scatter(launches: Iterable[Launch], number: Callable[[Sequence[float]], float]) -> float:
-    """By how much two launches of the release in one round differ, as a share: the median over rounds and steady times,
-    where `number` makes one number of a launch's samples."""
-    found: dict[object, dict[str, float]] = defaultdict(dict)
-    for launch in launches:
-        for case in launch.cases:
-            if case.samples and launch.release in (FIRST, SECOND):
-                found[launch.benchmark, case.parameters, launch.round][launch.release] = number(case.samples)
-    pairs = [of for of in found.values() if len(of) == 2]
-    return statistics.median(abs(math.log(of[SECOND] / of[FIRST])) for of in pairs) if pairs else math.nan
 
 
 def files(results: Path) -> list[Path]:

@@ -12,7 +12,7 @@ import enum
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +50,14 @@ class Replication(NamedTuple):
     ratio: float | None = None
     also: str = ""
 
+    def words(self, seen: str, disputed: str, alone: str) -> str:
+        """Whichever of the three applies, with what is known in the place of `{names}`; empty where nothing is."""
+        if self.standing is Standing.NOT_TESTABLE:
+            return ""
+        said = seen if self.standing is Standing.REPLICATED else disputed if self.also else alone
+        ratio = self.ratio or 1.0
+        return said.format(place=self.place, also=self.also, verdict=self.verdict, factor=times(max(ratio, 1 / ratio)))
+
 
 UNTESTED = Replication(Standing.NOT_TESTABLE)
 
@@ -63,84 +71,72 @@ class Elsewhere(NamedTuple):
     @property
     def words(self) -> str:
         """As the sentence of the change says it, empty where nothing is known."""
-        lane, machine = self.wheels, self.machines
-        told = [
-            _words(
-                lane,
-                f"replicated in {lane.place}",
-                f"replicated in {lane.also}, but {lane.verdict} in {lane.place}",
-                f"this wheel only: {lane.verdict} in {lane.place}",
-            ),
-            _words(
-                machine,
-                f"seen on another machine, too ({machine.place}: {_factor(machine)})",
-                f"seen on another machine, too ({machine.also}), but {machine.verdict} on a third one ({machine.place})",
-                f"this machine only: {machine.verdict} on another one ({machine.place})",
-            ),
-        ]
-        return ", ".join(filter(None, told))
-
-
-def _words(said: Replication, seen: str, disputed: str, alone: str) -> str:
-    """Whichever applies: seen in another place, seen in one and not in another, or not seen in any other."""
-    if said.standing is Standing.NOT_TESTABLE:
-        return ""
-    if said.standing is Standing.REPLICATED:
-        return seen
-    return disputed if said.also else alone
+        of_wheels = self.wheels.words(
+            "replicated in {place}",
+            "replicated in {also}, but {verdict} in {place}",
+            "this wheel only: {verdict} in {place}",
+        )
+        of_machines = self.machines.words(
+            "seen on another machine, too ({place}: {factor} times)",
+            "seen on another machine, too ({also}), but {verdict} on a third one ({place})",
+            "this machine only: {verdict} on another one ({place})",
+        )
+        return ", ".join(filter(None, (of_wheels, of_machines)))
 
 
 NOWHERE = Elsewhere()
 
 
-class Place(NamedTuple):
-    """Another lane, or with `is_machine` the same lane of another machine: the releases that it has, and what it says of
-    times from one of them to another."""
+class Measured(NamedTuple):
+    """A lane of a machine: the machine's record, the releases that it has, and what it says of times from one to another."""
 
-    name: str
-    is_machine: bool
+    machine: Mapping[str, Any]
+    environment: str
     tags: Collection[str]
     changes: Callable[[str, str], Iterable[Change]]
 
 
-_Changes = dict[tuple[str, tuple[str, ...]], Change]
-"""A series without its lane -> what became of it."""
+class Place(NamedTuple):
+    """What measured the same as a lane, under the name by which a sentence calls it."""
+
+    name: str
+    tags: Collection[str]
+    changes: Callable[[str, str], Mapping[tuple[str, tuple[str, ...]], Change]]
+    """Two of its releases -> a series without its lane -> what became of it."""
+
+    @classmethod
+    def of(cls, measured: Measured, name: str) -> Place:
+        """Reads and compares what is asked for, once."""
+
+        @functools.cache
+        def changes(old: str, new: str) -> Mapping[tuple[str, tuple[str, ...]], Change]:
+            return {_anywhere(change.series): change for change in measured.changes(old, new)}
+
+        return cls(name, frozenset(measured.tags), changes)
 
 
 @dataclass(frozen=True)
 class OtherPlaces:
-    """What measured the same as one lane; read when it is asked for."""
+    """What measured the same as one lane: other lanes of its machine, and that lane of other machines."""
 
-    places: Sequence[Place]
-    _known: dict[tuple[int, str, str], _Changes] = field(default_factory=dict)
+    lanes: Sequence[Place] = ()
+    machines: Sequence[Place] = ()
 
     def of(self, changes: Iterable[Change], old: str, new: str) -> dict[Series, Elsewhere]:
         """Each told change of a time from one release to another -> what the others say of it."""
-        told = [change for change in changes if change.verdict in TOLD]
-        able = [i for i, place in enumerate(self.places) if {old, new} <= {*place.tags}] if told else []
 
-        def said(change: Change, on_machines: bool) -> Replication:
+        def said(change: Change, places: Iterable[Place]) -> Replication:
+            able = (place for place in places if {old, new} <= {*place.tags})
             return replication(
-                change,
-                [
-                    (self.places[i].name, self._changes(i, old, new).get(_anywhere(change.series)))
-                    for i in able
-                    if self.places[i].is_machine is on_machines
-                ],
+                change, [(place.name, place.changes(old, new).get(_anywhere(change.series))) for place in able]
             )
 
-        return {change.series: Elsewhere(said(change, False), said(change, True)) for change in told}
+        told = (change for change in changes if change.verdict in TOLD)
+        return {change.series: Elsewhere(said(change, self.lanes), said(change, self.machines)) for change in told}
 
     def words(self, change: Change, old: str, new: str) -> str:
         """What they say of one change, for its sentence."""
         return self.of([change], old, new).get(change.series, NOWHERE).words
-
-    def _changes(self, place: int, old: str, new: str) -> _Changes:
-        key = place, old, new
-        if key not in self._known:
-            found = self.places[place].changes(old, new)
-            self._known[key] = {_anywhere(change.series): change for change in found}
-        return self._known[key]
 
 
 def replication(change: Change, places: Iterable[tuple[str, Change | None]]) -> Replication:
@@ -157,44 +153,26 @@ def replication(change: Change, places: Iterable[tuple[str, Change | None]]) -> 
     return UNTESTED
 
 
-def _factor(said: Replication) -> str:
-    ratio = said.ratio or 1.0
-    return f"{times(max(ratio, 1 / ratio))} times"
-
-
 def _anywhere(series: Series) -> tuple[str, tuple[str, ...]]:
     """A series without its lane."""
     return series.benchmark, series.parameters
 
 
-class Measured(NamedTuple):
-    """A lane of a machine: the machine's record, the releases that it has, and what it says of times from one to another."""
-
-    machine: Mapping[str, Any]
-    environment: str
-    tags: Collection[str]
-    changes: Callable[[str, str], Iterable[Change]]
-
-
 def held_against(machine: Mapping[str, Any], environment: str, measured: Iterable[Measured]) -> OtherPlaces:
     """Those of `measured` that say something of what `machine` did in `environment`: its other lanes, and that lane on other
     machines of the same kind."""
-    places = []
+    lanes, machines = [], []
     for other in measured:
-        is_machine = other.machine["machine"] != machine["machine"]
-        if is_machine and other.environment == environment and alike(machine, other.machine):
-            places.append(
-                Place(
-                    processor_of(other.machine) or str(other.machine["machine"]),
-                    True,
-                    frozenset(other.tags),
-                    other.changes,
-                )
-            )
-        lanes = {environment, other.environment}
-        if not is_machine and len(lanes) == 2 and all(lane.startswith(LANES) for lane in lanes):
-            places.append(Place(other.environment, False, frozenset(other.tags), other.changes))
-    return OtherPlaces(tuple(places))
+        if other.machine["machine"] == machine["machine"]:
+            if (
+                other.environment != environment
+                and other.environment.startswith(LANES)
+                and environment.startswith(LANES)
+            ):
+                lanes.append(Place.of(other, other.environment))
+        elif other.environment == environment and alike(machine, other.machine):
+            machines.append(Place.of(other, processor_of(other.machine) or str(other.machine["machine"])))
+    return OtherPlaces(lanes, machines)
 
 
 def other_places(results_dir: Path, machine: str, environment: str, found: History) -> OtherPlaces:
@@ -204,7 +182,6 @@ def other_places(results_dir: Path, machine: str, environment: str, found: Histo
         series.benchmark: pairs[-1][0].version for series, of in found.items() for pairs in of.values() if pairs
     }
     questions = {benchmark.partition(".")[0] for benchmark in versions}
-
     here = _sessions(found)
 
     @functools.cache

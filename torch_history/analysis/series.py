@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 BUILDS = {"batching": 1.07, "intersection": 1.07, "saved_tensors": 1.07, "selection": 1.06}
 ANY_BUILD = 1.07
 """Question -> the ratio within which steady times of two builds of one source lie 19 times of 20, and that of questions
-that no two lanes measured. Estimated from releases with two wheels: docs/generated/replication.md holds them to the results.
-"""
+that no two lanes measured. Estimated from releases with two wheels: tests/test_replication.py holds them to the results."""
 
 
 class Verdict(enum.Enum):

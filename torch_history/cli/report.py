@@ -91,18 +91,15 @@ def document(check: bool) -> None:
 
     These are the README's picture and findings, and the pages in docs/generated/.
     """
-    from ..analysis import bases, steps
+    from ..analysis import bases, power, steps
     from ..analysis import compare as said
     from ..analysis.series import history
     from ..releases import wheels
     from ..reports import calibration as calibrations
-    from ..reports import claims, power, repeats, replication
-    from ..reports import recorded as recordings
-    from ..reports.coverage import coverage
-    from ..reports.pythons import pythons
+    from ..reports import claims, coverage, recorded
     from ..site.charts import draw_history
     from ..store.certificates import certificates_in
-    from ..store.launches import machines_in, read_environment, read_on_axis
+    from ..store.launches import machines_in, read_on_axis
     from ..system.files import write_atomically
 
     suite = suites.load()
@@ -113,7 +110,7 @@ def document(check: bool) -> None:
     happened = steps.of_history(found, suite.axis)
     costs = said.tell_most(steps.costliest(happened), happened, found, results, machine)
     answered = claims.lanes(results, launches, suite.axis)
-    met = {machine: power.of_history(history(of), suite.axis) for machine, of in launches.items()}
+    evidence = {name: power.every_lane(history(of), suite.axis) for name, of in launches.items()}
     certificates = certificates_in(results)
     rows = bases.rows((each.told for each in answered), suite.axis, certificates)
     on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), suite.axis)
@@ -127,19 +124,22 @@ def document(check: bool) -> None:
         "README.md": _between("README.md", BEGIN, END, "\n".join(findings)),
         **{
             f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", BEGIN_CLAIM, END_CLAIM, text)
-            for question, text in claims.of_questions(rows, answered).items()
+            for question, text in claims.of_questions(rows).items()
         },
-        "docs/generated/recorded.md": recordings.document(results, launches, suite.axis, certificates),
+        "docs/generated/recorded.md": recorded.document(
+            results,
+            launches,
+            suite.axis,
+            lambda steps, of, machine: said.tell_findings(steps, of, results, machine),
+            certificates,
+        ),
         "docs/generated/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
         "docs/generated/answers.md": claims.document(
-            rows, answered, suite.axis, lambda steps, of, machine: said.tell(steps, of, results, machine)
+            answered, suite.axis, lambda steps, of, machine: said.tell(steps, of, results, machine)
         ),
         "docs/generated/facts.md": wheels.document(wheels.load(suite.list.with_name(wheels.FILE)), suite.axis),
-        "docs/generated/coverage.md": coverage(launches, suite.axis),
-        "docs/generated/pythons.md": pythons(launches, functools.partial(read_environment, results), suite.axis),
-        "docs/generated/repeats.md": repeats.document(launches, suite.axis),
-        "docs/generated/replication.md": replication.document(launches, suite.axis),
-        "docs/generated/calibration.md": calibrations.document(results, met, launches),
+        "docs/generated/coverage.md": coverage.document(launches, suite.axis),
+        "docs/generated/calibration.md": calibrations.document(results, evidence),
     }
     out = console()
     stale = [name for name, text in files.items() if not _holds(Path(name), text)]
@@ -436,8 +436,8 @@ def results_of_own() -> None:
         )
         click.echo(f"  {each.folder}")
         launches = read_launches(each.folder / "results", each.machine, each.environment)
-        for case in not_run(history(launches)):
-            click.echo(f"  {case.sentence}")
+        for sentence in not_run(history(launches)):
+            click.echo(f"  {sentence}")
         for tag, why in reasons(each.folder, each.environment, each.began).items():
             click.echo(f"  {tag} was skipped: {why}")
     skipped = list(only_skipped(cache()))

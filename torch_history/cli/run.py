@@ -89,7 +89,7 @@ ROUNDS = click.option(
 )
 @explain_option("the times that rose", "RELEASES")
 @click.option(
-    "--plan", "plans", is_flag=True, help="Say what it would take, and what stored results lack. Measure nothing."
+    "--plan", "plans", is_flag=True, help="Say which sessions it would have and what they take. Measure nothing."
 )
 @click.option("--again", is_flag=True, help="Start a new session even if the same one has finished.")
 @click.option(
@@ -457,9 +457,8 @@ def _plan(
     environment: str,
     out: Console,
 ) -> None:
-    """Says what would be measured, and what is known of the stored sessions of the lane."""
-    from ..analysis.series import history
-    from ..fleet.planning import Work
+    """Says what would be measured, and how long that takes by what is stored of the lane."""
+    from ..fleet.planning import Work, rates
     from ..store.launches import read_launches
     from . import plan
     from .fleets import all_questions
@@ -472,7 +471,7 @@ def _plan(
         asked.launches or _rounds_of_all(asked),
         seconds_of(asked.budget) / len(groups) if asked.budget else 0.0,
     )
-    plan.show(groups, anchor, work, history(stored), suite.axis, out)
+    out.print(plan.sessions(groups, anchor, work, rates(stored)))
 
 
 def _sessions(

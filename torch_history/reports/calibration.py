@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from contract.metrics import CALL_MARGIN, MARGIN
 
+from ..analysis import power
 from ..analysis.calibration import (
     FOLDER,
     IN_SINGLE,
@@ -18,123 +18,106 @@ from ..analysis.calibration import (
     MOST_UNTOLD,
     NOMINAL,
     Calibration,
-    Held,
-    Planted,
+    Share,
     files,
-    only_counts,
     per_cent,
     read,
-    really_planted,
-    scatter,
 )
-from ..analysis.foretold import foretold
 from ..analysis.markdown import escape
+from ..analysis.power import ALL, LaneEvidence
 from ..analysis.verdicts import FALSE_RATE, Change
 from ..errors import SessionError
-from ..store.launches import Launch
 from ..system.files import warn
 
+AIMS = {"+5%": 0.21, "+10%": 0.83, power.NEW: MOST_FALSE, power.HELD: LEAST_HELD, power.HELD_FAR: 0.92}
+"""What is counted of a machine's history -> what is aimed at of steady times: the least share, of NEW the largest."""
 
-def text(calibration: Calibration) -> str:
+HEADER = f"""\
+# How often the verdicts are right
+
+`torch-history document` writes this page from `results/`. The first table of a machine is computed from its history: a
+change is added to one time, while nothing else changes, between patch releases of which nothing else is reported. The share
+that is reported in its direction is the share that a person would see. Single calls get {IN_SINGLE} times the change.
+The table also has what is reported between releases with the same code. With two lanes it has how often {NOMINAL:.0%}
+intervals hold the difference of the lanes, between neighbours and between releases that are at least {power.FAR} releases
+apart. Lanes hold builds of the same sources.
+
+`torch-history calibrate` measures one release under two names. Any change reported between them is false. It measures the
+release a third time, with delays of 5, 10 or 20 % of a call, each planted in a sixth of the cases, and {IN_SINGLE} times as
+much in single calls of a sequence. Changes in half of all cases are easier to find than one alone. Counts are measured with
+one more operator, with 4 KiB more at the peak, and with a failure in every case. Sessions, rounds, budget and verdicts are
+those of results. The margin is {MARGIN:.0%}, and {CALL_MARGIN:.0%} for single calls. At most {FALSE_RATE:.0%} of the
+reported changes may be false. The measurements are in `results/<machine>/{FOLDER}/`.
+"""
+
+
+def document(results: Path, lanes_of: Mapping[str, Sequence[LaneEvidence]]) -> str:
+    """docs/generated/calibration.md: of each machine which changes verdicts find in the history of its lanes, and what its
+    calibrations showed. A file that holds none is left out, which a warning says."""
+    said = {machine: [words] for machine, lanes in lanes_of.items() if (words := of_history(lanes))}
+    for path in files(results):
+        try:
+            calibrated = text(read(path))
+        except SessionError as error:
+            warn(str(error))
+        else:
+            said.setdefault(path.parent.parent.name, []).append(calibrated)
+    parts = ["\n".join([f"\n## {escape(machine)}\n", *words]) for machine, words in sorted(said.items())]
+    return "".join([HEADER, *parts] if parts else [HEADER, "\nNothing is known of any machine yet.\n"])
+
+
+def of_history(lanes: Sequence[LaneEvidence]) -> str:
+    """The table of a machine's lanes and the aims that they miss; empty where no patch releases were measured."""
+    found = power.counted(lanes)
+    if not found.counts:
+        return ""
+    columns = list(dict.fromkeys(what for _, what in found.counts))
+    lines = ["**One change alone.**", ""]
+    lines += [f"| question | {' | '.join(map(escape, columns))} |", "|---" + "|---:" * len(columns) + "|"]
+    missed = []
+    for question in found.questions:
+        cells = []
+        for what in columns:
+            hits, of = found.counts.get((question, what), (0, 0))
+            cells.append(f"{per_cent(hits / of)} of {of:,}" if of else "")
+            name = what.partition(", ")[0]
+            if question == ALL and of and (hits / of > AIMS[name]) is (name == power.NEW):
+                bound = "at most" if name == power.NEW else "at least"
+                missed.append(f"{what}: {cells[-1]} (aim: {bound} {AIMS[name]:.0%})")
+        lines.append(f"| {escape(question)} | {' | '.join(cells)} |")
+    aims = ["", *_missed(missed)] if ALL in found.questions else []
+    return "\n".join([*lines, *aims]) + "\n"
+
+
+def _missed(aims: Sequence[str]) -> list[str]:
+    return ["Aims missed:", "", *(f"- {escape(one)}" for one in aims)] if aims else ["Aims missed: none."]
+
+
+def text(found: Calibration) -> str:
     """The report, in Markdown that reads well in a terminal too."""
-    parts = (_taken, _against_itself, *((_planted, _intervals) if calibration.is_planted else ()))
-    lines = [line for part in parts for line in part(calibration)]
-    missed = calibration.missed
-    lines += ["Aims missed:", "", *[f"- {one}" for one in missed]] if missed else ["Aims missed: none."]
-    return "\n".join(lines) + "\n"
-
-
-def _taken(found: Calibration) -> list[str]:
-    """What was measured, and how much two launches differ."""
-    times = _launches_of_times(found)
     processes = sum(len(launch.cases) for launch in found.launches if launch.duration)
     minutes = sum(launch.duration for launch in found.launches) / 60
-    rounds = statistics.median(min(change.launches) for change in found.same)
-    most = max(min(change.launches) for change in found.same)
-    blocks = {(launch.launch, launch.started_at) for launch in times}
-    disturbed = {
-        (launch.launch, launch.started_at) for launch in times if "disturbed" in launch.facts.get("conditions", {})
-    }
-    return [
-        f"{found.release} in {found.environment}, started on {found.launches[0].started_at[:10]}. It took {processes:,} "
-        f"processes and {minutes:.0f} minutes. A time was measured in {rounds:.0f} rounds (median), and in {most} at most. "
-        f"{len(disturbed)} of {len(blocks)} parts of launches were disturbed.",
-        f"Two launches of one round differ by {per_cent(scatter(times, min))} in their quickest sample, which verdicts use. "
-        f"In their median sample they differ by {per_cent(scatter(times, statistics.median))}. "
-        "Both figures are medians over steady times.",
-        "",
-    ]
-
-
-def _launches_of_times(found: Calibration) -> list[Launch]:
-    return [launch for launch in found.launches if not only_counts(launch)]
-
-
-def _against_itself(found: Calibration) -> list[str]:
-    """The false alarms."""
+    rounds = [min(change.launches) for change in found.same]
     tally = Counter(change.verdict.shown for change in found.same)
-    return [
+    beside = f"In another {len(found.beside)} times nothing was planted. " if found.beside else ""
+    lines = [
+        f"{found.release} in {found.environment}, started on {found.launches[0].started_at[:10]}. It took {processes:,} "
+        f"processes and {minutes:.0f} minutes. A time was measured in {statistics.median(rounds):.0f} rounds (median), and "
+        f"in {max(rounds)} at most.",
+        "",
         f"**The same release under two names.** {len(found.same)} times: "
         + ", ".join(f"{count} {words}" for words, count in tally.most_common())
-        + f". {per_cent(found.untold)} are inconclusive (aim: under {MOST_UNTOLD:.0%}). {_beside(found)}"
-        f"{len(found.false_times)} ({per_cent(found.false_share)}) were reported as changed (aim: at most {MOST_FALSE:.0%})."
-        + (
-            f" Of the counts and bytes, {len(found.false_counts)} were reported as changed (aim: none)."
-            if found.is_planted
-            else ""
-        ),
-        "",
-        *[f"- false: {escape(_in_words(change))}" for change in found.false_times],
-        *[f"- false: {escape(words)}" for words in found.false_counts],
+        + f". {per_cent(found.untold)} are inconclusive (aim: under {MOST_UNTOLD:.0%}). {beside}"
+        f"Of all {len(found.unchanged)} unchanged times, {len(found.false_times)} ({per_cent(found.false_share)}) were "
+        f"reported as changed (aim: at most {MOST_FALSE:.0%}). {len(found.false_counts)} counts were (aim: none).",
         "",
     ]
-
-
-def _beside(found: Calibration) -> str:
-    """How many unchanged times there are in all."""
-    if not found.is_planted:
-        return "Nothing was planted in any. Of these times, "
-    return (
-        f"In another {len(found.beside)} times of the planted arm nothing was planted. "
-        f"Of all {len(found.same) + len(found.beside)} unchanged times, "
-    )
-
-
-def _planted(found: Calibration) -> list[str]:
-    """How many planted changes were found."""
-    return [
-        "| planted | series | found | share | aim |",
-        "|---|---:|---:|---:|---:|",
-        *map(_row, [*found.times, *found.counts]),
-        "",
-    ]
-
-
-def _intervals(found: Calibration) -> list[str]:
-    """How many intervals hold the truth."""
-    truth = (
-        "The truth of steady calls is what their processes say was really planted."
-        if really_planted(_launches_of_times(found))
-        else UNTOLD
-    )
-    return [
-        f"**Intervals.** Of intervals at {NOMINAL:.0%}, at least {LEAST_HELD:.0%} shall hold the truth, whatever the "
-        "verdict, of each kind of series and size of change. In brackets: 95 % of draws of variants, because series of one "
-        f"variant err together. {truth}",
-        "",
-        "| truth | series | hold it |",
-        "|---|---:|---:|",
-        *map(_held_row, found.held),
-        "",
-    ]
-
-
-UNTOLD = (
-    "These launches do not say what was really planted, so intervals are held against the size that was asked for. A delay "
-    "was a share of what a call took before it was measured, and calls after an interrupted delay went without one. So rows "
-    "with a delay err by more than their intervals."
-)
-"""Of launches from before processes told what was planted: what their truth is."""
+    false = [f"- false: {escape(words)}" for words in [*map(_in_words, found.false_times), *found.false_counts]]
+    lines += [*false, ""] if false else []
+    if found.is_planted:
+        lines += _table("planted", "found", found.planted)
+    lines += _table(f"{NOMINAL:.0%} intervals, where the truth is known", "hold it", found.held)
+    return "\n".join([*lines, *_missed(found.missed)]) + "\n"
 
 
 def _in_words(change: Change) -> str:
@@ -144,87 +127,9 @@ def _in_words(change: Change) -> str:
     )
 
 
-def _row(planted: Planted) -> str:
-    share = per_cent(planted.share) if planted.series else ""
-    aim = "" if planted.aim is None else f"{planted.aim:.0%}"
-    return f"| {planted.words} | {planted.series} | {planted.found} | {share} | {aim} |"
-
-
-def _held_row(of: Held) -> str:
-    """With the interval of the share, empty where there is nothing."""
-    low, high = of.range
-    share = f"{per_cent(of.share)} ({100 * low:.1f} to {100 * high:.1f})" if of.series else ""
-    return f"| {of.words} | {of.series} | {share} |"
-
-
-FORETOLD = (
-    "**The noise of the history.** Each session of the history measured everything in two rounds. What its first two "
-    f"releases say of noise foretells, at {NOMINAL:.0%}, by how much the ratio of its last two differs between the rounds. "
-    "Nothing was chosen here, and a change between releases does not matter."
-)
-"""What the table of `foretold` shows."""
-
-
-def _foretold(launches: Iterable[Launch]) -> list[str]:
-    """How often what is foretold holds, by lane, question and metric."""
-    lanes = foretold(launches)
-    if not lanes:
-        return []
-    rows = sorted({of.words for held in lanes.values() for of in held})
-    shares = {lane: {of.words: of for of in held} for lane, held in lanes.items()}
-    lines = ["", FORETOLD, "", f"| times | {' | '.join(lanes)} |", f"|---|{'---:|' * len(lanes)}"]
-    for words in rows:
-        cells = [of_lane.get(words) for of_lane in shares.values()]
-        lines.append(
-            f"| {words} | {' | '.join(f'{per_cent(of.share)} of {of.series}' if of else '' for of in cells)} |"
-        )
-    total = [Held("", [one for of in held for one in of.of_variant]) for held in lanes.values()]
-    lines.append(f"| all | {' | '.join(f'{per_cent(of.share)} of {of.series}' for of in total)} |")
-    return [*lines, ""]
-
-
-def _read(path: Path) -> Calibration | None:
-    """A calibration; None where the file holds none, which a warning says."""
-    try:
-        return read(path)
-    except SessionError as error:
-        warn(str(error))
-        return None
-
-
-def document(
-    results: Path,
-    met: Mapping[str, Sequence[str]],
-    launches_of: Mapping[str, Iterable[Launch]] = MappingProxyType({}),
-) -> str:
-    """docs/generated/calibration.md: of each machine what a person meets in its history (`met`, lines of Markdown), what its
-    calibration showed, and how well the launches of its history are foretold."""
-    parts = [
-        "# How often the verdicts are right",
-        "",
-        "First come the changes that verdicts find in a machine's history, with its own rounds and noise. They are "
-        "computed: a change is added to what was measured, and judged with everything else. The lanes of a machine hold "
-        "wheels of the same sources, so they also show how often intervals hold. Then come measured calibrations.",
-        "",
-        "`torch-history calibrate` measures one release under two names. Any change reported between them is false. It "
-        "measures the release a third time with delays planted in half of the cases. A planted delay is 5, 10 or 20 % of "
-        f"the call, in a sixth of the cases each, and {IN_SINGLE} times as much in single calls of a sequence. "
-        "Changes in half of all cases are easier to find than one alone.",
-        "",
-        "Counts are measured with one more operator, with 4 KiB more at the peak, and with a failure in every case. "
-        "Calibration uses the same sessions, rounds, budget and verdicts as results do. The margin is "
-        f"{MARGIN:.0%}, and {CALL_MARGIN:.0%} for single calls. At most {FALSE_RATE:.0%} of the reported changes may be "
-        f"false. The measurements are in `results/<machine>/{FOLDER}/`. `torch-history document` writes this page.",
-        "",
+def _table(first: str, hits: str, rows: Sequence[Share]) -> list[str]:
+    """Those of which there are any."""
+    shown = [
+        f"| {of.words} | {of.series} | {of.hits} | {per_cent(of.share)} | {of.aim:.0%} |" for of in rows if of.series
     ]
-    measured: dict[str, list[str]] = defaultdict(list)
-    for path in files(results):
-        if found := _read(path):
-            machine = path.parent.parent.name
-            measured[machine] += [text(found), *_foretold(launches_of.get(machine, ()))]
-    machines = measured.keys() | {machine for machine, lines in met.items() if lines}
-    for machine in sorted(machines, key=lambda machine: (machine not in measured, machine)):
-        parts += [f"## {escape(machine)}", "", *met.get(machine, ()), *measured[machine]]
-    if not measured:
-        parts += ["No machine has been calibrated yet.", ""]
-    return "\n".join(parts)
+    return [f"| {first} | series | {hits} | share | aim |", "|---|---:|---:|---:|---:|", *shown, ""]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from recorder import Refused, certificate
 
@@ -46,6 +48,14 @@ class Found:
     def say(self, path: Path, what: object, number: int = 0) -> None:
         self.problems.append(f"{str(path)!r}, line {number}: {what}." if number else f"{str(path)!r}: {what}.")
 
+    @contextlib.contextmanager
+    def telling(self, path: Path) -> Iterator[None]:
+        """Says of a file what a ValueError says that is raised within."""
+        try:
+            yield
+        except ValueError as error:
+            self.say(path, error)
+
     @property
     def summary(self) -> str:
         return (
@@ -67,9 +77,11 @@ def check(results: Path, axis: Axis) -> Found:
         elif path.is_dir():
             _check_certificates(path, axis, found)
         elif path.name == LISTED:
-            _add_listed(path, known, found)
+            with found.telling(path):
+                for each in read_benchmarks(path):
+                    known[each.name].add(each.version)
         elif path.name == EXCLUSIONS:
-            _check_exclusions(path, found)
+            found.problems += _exclusions(path)[1]
         elif path.name != NOTES:
             found.say(path, "it is no file of results")
     for folder in machines:
@@ -100,14 +112,19 @@ def _files(folder: Path, found: Found) -> Iterator[Path]:
             found.say(path, NO_FOLDER)
 
 
-def _check_exclusions(path: Path, found: Found) -> None:
-    """Each line says of which launches, how many, and why they were excluded."""
-    try:
-        for number, _, entry in each_line(path, Exclusion.from_json):
+T = TypeVar("T")
+
+
+def _lines(path: Path, read: Callable[[bytes], T], found: Found) -> Iterator[tuple[int, T]]:
+    """Number of each line and what `read` makes of it; of those of which it makes nothing `found` says so."""
+    with found.telling(path):
+        for number, line, entry in each_line(path, read):
+            found.lines += 1
+            found.without_checksum += not has_checksum(line)
             if isinstance(entry, ValueError):
                 found.say(path, entry, number)
-    except ValueError as error:
-        found.say(path, error)
+            else:
+                yield number, entry
 
 
 Group = tuple[str, str, bool, str, str]
@@ -119,16 +136,10 @@ def check_history(results: Path) -> list[str]:
     other launches or cases than their commit removed. Raises NoHistory."""
     path = results / EXCLUSIONS
     removed = _counted(removals(results))
-    problems, told = [], set()
-    try:
-        entries = list(each_line(path, Exclusion.from_json)) if path.exists() else []
-    except ValueError as error:
-        return [f"'{path}': {error}."]
-    for number, _, entry in entries:
-        if isinstance(entry, ValueError):
-            problems.append(f"'{path}', line {number}: {entry}.")
-            continue
-        group = _group(entry)
+    entries, problems = _exclusions(path) if path.exists() else ([], [])
+    told = set()
+    for number, entry in entries:
+        group = entry.commit, entry.machine, entry.calibration, entry.session, entry.benchmark
         if group in told:
             problems.append(f"'{path}', line {number}: an earlier line is about the same launches.")
         elif group not in removed:
@@ -150,8 +161,10 @@ def check_history(results: Path) -> list[str]:
     return problems
 
 
-def _group(entry: Exclusion) -> Group:
-    return entry.commit, entry.machine, entry.calibration, entry.session, entry.benchmark
+def _exclusions(path: Path) -> tuple[list[tuple[int, Exclusion]], list[str]]:
+    """Each line of the log, by its number: of which launches, how many, and why they were excluded. And what is wrong."""
+    found = Found()
+    return list(_lines(path, Exclusion.from_json, found)), found.problems
 
 
 def _counted(removed: Iterable[Removal]) -> dict[Group, tuple[int, int]]:
@@ -175,25 +188,13 @@ def _check_certificates(folder: Path, axis: Axis, found: Found) -> None:
                 certificate.read(path)
             except Refused as refused:
                 found.say(path, str(refused).replace(str(path), "it").rstrip("."))
-            continue
-        if path.suffix != certificates.SUFFIX:
+        elif path.suffix != certificates.SUFFIX:
             found.say(path, "it is no certificate")
-            continue
-        try:
-            release = certificates.parse(path).release
-        except ValueError as error:
-            found.say(path, error)
-            continue
-        if release not in axis:
-            found.say(path, f"there is no release {release} on the axis")
-
-
-def _add_listed(path: Path, known: dict[str, set[str]], found: Found) -> None:
-    try:
-        for benchmark in read_benchmarks(path):
-            known[benchmark.name].add(benchmark.version)
-    except ValueError as error:
-        found.say(path, error)
+        else:
+            with found.telling(path):
+                release = certificates.parse(path).release
+                if release not in axis:
+                    found.say(path, f"there is no release {release} on the axis")
 
 
 def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
@@ -204,12 +205,10 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
         elif path.name.endswith(LINES):
             launches += _launches(path, found)
         elif path.suffix == ENVIRONMENTS:
-            _check_environments(path, found)
+            list(_lines(path, environment_of, found))
         elif path.suffix in CHECKS:
-            try:
+            with found.telling(path):
                 CHECKS.get(path.name, CHECKS[path.suffix])(path)
-            except ValueError as error:
-                found.say(path, error)
         else:
             found.say(path, "it is no file of results")
     if not (folder / RECORD).exists():
@@ -228,7 +227,7 @@ def _check_inner(folder: Path, axis: Axis, known: Mapping[str, set[str]], found:
         _check_causes(folder, axis, known, found)
     elif folder.name in UNDER_OTHER_NAMES:
         for path in _files(folder, found):
-            _check_copies(list(_launches(path, found)), folder, found)
+            _check_copies(_launches(path, found), folder, found)
     else:
         found.say(folder, NO_FOLDER)
 
@@ -236,18 +235,15 @@ def _check_inner(folder: Path, axis: Axis, known: Mapping[str, set[str]], found:
 def _check_causes(folder: Path, axis: Axis, known: Mapping[str, set[str]], found: Found) -> None:
     """Evidence is whole, of releases on the axis and of a benchmark that is known."""
     for path in _files(folder, found):
-        try:
+        with found.telling(path):
             evidence = causes.parse(path)
-        except ValueError as error:
-            found.say(path, error)
-            continue
-        for tag in (evidence.old, evidence.new):
-            if tag not in axis:
-                found.say(path, f"there is no release {tag} on the axis")
-        if evidence.benchmark not in known:
-            found.say(path, f"no benchmark {evidence.benchmark} is known here")
-        elif evidence.version not in known[evidence.benchmark]:
-            found.earlier += 1
+            for tag in (evidence.old, evidence.new):
+                if tag not in axis:
+                    found.say(path, f"there is no release {tag} on the axis")
+            if evidence.benchmark not in known:
+                found.say(path, f"no benchmark {evidence.benchmark} is known here")
+            elif evidence.version not in known[evidence.benchmark]:
+                found.earlier += 1
 
 
 def _require_record(path: Path) -> None:
@@ -265,28 +261,8 @@ CHECKS: Mapping[str, Callable[[Path], object]] = {
 """Name or ending of a file in a machine's folder -> what raises ValueError where it is wrong."""
 
 
-def _check_environments(path: Path, found: Found) -> None:
-    try:
-        for number, line, environment in each_line(path, environment_of):
-            found.lines += 1
-            found.without_checksum += not has_checksum(line)
-            if isinstance(environment, ValueError):
-                found.say(path, environment, number)
-    except ValueError as error:
-        found.say(path, error)
-
-
-def _launches(path: Path, found: Found) -> Iterator[tuple[Path, int, Launch]]:
-    try:
-        for number, line, launch in each_line(path, Launch.from_json):
-            found.lines += 1
-            found.without_checksum += not has_checksum(line)
-            if isinstance(launch, ValueError):
-                found.say(path, launch, number)
-            else:
-                yield path, number, launch
-    except ValueError as error:
-        found.say(path, error)
+def _launches(path: Path, found: Found) -> list[tuple[Path, int, Launch]]:
+    return [(path, number, launch) for number, launch in _lines(path, Launch.from_json, found)]
 
 
 def _of_launch(path: Path, launch: Launch, axis: Axis) -> Iterator[str]:

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..analysis import bases
 from ..analysis.bases import BASES, Row
-from ..analysis.claims import (
-    CLAIMS,
-    PARTLY,
-    UNKNOWN,
-    UNMEASURED,
-    Answer,
-    Claim,
-    Turn,
-    answers,
-    in_turn,
-    setting_of,
-    turns,
-)
-from ..analysis.markdown import code, escape
+from ..analysis.claims import CLAIMS, PARTLY, UNMEASURED, Answer, answers, in_turn, turns
+from ..analysis.markdown import escape
 from ..analysis.series import History, history
 from ..analysis.steps import Step, of_history
 from ..releases.axis import Axis
@@ -33,13 +20,14 @@ from ..store.machines import record_of
 HEADER = """\
 # The claims, release by release
 
-`torch-history document` writes this page from `results/`. Each question's page in [docs/questions](../questions) says how
-its answer is decided.
+`torch-history document` writes this page from `results/`. Of each claim it has every lane that measured it: its answers from
+the oldest release to the newest, when and why they changed, and the numbers of the newest. The page of a question says how
+its answer is decided. The [README](../../README.md#findings) sets the devices side by side.
 """
 
 COUNTED = (
-    "[Counted](../recorder.md) means: recorded without a GPU, no kernel ran. "
-    "[Every count and refusal](../generated/recorded.md)."
+    "[Counted](../recorder.md) means: recorded without a GPU, no kernel ran. [The numbers of each "
+    "machine](../generated/answers.md)."
 )
 
 
@@ -48,16 +36,10 @@ class Lane:
     """One machine in one environment: its `releases`, oldest first, what was measured, what it answers, question -> release
     -> answer, and the same as `bases` reads it."""
 
-    machine: str
-    environment: str
     releases: list[str]
     found: History
     answers: Mapping[str, Mapping[str, Answer]]
     told: bases.Answered
-
-    @property
-    def asked(self) -> dict[str, Claim]:
-        return {question: claim for question, claim in CLAIMS.items() if question in self.told.words}
 
 
 def lanes(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> list[Lane]:
@@ -72,7 +54,7 @@ def lanes(results: Path, launches_of: Mapping[str, Iterable[Launch]], axis: Axis
             words = {question: [(tag, of[tag].word) for tag in releases] for question, of in answered.items()}
             if releases:
                 told = bases.answered_by(record_of(results / machine), environment, words, numbers, answered)
-                found.append(Lane(machine, environment, releases, numbers, answered, told))
+                found.append(Lane(releases, numbers, answered, told))
     return found
 
 
@@ -81,32 +63,21 @@ def table(rows: Sequence[Row], to_questions: str) -> str:
     heads = ["question", "claim", *BASES.values(), "advice for a CPU", "advice for a GPU"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for row in rows:
-        cells = [*(row.cells[device].words for device in BASES), row.cpu, row.gpu]
+        cells = [*(row.cells[device] for device in BASES), row.cpu, row.gpu]
         link = f"[{row.question}]({to_questions}/{row.question}.md)"
         lines.append(f"| {link} | {row.words} | {' | '.join(map(_escaped, cells))} |")
     return "\n".join(lines)
 
 
-def of_questions(rows: Sequence[Row], of_lanes: Sequence[Lane]) -> dict[str, str]:
-    """Question -> what its page says: its claim on all bases, what to do, and the newest numbers of every lane of a GPU."""
+def of_questions(rows: Sequence[Row]) -> dict[str, str]:
+    """Question -> what its page says: its claim on all bases, and what to do."""
     said = {}
     for row in rows:
         heads = [f"| {' | '.join(BASES.values())} |", "|---" * len(BASES) + "|"]
-        cells = f"| {' | '.join(_escaped(row.cells[device].words) for device in BASES)} |"
+        cells = f"| {' | '.join(_escaped(row.cells[device]) for device in BASES)} |"
         advice = [f"- Advice for a CPU: {_escaped(row.cpu)}", f"- Advice for a GPU: {_escaped(row.gpu)}"]
-        said[row.question] = "\n".join([*heads, cells, "", *advice, "", COUNTED, *_numbers(row.question, of_lanes)])
+        said[row.question] = "\n".join([*heads, cells, "", *advice, "", COUNTED])
     return said
-
-
-def _numbers(question: str, of_lanes: Sequence[Lane]) -> list[str]:
-    """A line per sentence: in which lanes of a GPU it is the newest answer, and the sentence."""
-    said: dict[str, list[str]] = defaultdict(list)
-    for lane in of_lanes:
-        if lane.told.setting.device != "cpu" and question in lane.told.words:
-            tag, answer = lane.told.newest[question]
-            if answer.word != UNMEASURED or answer.beside:
-                said[answer.sentence].append(f"{tag} in {code(lane.machine)}, {code(lane.environment)}")
-    return ["", *(f"- {'; '.join(where)}: {escape(sentence)}" for sentence, where in said.items())] if said else []
 
 
 def _escaped(words: str) -> str:
@@ -118,51 +89,38 @@ Tell = Callable[[list[Step], History, str], Sequence[str]]
 """Steps, what they were found in, and its machine -> a sentence for each step."""
 
 
-def document(rows: Sequence[Row], of_lanes: Sequence[Lane], axis: Axis, tell: Tell) -> str:
-    """docs/generated/answers.md: the claims on all bases, then of each lane each claim release by release, when and why it
-    changed, and a sentence for the newest."""
-    return "".join(
-        [
-            HEADER,
-            f"\n{table(rows, '../questions')}\n\n{COUNTED}\n" if rows else "",
-            *(part for lane in of_lanes for part in _of_lane(lane, axis, tell)),
+def document(of_lanes: Sequence[Lane], axis: Axis, tell: Tell) -> str:
+    """docs/generated/answers.md: of each claim each lane that has an answer, when and why that changed, and a sentence for
+    the newest."""
+    happened = []
+    for lane in of_lanes:
+        steps = of_history(lane.found, axis)
+        happened.append(list(zip(steps, tell(steps, lane.found, lane.told.machine), strict=True)))
+    parts = [HEADER]
+    for question, claim in CLAIMS.items():
+        said = [
+            each
+            for lane, of_lane in zip(of_lanes, happened, strict=True)
+            if any(word != UNMEASURED for _, word in lane.told.words.get(question, ()))
+            for each in _of_lane(question, lane, of_lane)
         ]
-    )
+        parts += [f"\n## [{claim.words}](../questions/{question}.md)\n", *said] if said else []
+    return "".join(parts)
 
 
-def _of_lane(lane: Lane, axis: Axis, tell: Tell) -> list[str]:
-    releases, asked = lane.releases, lane.asked
-    parts = [f"\n## {escape(lane.machine)}, {escape(lane.environment)}\n\n"]
-    if missing := [question for question in CLAIMS if question not in asked]:
-        parts.append(f"Not measured: {', '.join(missing)}.\n\n")
-    parts.append("| claim | " + " | ".join(release.removeprefix("v") for release in releases) + " |\n")
-    parts.append("|---" * (len(releases) + 1) + "|\n")
-    for question, claim in asked.items():
-        cells = [lane.answers[question][release].word for release in releases]
-        parts.append(f"| [{claim.words}](../questions/{question}.md) | " + " | ".join(cells) + " |\n")
-    steps = of_history(lane.found, axis)
-    happened = list(zip(steps, tell(steps, lane.found, lane.machine), strict=True))
-    parts.append("\n### What changed, when and why\n\n")
-    for question, claim in asked.items():
-        parts += _what_changed(question, claim, [(tag, lane.answers[question][tag]) for tag in releases], happened)
-    parts.append(f"\n### On {releases[-1]}, {escape(setting_of(lane.found).words)}\n\n")
-    for question, claim in asked.items():
-        answer = lane.answers[question][releases[-1]]
-        parts.append(f"- **{claim.words}: {answer.word}.** {_escaped(answer.sentence)}\n")
-    return parts
-
-
-def _what_changed(
-    question: str, claim: Claim, found: Sequence[tuple[str, Answer]], happened: Sequence[tuple[Step, str]]
-) -> list[str]:
-    """Lines of one claim: its answers in turn, an inconclusive one, those that hold in part, and why it changed."""
-    answered = [(tag, answer.word) for tag, answer in found]
-    lines = [f"- **{claim.words}.** {in_turn(answered)}\n"]
-    untold = [(tag, answer) for tag, answer in found if answer.word == UNKNOWN]
-    lines += [f"  - {tag}, {UNKNOWN}: {_escaped(answer.sentence)}\n" for tag, answer in untold[-1:]]
-    lines += [f"  - {tag}, {PARTLY}: {escape(answer.part)}.\n" for tag, answer in found if answer.part]
-    return lines + [f"  - {_of_turn(turn)}\n" for turn in turns(question, answered, happened)]
-
-
-def _of_turn(turn: Turn) -> str:
-    return f"{turn.old} → {turn.new}, from *{turn.before}* to *{turn.after}*. {escape(turn.why)}"
+def _of_lane(question: str, lane: Lane, happened: Sequence[tuple[Step, str]]) -> list[str]:
+    """The answers of a claim in turn, those that hold in part, why it changed, and the newest."""
+    answered = lane.told.words[question]
+    of = [(tag, lane.answers[question][tag]) for tag, _ in answered]
+    newest, answer = lane.told.newest[question]
+    setting = lane.told.setting
+    return [
+        f"\n**{escape(lane.told.machine)}, {escape(lane.told.environment)}, {escape(setting.words)}.** ",
+        f"{in_turn(answered, setting.unmeasured)}\n\n",
+        *(f"- {tag}, {PARTLY}: {escape(one.part)}.\n" for tag, one in of if one.part),
+        *(
+            f"- {turn.old} → {turn.new}, from *{turn.before}* to *{turn.after}*. {escape(turn.why)}\n"
+            for turn in turns(question, answered, happened)
+        ),
+        f"- {newest}: {_escaped(answer.sentence)}\n",
+    ]

@@ -40,7 +40,6 @@ from ..errors import UserError
 from ..releases import wheels
 from ..releases.axis import Axis, Release
 from ..reports import calibration
-from ..reports import power as powers
 from ..store.certificates import certificates_in
 from ..store.launches import machines_in
 from ..system.files import WRONG_DATA
@@ -211,8 +210,7 @@ def publish_site(
         met = {
             lane.name: [of for one, of in zip(found, evidence, strict=True) if one.name == lane.name] for lane in found
         }
-        tables = {machine: powers.of_lanes(of) for machine, of in met.items()}
-        made = {"calibration": calibration.document(results, tables)}
+        made = {"calibration": calibration.document(results, met)}
         _write_pages(new, axis, feeds, made, on_a_gpu, url)
         mark(new / "asv")
         mark(new)
@@ -227,8 +225,7 @@ def _told(
     """What the pages are given of a lane, or why it cannot be read: the others are published all the same."""
     try:
         elsewhere = elsewhere_of(lane, others)
-        pairs = power.neighbours(lane.found, lane.environment, axis)
-        evidence = power.lane_evidence(lane.found, lane.environment, pairs)
+        evidence = power.lane_evidence(lane.found, lane.environment, axis)
         return lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere), evidence
     except WRONG_DATA as error:
         return f"it cannot be read ({type(error).__name__}: {error})"
