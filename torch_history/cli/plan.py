@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ..analysis import design
 from ..analysis.power import is_patch, neighbours
-from ..fleet.planning import GIGABYTES, Rates, Work, rates
+from ..cluster.planning import GIGABYTES, Rates, Work, rates
 from ..measuring.plan import SHARED, anchored
 from ..releases.builds import OTHER_BUILDS
 from ..store.launches import files_of, machines_in

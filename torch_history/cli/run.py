@@ -459,10 +459,9 @@ def _plan(
 ) -> None:
     """Says what would be measured, and what is known of the stored sessions of the lane."""
     from ..analysis.series import history
-    from ..fleet.planning import Work
+    from ..cluster.planning import Work, all_questions
     from ..store.launches import read_launches
     from . import plan
-    from .fleets import all_questions
 
     named = plan.machine_with_durations(results, machine, lambda words: out.print(words, highlight=False))
     stored = read_launches(results, named, environment, asked.questions) if named else ()
