@@ -52,12 +52,13 @@ def missing() -> str:
 
 
 class Cluster:
-    """A running cluster, whose `names` are those of its nodes."""
+    """A running cluster: the `names` of its nodes, and the variables with which Slurm's commands speak to it."""
 
     def __init__(self, folder: Path, nodes: int) -> None:
         self._folder = folder
         self.names = [f"n{number}" for number in range(1, nodes + 1)]
-        self.conf = folder / "slurm.conf"
+        conf = folder / "slurm.conf"
+        self.surroundings = {**os.environ, "SLURM_CONF": str(conf), "PATH": PATH}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         port, *ports = _free_ports(nodes + 1)
         host = socket.gethostname().partition(".")[0]
@@ -66,14 +67,9 @@ class Cluster:
             for name, of_node in zip(self.names, ports, strict=True)
         ]
         known = {"host": host, "port": port, "user": getpass.getuser(), "folder": folder}
-        self.conf.write_text(CONFIGURATION.format(nodes="\n".join(lines), names=",".join(self.names), **known))
+        conf.write_text(CONFIGURATION.format(nodes="\n".join(lines), names=",".join(self.names), **known))
         for name in ("state", *self.names):
             (folder / name).mkdir()
-
-    @property
-    def surroundings(self) -> dict[str, str]:
-        """The variables with which Slurm's commands speak to this cluster."""
-        return {**os.environ, "SLURM_CONF": str(self.conf), "PATH": PATH}
 
     def begin(self) -> None:
         """Starts munged, the controller and the nodes. Raises TimeoutError where they do not find each other."""
@@ -87,18 +83,10 @@ class Cluster:
         self._wait((munge / "socket").exists)
         self._run("slurmctld", "slurmctld", "-D")
         for name in self.names:
-            self.start(name)
-        self._wait(lambda: self.ask("sinfo", "--noheader", "--Node", "--format=%T").split() == ["idle"] * len(self.names))
-
-    def start(self, name: str) -> None:
-        """Starts a node."""
-        self._run(name, "slurmd", "-D", "-N", name)
-
-    def kill(self, name: str) -> None:
-        """Ends the slurmd of a node by SIGKILL. What jobs run lives on."""
-        process = self._running.pop(name)
-        process.kill()
-        process.wait()
+            self._run(name, "slurmd", "-D", "-N", name)
+        self._wait(
+            lambda: self.ask("sinfo", "--noheader", "--Node", "--format=%T").split() == ["idle"] * len(self.names)
+        )
 
     def ask(self, *command: str) -> str:
         """What one of Slurm's commands prints, empty where it fails."""
@@ -111,7 +99,7 @@ class Cluster:
         for process in self._running.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
-        mark = f"SLURM_CONF={self.conf}".encode()
+        mark = f"SLURM_CONF={self.surroundings['SLURM_CONF']}".encode()
         for path in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if int(path.name) != os.getpid() and mark in (path / "environ").read_bytes().split(b"\0"):
@@ -127,8 +115,7 @@ class Cluster:
         ends = time.monotonic() + seconds
         while not until():
             if time.monotonic() > ends:
-                logs = "\n".join(path.read_text(errors="replace")[-500:] for path in self._folder.glob("*.log"))
-                raise TimeoutError(f"The cluster did not start within {seconds:.0f} s:\n{logs}")
+                raise TimeoutError((self._folder / "slurmctld.log").read_text(errors="replace")[-2000:])
             time.sleep(0.2)
 
 

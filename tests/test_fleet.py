@@ -26,7 +26,7 @@ from torch_history.cluster.attempts import FINISHED, RESULTS, Job, job_of
 from torch_history.cluster.executors import Local, Slurm
 from torch_history.cluster.head import HEAD
 from torch_history.cluster.order import FLEETS, Order
-from torch_history.cluster.planning import Rates, Work, cut, rates
+from torch_history.cluster.planning import Work, cut, rates
 from torch_history.errors import UserError
 from torch_history.measuring.plan import AT_ONCE
 from torch_history.store.collecting import collect, locked
@@ -41,16 +41,16 @@ RUN = ("run", *TAGS, "--only", "counts", "--nodes", "2")
 
 def launch(release: str, number: int, metric: str = "operators", duration: float = 1.0) -> Launch:
     cases = (Case((str(number),), value=1.0),)
-    facts, began = {"node": {"node": os.environ.get("SLURMD_NODENAME", "")}}, "2026-11-23T10:00:00+00:00"
-    of = f"selection.Selection.track_{metric}"
-    return Launch("s", 1, secrets.token_hex(8), release, "release-py3.11", of, "v", began, duration, facts, cases)
+    name, of = secrets.token_hex(8), f"selection.Selection.track_{metric}"
+    return Launch("s", 1, name, release, "release-py3.11", of, "v", "2026-11-23T10:00:00Z", duration, {}, cases)
 
 
 def write(results: Path, launches: list[Launch], cpu: str = "A") -> None:
     folder = results / MACHINE
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "machine.json").write_text(json.dumps({"machine": MACHINE, "device": "cpu", "cpu": cpu, "version": 1}))
     for one in launches:
         append_launches(folder / f"{one.release}-release-py3.11.jsonl", [one])
-    (folder / "machine.json").write_text(json.dumps({"machine": MACHINE, "device": "cpu", "cpu": cpu, "version": 1}))
 
 
 def played(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
@@ -86,7 +86,8 @@ class Here:
 
     def written(self) -> set[str]:
         """The names of all launches that any attempt holds."""
-        return {launch.launch for path in self.fleet.glob(f"jobs/*/[0-9]*/{RESULTS}") for launch in read_launches(path, MACHINE)}
+        attempts = self.fleet.glob(f"jobs/*/[0-9]*/{RESULTS}")
+        return {launch.launch for path in attempts for launch in read_launches(path, MACHINE)}
 
     def has_everything_once(self) -> bool:
         found = Counter((launch.release, case.parameters) for launch in self.launches for case in launch.cases)
@@ -127,8 +128,8 @@ def test_nothing_is_lost_or_counted_twice_when_jobs_are_killed(here: Here, monke
     monkeypatch.setenv(PAUSE, "0.2")
     here(*RUN, "--executor", "local", "--detach")
     wait_for(lambda: all(job_of(here.fleet, number).lines > 1 for number in (0, 1)))
-    for process in Local(here.fleet)._running().values():
-        os.kill(int(process), signal.SIGKILL)
+    for words in Local(here.fleet).live().values():
+        os.kill(int(words.split()[-1]), signal.SIGKILL)
     wait_for(lambda: not Local(here.fleet).live())
     written = here.written()
     assert "waits" in here("status")
@@ -156,8 +157,11 @@ def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path: Pa
     assert (found.lines, found.damaged) == (2, 1)
 
 
-def test_a_second_head_is_refused(here: Here) -> None:
+def test_a_second_head_is_refused_and_nobody_else_may_enter(here: Here) -> None:
+    before = os.umask(0o002)
     here(*RUN, "--executor", "local")
+    os.umask(before)
+    assert [path.stat().st_mode & 0o077 for path in (here.fleet.parent, here.fleet)] == [0, 0]
     with locked(here.fleet / HEAD, "looks after it"):
         assert "Another torch-history, process" in here(*RUN, "--executor", "local", code=1)
 
@@ -175,7 +179,7 @@ def test_a_job_that_fails_three_times_is_told_and_tried_again_when_asked(here: H
 def test_a_cancelled_fleet_keeps_what_it_measured(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PAUSE, "0.3")
     here(*RUN, "--executor", "local", "--detach")
-    wait_for(lambda: job_of(here.fleet, 0).lines)
+    wait_for(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
     here("cancel")
     wait_for(lambda: not Local(here.fleet).live())
     assert here("status").count(": cancelled.") == 2
@@ -191,15 +195,6 @@ def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path: Path) ->
     with pytest.raises(UserError, match="its cpu is 'B' and not 'A'"):
         collect([tmp_path / "B"], tmp_path / "out", tmp_path / "env")
     assert len([*read_launches(tmp_path / "out", MACHINE)]) == 1
-
-
-def test_whatever_the_umask_nobody_else_may_write_what_jobs_read(here: Here) -> None:
-    before = os.umask(0o002)
-    try:
-        here(*RUN, "--executor", "local")
-    finally:
-        os.umask(before)
-    assert [path.stat().st_mode & 0o077 for path in (here.fleet.parent, here.fleet)] == [0, 0]
 
 
 # --- Slurm, played by scripts
@@ -256,12 +251,11 @@ def test_every_pair_of_neighbours_is_measured_on_one_node(count: int, nodes: int
 
 
 def test_a_forecast_rests_on_the_rounds_that_are_stored() -> None:
-    found = rates([launch("v2.0.0", 0, "time", 10.0), launch("v2.0.0", 0, duration=4.0), launch("v2.1.0", 0, duration=1.0)])
-    assert found.of["selection", "times", "v2.0.0"] == 7.0
-    assert found.of["selection", "counts", "v2.1.0"] == 1.0
-    even = Rates({}, {("selection", "times"): 10.0, ("selection", "counts"): 1.0})
-    assert Work(("selection",), "", 3).seconds(even, TAGS[:2]) == 2 * (3 * 10 + 1)
-    assert Work(("selection",), "", 3, budget=600).seconds(even, TAGS[:2]) == 600
+    both = [launch("v2.0.0", 0, "time", 10.0), launch("v2.0.0", 0, duration=4.0)]
+    assert rates(both).usual == {("selection", "times"): 7.0, ("selection", "counts"): 7.0}
+    known = rates([*both, launch("v2.1.0", 0, duration=1.0)])
+    assert Work(("selection",), "", 3).seconds(known, TAGS[:2]) == 2 * (3 * 7 + 1)
+    assert Work(("selection",), "", 3, budget=600).seconds(known, TAGS[:2]) == 600
 
 
 @pytest.mark.parametrize(("only", "folder"), [("counts", "here"), ("times", "here-on-n1")])
@@ -319,17 +313,15 @@ def test_nothing_is_lost_or_counted_twice_while_slurm_requeues_and_nodes_fail(
     monkeypatch.setenv(PAUSE, "0.5")
     here(*RUN, "--detach")
     wait_for(lambda: all(job_of(here.fleet, number).lines for number in (0, 1)))
-    nodes.ask("scontrol", "requeue", nodes.ask("squeue", "--noheader", "--array", "--format=%i").split()[0])
-    nodes.kill("n2")
-    nodes.start("n2")
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        if b"tests.test_fleet\0" in process.read_bytes():
-            os.kill(int(process.parent.name), signal.SIGUSR1)  # as before a time limit
+    at_limit = nodes.ask("squeue", "--noheader", "--array", "--nodelist=n1", "--format=%i").strip()
+    nodes.ask("scancel", "--batch", "--signal=USR1", at_limit)  # as Slurm does before a time limit
+    for state in ("down", "resume"):
+        nodes.ask("scontrol", "update", "nodename=n2", f"state={state}", "reason=test")
     written = here.written()
     here(*RUN)
     assert here.has_everything_once()
     assert written <= {launch.launch for launch in here.launches}
-    assert {launch.facts["node"]["node"] for launch in here.launches} <= {*nodes.names}
+    assert [len(job_of(here.fleet, number).attempts) for number in (0, 1)] == [2, 2]
     here(*RUN[:2], "--only", "counts", "--detach")
     here("cancel")
     assert "cancelled" in here("status")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
@@ -10,7 +11,7 @@ from .options import folder_from_here
 from .suite import DEFAULT_LANE
 
 
-def _of_the_work(command: click.Command) -> click.Command:
+def _of_the_work(command: Any) -> Any:
     """The options that say what is measured, and on how many nodes."""
     options = [
         click.argument("releases", nargs=-1, required=True),
@@ -27,6 +28,13 @@ def _of_the_work(command: click.Command) -> click.Command:
     return command
 
 
+def _fleets() -> Any:
+    """What the commands do, imported when one runs."""
+    from . import fleets
+
+    return fleets
+
+
 @click.group()
 def fleet() -> None:
     """Measure many releases on many machines, through Slurm. See docs/fleet.md."""
@@ -39,33 +47,20 @@ def plan(**asked: object) -> None:
 
     A job is one session of neighbouring releases on one node. Durations are those that are stored in results/.
     """
-    from . import fleets
-
-    fleets.plan(**asked)
+    _fleets().plan(**asked)
 
 
 @fleet.command()
 @_of_the_work
 @click.option("--device", default="", help="cpu, cuda or recorder [default: a GPU if the node has one].")
 @click.option(
-    "--executor",
-    type=click.Choice(["slurm", "local"]),
-    default="slurm",
-    show_default=True,
-    help="Where jobs run: a cluster, or processes here.",
+    "--executor", type=click.Choice(["slurm", "local"]), default="slurm", help="A cluster, or processes here."
 )
 @click.option("--partition", default="", help="Slurm's partition. Give each GPU model its own fleet.")
 @click.option("--exclusive", is_flag=True, help="One job alone on a node, as times need it.")
-@click.option("--time-limit", help="Of one job, such as 3h. [default: twice the forecast and half an hour]")
-@click.option(
-    "--sbatch", "more", multiple=True, metavar="NAME=VALUE", help="An option of sbatch, such as gres=gpu:1. Repeatable."
-)
-@click.option(
-    "--scratch",
-    default="",
-    callback=folder_from_here,
-    help="Folder on each node's own disk for environments. [default: env/]",
-)
+@click.option("--time-limit", help="Of one job, such as 3h. It is requeued then, and continues.")
+@click.option("--sbatch", "more", multiple=True, metavar="NAME=VALUE", help="Such as gres=gpu:1. Repeatable.")
+@click.option("--scratch", default="", callback=folder_from_here, help="Folder on each node's disk for environments.")
 @click.option("--offline", is_flag=True, help="Nodes have no network: install every release here first.")
 @click.option("--detach", is_flag=True, help="Submit and return. The same command without it looks after the jobs.")
 def run(**asked: object) -> None:
@@ -75,9 +70,7 @@ def run(**asked: object) -> None:
 
     Exit code 3 means that a job is not done, because it failed three times or was cancelled.
     """
-    from . import fleets
-
-    if not fleets.run(**asked):
+    if not _fleets().run(**asked):
         sys.exit(3)
 
 
@@ -85,27 +78,21 @@ def run(**asked: object) -> None:
 @click.argument("name", required=False)
 def status(name: str | None) -> None:
     """Say how the jobs of a fleet stand. NAME is the newest fleet's unless it is given."""
-    from . import fleets
-
-    fleets.status(name)
+    _fleets().status(name)
 
 
 @fleet.command()
 @click.argument("name", required=False)
 def cancel(name: str | None) -> None:
     """End a fleet's jobs for good. What they measured stays, and `collect` adds it to the results."""
-    from . import fleets
-
-    fleets.cancel(name)
+    _fleets().cancel(name)
 
 
 @fleet.command()
 @click.argument("name", required=False)
 def collect(name: str | None) -> None:
     """Add what finished jobs measured to results/. Run it as often as you like: nothing is added twice."""
-    from . import fleets
-
-    fleets.collect(name)
+    _fleets().collect(name)
 
 
 COMMANDS = (fleet,)

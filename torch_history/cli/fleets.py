@@ -13,8 +13,8 @@ from contract.request import Request
 from ..cluster import head
 from ..cluster.attempts import OPEN
 from ..cluster.executors import Executor, Local, Slurm
-from ..cluster.order import FLEETS, ORDER, Order, make_private
-from ..cluster.planning import GIGABYTES, INSTALL_SECONDS, START_SECONDS, Work, all_questions, cut, rates
+from ..cluster.order import FLEETS, ORDER, Order
+from ..cluster.planning import GIGABYTES, INSTALL_SECONDS, Work, all_questions, cut, rates
 from ..errors import UserError
 from ..measuring.machine import describe
 from ..measuring.plan import anchored, chosen
@@ -32,16 +32,27 @@ def tell(words: str) -> None:
 
 
 def plan(**asked: Any) -> None:
-    """Prints the jobs, and how long they take. Raises UserError where nothing can be measured."""
+    """Prints the jobs, and how long they take by the durations that are stored. Raises UserError where nothing can be
+    measured."""
     found = suites.load()
     order = _order(found, asked)
-    seconds, gigabytes = _forecast(found, order)
+    machine = machine_with_durations(found.results, describe(Request.of(os.environ))["machine"], tell)
+    known = rates(read_launches(found.results, machine, f"release-py{order.lane}", order.questions) if machine else ())
+    work = Work(order.questions or all_questions(found.root), order.only, order.launches, order.budget)
+    if missing := [question for question in work.questions if question not in known.questions]:
+        tell(f"No duration of {', '.join(missing)} is stored, so the forecast of these is a guess.")
+    every, fresh = [], 0
     for number, releases in enumerate(order.jobs):
-        tell(f"Job {number}, {seconds[number] / 60:.1f} minutes: {', '.join(anchored(releases, order.anchor or None))}.")
-    turns = -(-len(seconds) // asked["nodes"])
+        tags = anchored(releases, order.anchor or None)
+        folders = [found.env / f"{tag}-py{order.lane}" / environments.MARK for tag in tags]
+        absent = sum(not path.exists() for path in folders)
+        every.append((absent * INSTALL_SECONDS + work.seconds(known, tags)) / 60)
+        fresh += absent
+        tell(f"Job {number}, {every[-1]:.1f} minutes: {', '.join(tags)}.")
+    turns = -(-len(every) // asked["nodes"])
     tell(
-        f"{len(seconds)} jobs, {sum(seconds) / 60:.1f} minutes of one node in total, at most {gigabytes:.0f} GB to install. "
-        f"With {asked['nodes']} nodes it takes {turns * max(seconds) / 60:.1f} minutes at most."
+        f"{len(every)} jobs, {sum(every):.1f} minutes of one node in total, at most {fresh * GIGABYTES:.0f} GB to install. "
+        f"With {asked['nodes']} nodes it takes {turns * max(every):.1f} minutes at most."
     )
 
 
@@ -51,9 +62,10 @@ def run(**asked: Any) -> bool:
     found = suites.load()
     order = _order(found, asked)
     fleet = found.env.resolve() / FLEETS / order.name
-    executor = _executor(fleet, order, _options(asked, max(_forecast(found, order)[0])))
-    for folder in (fleet.parent, fleet):
-        make_private(folder)
+    executor = _executor(fleet, order, _options(asked))
+    for folder in (fleet.parent, fleet):  # whoever may write there says what jobs do
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
     with locked(fleet / head.HEAD, f"looks after the fleet {fleet.name}"):
         if (fleet / ORDER).exists():
             order = Order.load(fleet)
@@ -116,30 +128,11 @@ def _order(found: suites.Suite, asked: dict[str, Any]) -> Order:
     )
 
 
-def _forecast(found: suites.Suite, order: Order) -> tuple[list[float], float]:
-    """Seconds of each job by the durations that are stored, and the gigabytes that all have to install."""
-    machine = machine_with_durations(found.results, describe(Request.of(os.environ))["machine"], tell)
-    stored = read_launches(found.results, machine, f"release-py{order.lane}", order.questions) if machine else ()
-    known = rates(stored)
-    work = Work(order.questions or all_questions(found.root), order.only, order.launches, order.budget)
-    if missing := [question for question in work.questions if question not in known.questions]:
-        tell(f"No duration of {', '.join(missing)} is stored, so the forecast of these is a guess.")
-    seconds, installed = [], 0
-    for releases in order.jobs:
-        tags = anchored(releases, order.anchor or None)
-        folders = [Path(order.scratch or order.env, f"{tag}-py{order.lane}") for tag in tags]
-        fresh = sum(not (folder / environments.MARK).exists() for folder in folders)
-        seconds.append(START_SECONDS + fresh * INSTALL_SECONDS + work.seconds(known, tags))
-        installed += fresh
-    return seconds, installed * GIGABYTES
-
-
-def _options(asked: dict[str, Any], longest: float) -> dict[str, str]:
+def _options(asked: dict[str, Any]) -> dict[str, str]:
     """What sbatch is given by name."""
-    limit = seconds_of(asked["time_limit"]) if asked["time_limit"] else 2 * longest + 1800
-    options = {"time": str(max(1, round(limit / 60)))}
+    options = {"exclusive": ""} if asked["exclusive"] else {}
     options |= {"partition": asked["partition"]} if asked["partition"] else {}
-    options |= {"exclusive": ""} if asked["exclusive"] else {}
+    options |= {"time": str(max(1, round(seconds_of(asked["time_limit"]) / 60)))} if asked["time_limit"] else {}
     named = (option.lstrip("-").partition("=") for option in asked["more"])
     return options | {name: value for name, _, value in named}
 

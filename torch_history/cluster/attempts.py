@@ -56,8 +56,8 @@ class Job:
         return sum(path.read_bytes().count(b"\n") for of in newest for path in of.glob(f"{RESULTS}/*/*.jsonl"))
 
     def begin(self) -> Path:
-        """The folder of a new attempt, which holds what the last one had on disk. A line or a file that somebody who is thought
-        dead was writing meanwhile may be torn in it: whoever reads it skips that."""
+        """The folder of a new attempt, which holds what the last one had on disk. A line that somebody who is thought dead
+        was writing meanwhile may be torn in it: whoever reads it skips that."""
         self.folder.mkdir(parents=True, exist_ok=True)
         before = self.attempts
         copy = Path(tempfile.mkdtemp(prefix=".", dir=self.folder))

@@ -1,8 +1,7 @@
 """Where do jobs run? On a cluster through Slurm's own commands, or as processes of this machine.
 
-Slurm is asked by squeue, which answers without accounting. A job's number is its place in the array that it was submitted in,
-and all arrays of a fleet have one name. So nothing has to be written down beside the queue, and nothing is lost where the head
-is killed right after it has submitted.
+Slurm is asked by squeue, which answers without accounting. A job's number is its index in the array that it was submitted
+in, and all arrays of a fleet have one name. So the queue itself says what was submitted, also to the next head.
 """
 
 from __future__ import annotations
@@ -88,7 +87,9 @@ def _ask(*command: str) -> str:
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     except subprocess.SubprocessError as error:
         words = str(getattr(error, "stderr", "") or error).strip()
-        raise UserError(f"{command[0]} failed: {words}. Change the options, or try again when Slurm answers.") from error
+        raise UserError(
+            f"{command[0]} failed: {words}. Change the options, or try again when Slurm answers."
+        ) from error
 
 
 class Local:
@@ -100,42 +101,33 @@ class Local:
 
     def __init__(self, fleet: Path) -> None:
         self._fleet = fleet
-        self._processes: list[subprocess.Popen[bytes]] = []
 
     def submit(self, numbers: Sequence[int], at_once: int) -> None:
         for number in numbers:
             log, lock = log_of(self._fleet, number), self._fleet / "processes" / str(number)
             for path in (log, lock):
                 path.parent.mkdir(exist_ok=True)
+            command = [sys.executable, "-m", JOB, str(self._fleet), str(number)]
             with lock.open("w") as held, log.open("ab") as said:
                 fcntl.flock(held, fcntl.LOCK_EX)
                 process = subprocess.Popen(
-                    [sys.executable, "-m", JOB, self._fleet, str(number)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
-                    pass_fds=[held.fileno()],
-                    start_new_session=True,
+                    command, stdout=said, stderr=said, pass_fds=[held.fileno()], start_new_session=True
                 )
                 held.write(str(process.pid))
-            self._processes.append(process)
 
     def live(self) -> dict[int, str]:
-        return {number: f"running as process {process}" for number, process in self._running().items()}
-
-    def _running(self) -> dict[int, str]:
         found = {}
         for path in self._fleet.glob("processes/*"):
             with path.open() as stream:
                 try:
                     fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    found[int(path.name)] = stream.read()
+                    found[int(path.name)] = f"running as process {stream.read()}"
         return found
 
     def cancel(self) -> None:
-        for process in self._running().values():
-            os.kill(int(process), signal.SIGTERM)
+        for words in self.live().values():
+            os.kill(int(words.split()[-1]), signal.SIGTERM)
 
 
 Executor = Slurm | Local

@@ -25,8 +25,6 @@ FAILURES = 3
 HEAD = "head"
 """File in a fleet's folder that its head holds locked; it names the process."""
 
-LISTED = "benchmarks.json"
-
 
 def jobs_of(fleet: Path) -> list[Job]:
     """All jobs of a fleet, by number."""
@@ -36,9 +34,8 @@ def jobs_of(fleet: Path) -> list[Job]:
 def watch(
     fleet: Path, executor: Executor, nodes: int, tell: Callable[[str], None], detach: bool = False
 ) -> dict[int, str]:
-    """Submits what is missing, again and again until every job is done, cancelled or given up; to `detach`, once. Tells of
-    each job when it stands otherwise than before. Returns how jobs stand that are not done, by number. Raises UserError
-    where the executor refuses at first; later it is asked again."""
+    """Submits what is missing until every job is done, cancelled or given up; to `detach`, once. Returns how jobs stand that
+    are not done, by number. Raises UserError where the executor refuses at first; later it is asked again."""
     jobs = jobs_of(fleet)
     starts: Counter[int] = Counter()
     lines: dict[int, int] = {}
@@ -71,7 +68,7 @@ def watch(
                 tell(words)
                 said[number] = words
         left = {number: words for number, words in said.items() if jobs[number].state != "done"}
-        if detach or not away and not any(number in live or number in missing for number in open_):
+        if detach or not (away or any(number in live or number in missing for number in open_)):
             return left
         time.sleep(executor.seconds)
 
@@ -102,6 +99,6 @@ def collect_jobs(fleet: Path, results: Path, env: Path) -> Collected:
     collected = collect(sources, results, env)
     for source in sources:
         with contextlib.suppress(ValueError):  # torn where a job was ended while asv wrote it; any run writes it again
-            read_benchmarks(source / LISTED)
-            write_atomically(results / LISTED, read_bytes(source / LISTED))
+            read_benchmarks(source / "benchmarks.json")
+            write_atomically(results / "benchmarks.json", read_bytes(source / "benchmarks.json"))
     return collected

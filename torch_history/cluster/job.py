@@ -23,11 +23,8 @@ from .order import Order
 
 MOST_REQUEUES = 20
 
-Measure = Callable[[Order, tuple[str, ...], Path], None]
-"""Measures some releases of an order into the folder of an attempt."""
 
-
-def main(measure: Measure | None = None) -> None:
+def main(measure: Callable[[Order, tuple[str, ...], Path], None] | None = None) -> None:
     """Measures what is missing of a job. Ends with exit code 1 and a sentence where it cannot be measured."""
     stop_on_signals()
     signal.signal(signal.SIGUSR1, _requeue)

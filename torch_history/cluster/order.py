@@ -18,13 +18,6 @@ FLEETS = "fleets"
 ORDER = "order.json"
 
 
-def make_private(folder: Path) -> None:
-    """Makes a folder that this user alone may enter, whatever the umask: whoever writes there says what jobs do. One that is
-    there is closed to others. Raises OSError where it is another user's."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-
-
 @dataclass(frozen=True)
 class Order:
     """What a fleet measures, and where.
@@ -52,11 +45,11 @@ class Order:
 
     @property
     def name(self) -> str:
-        """The same for orders that measure the same. How the work is cut does not count, so that a fleet continues although
-        another number of nodes was asked for."""
-        tags = sorted({tag for job in self.jobs for tag in job})
-        what = [tags, self.lane, self.questions, self.sizes, self.launches, self.only, self.budget > 0, self.device]
-        return hashlib.sha256(json.dumps([*what, self.executor]).encode()).hexdigest()[:10]
+        """The same for orders that measure the same in one place. How the work is cut does not count, so that a fleet
+        continues although another number of nodes was asked for."""
+        what = [sorted({tag for job in self.jobs for tag in job}), self.env, self.lane, self.questions, self.sizes]
+        what += [self.launches, self.only, self.budget > 0, self.device, self.executor]
+        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10]
 
     def save(self, fleet: Path) -> None:
         write_atomically(fleet / ORDER, msgspec.json.format(msgspec.json.encode(self), indent=1))

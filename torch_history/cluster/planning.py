@@ -18,10 +18,6 @@ from ..measuring.plan import AT_ONCE, SHARED, middle, overlapping
 from ..store.launches import Launch
 from ..store.sources import versions
 
-START_SECONDS = 12.0
-"""What a job takes before its first case: starting Python and asv, looking for the benchmarks in one release. Measured on two
-cores: 9 to 14 seconds."""
-
 INSTALL_SECONDS = 90.0
 """What an environment takes that is not there yet, with the wheels in the cache; a network adds its own."""
 
@@ -36,19 +32,14 @@ KINDS = ("counts", "times")
 
 @dataclass(frozen=True)
 class Rates:
-    """Seconds that one release takes in one round: `of` (question, kind, release), and `usual` of (question, kind) where
-    nothing is known of that release. A round that takes times and counts together takes those of both."""
+    """The `usual` seconds that one release takes in one round, by question and kind. A round that takes times and counts
+    together takes those of both."""
 
-    of: Mapping[tuple[str, str, str], float]
     usual: Mapping[tuple[str, str], float]
 
     @property
     def questions(self) -> list[str]:
         return sorted({question for question, _ in self.usual})
-
-    def seconds(self, release: str, question: str, kind: str) -> float:
-        usual = self.usual.get((question, kind), UNKNOWN_SECONDS)
-        return self.of.get((question, kind, release), usual)
 
 
 @dataclass(frozen=True)
@@ -65,12 +56,12 @@ class Work:
         """Seconds of a session of `releases`, from its first case to its last one; counts that come with times are taken in
         the first round only."""
         rounds = {"times": self.launches, "counts": self.launches if self.only == "counts" else 1}
-        kinds = [kind for kind in KINDS if self.only in ("", kind)]
-        once = sum(
-            rounds[kind] * rates.seconds(release, question, kind)
-            for release, question, kind in itertools.product(releases, self.questions, kinds)
+        of_release = sum(
+            rounds[kind] * rates.usual.get((question, kind), UNKNOWN_SECONDS)
+            for question, kind in itertools.product(self.questions, KINDS)
+            if self.only in ("", kind)
         )
-        return max(once, self.budget)
+        return max(len(releases) * of_release, self.budget)
 
 
 def rates(launches: Iterable[Launch]) -> Rates:
@@ -83,17 +74,13 @@ def rates(launches: Iterable[Launch]) -> Rates:
     whole: Counter[str] = Counter()
     for key, number in cases.items():
         whole[key[0]] = max(whole[key[0]], number)
-    found: dict[tuple[str, str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for key, of_round in rounds.items():
         kinds = {metric_of(launch.benchmark).kind for launch in of_round}
         seconds = sum(launch.duration for launch in of_round)
         for kind in kinds if seconds and cases[key] else ():
-            found[key[0], kind, key[1]][len(kinds)].append(seconds / cases[key] * whole[key[0]] / len(kinds))
-    of = {key: statistics.median(by_kinds[min(by_kinds)]) for key, by_kinds in found.items()}
-    usual: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for (question, kind, _), seconds in of.items():
-        usual[question, kind].append(seconds)
-    return Rates(of, {key: statistics.median(of_kind) for key, of_kind in usual.items()})
+            found[key[0], kind][len(kinds)].append(seconds / cases[key] * whole[key[0]] / len(kinds))
+    return Rates({key: statistics.median(by_kinds[min(by_kinds)]) for key, by_kinds in found.items()})
 
 
 def all_questions(root: Path) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How do results that were measured elsewhere become the suite's? Line by line, each once, however often and in any order."""
+"""How do results that were measured elsewhere become the suite's? Line by line, each once, in any order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Collected:
 @contextlib.contextmanager
 def locked(path: Path, what: str) -> Iterator[None]:
     """Holds a lock of the system's on a file that names the process. Raises UserError where another process holds it, which
-    does `what`, and where the file system has no locks."""
+    does `what`, and OSError where the file system has no locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8") as stream:
         try:
@@ -52,10 +52,6 @@ def locked(path: Path, what: str) -> Iterator[None]:
             raise UserError(
                 f"Another torch-history, {stream.read().strip() or 'unknown'}, {what}. Wait until it ends, or interrupt it: "
                 "this command continues from there."
-            ) from error
-        except OSError as error:
-            raise UserError(
-                f"{path} cannot be locked ({error.strerror}). Use a file system with locks (flock on Lustre)."
             ) from error
         stream.truncate(0)
         stream.write(f"process {os.getpid()} on {socket.gethostname()}")
