@@ -86,8 +86,8 @@ def run(**asked: Any) -> bool:
 
 def status(name: str | None) -> None:
     """Prints how a fleet's jobs stand. Raises UserError where there is no fleet, or Slurm does not answer."""
-    fleet, executor = _known(suites.load(), name)
-    live = executor.live()
+    fleet = _known(suites.load(), name)
+    live = _executor(fleet, Order.load(fleet), {}).live()
     tell(f"Fleet {fleet.name}")
     for number, job in enumerate(head.jobs_of(fleet)):
         tell(f"{head.sentence(fleet, number, live)} {job.lines} launches, {len(job.attempts)} starts.")
@@ -95,15 +95,15 @@ def status(name: str | None) -> None:
 
 def cancel(name: str | None) -> None:
     """Ends a fleet's jobs. Raises UserError where Slurm does not answer."""
-    fleet, executor = _known(suites.load(), name)
-    head.cancel(fleet, executor)
+    fleet = _known(suites.load(), name)
+    head.cancel(fleet, _executor(fleet, Order.load(fleet), {}))
     tell(f"Fleet {fleet.name} is cancelled. `torch-history fleet collect` adds what was measured to the results.")
 
 
 def collect(name: str | None) -> None:
     """Merges a fleet's results. Raises UserError where another process does so at the same time."""
     found = suites.load()
-    _collect(found, _known(found, name)[0])
+    _collect(found, _known(found, name))
 
 
 def _order(found: suites.Suite, asked: dict[str, Any]) -> Order:
@@ -151,15 +151,14 @@ def _install(found: suites.Suite, order: Order) -> None:
             raise UserError(str(error)) from error
 
 
-def _known(found: suites.Suite, name: str | None) -> tuple[Path, Executor]:
-    """A fleet by its name, or the one that was asked for last, and its executor. Raises UserError where there is none."""
+def _known(found: suites.Suite, name: str | None) -> Path:
+    """A fleet by its name, or the one that was asked for last. Raises UserError where there is none."""
     known = sorted((found.env.resolve() / FLEETS).glob(f"*/{ORDER}"), key=lambda path: path.stat().st_mtime)
     named = [path.parent for path in known if name in (None, path.parent.name)]
     if not named:
         there = ", ".join(path.parent.name for path in known) or "none yet; `torch-history fleet run` starts one"
         raise UserError(f"There is no such fleet here. There are: {there}.")
-    fleet = named[-1]
-    return fleet, _executor(fleet, Order.load(fleet), {})
+    return named[-1]
 
 
 def _executor(fleet: Path, order: Order, options: dict[str, str]) -> Executor:

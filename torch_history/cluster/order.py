@@ -47,8 +47,9 @@ class Order:
     def name(self) -> str:
         """The same for orders that measure the same in one place. How the work is cut does not count, so that a fleet
         continues although another number of nodes was asked for."""
-        what = [sorted({tag for job in self.jobs for tag in job}), self.env, self.lane, self.questions, self.sizes]
-        what += [self.launches, self.only, self.budget > 0, self.device, self.executor]
+        tags = sorted({tag for job in self.jobs for tag in job})
+        measured = [tags, self.lane, self.questions, self.sizes, self.launches, self.only, self.budget > 0, self.device]
+        what = [*measured, self.env, self.executor]
         return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10]
 
     def save(self, fleet: Path) -> None:
