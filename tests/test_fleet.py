@@ -5,6 +5,7 @@ Jobs are played: `python -m tests.test_fleet FLEET NUMBER` is one, whose cases a
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import os
@@ -155,6 +156,10 @@ def test_a_process_that_is_thought_dead_and_lives_on_is_not_counted(tmp_path: Pa
     found = collect([of.results], tmp_path / "out", tmp_path / "env")
     assert [*read_launches(tmp_path / "out", MACHINE)] == [before, after]
     assert (found.lines, found.damaged) == (2, 1)
+    for path in (tmp_path / "out" / MACHINE).glob("*.jsonl"):  # as `make pack` does
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert collect([of.results], tmp_path / "out", tmp_path / "env").known == 2
 
 
 def test_a_second_head_is_refused_and_nobody_else_may_enter(here: Here) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import UserError
 from ..store.asv_results import read_benchmarks
 from ..store.collecting import Collected, collect
-from ..store.files import read_bytes, write_atomically
+from ..system.files import read_bytes, write_atomically
 from .attempts import OPEN, Job, job_of, last_words
 from .executors import Executor
 from .order import Order

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
-from ..signals import received, stop_on_signals
+from ..system.signals import received, stop_on_signals
 from .attempts import FINISHED, OPEN, RESULTS, job_of
 from .order import Order
 
@@ -64,7 +64,7 @@ def run_session(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
     from ..measuring.recording import RecordedResults
     from ..measuring.session import Session, load_suite
     from ..releases.environments import ReleaseEnvironment, cache
-    from ..scratch import temporary_files
+    from ..system.scratch import temporary_files
 
     if order.offline:
         # What the login node installed lies beside its environments, also where a node has its own.

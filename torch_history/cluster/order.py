@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import UserError
-from ..store.files import read_bytes, write_atomically
+from ..system.files import read_bytes, write_atomically
 
 FLEETS = "fleets"
 """Folder in `env/` with a folder for each fleet: on the file system that all nodes share."""

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import UserError
+from ..system.files import append_lines, each_line, read_lines, read_object, warn, write_atomically
 from .asv_results import load_asvs
 from .details import DETAILS, add_details, read_details
-from .files import append_lines, each_line, read_lines, read_object, warn, write_atomically
-from .launches import ENVIRONMENTS, Launch, append_environment, environment_of
+from .launches import ENVIRONMENTS, LINES, PACKED, Launch, append_environment, environment_of
 from .machines import RECORD
 from .removed import CALIBRATION
 
@@ -100,11 +100,11 @@ def _collect_machine(source: Path, target: Path, collected: Collected) -> None:
     target.mkdir(parents=True, exist_ok=True)
     if not (target / RECORD).exists():
         write_atomically(target / RECORD, json.dumps(_whole(read_object, source / RECORD), indent=4, sort_keys=True))
-    for path in sorted([*source.glob("*.*"), *source.glob(f"{CALIBRATION}/*.jsonl")]):
+    for path in sorted([*source.glob("*.*"), *source.glob(f"{CALIBRATION}/*.jsonl*")]):
         place = target / path.relative_to(source)
         try:
-            if path.suffix == ".jsonl":
-                _collect_launches(path, place, collected)
+            if path.name.endswith(LINES):
+                _collect_launches(path, place.with_name(path.name.removesuffix(PACKED)), collected)
             elif path.suffix == ENVIRONMENTS:
                 for line in read_lines(path, environment_of):
                     append_environment(place, line["environment"])
@@ -117,11 +117,12 @@ def _collect_machine(source: Path, target: Path, collected: Collected) -> None:
 
 
 def _collect_launches(source: Path, target: Path, collected: Collected) -> None:
-    """Appends the lines of launches that the target lacks. A line names its launch, and holds some of its cases: equal lines
-    are one measurement."""
+    """Appends the lines of launches that neither the target nor the compressed file beside it has. A line names its launch,
+    and holds some of its cases: equal lines are one measurement."""
     known: Counter[bytes] = Counter()
-    if target.exists() or target.is_symlink():
-        known.update(line for line, is_launch in _whole(_lines, target) if is_launch)
+    for path in (target, target.with_name(f"{target.name}{PACKED}")):
+        if path.exists() or path.is_symlink():
+            known.update(line for line, is_launch in _whole(_lines, path) if is_launch)
     fresh = []
     for line, is_launch in _lines(source):
         if not is_launch:
