@@ -73,9 +73,9 @@ slurm:
 		apt-get update --quiet && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends slurm-wlm munge || \
 		{ echo "Debian's slurm-wlm and munge could not be installed: is its package index in reach?"; exit 1; }; }
 
-# make fleet   runs the fleet's tests on a Slurm of their own; two to four minutes, and never more than ten
+# make fleet   runs the fleet's test on a Slurm of its own; a minute, and never more than ten
 fleet: .venv/ready slurm
-	@FLEET=1 timeout --signal=INT --kill-after=20 600 $(BIN)/python -m pytest -m fleet tests/test_fleet_slurm.py || \
+	@FLEET=1 timeout --signal=INT --kill-after=20 600 $(BIN)/python -m pytest -m fleet tests/test_fleet.py || \
 		{ status=$$?; [ $$status != 124 ] || echo "The fleet's tests were not done after 600 seconds, and were stopped."; exit $$status; }
 
 # make bench   what building an environment costs against a plain install, and a switch between two
@@ -121,7 +121,7 @@ document: .venv/ready
 # make lock   pins the tool's own environment anew, and what a kit carries for Python 3.10 to 3.13
 lock: .venv/ready
 	$(UV) pip compile --quiet --group kit --universal --python-version 3.10 --generate-hashes --no-header --upgrade --output-file kit.lock
-	$(UV) pip compile --quiet pyproject.toml --group dev --extra fleet --generate-hashes --python-version 3.11 --no-header --upgrade --output-file requirements.lock
+	$(UV) pip compile --quiet pyproject.toml --group dev --generate-hashes --python-version 3.11 --no-header --upgrade --output-file requirements.lock
 
 # make clean   removes the tool's environment, the releases' environments and the site
 clean:

@@ -25,7 +25,6 @@ LACKING = (
     "rcssmin",
     "requests",
     "rjsmin",
-    "submitit",
     "threadpoolctl",
     "torch",
     "uv",

@@ -15,8 +15,8 @@ from collections import Counter
 from pathlib import Path
 
 from torch_history.errors import UserError
-from torch_history.fleet.collecting import collect_folder
 from torch_history.measuring.machine import describe
+from torch_history.store.collecting import collect
 from torch_history.store.launches import ENVIRONMENTS
 from torch_history.store.machines import RECORD
 from torch_history.system.files import read_bytes
@@ -60,7 +60,7 @@ def add(folder: Path, results: Path, env: Path) -> int:
     machines = sorted(path.name for path in folder.iterdir() if path.is_dir())
     if len(machines) > 1:
         raise UserError(f"It is of {', '.join(machines)}. A machine adds to its own folder alone: add one at a time.")
-    lines = collect_folder(folder, results, env).lines
+    lines = collect([folder], results, env).lines
     if (folder / LISTED).exists():
         (results / LISTED).write_bytes(read_bytes(folder / LISTED))
     return lines

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from ..fleet.planning import GIGABYTES, Rates, Work
+from ..cluster.planning import GIGABYTES, Rates, Work
 from ..measuring.plan import anchored
 from ..store.launches import files_of, machines_in
 

@@ -458,10 +458,9 @@ def _plan(
     out: Console,
 ) -> None:
     """Says what would be measured, and how long that takes by what is stored of the lane."""
-    from ..fleet.planning import Work, rates
+    from ..cluster.planning import Work, all_questions, rates
     from ..store.launches import read_launches
     from . import plan
-    from .fleets import all_questions
 
     named = plan.machine_with_durations(results, machine, lambda words: out.print(words, highlight=False))
     stored = read_launches(results, named, environment, asked.questions) if named else ()

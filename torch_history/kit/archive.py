@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 from recorder import Refused, certificate
 
 from ..errors import UserError
-from ..fleet.collecting import collect_folder
 from ..releases.axis import Axis
 from ..reports.check import check
 from ..store.certificates import ASKED, FOLDER
+from ..store.collecting import collect
 from ..store.machines import RECORD
 from ..system.files import read_bytes, read_object, write_atomically
 from .make import LISTED, MARK
@@ -143,7 +143,7 @@ def _filed(path: Path, folder: Path, results: Path, env: Path, axis: Axis, tell:
     answers, why = _answers(folder / ANSWERS, results)
     if not records and not answers:
         raise UserError(f"{path} holds no results, and of a GPU's answers {why}. Nothing was filed.")
-    lines = collect_folder(theirs, results, env).lines if records else 0
+    lines = collect([theirs], results, env).lines if records else 0
     if answers:
         answers.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(answers, (folder / ANSWERS).read_bytes())

@@ -1,0 +1,97 @@
+"""How does a job continue after a kill, a requeue or a node's failure without a launch lost or counted twice?
+
+Each start of a job is an attempt with a folder of its own, which nobody else writes to. It begins with a copy of what the
+attempt before it had on disk. The first attempt that finishes is the one that counts. A process that is thought dead and
+lives on, as on a node that lost its network, therefore harms nothing, and no lock has to hold between nodes: renaming a
+folder and making a link are single steps on every shared file system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+RESULTS = "results"
+"""Folder of an attempt with what it measured."""
+
+FINISHED = "finished"
+"""File of an attempt that measured everything; one that counts without it was closed before."""
+
+COUNTS = "counts"
+"""Link of a job to the attempt that counts; it leads nowhere where none had begun."""
+
+OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Job:
+    """The folder of one job."""
+
+    folder: Path
+
+    @property
+    def attempts(self) -> list[Path]:
+        return sorted(self.folder.glob("[0-9]*"))
+
+    @property
+    def state(self) -> str:
+        """`open`, `done`, or `cancelled` where it was closed before it was done."""
+        link = self.folder / COUNTS
+        if not link.is_symlink():
+            return OPEN
+        return "done" if (link / FINISHED).exists() else "cancelled"
+
+    @property
+    def results(self) -> Path:
+        """What counts, once the job is no longer open."""
+        return self.folder / COUNTS / RESULTS
+
+    @property
+    def lines(self) -> int:
+        """How many lines of launches the newest attempt holds, those that it began with included."""
+        newest = self.attempts[-1:]
+        return sum(path.read_bytes().count(b"\n") for of in newest for path in of.glob(f"{RESULTS}/*/*.jsonl"))
+
+    def begin(self) -> Path:
+        """The folder of a new attempt, which holds what the last one had on disk. A line that somebody who is thought dead
+        was writing meanwhile may be torn in it: whoever reads it skips that."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        before = self.attempts
+        copy = Path(tempfile.mkdtemp(prefix=".", dir=self.folder))
+        if before:
+            shutil.copytree(before[-1], copy, ignore=shutil.ignore_patterns(".*", FINISHED), dirs_exist_ok=True)
+        (copy / RESULTS).mkdir(exist_ok=True)
+        number = len(before)
+        while True:
+            number += 1
+            try:
+                return copy.rename(self.folder / f"{number:03}")
+            except OSError:  # another attempt was first to have that number
+                if not (self.folder / f"{number:03}").exists():
+                    raise
+
+    def close(self, attempt: Path | None) -> None:
+        """Says that this attempt counts, unless another one was first; None where no attempt has begun."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            (self.folder / COUNTS).symlink_to(attempt.name if attempt else "none")
+
+
+def job_of(fleet: Path, number: int) -> Job:
+    """Job `number` of a fleet."""
+    return Job(fleet / "jobs" / f"{number:04}")
+
+
+def log_of(fleet: Path, number: int) -> Path:
+    """Where all attempts of a job write what they say."""
+    return fleet / "log" / str(number)
+
+
+def last_words(fleet: Path, number: int) -> str:
+    """The last line that a job said; empty where it said nothing."""
+    path = log_of(fleet, number)
+    said = path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
+    return said.rpartition("\n")[2][:300]

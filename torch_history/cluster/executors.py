@@ -1,0 +1,133 @@
+"""Where do jobs run? On a cluster through Slurm's own commands, or as processes of this machine.
+
+Slurm is asked by squeue, which answers without accounting. A job's number is its index in the array that it was submitted
+in, and all arrays of a fleet have one name. So the queue itself says what was submitted, also to the next head.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..errors import UserError
+from .attempts import log_of
+
+JOB = "torch_history.cluster.job"
+"""The module that is run on a node."""
+
+
+class Slurm:
+    """A cluster. `options` are sbatch's by name, the value empty for one that takes none. Each method raises UserError where
+    a command of Slurm's fails, as while its controller is away."""
+
+    queues = True
+    seconds = 15.0
+    """Between two looks."""
+
+    def __init__(self, fleet: Path, options: Mapping[str, str]) -> None:
+        """Raises UserError where Slurm is not there, or an option cannot be printed."""
+        self._fleet, self._options = fleet, options
+        self._name = f"torch-history-{fleet.name}"
+        if not shutil.which("sbatch"):
+            raise UserError(
+                "There is no sbatch on this machine, so it cannot submit to Slurm. Run this on a login node of the cluster, "
+                "or use --executor local, which runs the jobs here."
+            )
+        for name, value in options.items():
+            if not f"{name}{value}".isprintable():
+                raise UserError(
+                    f"Slurm's option {name!r} is {value!r}, which holds a line break or another character that cannot be "
+                    "printed. Nothing was submitted. Remove that character."
+                )
+
+    def submit(self, numbers: Sequence[int], at_once: int) -> None:
+        """Hands over jobs by their numbers, of which so many may run at a time. A minute before its time limit Slurm sends
+        a job a signal, on which it is requeued."""
+        job = shlex.join([sys.executable, "-m", JOB, str(self._fleet)])
+        log_of(self._fleet, 0).parent.mkdir(exist_ok=True)
+        _ask(
+            "sbatch",
+            f"--job-name={self._name}",
+            f"--array={','.join(map(str, numbers))}%{at_once}",
+            f"--output={self._fleet}/log/%a",
+            "--open-mode=append",
+            "--requeue",
+            "--signal=B:USR1@60",
+            *(f"--{name}={value}" if value else f"--{name}" for name, value in self._options.items()),
+            "--wrap",
+            f'exec {job} "$SLURM_ARRAY_TASK_ID"',
+        )
+
+    def live(self) -> dict[int, str]:
+        """Number of each job that waits or runs -> which of these, in words."""
+        user, name = f"--user={getpass.getuser()}", f"--name={self._name}"
+        said = _ask("squeue", "--noheader", "--array", user, name, "--format=%K|%T|%N|%r")
+        rows = [line.strip().split("|", 3) for line in said.splitlines()]
+        return {
+            int(number): f"queued ({reason})" if state == "PENDING" else f"{state.lower()} on {node}"
+            for number, state, node, reason in rows
+        }
+
+    def cancel(self) -> None:
+        """Ends all jobs."""
+        _ask("scancel", f"--user={getpass.getuser()}", f"--name={self._name}")
+
+
+def _ask(*command: str) -> str:
+    """What a command of Slurm's prints."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    except subprocess.SubprocessError as error:
+        words = str(getattr(error, "stderr", "") or error).strip()
+        raise UserError(
+            f"{command[0]} failed: {words}. Change the options, or try again when Slurm answers."
+        ) from error
+
+
+class Local:
+    """Processes on this machine. Each holds a lock on a file that names it, which it has from its first moment to its last:
+    whoever cannot have that lock knows that it runs."""
+
+    queues = False
+    seconds = 1.0
+
+    def __init__(self, fleet: Path) -> None:
+        self._fleet = fleet
+
+    def submit(self, numbers: Sequence[int], at_once: int) -> None:
+        for number in numbers:
+            log, lock = log_of(self._fleet, number), self._fleet / "processes" / str(number)
+            for path in (log, lock):
+                path.parent.mkdir(exist_ok=True)
+            command = [sys.executable, "-m", JOB, str(self._fleet), str(number)]
+            with lock.open("w") as held, log.open("ab") as said:
+                fcntl.flock(held, fcntl.LOCK_EX)
+                process = subprocess.Popen(
+                    command, stdout=said, stderr=said, pass_fds=[held.fileno()], start_new_session=True
+                )
+                held.write(str(process.pid))
+
+    def live(self) -> dict[int, str]:
+        found = {}
+        for path in self._fleet.glob("processes/*"):
+            with path.open() as stream:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    found[int(path.name)] = f"running as process {stream.read()}"
+        return found
+
+    def cancel(self) -> None:
+        for words in self.live().values():
+            os.kill(int(words.split()[-1]), signal.SIGTERM)
+
+
+Executor = Slurm | Local

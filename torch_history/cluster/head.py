@@ -1,0 +1,104 @@
+"""Who looks after a fleet? A process that submits what is missing until all is done, and may be killed at any time.
+
+All that it knows is on the shared file system and in the queue, so the next head continues where the last one was stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ..errors import UserError
+from ..store.asv_results import read_benchmarks
+from ..store.collecting import Collected, collect
+from ..system.files import read_bytes, write_atomically
+from .attempts import OPEN, Job, job_of, last_words
+from .executors import Executor
+from .order import Order
+
+FAILURES = 3
+"""A job that was started so often and ended without a new launch is given up."""
+
+HEAD = "head"
+"""File in a fleet's folder that its head holds locked; it names the process."""
+
+
+def jobs_of(fleet: Path) -> list[Job]:
+    """All jobs of a fleet, by number."""
+    return [job_of(fleet, number) for number in range(len(Order.load(fleet).jobs))]
+
+
+def watch(
+    fleet: Path, executor: Executor, nodes: int, tell: Callable[[str], None], detach: bool = False
+) -> dict[int, str]:
+    """Submits what is missing until every job is done, cancelled or given up; to `detach`, once. Returns how jobs stand that
+    are not done, by number. Raises UserError where the executor refuses at first; later it is asked again."""
+    jobs = jobs_of(fleet)
+    starts: Counter[int] = Counter()
+    lines: dict[int, int] = {}
+    said: dict[int, str] = {}
+    away = ""
+    while True:
+        try:
+            live = executor.live()
+            open_ = [number for number, job in enumerate(jobs) if job.state == OPEN]
+            ended = [number for number in open_ if number not in live]
+            for number in ended:
+                if lines.get(number) != (now := jobs[number].lines):
+                    lines[number], starts[number] = now, 0
+            missing = [number for number in ended if starts[number] < FAILURES]
+            chosen = missing if executor.queues and not live else missing[: max(0, nodes - len(live))]
+            if chosen:
+                executor.submit(chosen, nodes)
+                starts.update(chosen)
+            live |= dict.fromkeys(chosen, "submitted")
+            away = ""
+        except UserError as error:
+            if not said:
+                raise
+            if not away:
+                tell(f"{error} Jobs continue, and this command asks again.")
+            away = str(error)
+        for number in range(len(jobs)):
+            words = sentence(fleet, number, live, starts[number])
+            if said.get(number) != words:
+                tell(words)
+                said[number] = words
+        left = {number: words for number, words in said.items() if jobs[number].state != "done"}
+        if detach or not (away or any(number in live or number in missing for number in open_)):
+            return left
+        time.sleep(executor.seconds)
+
+
+def sentence(fleet: Path, number: int, live: Mapping[int, str], starts: int = 0) -> str:
+    """How a job stands: as the disk has it, and the executor, which has those that are `live`."""
+    releases = Order.load(fleet).jobs[number]
+    named = f"Job {number}, {' to '.join(dict.fromkeys((releases[0], releases[-1])))}"
+    state = job_of(fleet, number).state
+    if state != OPEN or number in live:
+        return f"{named}: {state if state != OPEN else live[number]}."
+    failed = f"failed {FAILURES} times" if starts >= FAILURES else "waits"
+    words = last_words(fleet, number)
+    return f"{named}: {failed}. Its last words: {words}" if words else f"{named}: {failed}."
+
+
+def cancel(fleet: Path, executor: Executor) -> None:
+    """Ends all jobs for good; what they measured counts. Raises UserError where the executor does not answer."""
+    executor.live()
+    for job in jobs_of(fleet):
+        job.close(job.attempts[-1] if job.attempts else None)
+    executor.cancel()
+
+
+def collect_jobs(fleet: Path, results: Path, env: Path) -> Collected:
+    """Adds what counts of a fleet's jobs to `results`. Raises UserError as `store.collecting.collect` does."""
+    sources = [job.results for job in jobs_of(fleet) if job.state != OPEN]
+    collected = collect(sources, results, env)
+    for source in sources:
+        with contextlib.suppress(ValueError):  # torn where a job was ended while asv wrote it; any run writes it again
+            read_benchmarks(source / "benchmarks.json")
+            write_atomically(results / "benchmarks.json", read_bytes(source / "benchmarks.json"))
+    return collected

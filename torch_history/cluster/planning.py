@@ -1,0 +1,100 @@
+"""How is a history cut into jobs, and how long does each take?
+
+A job is a session of neighbouring releases, whose rounds are interleaved on one node. Seconds come from stored launches.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from contract.metrics import metric_of
+
+from ..measuring.plan import AT_ONCE, SHARED, middle, overlapping
+from ..store.launches import Launch
+from ..store.sources import versions
+
+INSTALL_SECONDS = 90.0
+"""What an environment takes that is not there yet, with the wheels in the cache; a network adds its own."""
+
+GIGABYTES = 5.0
+"""The most that a release's environment takes on a disk: 2 of the oldest to 5 of the newest."""
+
+UNKNOWN_SECONDS = 100.0
+"""Of one release in one round of one question and kind of which nothing is stored: the slowest on a CPU takes 104."""
+
+KINDS = ("counts", "times")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The `usual` seconds that one release takes in one round, by question and kind. A round that takes times and counts
+    together takes those of both."""
+
+    usual: Mapping[tuple[str, str], float]
+
+    @property
+    def questions(self) -> list[str]:
+        return sorted({question for question, _ in self.usual})
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is asked of each release, which says how long it takes: `questions`, `only` times or counts or both where empty,
+    the `launches` that measure everything, and the `budget` of one session in seconds, 0 for none."""
+
+    questions: tuple[str, ...]
+    only: str
+    launches: int
+    budget: float = 0.0
+
+    def seconds(self, rates: Rates, releases: Sequence[str]) -> float:
+        """Seconds of a session of `releases`, from its first case to its last one; counts that come with times are taken in
+        the first round only."""
+        rounds = {"times": self.launches, "counts": self.launches if self.only == "counts" else 1}
+        of_release = sum(
+            rounds[kind] * rates.usual.get((question, kind), UNKNOWN_SECONDS)
+            for question, kind in itertools.product(self.questions, KINDS)
+            if self.only in ("", kind)
+        )
+        return max(len(releases) * of_release, self.budget)
+
+
+def rates(launches: Iterable[Launch]) -> Rates:
+    """What stored launches say of the time that a release takes, as if each round had all cases of its question. A round of
+    both kinds counts as half of each, and only where there is none of one kind."""
+    rounds: dict[tuple[str, str, str, int], list[Launch]] = defaultdict(list)
+    for launch in launches:
+        rounds[launch.benchmark.partition(".")[0], launch.release, launch.session, launch.round].append(launch)
+    cases = {key: len({case.parameters for launch in of for case in launch.cases}) for key, of in rounds.items()}
+    whole: Counter[str] = Counter()
+    for key, number in cases.items():
+        whole[key[0]] = max(whole[key[0]], number)
+    found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for key, of_round in rounds.items():
+        kinds = {metric_of(launch.benchmark).kind for launch in of_round}
+        seconds = sum(launch.duration for launch in of_round)
+        for kind in kinds if seconds and cases[key] else ():
+            found[key[0], kind][len(kinds)].append(seconds / cases[key] * whole[key[0]] / len(kinds))
+    return Rates({key: statistics.median(by_kinds[min(by_kinds)]) for key, by_kinds in found.items()})
+
+
+def all_questions(root: Path) -> tuple[str, ...]:
+    """The questions of the suite in `root`, those of a user's own file excepted."""
+    return tuple(sorted({benchmark.partition(".")[0] for benchmark in versions(root)} - {"own", "explained"}))
+
+
+def cut(releases: Sequence[str], nodes: int, apart: bool) -> tuple[list[tuple[str, ...]], str]:
+    """The sessions of `releases` that keep so many nodes busy, and the release that all measure besides, empty for none.
+    Neighbouring sessions share releases, so that every pair is measured on one node. Where they are measured `apart`, as
+    counts allow, which no node changes, each release is in one session."""
+    shared = 0 if apart else SHARED
+    steps = max(1, len(releases) - shared)
+    least = 1 if len(releases) <= AT_ONCE else -(-steps // (AT_ONCE if apart else AT_ONCE - 1 - shared))
+    sessions = min(steps, -(-least // nodes) * nodes)
+    anchor = middle(releases) if sessions > 1 and not apart else ""
+    return [tuple(session) for session in overlapping(releases, sessions, shared)], anchor
