@@ -77,22 +77,6 @@ def test_evidence_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert list(causes.read(tmp_path / "results", "here")) == [EVIDENCE]
 
 
-def test_evidence_is_told_again_by_the_present_rules_from_its_tables() -> None:
-    assert finding.retold(EVIDENCE) == EVIDENCE
-    old_rules = structs.replace(EVIDENCE, verdict="PART", words="perhaps because something moved")
-    assert finding.retold(old_rules) == EVIDENCE
-    waits = Place("function", "<method 'poll' of 'select.poll' objects>", 1e-3, 2e-3, 0.9e-3, 1.1e-3, "CAUSE")
-    rest = structs.replace(EVIDENCE.places[1], kind="function")
-    said = finding.retold(structs.replace(EVIDENCE, places=(waits, rest)))
-    assert (said.verdict, "which waits for something that is not profiled" in said.words) == ("UNKNOWN", True)
-    unknown_lever = structs.replace(
-        EVIDENCE, levers=(structs.replace(EVIDENCE.levers[0], name="a lever of then"),), words="x"
-    )
-    assert finding.retold(unknown_lever) == unknown_lever
-    absent = structs.replace(EVIDENCE, verdict="NOT THERE", words="the difference is not there: 1.0")
-    assert finding.retold(absent) == absent
-
-
 def test_evidence_of_the_same_series_and_releases_takes_the_place_of_the_older(tmp_path: Path) -> None:
     stored(tmp_path)
     stored(tmp_path, structs.replace(EVIDENCE, verdict="PART"))

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from contract.metrics import METRICS
 from contract.own_file import CLASSES
 
@@ -24,8 +22,8 @@ from ..errors import UserError
 from ..releases.environments import for_measuring
 from ..store import sources
 from ..store.causes import LONGEST_WORDS, NOT_LOOKED_INTO, Evidence
-from . import reproduction, verdict
-from .counting import COUNTED, WENT, Counting
+from . import reproduction
+from .counting import COUNTED, Counting
 from .explanation import Explanation, Found, Say
 from .launching import Launch, Side, Subject
 from .levers import load
@@ -172,18 +170,6 @@ def explain(
         reproduced=reproduced,
         steps=found.steps,
     )
-
-
-def retold(one: Evidence) -> Evidence:
-    """Evidence with the verdict and the words that the present rules make of its tables. As it is where nothing was looked
-    into, and where it has a lever that is no longer in the list."""
-    because = {lever.name: lever.because for lever in load()}
-    if one.verdict in NOT_LOOKED_INTO or not {lever.name for lever in one.levers} <= because.keys():
-        return one
-    series = Series(one.environment, one.benchmark, one.parameters)
-    more = {"went": WENT} if series.metric in COUNTED else {}
-    kind, words = verdict.of_all(one.levers, because, one.places, own=f"{series.question}.py", code=one.code, **more)
-    return replace(one, verdict=kind, words=words[:LONGEST_WORDS])
 
 
 def _reproduction(
