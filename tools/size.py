@@ -34,7 +34,7 @@ CAPS = {
 
 
 def python(folder: str) -> list[Path]:
-    return sorted((ROOT / folder).rglob("*.py"))
+    return sorted(path for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts)
 
 
 def lines(paths: list[Path]) -> int:
