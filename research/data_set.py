@@ -56,8 +56,8 @@ PAIRS = {calibration.SECOND: "A/A", calibration.LONGER: "planted pair"}
 
 @dataclass(frozen=True)
 class Record:
-    """A series with its labels. `launches` holds of each release [session, round, seconds]; `changes` holds [position, ratio]
-    of each true change."""
+    """A series with its labels. `launches` holds of each release [session, round, seconds]; `changes` holds of each true
+    change [position, ratio]."""
 
     id: str
     batch: str
@@ -195,9 +195,7 @@ def calibrated() -> Iterator[Record]:
                     yield record(name, series, of, kind, float(noise.std()) if noise.size else 0.0, changes)
 
 
-def record(
-    name: str, series: Series, of: Cells, kind: str, noise: float, changes: list[tuple[int, float]]
-) -> Record:
+def record(name: str, series: Series, of: Cells, kind: str, noise: float, changes: list[tuple[int, float]]) -> Record:
     launches = [[(session[:15], turn, float(f"{number:.5g}")) for session, turn, number in one] for one in of.values()]
     about = series.environment, series.benchmark, [*series.parameters]
     return Record("", name, *about, kind, float(f"{noise:.3g}"), list(of), launches, changes)

@@ -1,8 +1,8 @@
 """Does `explain` name a cause that was planted, and no other? A try of one cause takes minutes.
 
-`python -m research.planted_causes 2.15.0` takes one installed torch for both releases and plants one cause after another into
-the new one (research/planted/release.py). The program's own `Explanation` explains each by whole launches, `--tries` times.
-`--write` puts the table into docs/generated/planted.md.
+`python -m research.planted_causes 2.15.0` takes one installed torch for both releases and plants one cause after another
+into the new one (research/planted/release.py). The program's own `Explanation` explains each by whole launches,
+`--tries` times. `--write` puts the table into docs/generated/planted.md.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ PLANTS = (
 
 
 def moved(folder: Path) -> list[Plant]:
-    """The same loop in two libraries in `folder`, at the addresses where it is quickest and slowest. None without a compiler,
-    and where the address makes too little of a difference on this processor."""
+    """The same loop in two libraries in `folder`, at the addresses where it is quickest and slowest. None without a
+    compiler, and where the address makes too little of a difference on this processor."""
     if shutil.which("gcc") is None:
         return []
     took: dict[Path, float] = {}
@@ -126,8 +126,8 @@ def moved(folder: Path) -> list[Plant]:
 
 
 def explained(plant: Plant, python: Path, seconds: float = 210.0) -> Found:
-    """The program's own explanation of the planted call by whole launches. After `seconds` no lever is pulled; of the release
-    with itself none is."""
+    """The program's own explanation of the planted call by whole launches. After `seconds` no lever is pulled; of the
+    release with itself none is."""
     subject = Subject(ROOT, str(WORKLOAD), "mixed", "one", "time")
     sides = Side("v1.0.0", python, plant.old), Side("v2.0.0", python, plant.new)
     levers = load() if plant.right else []

@@ -3,9 +3,9 @@
     python -m research.recorded 2.0.1 2.15.0   what people measured on real GPUs (public_reports.toml), of these releases
     python -m research.recorded                the largest changes of counts (recorded_changes.toml) that nobody asked yet
 
-Each release is installed (3 GiB) and removed again. What scripts print is kept in docs/generated/, in public-reports.json and
-recorded-changes.json; a table in docs/recorder.md and docs/generated/recorded-changes.md are written from that. The scripts
-know nothing of the suite. Exit code 1 where a number is not the one that a GPU gave.
+Each release is installed (3 GiB) and removed again. What scripts print is kept in public-reports.json and
+recorded-changes.json in docs/generated/; a table in docs/recorder.md and docs/generated/recorded-changes.md are written from
+that. The scripts know nothing of the suite. Exit code 1 where a number is not the one that a GPU gave.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ of TorchBench's nightly check. The page links to both."""
 ASV_GRID = (0.05, 0.02, 0.03, 0.07, 0.1, 0.15, 0.2)
 """asv's `regressions_thresholds`, its default first."""
 
-PACKAGES = ("apache-otava==0.7.0", "ruptures==1.1.10", "numpy")
+PACKAGES = ("apache-otava==0.8.0", "ruptures==1.1.10", "numpy==2.2.0")
 
 LABELS = ("kind", "noise", "changes")
 """Fields of a series that no detector sees."""

@@ -1,1 +1,1 @@
-"""Checks of the checkout, and what continuous integration and the fleet's tests start. Nobody needs them to use torch-history."""
+"""Checks of the checkout, and what continuous integration and the fleet's tests start."""

@@ -19,16 +19,16 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (0, 26_000),
-    "lines of Python in torch_history": (0, 15_000),
-    "lines of Python in tests": (0, 17_000),
-    "rooms of torch_history": (0, 12),
-    "arrows between them": (0, 30),
+    "lines of Python outside tests": (42_000, 26_000),
+    "lines of Python in torch_history": (31_000, 15_000),
+    "lines of Python in tests": (34_500, 17_000),
+    "rooms of torch_history": (18, 12),
+    "arrows between them": (75, 30),
     "rooms in a circle": (0, 0),
-    "commands": (0, 16),
-    "options of commands": (0, 80),
-    "words of documents": (0, 50_000),
-    "MiB of results": (0, 40),
+    "commands": (30, 16),
+    "options of commands": (178, 80),
+    "words of documents": (114_000, None),
+    "MiB of results": (110, 40),
 }
 """What is counted -> the most that it may be now, and the goal. Whoever makes something smaller lowers its cap."""
 
@@ -111,7 +111,7 @@ def main() -> None:
     )
     too_large = False
     for (name, (cap, goal)), number in zip(CAPS.items(), numbers, strict=True):
-        print(f"{name}: {number:,}, at most {cap:,}, goal {goal:,}", "TOO LARGE" if number > cap else "")
+        print(f"{name}: {number:,}, at most {cap:,}, goal {goal}", "TOO LARGE" if number > cap else "")
         too_large |= number > cap
     sys.exit(too_large)
 
