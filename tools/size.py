@@ -22,13 +22,13 @@ CAPS = {
     "lines of Python outside tests": (42_000, 26_000),
     "lines of Python in torch_history": (31_000, 15_000),
     "lines of Python in tests": (34_500, 17_000),
-    "rooms of torch_history": (18, 12),
-    "arrows between them": (75, 30),
+    "rooms of torch_history": (15, 12),
+    "arrows between them": (66, 30),
     "rooms in a circle": (0, 0),
     "commands": (30, 16),
     "options of commands": (178, 80),
-    "words of documents": (114_000, None),
-    "MiB of results": (110, 40),
+    "words of documents": (106_000, None),
+    "MiB of results": (40, 40),
 }
 """What is counted -> the most that it may be now, and the goal. Whoever makes something smaller lowers its cap."""
 
