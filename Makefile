@@ -12,7 +12,7 @@ ALONE := fleet or attack or alone
 PYTEST := $(BIN)/python -m pytest --durations=20
 BESIDE := $(PYTEST) -m "not (releases or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
 
-.PHONY: help run test test-fast lint lint-python lint-scripts npm slurm fleet bench bench-asv bench-clock bench-deciding bench-detector bench-site bench-start browser lock document pack publish clean
+.PHONY: help run test test-fast lint lint-python lint-scripts npm slurm fleet bench-clock bench-deciding yardstick size browser lock document pack publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -41,13 +41,12 @@ test-fast: .venv/ready
 # make lint   lint-python and lint-scripts
 lint: lint-python lint-scripts
 
-# make lint-python   ruff, mypy, shellcheck, and a check of the documents' prose
+# make lint-python   ruff, mypy, and shellcheck
 lint-python: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/shellcheck .ci/*
-	$(BIN)/python -m tools.check_prose
 
 # make lint-scripts   ESLint and the TypeScript compiler on the site's scripts; needs Node 18 and npm, which make npm installs
 lint-scripts: tools/js/node_modules/.package-lock.json
@@ -78,33 +77,21 @@ fleet: .venv/ready slurm
 	@FLEET=1 timeout --signal=INT --kill-after=20 600 $(BIN)/python -m pytest -m fleet tests/test_fleet.py || \
 		{ status=$$?; [ $$status != 124 ] || echo "The fleet's tests were not done after 600 seconds, and were stopped."; exit $$status; }
 
-# make bench   what building an environment costs against a plain install, and a switch between two
-bench: .venv/ready
-	$(BIN)/python -m tools.bench_environments
-
-# make bench-asv   what a run costs against asv's own defaults, both from nothing; takes a quarter of an hour
-bench-asv: .venv/ready
-	$(BIN)/python -m tools.bench_asv_defaults
-
 # make bench-clock   whether our clock agrees with torch.utils.benchmark; takes three minutes
 bench-clock: .venv/ready
-	$(BIN)/python -m tools.bench_clock
-
-# make bench-site   what publishing costs as the history grows to 1,000 releases; takes ten minutes
-bench-site: .venv/ready
-	$(BIN)/python -m tools.bench_site
-
-# make bench-detector OTHERS=python   how often steps, excursions and drifts are right; OTHERS has apache-otava and ruptures; half an hour
-bench-detector: .venv/ready
-	$(BIN)/python -m tools.bench_detector $(if $(OTHERS),--others $(OTHERS)) --write
+	$(BIN)/python -m research.clock
 
 # make bench-deciding OTHER=FOLDER MINUTES=4 LOADS="0 1 4"   decided comparisons a minute beside so many busy processes, of this clone and another
 bench-deciding: .venv/ready
-	$(BIN)/python -m tools.bench_deciding $(if $(OTHER),--other $(OTHER)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LOADS),--loads "$(LOADS)") $(if $(QUESTION),--question $(QUESTION))
+	$(BIN)/python -m research.deciding $(if $(OTHER),--other $(OTHER)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LOADS),--loads "$(LOADS)") $(if $(QUESTION),--question $(QUESTION))
 
-# make bench-start   what commands take to start and to answer, as ratios; takes two minutes
-bench-start: .venv/ready
-	$(BIN)/python -m tools.bench_start
+# make yardstick   how often this program and four other detectors find changes; writes docs/generated/yardstick.md
+yardstick: .venv/ready
+	$(BIN)/python -m research.yardstick
+
+# make size   lines, rooms, arrows, commands, options, words and results; exit code 1 beyond a cap
+size: .venv/ready
+	@$(BIN)/python -m tools.size
 
 # make publish   builds the site from results/
 publish: .venv/ready

@@ -1,4 +1,4 @@
-"""Do the explanations of what changed on the recorder say what the scripts printed?"""
+"""Do the pages about the recorder say what the scripts printed on it?"""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import re
 
 import pytest
 
-from tools import recorded_changes
+from research import recorded
 
-KNOWN = json.loads(recorded_changes.GIVEN.read_text(encoding="utf-8"))
-CHANGES = recorded_changes.changes()
+KNOWN = json.loads(recorded.ASKED.read_text(encoding="utf-8"))
+CHANGES = recorded.read("recorded_changes")
 
 
-def test_page_is_written_from_what_is_kept() -> None:
-    assert recorded_changes.PAGE.read_text(encoding="utf-8") == recorded_changes.page(KNOWN)
+def test_pages_are_written_from_what_is_kept() -> None:
+    assert recorded.PAGE.read_text(encoding="utf-8") == recorded.page(KNOWN, CHANGES)
+    reports = json.loads(recorded.GIVEN.read_text(encoding="utf-8"))
+    assert recorded.table(reports) in recorded.TABLE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change["id"])
@@ -32,19 +34,17 @@ def test_no_number_of_an_explanation_is_typed(change: dict) -> None:
     assert not re.search(r"\d", text), text
 
 
-def test_bytes_are_readable_and_names_are_code() -> None:
-    change = {
-        "id": "one",
-        "title": "One",
-        "releases": ["1.0.0", "2.0.0"],
-        "script": "print()",
-        "source": "a page",
-        "explanation": "It takes {old[peak]} B and {new[peak]} B.",
-    }
-    known = {"one": {"old": {"peak": "8519680", "kernel": "a"}, "new": {"peak": "0", "kernel": "b"}}}
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(recorded_changes, "changes", lambda: [change])
-        said = recorded_changes.page(known)
-    assert "It takes 8,519,680 B and 0 B." in said
-    assert "| peak | 8,519,680 | 0 |" in said
-    assert "| kernel | `a` | `b` |" in said
+def test_numbers_of_real_gpus_are_given_on_their_releases() -> None:
+    given = json.loads(recorded.GIVEN.read_text(encoding="utf-8"))
+    for report in recorded.read("public_reports"):
+        measured = {**report.get("measured", {}), **dict.fromkeys(report.get("then", ()), report.get("published"))}
+        found = given[str(report["issue"])]
+        assert {release: found[release]["bytes"] for release in measured if release in found} == {
+            release: numbers for release, numbers in measured.items() if release in found
+        }
+
+
+def test_only_releases_of_changes_that_nobody_asked_are_missing() -> None:
+    assert recorded.missing(KNOWN) == []
+    first, *rest = CHANGES
+    assert recorded.missing({change["id"]: KNOWN[change["id"]] for change in rest}) == first["releases"]

@@ -25,6 +25,8 @@ from recorder.cards import DEVICES, cards, members, source
 from recorder.environments import create, packages
 from torch_history.releases.axis import Axis
 
+from . import caching_allocator
+
 ROOT = Path(__file__).resolve().parents[1]
 
 DECLARATIONS = """
@@ -498,6 +500,16 @@ def test_eager_intersection_takes_its_analytic_bytes(built: Built) -> None:
     assert len(kernels) == 9
     assert (made["library_calls"], made["copied"], made["waits"]) == ([], {}, 0)
     assert made["peak_allocated"] == 4 * 29 * 2**21
+
+
+@pytest.mark.releases
+def test_the_caching_allocator_gets_and_gives_back_what_its_model_says(built: Built) -> None:
+    """Around each threshold: split and merged blocks, best fit, an emptied cache, and memory that runs out."""
+    programs = caching_allocator.PROGRAMS
+    said = run(built, f"PROGRAMS = {programs!r}\n{caching_allocator.SCRIPT}")
+    assert dict(map(json.loads, said.splitlines())) == {
+        name: caching_allocator.expected(events) for name, events in programs.items()
+    }
 
 
 BACKWARD = """

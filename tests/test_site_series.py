@@ -34,7 +34,7 @@ from .site_data import history_of, read_lane, serious, write_lane
 
 ROOT = Path(__file__).resolve().parents[1]
 HANGS = 10.0
-"""Seconds in which no page opens that has something wrong in it; how long they take `python -m tools.bench_site` prints."""
+"""Seconds in which no page opens that has something wrong in it."""
 
 SOLVED = 1e-9
 """How closely a page computes what it draws."""

@@ -28,7 +28,6 @@ from torch_history.analysis.steps import (
     costliest,
     largest,
     of_history,
-    regressions,
     unconnected,
 )
 from torch_history.analysis.verdicts import compare_history
@@ -95,7 +94,7 @@ def slowed(each: Launch) -> Launch:
 
 
 def told(launches: Sequence[Launch]) -> list[Step]:
-    return regressions(launches, AXIS, LANE)
+    return of_history(history(one for one in launches if one.environment == LANE), AXIS)
 
 
 def where(steps: Sequence[Step]) -> list[tuple[Kind, str, str]]:

@@ -1,1 +1,1 @@
-"""Programs that measure the suite itself or confirm what it found. Nobody needs them to use torch-history."""
+"""Checks of the checkout, and what continuous integration and the fleet's tests start."""

@@ -20,7 +20,7 @@ from ..releases.axis import Axis
 from ..store.launches import Case, Launch
 from . import special
 from .levels import LEAST_VARIANCE, Array, Fitted, on_one_thread
-from .series import RANK, History, Series, Verdict, history
+from .series import RANK, History, Series, Verdict
 from .verdicts import ERROR_RATE, verdicts_of
 
 NEWEST_ERROR = 0.01
@@ -97,15 +97,10 @@ class Step:
         return self.series.direction(self.ratio is None or self.ratio > 1)
 
 
-def regressions(launches: Iterable[Launch], axis: Axis, environment: str) -> list[Step]:
-    """Everything that happened to any series of `environment` (`release-py3.11`), newest first, then what costs, most first.
+def of_history(history: History, axis: Axis) -> list[Step]:
+    """Everything that happened to any series of one environment, newest first, then what costs, most first.
 
     Releases without a number are passed over: what follows is compared with the last one that has any."""
-    return of_history(history(launch for launch in launches if launch.environment == environment), axis)
-
-
-def of_history(history: History, axis: Axis) -> list[Step]:
-    """`regressions` on what `verdicts.history` gives, of one environment."""
     found = []
     for series, releases in history.items():
         if not series.varies:

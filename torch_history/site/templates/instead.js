@@ -80,7 +80,7 @@
         return fusion ? {href: page({benchmark: fusion.benchmark}), how: "Fused groups were counted"} : null;
     };
 
-    /** Whether a script apart from the suite moved as the suite's number did: as tools/confirm_largest.py decides it.
+    /** Whether a script apart from the suite moved as the suite's number did: as research/confirm.py decides it.
         @param {{ratio: number, reproduced: number[] | null}} known */
     const isConfirmed = ({ratio, reproduced}) => {
         const [old, now] = reproduced || [0, 0];

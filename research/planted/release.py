@@ -1,4 +1,4 @@
-"""What changed in the new 'release': causes that `python -m tools.planted_causes` plants, by the name in the environment.
+"""What changed in the new 'release': causes that `python -m research.planted_causes` plants, by the name in the environment.
 
 It stands for a release's own code, so it is no part of the workload's file.
 """

@@ -1,13 +1,12 @@
 """Are the largest steps of the history there without this suite? Each is looked for again by a script of plain torch.
 
-`python -m tools.confirm_largest --write` runs a step's script on the release before it and the one after, in turns, and puts
-a table into docs/generated/confirmed.md. Nothing of the suite runs in there: memory is the process's own peak as the
-kernel has it, allocations of large tensors are page faults, operators are events of torch's profiler.
+`python -m research.confirm` runs a step's script on the release before it and the one after, in turns, and puts a table into
+docs/generated/confirmed.md. Nothing of the suite runs in there: memory is the process's own peak as the kernel has it,
+allocations of large tensors are page faults, operators are events of torch's profiler.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
 import tempfile
@@ -18,16 +17,16 @@ from rich.progress import track
 
 from torch_history.analysis.compare import choose_machine, tell
 from torch_history.analysis.series import history
-from torch_history.analysis.steps import Step, costliest, largest, regressions
+from torch_history.analysis.steps import Step, costliest, largest, of_history
 from torch_history.measuring.session import load_suite
 from torch_history.releases.environments import ReleaseEnvironment
 from torch_history.store.launches import read_on_axis
 
 from .page import write_into
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "generated" / "confirmed.md"
-LANES = ("3.11", "3.9")
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "generated" / "confirmed.md"
+COMMAND = "python -m research.confirm"
+LANES = ("release-py3.11", "release-py3.9")
 """The first is the one of which README.md tells."""
 
 MOST = 12
@@ -234,30 +233,24 @@ with torch.no_grad():
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.relative_to(ROOT)}")
-    asked = parser.parse_args()
-    conf, axis = load_suite(ROOT)
+    conf, axis = load_suite(PAGE.parents[2])
     results = Path(conf.results_dir)
     machine = choose_machine(results, None, "")
     stored = list(read_on_axis(results, machine, axis))
-    of_lanes = [regressions(stored, axis, f"release-py{lane}") for lane in LANES]
+    of_lanes = [of_history(history(one for one in stored if one.environment == lane), axis) for lane in LANES]
     steps = list(dict.fromkeys([*largest(itertools.chain(*of_lanes))[:MOST], *costliest(of_lanes[0])]))
     sentences = tell(steps, history(stored), results, machine)
     lines = [
         "| what the suite says | its factor | the script's numbers | its factor | confirmed |",
         "|---|---:|---:|---:|---|",
     ]
-    told = []
     for step, sentence in track(list(zip(steps, sentences, strict=True)), description="steps"):
-        told.append(_row(step, sentence, _by_script(step, conf)))
-    text = "\n".join([*lines, *told, ""])
-    print(text)
-    if asked.write:
-        write_into(PAGE, "python -m tools.confirm_largest --write", text)
+        said = f"Python {step.series.environment.rpartition('py')[2]}, {sentence}"
+        lines.append(f"| {said} | {step.ratio or math.nan:.3g} | {cells(step, by_script(step, conf))} |")
+    write_into(PAGE, COMMAND, "\n".join([*lines, ""]))
 
 
-def _by_script(step: Step, conf: object) -> tuple[float, float] | None:
+def by_script(step: Step, conf: object) -> tuple[float, float] | None:
     """The least number that the script of a step prints on the release before it and on the one after; None without one."""
     series = step.series
     variant, size = (parameter.strip("'") for parameter in series.parameters)
@@ -276,16 +269,13 @@ def _by_script(step: Step, conf: object) -> tuple[float, float] | None:
     return min(numbers[step.old]), min(numbers[step.new])
 
 
-def _row(step: Step, sentence: str, numbers: tuple[float, float] | None) -> str:
-    assert step.ratio
-    cells = [f"Python {step.series.environment.rpartition('py')[2]}, {sentence}", f"{step.ratio:.3g}"]
-    if numbers is None:
-        return f"| {' | '.join(cells)} | | | no script |"
+def cells(step: Step, numbers: tuple[float, float] | None) -> str:
+    """The script's numbers, their factor, and whether it confirms the step's."""
+    if numbers is None or not step.ratio:
+        return " | | no script"
     old, new = numbers
-    ratio = new / old
-    apart = abs(math.log(ratio / step.ratio))
-    confirmed = "yes" if apart <= CLOSE * abs(math.log(step.ratio)) else "**no**"
-    return f"| {' | '.join(cells)} | {old:.4g} → {new:.4g} | {ratio:.3g} | {confirmed} |"
+    confirmed = abs(math.log(new / old / step.ratio)) <= CLOSE * abs(math.log(step.ratio))
+    return f"{old:.4g} → {new:.4g} | {new / old:.3g} | {'yes' if confirmed else '**no**'}"
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
 Beside each number of busy processes both calibrate for so many minutes, one after the other: the newest release is compared
 with itself, and with itself plus 5, 10 or 20 % in half of its times. Each judges by its own rules. OTHER is a clone of
 another commit in which `make .venv/ready` was called; without it this checkout is measured alone. Use a clone of this one as
-well: its calibrations in `results/` and docs/generated/deciding.md are written anew. Beside the minutes that are named, each
-takes two to count.
+well: its calibrations in `results/` and docs/generated/deciding.md are written again. Besides the minutes that are named,
+each takes two to count.
 """
 
 from __future__ import annotations
@@ -64,24 +64,23 @@ def calibrated(checkout: Path, minutes: str, question: str) -> tuple[str, dict[s
     if ended.returncode not in (0, 3):  # 3 says that an aim of the calibration was missed
         raise subprocess.CalledProcessError(ended.returncode, command)
     written = max(checkout.glob("results/*/calibration/*.jsonl"), key=lambda path: path.stat().st_mtime)
-    read = subprocess.run(
-        [".venv/bin/python", "-c", READ, str(written.absolute())], cwd=checkout, capture_output=True, check=True
-    )
-    return written.parents[1].name, json.loads(read.stdout)
+    read = [".venv/bin/python", "-c", READ, str(written.absolute())]
+    said = subprocess.run(read, cwd=checkout, capture_output=True, check=True).stdout
+    return written.parents[1].name, json.loads(said)
 
 
-def row(load: int, name: str, found: dict[str, Any]) -> tuple[list[str], float]:
-    """A line of the table, and decided comparisons a minute."""
+def row(load: int, name: str, found: dict[str, Any]) -> list[str]:
+    """A line of the table."""
     told: Sequence[tuple[float, str]] = found["told"]
-    decided = sum(words in DECIDED for _, words in told)
-    rate = decided / found["minutes"]
 
     def of(share: float, words: Sequence[str]) -> str:
         these = [verdict for planted, verdict in told if planted == share]
         return f"{sum(verdict in words for verdict in these)} of {len(these)}"
 
+    decided = sum(words in DECIDED for _, words in told)
     shares = [of(0.0, DECIDED[1:]), *(of(share, ["SLOWER"]) for share in (0.05, 0.1, 0.2))]
-    return [str(load), name, f"{found['minutes']:.1f}", f"{decided} of {len(told)}", f"{rate:.2f}", *shares], rate
+    minutes = found["minutes"]
+    return [str(load), name, f"{minutes:.1f}", f"{decided} of {len(told)}", f"{decided / minutes:.2f}", *shares]
 
 
 def commit(checkout: Path) -> str:
@@ -90,7 +89,7 @@ def commit(checkout: Path) -> str:
 
 
 def page(lines: Sequence[Sequence[str]], asked: argparse.Namespace, machine: str) -> str:
-    """The page that `--write` writes, from the lines of the table."""
+    """The page, from the lines of the table."""
     where = " OTHER=FOLDER" if asked.other else ""
     command = f"make bench-deciding{where} MINUTES={asked.minutes} LOADS='{asked.loads}' QUESTION={asked.question}"
     other = f" and {commit(asked.other)} (other)" if asked.other else ""
@@ -111,21 +110,15 @@ def main() -> None:
     parser.add_argument("--question", default="batching")
     asked = parser.parse_args()
     checkouts = {"other": asked.other, "this": Path()} if asked.other else {"this": Path()}
-    lines, machine = [], ""
+    lines = []
     print(*COLUMNS, sep=" | ")
     for load in map(int, asked.loads.split()):
-        rates = {}
         for name, checkout in checkouts.items():
             with busy(load):
                 machine, found = calibrated(checkout, asked.minutes, asked.question)
-            line, rates[name] = row(load, name, found)
-            lines.append(line)
-            print(*line, sep=" | ", flush=True)
+            lines.append(row(load, name, found))
+            print(*lines[-1], sep=" | ", flush=True)
             PAGE.write_text(page(lines, asked, machine), encoding="utf-8")
-        if len(rates) == 2 and rates["other"]:
-            print(
-                f"Beside {load} busy processes this decides {rates['this'] / rates['other']:.1f} times as many a minute."
-            )
 
 
 if __name__ == "__main__":

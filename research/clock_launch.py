@@ -1,4 +1,4 @@
-"""One launch of `tools/bench_clock.py`, inside a release's environment: how long calls take by each of two clocks.
+"""One launch of `research/clock.py`, inside a release's environment: how long calls take by each of two clocks.
 
 Prints JSON: call -> seconds by our clock and by a Timer, a number per reading. Importing `benchmarks.common` makes this
 process like one that asv measures in: threads are fixed, and what imports made is out of the garbage collector's sight.
@@ -12,7 +12,6 @@ from benchmarks.common import SEED  # before torch is loaded
 
 import json
 from collections.abc import Callable
-from types import ModuleType
 
 import torch
 from torch.utils.benchmark import Timer
@@ -28,18 +27,16 @@ CASES = (
     (selection, "index_reused", "vector 50 % x 10"),
     (saved_tensors, "plain", "chain"),
     (saved_tensors, "plain", "loop"),
+    (batching, "stack_rows", "65,536 x 16"),
 )
-"""Workload, variant and size: about 40 us, 1.5 ms, 10 ms and 100 ms. The suite has no call of 1 us."""
-
-MANY_TENSORS = (batching, "stack_rows", "65,536 x 16")
-"""A tensor per row, all alive at once, so that the garbage collector runs many times in a call. A Timer switches it off,
-unless its setup switches it on again."""
+"""Workload, variant and size: about 40 us, 1.5 ms, 10 ms, 100 ms, and a tensor per row, all alive at once, so that the
+garbage collector runs many times in a call. A Timer switches it off, so its setup switches it on again."""
 
 
-def readings(call: Callable[[], object], setup: str = "pass") -> tuple[list[float], list[float]]:
-    """Seconds a call by our clock and by a Timer that runs `setup` before a block. A reading is the quickest of its samples
-    or blocks, as long as our stretches: what medians differ by is what a neighbour on the processors does meanwhile."""
-    timer = Timer("call()", setup, globals={"call": call}, num_threads=THREADS)
+def readings(call: Callable[[], object]) -> tuple[list[float], list[float]]:
+    """Seconds a call by our clock and by a Timer. A reading is the quickest of its samples or blocks, as long as our
+    stretches: what medians differ by is what a neighbour on the processors does meanwhile."""
+    timer = Timer("call()", "import gc; gc.enable()", globals={"call": call}, num_threads=THREADS)
 
     def ours() -> float:
         return min(clock.samples(call, "cpu"))
@@ -59,23 +56,13 @@ def readings(call: Callable[[], object], setup: str = "pass") -> tuple[list[floa
     return found[ours], found[theirs]
 
 
-def built(workload: ModuleType, variant: str, size: str) -> Callable[[], object]:
-    return workload.variants[variant](workload.inputs(size, "cpu", SEED))
-
-
-def words(workload: ModuleType, variant: str, size: str) -> str:
-    return f"{workload.__name__.rpartition('.')[2]} {variant} {size}"
-
-
 def main() -> None:
     device.ready("cpu")
     a, b = torch.ones(4), torch.ones(4)
     found = {"a sum of 4 numbers": readings(lambda: torch.add(a, b))}
-    for case in CASES:
-        found[words(*case)] = readings(built(*case))
-    call = built(*MANY_TENSORS)
-    found[words(*MANY_TENSORS) + ", collector on"] = readings(call, "import gc; gc.enable()")
-    found[words(*MANY_TENSORS) + ", collector off in Timer"] = readings(call)
+    for workload, variant, size in CASES:
+        words = f"{workload.__name__.rpartition('.')[2]} {variant} {size}"
+        found[words] = readings(workload.variants[variant](workload.inputs(size, "cpu", SEED)))
     print(json.dumps(found))
 
 

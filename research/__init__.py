@@ -1,0 +1,1 @@
+"""Programs that measure or confirm the project itself. Nobody needs them to use torch-history; README.md lists them."""

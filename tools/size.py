@@ -1,0 +1,120 @@
+"""How large is the project, and is it larger than it may be? `make size` prints it; exit code 1 beyond a cap.
+
+A room is a folder or a single module of torch_history. An arrow leads from a room to another that it imports. Commands are
+those that do something, not the groups that they belong to.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import click
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools", "workloads")
+OURS = "torch_history"
+
+CAPS = {
+    "lines of Python outside tests": (42_000, 26_000),
+    "lines of Python in torch_history": (31_000, 15_000),
+    "lines of Python in tests": (34_500, 17_000),
+    "rooms of torch_history": (15, 12),
+    "arrows between them": (66, 30),
+    "rooms in a circle": (0, 0),
+    "commands": (30, 16),
+    "options of commands": (178, 80),
+    "words of documents": (106_000, None),
+    "MiB of results": (40, 40),
+}
+"""What is counted -> the most that it may be now, and the goal. Whoever makes something smaller lowers its cap."""
+
+
+def python(folder: str) -> list[Path]:
+    return sorted(path for path in (ROOT / folder).rglob("*.py") if "node_modules" not in path.parts)
+
+
+def lines(paths: list[Path]) -> int:
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The rooms that a module of torch_history imports, wherever the import stands in its text."""
+    home = path.relative_to(ROOT).with_suffix("").parts
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[list[str]] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = [*home[: len(home) - node.level]] if node.level else []
+            base += node.module.split(".") if node.module else []
+            names = [[*base, alias.name] for alias in node.names]
+        yield from (name[1] for name in names if name[0] == OURS and len(name) > 1)
+
+
+def rooms() -> dict[str, list[Path]]:
+    """Room of torch_history -> its modules."""
+    found: dict[str, list[Path]] = defaultdict(list)
+    for path in python(OURS):
+        found[path.relative_to(ROOT / OURS).parts[0].removesuffix(".py")].append(path)
+    del found["__init__"]
+    return found
+
+
+def arrows() -> dict[str, set[str]]:
+    """Room of torch_history -> the other rooms that it imports."""
+    return {room: {name for path in paths for name in imported(path)} - {room} for room, paths in rooms().items()}
+
+
+def in_circles(of: Mapping[str, set[str]]) -> int:
+    """How many rooms are left if those that import none of the rest, or that none of the rest imports, go one by one."""
+    left = set(of)
+    while free := [room for room in left if not of[room] & left or not any(room in of[other] for other in left)]:
+        left -= {*free}
+    return len(left)
+
+
+def commands(command: click.Command) -> Iterator[click.Command]:
+    if isinstance(command, click.Group):
+        for each in command.commands.values():
+            yield from commands(each)
+    else:
+        yield command
+
+
+def main() -> None:
+    from torch_history.cli import main as program
+
+    of = arrows()
+    every = {f"{OURS}/{room}": paths for room, paths in rooms().items()}
+    every |= {package: python(package) for package in (*PACKAGES, "tests")}
+    for name, paths in every.items():
+        imports = sorted(of.get(name.rpartition("/")[2], ()))
+        print(f"{name}: {lines(paths):,} lines, {len(paths)} modules", *imports, sep=", ")
+    options = [option for command in commands(program) for option in command.params if isinstance(option, click.Option)]
+    documents = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "results/NOTES.md")]
+    documents += [path for folder in ("docs", "datasets", "research") for path in (ROOT / folder).rglob("*.md")]
+    numbers = (
+        sum(lines(python(folder)) for folder in (*PACKAGES, OURS)),
+        lines(python(OURS)),
+        lines(python("tests")),
+        len(of),
+        sum(map(len, of.values())),
+        in_circles(of),
+        len([*commands(program)]),
+        len(options),
+        sum(len(path.read_text(encoding="utf-8").split()) for path in documents),
+        sum(path.stat().st_size for path in (ROOT / "results").rglob("*") if path.is_file()) >> 20,
+    )
+    too_large = False
+    for (name, (cap, goal)), number in zip(CAPS.items(), numbers, strict=True):
+        print(f"{name}: {number:,}, at most {cap:,}, goal {goal}", "TOO LARGE" if number > cap else "")
+        too_large |= number > cap
+    sys.exit(too_large)
+
+
+if __name__ == "__main__":
+    main()
