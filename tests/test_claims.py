@@ -353,7 +353,7 @@ def test_document_answers_release_by_release_from_the_medians_of_launches(tmp_pa
     (tmp_path / "<b>m" / "machine.json").write_text('{"machine": "<b>m", "cpu": "A processor", "device": "cpu"}')
     lanes = reports.lanes(tmp_path, {"<b>m": launches}, axis)
     rows = bases.rows([lane.told for lane in lanes], axis)
-    text = reports.document(lanes, axis, lambda steps, _, machine: [f"{machine} {step.new}" for step in steps])
+    text = reports.document([], lanes, axis, lambda steps, _, machine: [f"{machine} {step.new}" for step in steps])
     assert text.partition("\n## ")[2] == (
         "[Scripting keeps intermediates out of memory](../questions/intersection.md)\n\n"
         "**&#60;b&#62;m, release-py3.11, measured on a CPU with one thread.** "

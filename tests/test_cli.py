@@ -276,12 +276,12 @@ def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.Mo
     readme = Path("README.md")
     readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     assert (
-        report._between("README.md", report.BEGIN, report.END, "new")
+        report._between("README.md", (report.BEGIN, report.END, "new"))
         == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
     )
     readme.write_text("before\nafter\n")
     with pytest.raises(UserError, match=r"README\.md has no place for what is generated"):
-        report._between("README.md", report.BEGIN, report.END, "new")
+        report._between("README.md", (report.BEGIN, report.END, "new"))
 
 
 @pytest.mark.committed

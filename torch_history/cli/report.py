@@ -49,6 +49,10 @@ _in_lane = click.option(
 """Former name of the option: --environment."""
 
 BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"
+BEGIN_OUTPUT, END_OUTPUT = "<!-- output: by `torch-history document` -->", "<!-- end of output -->"
+SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 12
+"""The releases whose comparison the README shows, and how many lines of it."""
+
 BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `torch-history document` -->", "<!-- end of the claim -->"
 
 
@@ -114,16 +118,17 @@ def document(check: bool) -> None:
     certificates = certificates_in(results)
     rows = bases.rows((each.told for each in answered), suite.axis, certificates)
     on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), suite.axis)
-    findings = [on_a_gpu, "", claims.table(rows, "docs/questions"), ""]
-    findings += [
-        f"What rose most from one release to the next, by question, on a CPU (`results/{machine}`, `{lane}`):",
-        "",
-    ]
-    findings += [f"- {said.escape(line)}" for line in costs]
+    rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
+    rose += [f"- {said.escape(line)}" for line in costs]
+    shown = said.find(results, machine, lane, *SHOWN, ["selection"])
     files = {
-        "README.md": _between("README.md", BEGIN, END, "\n".join(findings)),
+        "README.md": _between(
+            "README.md",
+            (BEGIN, END, claims.findings(rows)),
+            (BEGIN_OUTPUT, END_OUTPUT, _first_lines(said.text(shown, False))),
+        ),
         **{
-            f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", BEGIN_CLAIM, END_CLAIM, text)
+            f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", (BEGIN_CLAIM, END_CLAIM, text))
             for question, text in claims.of_questions(rows).items()
         },
         "docs/generated/recorded.md": recorded.document(
@@ -135,7 +140,10 @@ def document(check: bool) -> None:
         ),
         "docs/generated/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
         "docs/generated/answers.md": claims.document(
-            answered, suite.axis, lambda steps, of, machine: said.tell(steps, of, results, machine)
+            [on_a_gpu, "", claims.table(rows, "../questions"), "", *rose],
+            answered,
+            suite.axis,
+            lambda steps, of, machine: said.tell(steps, of, results, machine),
         ),
         "docs/generated/facts.md": wheels.document(wheels.load(suite.list.with_name(wheels.FILE)), suite.axis),
         "docs/generated/coverage.md": coverage.document(launches, suite.axis),
@@ -377,13 +385,21 @@ def _tell_changes(
     return len(found)
 
 
-def _between(page: str, first: str, last: str, text: str) -> str:
-    """The page with `text` between the two comments that mark the place. Raises UserError where it lacks them."""
-    before, begin, rest = Path(page).read_text(encoding="utf-8").partition(first)
-    _, end, after = rest.partition(last)
-    if not begin or not end:
-        raise UserError(f"{page} has no place for what is generated. Restore the lines {first} and {last}.")
-    return f"{before}{begin}\n{text}\n{end}{after}"
+def _between(page: str, *places: tuple[str, str, str]) -> str:
+    """The page with a text between each two comments that mark its place. Raises UserError where it lacks them."""
+    written = Path(page).read_text(encoding="utf-8")
+    for first, last, text in places:
+        before, begin, rest = written.partition(first)
+        _, end, after = rest.partition(last)
+        if not begin or not end:
+            raise UserError(f"{page} has no place for what is generated. Restore the lines {first} and {last}.")
+        written = f"{before}{begin}\n{text}\n{end}{after}"
+    return written
+
+
+def _first_lines(text: str) -> str:
+    """The beginning of what a command prints, as a block."""
+    return "\n".join(["```text", *text.splitlines()[:MOST_LINES], "…", "```"])
 
 
 def _holds(file: Path, text: str) -> bool:

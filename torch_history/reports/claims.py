@@ -22,8 +22,13 @@ HEADER = """\
 
 `torch-history document` writes this page from `results/`. Of each claim it has every lane that measured it: its answers from
 the oldest release to the newest, when and why they changed, and the numbers of the newest. The page of a question says how
-its answer is decided. The [README](../../README.md#findings) sets the devices side by side.
+its answer is decided. In the table, none of the three bases stands in the place of another: measured on a CPU, *recorded* of
+CUDA (counted; no kernel ran), and measured on a GPU.
+
 """
+
+IN_README = ("intersection", "batching", "selection")
+"""Questions whose answers the README gives in a line each."""
 
 COUNTED = (
     "[Counted](../recorder.md) means: recorded without a GPU, no kernel ran. [The numbers of each "
@@ -89,14 +94,23 @@ Tell = Callable[[list[Step], History, str], Sequence[str]]
 """Steps, what they were found in, and its machine -> a sentence for each step."""
 
 
-def document(of_lanes: Sequence[Lane], axis: Axis, tell: Tell) -> str:
-    """docs/generated/answers.md: of each claim each lane that has an answer, when and why that changed, and a sentence for
-    the newest."""
+def findings(rows: Sequence[Row]) -> str:
+    """A line for each of three claims: what was measured on a CPU and on a GPU."""
+    return "\n".join(
+        f"- *{row.words}.* CPU: {_escaped(row.cells['cpu'])} GPU: {_escaped(row.cells['cuda'])}"
+        for row in rows
+        if row.question in IN_README
+    )
+
+
+def document(overview: Sequence[str], of_lanes: Sequence[Lane], axis: Axis, tell: Tell) -> str:
+    """docs/generated/answers.md: an overview in lines, then of each claim each lane that has an answer, when and why that
+    changed, and a sentence for the newest."""
     happened = []
     for lane in of_lanes:
         steps = of_history(lane.found, axis)
         happened.append(list(zip(steps, tell(steps, lane.found, lane.told.machine), strict=True)))
-    parts = [HEADER]
+    parts = [HEADER, "\n".join(overview), "\n"]
     for question, claim in CLAIMS.items():
         said = [
             each
