@@ -234,7 +234,8 @@ def main() -> None:
             write_atomically(path, json.dumps(known, indent=1, sort_keys=True) + "\n")
         prune(ROOT / "env" / FOLDER, f"v{release}".__eq__)
     write_into(TABLE, COMMAND, table(given))
-    write_atomically(PAGE, page(asked, read("recorded_changes")))
+    kept = json.loads(ASKED.read_text(encoding="utf-8"))  # in the order in which the next call reads it
+    write_atomically(PAGE, page(kept, read("recorded_changes")))
     print("\n".join(wrong) or "Every number that was measured on a GPU is given.")
     sys.exit(bool(wrong))
 
