@@ -80,7 +80,7 @@ ROOMS: dict[str, set[str]] = {
     "releases": {"errors", "system", "store"},
     "analysis": {"errors", "system", "store", "releases"},
     "measuring": {"errors", "system", "store", "releases", "analysis"},
-    "explaining": {"errors", "system", "store", "releases", "analysis", "measuring"},
+    "explaining": {"errors", "system", "store", "releases", "analysis"},
     "cluster": {"errors", "system", "store", "releases", "measuring"},
     "fitting": {"errors", "system", "releases"},
     "kit": {"errors", "system", "store", "releases", "analysis", "reports"},
