@@ -124,6 +124,13 @@ def test_release_that_is_not_installed_is_named(index: str, tmp_path: Path) -> N
     assert said == ["v9.0.0 is not read, for it is not installed: `torch-history run 9.0.0`."]
 
 
+def test_environment_that_lacks_a_package_of_the_lock_is_refused(index: str, tmp_path: Path, env: Path) -> None:
+    """As one has it whose torch was taken from another index."""
+    next(env.glob("**/nvidia_nccl_cu12-2.1.dist-info/RECORD")).unlink()
+    with pytest.raises(CannotRead, match=r"lacks nvidia-nccl-cu12, which releases\.lock names"):
+        wheel_files.update(tmp_path / wheels.FILE, AXIS, env, index, print)
+
+
 def test_an_index_with_other_files_or_out_of_reach_is_refused(index: str, tmp_path: Path, env: Path) -> None:
     path, lock = tmp_path / wheels.FILE, tmp_path / "releases.lock"
     with pytest.raises(CannotRead, match=r"What v9\.0\.0 downloads cannot be read \(ConnectionError\)"):

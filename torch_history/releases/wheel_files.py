@@ -73,9 +73,11 @@ def _file(index: PyPISimple, lock: Lock, locked: str, python: str) -> Distributi
 
 
 def _wheel(folder: Path, python: str, files: list[DistributionPackage]) -> Wheel:
-    """What an environment holds of the packages in `files`, torch first."""
+    """What an environment holds of the packages in `files`, torch first. Raises CannotRead where it lacks one."""
     sizes = _sizes(folder)
     named = {canonicalize_name(file.project or ""): file for file in files}
+    if missing := sorted(named.keys() - sizes.keys()):
+        raise CannotRead(f"{folder} lacks {', '.join(missing)}, which releases.lock names. Install it again.")
     packages = [
         Package(
             name, file.version or "", file.filename, file.digests["sha256"], file.size or 0, sum(sizes[name].values())
