@@ -5,9 +5,10 @@ wheels, and put where they belong in `releases.toml`; what stands there is neith
 from __future__ import annotations
 
 import difflib
-import email
+import io
 import os
 import re
+import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 import requests
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
-from pypi_simple import PYPI_SIMPLE_ENDPOINT, DistributionPackage, NoMetadataError, NoSuchProjectError, PyPISimple
+from pypi_simple import PYPI_SIMPLE_ENDPOINT, DistributionPackage, NoSuchProjectError, PyPISimple
 
 from ..errors import UserError
 from ..system.files import write_atomically
@@ -27,8 +28,8 @@ PROJECT = "torch"
 
 PLATFORM = re.compile(r"(many)?linux\w*_x86_64")
 
-CUDA = re.compile(r"(?:nvidia-cuda-runtime(?:-cu\d+)?|cuda-toolkit)(?:\[[^\]]*\])?\s*\(?==\s*(\d+\.\d+)")
-"""The requirement of a wheel that names its CUDA."""
+PIECE = 2**16
+"""Bytes of a wheel that are read at a time, at least."""
 
 TIMEOUT = 60
 """Seconds without an answer after which an index counts as out of reach."""
@@ -84,7 +85,7 @@ def find(axis: Axis, address: str) -> Found:
                 continue
             try:
                 new.append(_described(index, version, of_version))
-            except (NoMetadataError, requests.RequestException, ValueError) as error:
+            except (requests.RequestException, zipfile.BadZipFile, KeyError, ValueError) as error:
                 sentences.append(f"v{version} is skipped: {_reason(error)}. Its entry can be written by hand.")
     return Found(new, sentences)
 
@@ -120,19 +121,15 @@ def _pythons(wheels: Sequence[DistributionPackage]) -> tuple[str, ...]:
 
 
 def _described(index: PyPISimple, version: Version, wheels: Sequence[DistributionPackage]) -> Release:
-    """An entry for the axis. Raises ValueError, NoMetadataError and what the index raises where that does not tell all."""
+    """An entry for the axis. Raises ValueError where the index does not tell all, and what reading its wheel raises."""
     pythons = _pythons(wheels)
     if not pythons:
         raise ValueError("none of its wheels is for a plain CPython")
     uploads = [each.upload_time for each in wheels if each.upload_time]
     if not uploads:
         raise ValueError("the index does not tell its date")
-    wheel = wheels[-1]
-    metadata = index.get_package_metadata(wheel, verify=bool(wheel.metadata_digests), timeout=TIMEOUT)
-    required = email.message_from_string(metadata).get_all("Requires-Dist", [])
-    cuda = next((match[1] for requirement in required if (match := CUDA.match(requirement))), "")
-    if not cuda:
-        raise ValueError("its wheel names no CUDA")
+    with zipfile.ZipFile(io.BufferedReader(_Remote(index.s, wheels[-1]), PIECE)) as archive:
+        cuda = value_in(archive.read("torch/version.py").decode(errors="replace"), "cuda")
     why = next((each.yanked_reason for each in wheels if each.yanked_reason), "no reason is given")
     return Release(
         version=str(version),
@@ -142,6 +139,45 @@ def _described(index: PyPISimple, version: Version, wheels: Sequence[Distributio
         cuda=cuda,
         yanked=why if all(each.is_yanked for each in wheels) else "",
     )
+
+
+def value_in(text: str, name: str) -> str:
+    """A string of torch/version.py, or "" where it is None."""
+    found = re.search(rf"^{name}(?:\s*:[^=]*)?\s*=\s*['\"]([\w.+-]+)['\"]", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+class _Remote(io.RawIOBase):
+    """A file of the index, read in pieces: a wheel has gigabytes, and the list of its files is at its end."""
+
+    def __init__(self, session: requests.Session, file: DistributionPackage) -> None:
+        if file.size is None:
+            raise ValueError("the index does not tell how large its wheel is")
+        self._session, self._address, self._size, self._at = session, file.url, file.size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        last = min(self._at + len(buffer), self._size) - 1
+        if last < self._at:
+            return 0
+        asked = {"Range": f"bytes={self._at}-{last}", "Accept-Encoding": "identity"}
+        with self._session.get(self._address, headers=asked, stream=True, timeout=TIMEOUT) as answer:
+            answer.raise_for_status()
+            if answer.status_code != requests.codes.partial_content:
+                raise ValueError("its server sends no part of a file")
+            content = answer.content
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
 
 
 # --- the axis

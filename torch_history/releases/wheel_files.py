@@ -20,7 +20,7 @@ from . import intact
 from .axis import Axis
 from .environments import MARK
 from .pins import LOCK_FILE, Lock
-from .sync import TIMEOUT
+from .sync import TIMEOUT, value_in
 from .wheels import CannotRead, Package, Wheel, load
 
 LANES = ("3.11", "3.9")
@@ -110,12 +110,6 @@ def _sizes(folder: Path) -> dict[str, dict[str, int]]:
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-
-
-def value_in(text: str, name: str) -> str:
-    """A string of torch/version.py, or "" where it is None."""
-    found = re.search(rf"^{name}(?:\s*:[^=]*)?\s*=\s*['\"]([\w.+-]+)['\"]", text, re.MULTILINE)
-    return found[1] if found else ""
 
 
 def _cxx11_abi(torch: Path) -> bool | None:
