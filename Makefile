@@ -41,11 +41,12 @@ test-fast: .venv/ready
 # make lint   lint-python and lint-scripts
 lint: lint-python lint-scripts
 
-# make lint-python   ruff, mypy, and shellcheck
+# make lint-python   ruff, mypy, import-linter, and shellcheck
 lint-python: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/shellcheck .ci/*
 
 # make lint-scripts   ESLint and the TypeScript compiler on the site's scripts; needs Node 18 and npm, which make npm installs

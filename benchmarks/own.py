@@ -341,18 +341,6 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 """How a metric is measured -> the workload as that is done."""
 
 
-def cases(answer: str) -> None:
-    """Writes the names of what this release measures to the file `answer`, as JSON: question -> those of its variants and
-    those of its sizes, as asv writes them."""
-    views = {name: VIEWS[measured](_workload) for measured, name in CLASSES.items()}
-    named = {
-        f"{_workload.__name__}.{name}": [list(map(repr, view.variants)), list(map(repr, view.sizes))]
-        for name, view in views.items()
-        if view.METRICS
-    }
-    Path(answer).write_text(json.dumps(named))
-
-
 TRIAL_SECONDS, TRIALS_SECONDS = 20.0, 120.0
 """How long a function is tried, and all of them together. What takes longer is left to the measurement."""
 

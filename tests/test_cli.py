@@ -125,7 +125,7 @@ def test_new_is_what_follows_the_newest_that_this_machine_measured(results: Path
     for tag, expected in ((tags[-4], tuple(tags[-3 - shared :])), (tags[-1], ())):
         append_launches(results / "here" / f"{tag}-release-py3.11.jsonl", [launch(tag, Case(("'f'",), value=1.0))])
         assert new(axis) == expected
-    patch = replace(axis.releases[-2], date=axis.releases[-1].date)
+    patch = structs.replace(axis.releases[-2], date=axis.releases[-1].date)
     late = Axis([*axis.releases[:-2], patch, axis.releases[-1]])
     assert new(late) == (*tags[-2 - shared : -2], patch.tag)
     answer = command("run", "NEW")

@@ -19,11 +19,11 @@ import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from asv.config import Config
-from asv.environment import EnvironmentUnavailable
 from asv.repo import get_repo
 from packaging.version import Version
 
@@ -148,7 +148,6 @@ def test_release_is_built_from_exactly_what_was_asked(lane: ReleaseEnvironment, 
         "origin": "not checked: releases.lock has no entry for it",
         "packages": ["torch==2.0.1", "numpy==1.26.4", "nvidia-nccl-cu12==2.14.3"],
         "digests": {},
-        "cache": str(Path("env/.uv-cache").resolve()),
     }
     assert environments.packages_of(folder) == mark["packages"]
 
@@ -198,13 +197,11 @@ def test_lock_that_does_not_fit_is_refused_before_anything_is_removed(
     assert uv.calls == []
 
 
-def test_lock_without_a_digest_is_refused_and_says_how_it_is_added(lane: ReleaseEnvironment, conf: Config) -> None:
+def test_lock_without_a_digest_is_refused(lane: ReleaseEnvironment, conf: Config) -> None:
     write_lock(*LOCKED)
     path = Path("releases.lock")
     path.write_text(path.read_text().replace(wheel_of("sympy==1.13.1"), "sympy-1.13.1-cp38-cp38-linux_x86_64.whl"))
-    sentence = refusal(lane, conf)
-    assert f"has no sha256 of sympy==1.13.1 for Python {LANE}" in sentence
-    assert f"torch-history lock --lane {LANE} 2.0.1" in sentence
+    assert f"has no sha256 of sympy==1.13.1, which v2.0.1 needs on Python {LANE}" in refusal(lane, conf)
 
 
 def test_another_index_for_torch_is_a_choice_that_is_recorded(
@@ -239,13 +236,6 @@ def test_switching_back_asks_uv_for_nothing(lane: ReleaseEnvironment, conf: Conf
     assert len(uv.asked("venv")) == 2
 
 
-def test_second_process_finds_the_environment_of_the_first(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
-    install(lane, conf, "v2.0.1")
-    calls = len(uv.asked("venv"))
-    install(ReleaseEnvironment(conf, LANE, {}, {}), conf, "v2.0.1")
-    assert len(uv.asked("venv")) == calls
-
-
 def test_selected_release_is_the_one_that_asv_runs(lane: ReleaseEnvironment, conf: Config) -> None:
     assert lane.installed_commit_hash is None
     for tag in ("v2.0.1", "v2.1.0", "v2.0.1"):
@@ -254,14 +244,6 @@ def test_selected_release_is_the_one_that_asv_runs(lane: ReleaseEnvironment, con
         assert lane.find_executable("python") == str(folder / "bin" / "python")
         told = lane.run(["-c", "import os; print(os.environ['ASV_COMMIT'], os.environ['ASV_ENV_DIR'])"])
         assert told.split() == [tag, str(folder)]
-
-
-def test_lane_has_one_name_whichever_release_is_selected(lane: ReleaseEnvironment, conf: Config) -> None:
-    names = {lane.name}
-    for tag in ("v2.0.1", "v2.1.0"):
-        install(lane, conf, tag)
-        names.add(lane.name)
-    assert names == {f"release-py{LANE}"}
 
 
 def test_environment_is_rebuilt_when_its_requirements_change(
@@ -291,15 +273,6 @@ def test_folder_without_a_whole_mark_is_removed_and_built_anew(
     assert not (folder / "half a package").exists()
 
 
-def test_marked_folder_whose_interpreter_is_gone_is_built_anew(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv
-) -> None:
-    folder = install(lane, conf, "v2.0.1")
-    (folder / "bin" / "python").unlink()
-    install(lane, conf, "v2.0.1")
-    assert len(uv.asked("venv")) == 2
-
-
 @pytest.mark.parametrize("step", ["venv", "pip install", "pip freeze"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()], ids=repr)
 def test_build_that_is_killed_halfway_leaves_nothing(
@@ -313,18 +286,6 @@ def test_build_that_is_killed_halfway_leaves_nothing(
     uv.failing.clear()
     folder = install(lane, conf, "v2.0.1")
     assert (folder / MARK).exists()
-
-
-@pytest.mark.parametrize("step", ["venv", "pip install", "pip freeze"])
-def test_build_that_uv_gives_up_leaves_nothing_and_skips_the_release(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, step: str
-) -> None:
-    install(lane, conf, "v2.1.0")
-    uv.failing[step] = failed("error: something else")
-    with pytest.raises(InstallationError):
-        install(lane, conf, "v2.0.1")
-    assert [path.name for path in Path("env").glob("v*/")] == [f"v2.1.0-py{LANE}"]
-    assert lane.installed_commit_hash is None
 
 
 # --- what is said when it cannot be built
@@ -347,21 +308,10 @@ error: Request failed after 1 retry in 1.5s
   cause: tcp connect error
   cause: Connection refused (os error 111)
 """
-OLDER_WORDS = """\
-error: Failed to fetch: `https://index.example/simple/torch/`
-  Caused by: Request failed after 3 retries
-  Caused by: error sending request for url (https://index.example/simple/torch/)
-  Caused by: operation timed out
-"""
 FULL = """\
 error: Failed to install: torch-2.0.1-cp311-cp311-manylinux1_x86_64.whl (torch==2.0.1)
   Caused by: failed to copy file from /cache/archive-v0/x/torch/lib/libtorch_cuda.so to /env/libtorch_cuda.so
   Caused by: No space left on device (os error 28)
-"""
-CONFLICT = """\
-error: No solution found when resolving dependencies
-  cause: Because there is no version of torch==99.9.9 and you require torch==99.9.9, we can conclude that your
-requirements are unsatisfiable.
 """
 
 
@@ -371,7 +321,7 @@ def refusal(lane: ReleaseEnvironment, conf: Config, tag: str = "v2.0.1") -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("said", [NO_NAME, NO_LISTENER, OLDER_WORDS])
+@pytest.mark.parametrize("said", [NO_NAME, NO_LISTENER])
 def test_index_out_of_reach_names_the_release_and_two_ways_out(
     lane: ReleaseEnvironment, conf: Config, uv: FakeUv, said: str
 ) -> None:
@@ -397,24 +347,13 @@ def test_index_out_of_reach_names_the_release_and_two_ways_out(
 def test_full_disk_says_what_is_free_and_how_to_free_more(
     lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch, error: Exception, file: str
 ) -> None:
-    class Usage(NamedTuple):
-        free: int
-
-    monkeypatch.setattr(environments.shutil, "disk_usage", lambda path: Usage(free=3 * 2**29))
+    monkeypatch.setattr(environments.shutil, "disk_usage", lambda path: SimpleNamespace(free=3 * 2**29))
     uv.failing["pip install"] = error
     sentence = refusal(lane, conf)
     assert "PyTorch 2.0.1" in sentence
     assert "the disk is full (1.5 GiB free; a release needs 2 to 5)" in sentence
     assert f"so {file} could not be written" in sentence.replace(str(Path.cwd()), "")
     assert "torch-history prune" in sentence
-
-
-def test_unknown_trouble_is_told_in_uvs_own_words(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
-    uv.failing["pip install"] = failed(CONFLICT)
-    sentence = refusal(lane, conf)
-    assert sentence.startswith(f"PyTorch 2.0.1 for Python {LANE} could not be installed. uv said: ")
-    assert "there is no version of torch==99.9.9" in sentence
-    assert "\n" not in sentence
 
 
 def test_release_without_a_wheel_names_the_lane_the_release_and_the_way_out(
@@ -445,12 +384,6 @@ def test_refusal_is_said_once_and_forgotten_when_the_release_can_be_installed(
 # --- interpreters
 
 
-def test_interpreter_of_this_machine_is_preferred(uv: FakeUv) -> None:
-    assert environments.find_python("3.9") == sys.executable
-    assert len(uv.calls) == 1
-    assert "--no-python-downloads" in uv.calls[0]
-
-
 def test_interpreter_is_downloaded_where_this_machine_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[list[str]] = []
 
@@ -463,35 +396,6 @@ def test_interpreter_is_downloaded_where_this_machine_has_none(monkeypatch: pyte
     monkeypatch.setattr(environments, "run_uv", uv)
     assert environments.find_python("3.9") == "/downloaded/python3.9"
     assert calls[1] == ["python", "install", "3.9"]
-
-
-MISSING = r"^Lane 3\.99 needs Python 3\.99, which is neither on this machine .*Install it .*or choose another lane"
-
-
-def no_such_python(arguments: list[str], stdin: str | None = None) -> str:
-    raise failed("error: No download found for request: cpython-3.99-linux-x86_64-gnu")
-
-
-def test_missing_interpreter_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environments, "run_uv", no_such_python)
-    with pytest.raises(EnvironmentUnavailable, match=MISSING):
-        environments.find_python("3.99")
-
-
-def test_release_whose_interpreter_is_missing_is_refused_in_that_sentence(
-    lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environments, "run_uv", no_such_python)
-    assert refusal(lane, conf).startswith(f"Lane {LANE} needs Python {LANE}, which is neither on this machine")
-
-
-def test_no_interpreter_is_looked_for_where_nothing_is_built(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv
-) -> None:
-    install(lane, conf, "v2.0.1")
-    uv.calls.clear()
-    install(ReleaseEnvironment(conf, LANE, {}, {}), conf, "v2.0.1")
-    assert uv.calls == []
 
 
 def test_where_uv_is_missing_what_is_installed_is_used_and_the_rest_refused_in_a_sentence(
@@ -507,22 +411,6 @@ def test_where_uv_is_missing_what_is_installed_is_used_and_the_rest_refused_in_a
     Path("env", environments.CACHE).mkdir()
     assert environments.prune(Path("env"), lambda tag: True).names == [f"v2.0.1-py{LANE}"]
     assert warned[-1].startswith("uv could not clear")
-
-
-def test_environment_is_made_with_the_interpreter_that_uv_found(
-    conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(environments, "find_python", lambda python: "/found/by/uv")
-    install(ReleaseEnvironment(conf, LANE, {}, {}), conf, "v2.0.1")
-    (call,) = uv.asked("venv")
-    assert call[call.index("--python") + 1] == "/found/by/uv"
-
-
-@pytest.mark.parametrize(
-    ("python", "is_lane"), [("3.11", True), ("3.9", True), ("same", False), ("/usr/bin/python", False)]
-)
-def test_lane_is_a_version_of_python(python: str, is_lane: bool) -> None:
-    assert ReleaseEnvironment.matches(python) is is_lane
 
 
 # --- two processes
@@ -613,47 +501,24 @@ def test_prune_clears_from_our_cache_what_no_other_environment_has(three: list[s
     assert uv.asked("cache", "clean")[0][4:] == ["numpy", "nvidia-nccl-cu12", "torch"]
 
 
-@pytest.mark.parametrize("mark", ["theirs", "of old"])
-def test_prune_leaves_a_cache_that_others_may_use_and_says_how_to_clear_it(
-    three: list[str], uv: FakeUv, mark: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    path = Path("env", f"v2.0.1-py{LANE}", MARK)
-    held = json.loads(path.read_text())
-    del held["cache"]
-    if mark == "theirs":
-        held["cache"] = "/theirs"
-    path.write_text(json.dumps(held))
-    pruned = environments.prune(Path("env"), lambda tag: tag == "v2.0.1")
-    assert uv.calls == []
-    (sentence,) = pruned.elsewhere
-    option = " --cache-dir /theirs" if mark == "theirs" else ""
-    assert sentence.endswith(f"this frees them: uv cache clean{option} nvidia-nccl-cu12 torch")
-    assert "other projects may use it" in sentence
+def test_prune_says_by_how_much_the_disk_is_emptier(three: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    free = iter([1_000, 4_000, 4_000, 3_000])
+    monkeypatch.setattr(environments.shutil, "disk_usage", lambda path: SimpleNamespace(free=next(free)))
+    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1").freed == 3_000
+    assert environments.prune(Path("env"), lambda tag: False).freed == 0, "another program wrote meanwhile"
 
 
-def test_prune_counts_the_bytes_that_no_name_is_left_of(three: list[str], tmp_path: Path) -> None:
-    folder, kept = (Path("env", f"{tag}-py{LANE}") for tag in ("v2.0.1", "v2.1.0"))
-    before = environments._links([folder])
-    (folder / "alone").write_bytes(bytes(1_000_000))
-    (folder / "shared").write_bytes(bytes(4_000_000))
-    os.link(folder / "shared", kept / "shared")
-    (folder / "theirs").write_bytes(bytes(8_000_000))
-    os.link(folder / "theirs", tmp_path / "theirs")
-    small = sum(file.size for file in before.values())
-    freed = environments.prune(Path("env"), lambda tag: tag == "v2.0.1").freed
-    assert 1_000_000 + small <= freed <= 1_010_000 + small
+def test_size_counts_a_file_once_however_many_names_it_has(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(bytes(4_000_000))
+    os.link(tmp_path / "one", tmp_path / "other")
+    assert 4_000_000 <= environments.size_of(tmp_path) < 5_000_000
 
 
 def test_prune_of_nothing_removes_nothing(three: list[str], uv: FakeUv, tmp_path: Path) -> None:
     assert environments.prune(Path("env"), lambda tag: False)[0] == []
     assert sorted(path.name for path in Path("env").glob("v*/")) == sorted(three)
-    assert environments.prune(tmp_path / "nowhere", lambda tag: True) == ([], 0, [])
+    assert environments.prune(tmp_path / "nowhere", lambda tag: True).names == []
     assert uv.calls == []
-
-
-def test_release_can_be_built_again_after_a_prune(lane: ReleaseEnvironment, conf: Config, three: list[str]) -> None:
-    environments.prune(Path("env"), lambda tag: True)
-    assert (install(lane, conf, "v2.0.1") / MARK).exists()
 
 
 def test_prune_leaves_the_locks_for_those_who_wait_at_them(three: list[str]) -> None:
@@ -702,28 +567,28 @@ def test_prune_whose_cache_cannot_be_cleared_still_says_what_it_removed(three: l
 
 
 @pytest.fixture
-def pin(conf: Config, uv: FakeUv, tmp_path: Path) -> Callable[..., str]:
+def pin(conf: Config, uv: FakeUv, tmp_path: Path) -> Callable[..., bool]:
     """Locks a release into the file `pins`."""
 
-    def add(version: str, lane: str = LANE) -> str:
+    def add(version: str, lane: str = LANE) -> bool:
         release = Axis.load(conf.repo).find(version)
         return pins.lock(release, lane, environments.requirements_of(release), tmp_path / "pins")
 
     return add
 
 
-def test_lock_pins_a_release_once_and_never_changes_it(pin: Callable[..., str], uv: FakeUv, tmp_path: Path) -> None:
-    assert pin("2.0.1") == "Versions and sha256"
+def test_lock_pins_a_release_once_and_never_changes_it(pin: Callable[..., bool], uv: FakeUv, tmp_path: Path) -> None:
+    assert pin("2.0.1")
     before = (tmp_path / "pins").read_bytes()
     uv.resolved = ["torch==2.0.1", "numpy==9.9.9"]
-    assert pin("2.0.1") == ""
+    assert not pin("2.0.1")
     assert (tmp_path / "pins").read_bytes() == before
     held = pins.Lock.read(tmp_path / "pins")
     assert held.entries == {f"v2.0.1 py{LANE}": ["torch==2.0.1", "numpy==1.26.4"]}
     assert held.digests("numpy==1.26.4", LANE) == [digest_of("numpy==1.26.4")]
 
 
-def test_lock_adds_behind_what_is_there(pin: Callable[..., str], uv: FakeUv, tmp_path: Path) -> None:
+def test_lock_adds_behind_what_is_there(pin: Callable[..., bool], uv: FakeUv, tmp_path: Path) -> None:
     path = tmp_path / "pins"
     pin("2.0.1")
     before = path.read_text().partition(pins.HASHES_HEADER)[0]
@@ -736,19 +601,6 @@ def test_lock_adds_behind_what_is_there(pin: Callable[..., str], uv: FakeUv, tmp
     }
 
 
-def test_lock_of_old_gets_the_digests_that_it_lacks_and_nothing_else(
-    pin: Callable[..., str], uv: FakeUv, tmp_path: Path
-) -> None:
-    old = f'# A comment.\n"v2.0.1 py{LANE}" = [ "torch==2.0.1", "numpy==1.26.4" ]\n'
-    (tmp_path / "pins").write_text(old)
-    assert pin("2.0.1") == "The sha256 of its files"
-    assert "--no-deps" in uv.calls[-1]
-    text = (tmp_path / "pins").read_text()
-    assert text.startswith(f"{old}\n{pins.HASHES_HEADER}")
-    assert len(pins.Lock.read(tmp_path / "pins").sha256) == 2
-    assert pin("2.0.1") == ""
-
-
 @pytest.mark.parametrize(
     ("resolved", "said"),
     [
@@ -757,7 +609,7 @@ def test_lock_of_old_gets_the_digests_that_it_lacks_and_nothing_else(
     ],
 )
 def test_lock_takes_no_other_file_for_a_published_one(
-    pin: Callable[..., str], uv: FakeUv, tmp_path: Path, resolved: list[str], said: str
+    pin: Callable[..., bool], uv: FakeUv, tmp_path: Path, resolved: list[str], said: str
 ) -> None:
     path = tmp_path / "pins"
     path.write_text(f'[sha256]\n"sympy-1.12-py3-none-any.whl" = "{"0" * 64}"\n')
@@ -768,14 +620,7 @@ def test_lock_takes_no_other_file_for_a_published_one(
     assert path.read_bytes() == before
 
 
-def test_lock_asks_for_the_lane_and_the_platform_of_the_wheels(pin: Callable[..., str], uv: FakeUv) -> None:
-    pin("2.0.1", "3.8")
-    words = " ".join(uv.calls[-1])
-    assert "--python-version 3.8" in words
-    assert "--python-platform x86_64-manylinux" in words
-
-
-def test_lock_that_cannot_be_resolved_changes_nothing(pin: Callable[..., str], uv: FakeUv, tmp_path: Path) -> None:
+def test_lock_that_cannot_be_resolved_changes_nothing(pin: Callable[..., bool], uv: FakeUv, tmp_path: Path) -> None:
     pin("2.0.1")
     before = (tmp_path / "pins").read_bytes()
     uv.failing["pip compile"] = failed(NO_NAME)
@@ -813,17 +658,6 @@ def test_versions_that_the_shipped_lock_pins_have_not_changed(root: Path) -> Non
     assert hashlib.sha256(json.dumps(first).encode()).hexdigest() == PINNED
 
 
-def test_shipped_lock_holds_the_release_itself_and_only_exact_pins(shipped_lock: dict[str, list[str]]) -> None:
-    for name, packages in shipped_lock.items():
-        assert f"torch=={name.split()[0][1:]}" in packages, name
-        for package in packages:
-            distribution, equals, version = package.partition("==")
-            assert distribution
-            assert equals
-            assert version[0].isdigit(), package
-            assert not set(version) & set("*,;<>=~ "), package
-
-
 @pytest.mark.parametrize("package", ["numpy", "asv-runner", "setuptools"])
 def test_shipped_lock_has_the_same_harness_for_every_release(shipped_lock: dict[str, list[str]], package: str) -> None:
     found = {tuple(pin for pin in packages if pin.startswith(f"{package}==")) for packages in shipped_lock.values()}
@@ -844,20 +678,6 @@ ALTERING = (
         "A_NAME_OF_TOMORROW",
     ),
 )
-
-
-def test_measuring_process_does_not_inherit_what_would_change_it(
-    lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(lane, conf, "v2.0.1")
-    for name in [*ALTERING, "TORCH_HISTORY_THREADS"]:
-        monkeypatch.setenv(name, "1")
-    show = ["-c", "import json, os; print(json.dumps(dict(os.environ)))"]
-    for keywords in ({}, {"env": dict(os.environ)}):
-        inherited: dict[str, Any] = json.loads(lane.run(show, **keywords))
-        assert not inherited.keys() & set(ALTERING)
-        assert inherited["TORCH_HISTORY_THREADS"] == "1"
-    assert os.environ["LD_PRELOAD"] == "1"
 
 
 @pytest.fixture

@@ -10,10 +10,8 @@ import fcntl
 import itertools
 import json
 import math
-import multiprocessing
 import statistics
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,12 +23,11 @@ from asv.runner import BenchmarkResult, fail_benchmark
 
 from torch_history.measuring import recording
 from torch_history.measuring.recording import RecordedResults, Told, of_sibling
-from torch_history.releases import environments, repository
+from torch_history.releases import environments
 from torch_history.store.launches import (
     Case,
     Launch,
     append_launches,
-    new_session,
     read_environment,
     read_file,
     read_launches,
@@ -80,17 +77,13 @@ def facts_and_output(text: str) -> tuple[dict[str, Any], str]:
 
 def answer(values: list[Any], said: dict[int, str] | None = None, status: int = 0) -> BenchmarkResult:
     """asv's answer: a list stands for samples, anything else is a value; `said` is what each case told and printed."""
+    samples = [value if isinstance(value, list) else None for value in values]
+    results = [value if of_case is None else True for value, of_case in zip(values, samples, strict=True)]
     SAID.clear()
-    SAID.update({i: Told(*facts_and_output(text), status) for i, text in (said or {}).items()})
-    sampled = [isinstance(value, list) for value in values]
-    return BenchmarkResult(
-        result=[True if is_list else value for is_list, value in zip(sampled, values, strict=True)],
-        samples=[value if is_list else None for is_list, value in zip(sampled, values, strict=True)],
-        number=[1 if is_list else None for is_list in sampled],
-        errcode=status,
-        stderr="",
-        profile=None,
-    )
+    for i, text in (said or {}).items():
+        SAID[i] = Told(*facts_and_output(text), status, results[i], samples[i])
+    number = [None if of_case is None else 1 for of_case in samples]
+    return BenchmarkResult(results, samples, number, errcode=status, stderr="", profile=None)
 
 
 def add(recorded: RecordedResults, benchmark: dict[str, Any], given: BenchmarkResult, **more: Any) -> None:
@@ -151,13 +144,6 @@ def test_launch_keeps_samples_case_by_case(tmp_path: Path) -> None:
     assert facts == {"torch": "2.0.1+cu117", "python": "3.11.7", "threads": 1, "device": "cpu"}
 
 
-def test_launch_keeps_values(tmp_path: Path) -> None:
-    recorded = results()
-    add(recorded, BYTES, answer([240_000_000, 0, 60_000_000, 1]))
-    recorded.save(str(tmp_path))
-    assert [case.number for case in stored(tmp_path)[0].cases] == [240_000_000, 0, 60_000_000, 1]
-
-
 def test_benchmarks_of_one_start_share_a_launch_and_another_start_is_another(tmp_path: Path) -> None:
     for _ in range(2):
         recorded = results()
@@ -167,12 +153,6 @@ def test_benchmarks_of_one_start_share_a_launch_and_another_start_is_another(tmp
     launches = stored(tmp_path)
     assert [launch.launch == launches[0].launch for launch in launches] == [True, True, False, False]
     assert len({launch.session for launch in launches}) == 1
-
-
-def test_sessions_names_sort_by_their_start_and_differ() -> None:
-    names = {new_session() for _ in range(50)}
-    assert len(names) == 50
-    assert all(len(name) == len("20261121T043720-2c12ab34") for name in names)
 
 
 def test_skipped_case_keeps_the_reason_it_printed(tmp_path: Path) -> None:
@@ -244,6 +224,16 @@ BY_SUITE = (
 BY_THE_CASE = BY_ASV.replace("    with open(", '    track()\n  File "/place/mine.py", line 3, in f\n    open(')
 
 
+def test_torn_last_line_is_left_out_and_the_next_launch_begins_a_new_one(tmp_path: Path, warned: list[str]) -> None:
+    path = file_of(tmp_path)
+    append_launches(path, [some_launch("aa"), some_launch("bb")])
+    path.write_bytes(path.read_bytes()[:-40])
+    assert [launch.launch for launch in stored(tmp_path)] == ["aa"]
+    assert [f"{path}, line 2 is skipped" in sentence for sentence in warned] == [True]
+    append_launches(path, [some_launch("cc")])
+    assert [launch.launch for launch in stored(tmp_path)] == ["aa", "cc"]
+
+
 @pytest.mark.parametrize(
     ("said", "ours"),
     [
@@ -262,7 +252,7 @@ def test_failure_of_the_suite_is_told_apart_from_one_of_what_it_measures(tmp_pat
 def test_case_that_the_suite_could_not_measure_keeps_why(tmp_path: Path) -> None:
     recorded = results()
     given = answer([*SAMPLES[:3], math.nan])
-    SAID[3] = Told({"unmeasured": "no process can be forked"}, "", 0)
+    SAID[3] = Told({"unmeasured": "no process can be forked"}, "", 0, math.nan)
     add(recorded, TIME, given)
     recorded.save(str(tmp_path))
     (launch,) = stored(tmp_path)
@@ -296,23 +286,6 @@ def test_killed_case_names_the_signal(tmp_path: Path, status: int, name: str, sa
     sentence = reason(tmp_path, said, status)
     assert f"ended by {name} " in sentence
     assert "memory" in sentence
-
-
-def test_case_that_ended_without_a_word_gives_its_exit_status(tmp_path: Path) -> None:
-    assert reason(tmp_path, "", 3) == "the process ended with exit status 3 and no answer"
-
-
-def test_case_that_ended_with_a_word_gives_that_word(tmp_path: Path) -> None:
-    sentence = reason(tmp_path, f"{FACTS}\nIllegal instruction in libtorch", 3)
-    assert sentence == "the process ended with exit status 3 and no answer: Illegal instruction in libtorch"
-
-
-def test_unreadable_answer_is_not_called_a_signal(tmp_path: Path) -> None:
-    # asv's own status for it is -257; there is no signal of that number. The file of the answer is the suite's.
-    sentence = reason(tmp_path, f"{FACTS}\n\n\nasv: failed to parse benchmark result: Expecting value", -257)
-    assert sentence.startswith(OURS)
-    assert "failed to parse benchmark result" in sentence
-    assert "signal" not in sentence
 
 
 def test_each_case_keeps_its_own_exit_status(tmp_path: Path) -> None:
@@ -404,8 +377,8 @@ def test_what_a_case_prints_is_output_and_nothing_else() -> None:
 
 
 def test_sibling_of_which_nothing_was_told_is_not_given_the_number_of_another_metric() -> None:
-    given, told = of_sibling(BYTES, TIME, answer([8, 8, 8, 8]), {0: Told({}, "", 0)})
-    assert math.isnan(given.result[0])
+    told = of_sibling(TIME, {0: Told({}, "", 0, 8)})
+    assert math.isnan(told[0].value)
     assert told[0].facts["unmeasured"] == "its process did not tell what it had found as time"
 
 
@@ -418,31 +391,10 @@ def test_suite_that_could_not_be_imported_says_so_for_every_case(tmp_path: Path)
         assert "import failed" in case.failed
 
 
-def test_reasons_of_different_cases_are_not_mixed_up(tmp_path: Path) -> None:
-    said = {
-        0: FACTS,
-        1: f"{FACTS}\n{TRACEBACK}",
-        2: f'{FACTS}\ntorch-history: {{"unavailable": "needs a GPU"}}',
-        3: f"{FACTS}\n\n\nasv: benchmark timed out (timeout 60s)",
-    }
-    recorded = results()
-    given = answer([SAMPLES[0], None, math.nan, None], said, 1)
-    SAID[3] = Told(SAID[3].facts, SAID[3].output, util.TIMEOUT_RETCODE)
-    add(recorded, TIME, given)
-    recorded.save(str(tmp_path))
-    words = [case.reason for case in stored(tmp_path)[0].cases]
-    assert words == [
-        "",
-        "WrongResult: an overlap area is off by 3.2 square pixels",
-        "needs a GPU",
-        f"{OURS}benchmark timed out (timeout 60s)",
-    ]
-
-
 def test_benchmark_without_parameters_is_kept_too(tmp_path: Path) -> None:
     plain = {**BYTES, "name": "plain.track_it", "params": []}
     given = BenchmarkResult(result=[7], samples=[None], number=[None], errcode=0, stderr=FACTS, profile=None)
-    SAID[0] = Told(*facts_and_output(FACTS), 0)
+    SAID[0] = Told(*facts_and_output(FACTS), 0, 7)
     recorded = results()
     add(recorded, plain, given)
     recorded.save(str(tmp_path))
@@ -467,19 +419,6 @@ def test_size_not_asked_for_is_no_case_and_leaves_what_asv_knew(tmp_path: Path) 
     assert "not_asked" not in stored(tmp_path)[1].facts
     kept = asvs(tmp_path).get_result_samples(TIME["name"], TIME["params"])
     assert kept == [[*SAMPLES[0], 0.9], SAMPLES[1], [*SAMPLES[2], 0.8], SAMPLES[3]]
-
-
-def test_launch_in_which_nothing_was_asked_for_is_not_recorded(tmp_path: Path) -> None:
-    recorded = results()
-    add(recorded, BYTES, answer([1, 2, 3, 4]))
-    recorded.save(str(tmp_path))
-    before = asvs(tmp_path).get_result_value(BYTES["name"], BYTES["params"])
-    again = results()
-    again.load_data(str(tmp_path))
-    add(again, BYTES, answer([math.nan] * 4, dict.fromkeys(range(4), NOT_ASKED)))
-    again.save(str(tmp_path))
-    assert len(stored(tmp_path)) == 1
-    assert asvs(tmp_path).get_result_value(BYTES["name"], BYTES["params"]) == before == [1, 2, 3, 4]
 
 
 def test_cases_that_asv_did_not_select_are_no_cases(tmp_path: Path) -> None:
@@ -553,14 +492,6 @@ def test_refused_release_writes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert {path: path.read_bytes() for path in file_of(tmp_path).parent.iterdir()} == files
 
 
-def test_refusal_in_one_lane_does_not_silence_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(environments.refusals, ("v2.0.1", "release-py3.8"), "it has no wheel")
-    recorded = results()
-    add(recorded, TIME, answer(SAMPLES))
-    recorded.save(str(tmp_path))
-    assert len(stored(tmp_path)) == 1
-
-
 @pytest.mark.parametrize(
     ("torch", "warns"),
     [("2.0.1+cu117", False), ("2.0.1", False), ("2.1.0+cu121", True), ("2.0.1.post2", False)],
@@ -619,34 +550,6 @@ def test_launch_comes_back_from_one_line_as_it_was(tmp_path: Path, cases: tuple[
     assert stored(tmp_path) == [launch, some_launch("bb")]
 
 
-def test_absent_things_take_no_room_in_the_file() -> None:
-    assert json.loads(some_launch().to_json())["cases"] == [{"parameters": list(CASES[0]), "samples": [0.1, 0.2]}]
-
-
-def test_file_consists_of_whole_lines(tmp_path: Path) -> None:
-    path = file_of(tmp_path)
-    for i in range(3):
-        append_launches(path, [some_launch(f"{i}a"), some_launch(f"{i}b")])
-    assert path.read_bytes().endswith(b"\n")
-    names = [json.loads(line)["launch"] for line in path.read_text().splitlines()]
-    assert names == ["0a", "0b", "1a", "1b", "2a", "2b"]
-
-
-def test_nothing_to_append_makes_no_file(tmp_path: Path) -> None:
-    append_launches(file_of(tmp_path), [])
-    assert not file_of(tmp_path).exists()
-
-
-def test_torn_last_line_is_left_out_and_the_next_launch_begins_a_new_one(tmp_path: Path, warned: list[str]) -> None:
-    path = file_of(tmp_path)
-    append_launches(path, [some_launch("aa"), some_launch("bb")])
-    path.write_bytes(path.read_bytes()[:-40])
-    assert [launch.launch for launch in stored(tmp_path)] == ["aa"]
-    assert [f"{path}, line 2 is skipped" in sentence for sentence in warned] == [True]
-    append_launches(path, [some_launch("cc")])
-    assert [launch.launch for launch in stored(tmp_path)] == ["aa", "cc"]
-
-
 @pytest.mark.parametrize(
     "garbage",
     [
@@ -674,34 +577,6 @@ def test_foreign_line_is_left_out_and_named(tmp_path: Path, warned: list[str], g
     assert [launch.launch for launch in stored(tmp_path)] == ["aa", "bb"]
     assert len(warned) == 1
     assert f"{path}, line 2 is skipped: " in warned[0]
-
-
-def test_only_the_asked_machines_launches_are_read(tmp_path: Path) -> None:
-    append_launches(file_of(tmp_path), [some_launch("aa")])
-    append_launches(tmp_path / "another-machine" / "v2.0.1-x.jsonl", [some_launch("bb")])
-    assert [launch.launch for launch in stored(tmp_path)] == ["aa"]
-    assert list(read_launches(tmp_path, "no-machine")) == []
-
-
-def append_many(path: Path, name: str) -> None:
-    samples = tuple(0.1 + i for i in range(2000))  # a line of many blocks, so that two writers could meet inside it
-    for i in range(50):
-        append_launches(path, [some_launch(f"{name}{i}", cases=(Case(CASES[0], samples=samples),))])
-
-
-def test_two_processes_that_append_at_once_lose_nothing(tmp_path: Path, warned: list[str]) -> None:
-    path = file_of(tmp_path)
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=append_many, args=(path, name)) for name in "ab"]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(120)
-    assert [process.exitcode for process in processes] == [0, 0]
-    launches = stored(tmp_path)
-    assert sorted(launch.launch for launch in launches) == sorted(f"{name}{i}" for name in "ab" for i in range(50))
-    assert {len(launch.cases[0].samples) for launch in launches} == {2000}
-    assert warned == []
 
 
 def test_append_waits_until_another_has_finished_its_line(tmp_path: Path) -> None:
@@ -735,19 +610,6 @@ def test_asv_records_launches_once_the_plugin_is_loaded(monkeypatch: pytest.Monk
     assert asv.commands.find.Results is RecordedResults
 
 
-def test_file_of_launches_is_no_result_to_asv(tmp_path: Path, write_releases: Callable[..., Path]) -> None:
-    from asv.config import Config
-    from asv.results import get_existing_hashes
-
-    recorded = results()
-    add(recorded, TIME, answer(SAMPLES))
-    recorded.save(str(tmp_path))
-    util.write_json(tmp_path / "a-machine" / "machine.json", MACHINE, api_version=1)
-    assert get_existing_hashes(str(tmp_path)) == ["v2.0.1"]
-    conf = Config.from_json({"repo": str(write_releases("2.0.1")), "dvcs": "torch-releases", "project": "PyTorch"})
-    assert repository.ReleaseAxis(conf.repo).get_hash_from_name("HEAD") == "v2.0.1"
-
-
 def environment_said(torch: str) -> str:
     return f'{FACTS}\ntorch-history: {{"environment": {{"torch": "{torch}", "packages": ["numpy==1.26.4"]}}}}'
 
@@ -766,10 +628,6 @@ def test_environment_that_a_launch_said_is_kept_once_and_named_by_all_its_benchm
     assert newest == {"torch": "2.0.1+cpu", "packages": ["numpy==1.26.4"]}
 
 
-def test_nothing_is_known_of_an_environment_that_was_not_measured(tmp_path: Path) -> None:
-    assert read_environment(tmp_path, "a-machine", "v2.0.1", ENVIRONMENT) == {}
-
-
 def found_said(**found: Any) -> str:
     return f"{FACTS}\ntorch-history: {json.dumps({'found': found})}"
 
@@ -784,8 +642,8 @@ def test_sibling_is_answered_from_what_the_processes_of_the_first_metric_found(t
     given = answer([8, 16, None, math.nan], said=said, status=1)
     recorded = results()
     add(recorded, BYTES, given)
-    answer_of_sibling, told = of_sibling(BYTES, TIME, given, SAID)
-    add(recorded, TIME, answer_of_sibling, told=told)
+    told = of_sibling(TIME, SAID)
+    add(recorded, TIME, recording._joined(TIME, told), told=told)
     recorded.save(str(tmp_path))
     first, sibling = stored(tmp_path)
     assert [(case.parameters, case.value) for case in first.cases[:2]] == [(CASES[0], 8), (CASES[1], 16)]
@@ -807,8 +665,8 @@ def test_what_would_have_been_told_of_a_metric_is_kept_with_its_number_and_with_
     recorded = results()
     add(recorded, BYTES, given, selected_idx=[0])
     for sibling in (TIME, {**BYTES, "name": "intersection.Intersection.track_kept"}):
-        answer_of_sibling, told = of_sibling(BYTES, sibling, given, SAID)
-        add(recorded, sibling, answer_of_sibling, told=told, selected_idx=[0])
+        told = of_sibling(sibling, SAID)
+        add(recorded, sibling, recording._joined(sibling, told), told=told, selected_idx=[0])
     recorded.save(str(tmp_path))
     assert [launch.cases for launch in stored(tmp_path)] == [
         (Case(CASES[0], value=0, detectable=771),),

@@ -82,12 +82,6 @@ def test_machine_with_a_gpu_is_named_after_it_and_records_its_driver(box: Box) -
     assert machine.describe() == GPU_RECORD
 
 
-def test_first_of_several_gpus_is_the_one_that_is_recorded(box: Box) -> None:
-    box.nvidia_smi(f"{H200}; echo 'Tesla T4, 570.86.15'")
-    assert machine.gpus() == [("NVIDIA H200", "570.86.15"), ("Tesla T4", "570.86.15")]
-    assert machine.describe()["gpu"] == "NVIDIA H200"
-
-
 @pytest.mark.parametrize(
     "script",
     [
@@ -141,7 +135,7 @@ def test_folder_keeps_its_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     Machine.load(interactive=False).save(str(tmp_path / "results"))
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cuda")
     machine_records.setup()
-    with pytest.raises(util.UserError, match="results on 'cpu', and 'cuda' was to be measured"):
+    with pytest.raises(util.UserError, match="results on another device: cpu, and cuda was to be measured"):
         Machine.load(interactive=False).save(str(tmp_path / "results"))
     assert json.loads((tmp_path / "results" / "here" / "machine.json").read_text())["device"] == "cpu"
 
@@ -151,11 +145,6 @@ def test_more_threads_are_another_machine(monkeypatch: pytest.MonkeyPatch) -> No
     record = machine.describe()
     assert record["threads"] == "4"
     assert record["machine"] == CPU_RECORD["machine"] + "-4-threads"
-
-
-def test_name_can_be_chosen_and_changes_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCH_HISTORY_MACHINE", "Bench 1")
-    assert machine.describe() == {**CPU_RECORD, "machine": "Bench 1"}
 
 
 @pytest.mark.parametrize(
@@ -178,30 +167,12 @@ def test_processor_whose_number_is_hidden_is_told_by_family_and_model(box: Box) 
     assert record["machine"] == "amd-epyc-family-26-model-2-16-cores"
 
 
-def test_processor_without_a_name_is_called_by_its_architecture(box: Box) -> None:
-    box.cpuinfo.write_text("processor\t: 0\nBogoMIPS\t: 50.00\n")
-    assert machine.cpu() == "x86_64"
-
-
-def test_system_without_cpuinfo_is_asked_through_python(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    box.cpuinfo.unlink()
-    monkeypatch.setattr(machine.platform, "processor", lambda: "arm")
-    assert machine.cpu() == "arm"
-
-
 def test_a_device_that_is_none_is_refused_in_a_sentence(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HISTORY_DEVICE", "banana")
     with pytest.raises(UserError, match="'banana' is no device, and a measurement runs on 'cpu' or 'cuda'"):
         machine.describe()
     with pytest.raises(util.UserError, match="banana"):
         machine_records.setup()
-
-
-def test_every_field_of_the_record_is_one_that_asv_can_store(box: Box) -> None:
-    box.nvidia_smi(H200)
-    record = machine.describe()
-    assert {name for name, _ in Machine.fields} <= record.keys()
-    assert all(isinstance(value, str) for value in record.values())
 
 
 def test_asv_knows_this_machine_once_the_plugin_is_loaded(box: Box, tmp_path: Path) -> None:

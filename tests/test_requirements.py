@@ -22,9 +22,23 @@ from torch_history.releases.environments import ReleaseEnvironment
 from torch_history.store import skipped
 from torch_history.store.launches import packages_words
 
-PACKAGES = ["torch==2.14.1", "numpy==1.26.4"]
+PACKAGES = ("torch==2.14.1", "numpy==1.26.4")
 ASKED = ("torchvision",)
-ANSWER = "numpy==1.26.4\npillow==11.0.0\ntorch==2.14.1\ntorchvision==0.29.1\n"
+WANTED = added.Wanted("v2.14.1 on Python 3.11", "3.11", PACKAGES, ASKED)
+ANSWER = """
+[[packages]]
+name = "torch"
+version = "2.14.1"
+wheels = [{ url = "x", size = 500000000 }]
+[[packages]]
+name = "pillow"
+version = "11.0.0"
+wheels = [{ url = "c" }]
+[[packages]]
+name = "torchvision"
+version = "0.29.1"
+wheels = [{ url = "a", size = 7000000 }, { url = "b", size = 8000000 }]
+"""
 
 
 class PlayedUv:
@@ -54,12 +68,12 @@ def uv(monkeypatch: pytest.MonkeyPatch) -> PlayedUv:
 
 
 def add(environment: Path) -> Path:
-    return added.add(environment, "v2.14.1 on Python 3.11", "3.11", PACKAGES, ASKED, [], 0)
+    return WANTED.add(environment, 0)
 
 
 def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path: Path, uv: PlayedUv) -> None:
     path = add(tmp_path)
-    assert uv.constraints.split() == PACKAGES
+    assert tuple(uv.constraints.split()) == PACKAGES
     assert list(uv.calls[1][-2:]) == ["pillow==11.0.0", "torchvision==0.29.1"]
     assert all("--no-build" in call for call in uv.calls), "a source that is built could run anything"
     assert [each.name for each in tmp_path.iterdir()] == [added.FOLDER], "nothing of the release itself is touched"
@@ -69,30 +83,13 @@ def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path: Path, 
     assert added.packages_in(tmp_path) == {"pillow==11.0.0", "torchvision==0.29.1"}
 
 
-LOCK = """
-[[packages]]
-name = "torch"
-version = "2.14.1"
-wheels = [{ url = "x", size = 500000000 }]
-[[packages]]
-name = "torchvision"
-version = "0.29.1"
-wheels = [{ url = "a", size = 7000000 }, { url = "b", size = 8000000 }]
-[[packages]]
-name = "pillow"
-version = "11.0.0"
-wheels = [{ url = "c" }]
-"""
-
-
-def test_sizes_of_what_would_be_installed_are_those_of_the_index(uv: PlayedUv, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uv, "answer", LOCK)
-    found = added.sized("v2.14.1", "3.11", PACKAGES, ASKED)
-    assert found == [("torchvision==0.29.1", 8000000), ("pillow==11.0.0", None)]
+def test_sizes_of_what_would_be_installed_are_those_of_the_index(uv: PlayedUv) -> None:
+    found = WANTED.sized()
+    assert found == [("pillow==11.0.0", None), ("torchvision==0.29.1", 8000000)]
     assert len(uv.calls) == 1
     uv.answer = "packages = 3"
     with pytest.raises(AddingError, match="damaged"):
-        added.sized("v2.14.1", "3.11", PACKAGES, ASKED)
+        WANTED.sized()
 
 
 def test_what_is_there_already_adds_nothing(tmp_path: Path, uv: PlayedUv) -> None:
@@ -103,11 +100,6 @@ def test_what_is_there_already_adds_nothing(tmp_path: Path, uv: PlayedUv) -> Non
     calls = len(uv.calls)
     assert environment.adding(release) == []
     assert len(uv.calls) == calls
-
-
-def test_other_requirements_have_another_folder(tmp_path: Path) -> None:
-    assert added.folder_of(tmp_path, ("a", "b")) == added.folder_of(tmp_path, ("b", "a"))
-    assert added.folder_of(tmp_path, ("a",)) != added.folder_of(tmp_path, ("a", "b"))
 
 
 @pytest.mark.parametrize("step", ["compile", "install"])

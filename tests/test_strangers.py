@@ -190,13 +190,49 @@ def test_names_of_folders_are_bounded(tmp_path: Path, warned: list[str]) -> None
     assert len(warned) == 3
 
 
+def listed(one: Any, **more: Any) -> str:
+    """A line of exclusions.jsonl about a launch."""
+    names = dict.fromkeys(("machine", "rule", "reason"), "x")
+    known = {
+        "session": one.session,
+        "benchmark": one.benchmark,
+        "environments": [one.environment],
+        "releases": [one.release],
+    }
+    when = {"launches": 1, "cases": 1, "first": one.started_at, "last": one.started_at}
+    return json.dumps({**names, **known, **when, "variants": [], "sizes": [], **more}) + "\n"
+
+
+def problems_of(results: Path) -> list[str]:
+    return check(results, Axis.load(ROOT / "releases.toml")).problems
+
+
 def test_exclusions_are_checked_line_by_line(tmp_path: Path) -> None:
-    names = dict.fromkeys(("machine", "session", "benchmark", "rule", "reason", "commit"), "x")
-    whole = json.dumps({**names, "releases": ["v2.0.1"], "launches": 1, "cases": 2})
     (tmp_path / "NOTES.md").write_text("notes")
-    (tmp_path / "exclusions.jsonl").write_text(f'{whole}\n{{"machine": "x"}}\n[]\nno JSON\n')
-    problems = check(tmp_path, Axis.load(ROOT / "releases.toml")).problems
-    assert [problem.partition(": ")[0][-6:] for problem in problems] == ["line 2", "line 3", "line 4"]
+    (tmp_path / "exclusions.jsonl").write_text(f'{listed(launch())}{{"machine": "x"}}\n[]\nno JSON\n')
+    assert [problem.partition(": ")[0][-6:] for problem in problems_of(tmp_path)] == ["line 2", "line 3", "line 4"]
+
+
+@pytest.mark.parametrize(
+    ("more", "counts"),
+    [
+        ({}, True),
+        ({"variants": ["eager"], "sizes": ["small", "paper"]}, True),
+        ({"variants": ["scripted"], "sizes": ["small"]}, False),
+        ({"releases": ["v2.15.0"]}, False),
+        ({"session": "another"}, False),
+        ({"last": "2026-11-21T04:37:19+00:00"}, False),
+    ],
+)
+def test_what_is_listed_as_taken_out_may_not_be_among_the_results(
+    tmp_path: Path, more: dict[str, Any], counts: bool
+) -> None:
+    one = launch()
+    append_launches(tmp_path / "here" / "v2.0.1-release-py3.11.jsonl", [one])
+    (tmp_path / "exclusions.jsonl").write_text(listed(one, **more))
+    assert (
+        any("line 1: exclusions.jsonl says that it was taken out" in said for said in problems_of(tmp_path)) is counts
+    )
 
 
 @pytest.mark.committed

@@ -148,7 +148,7 @@ def test_a_folder_of_results_takes_those_of_one_setting(tmp_path: Path) -> None:
         machine_records.save_record(this, str(tmp_path))
 
     save()
-    with pytest.raises(util.UserError, match="with no variables set, and with PYTORCH_JIT=0 set was to be measured"):
+    with pytest.raises(util.UserError, match="with others set: none, and PYTORCH_JIT=0 was to be measured"):
         save(set="PYTORCH_JIT=0")
     save()
 

@@ -31,16 +31,12 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...], lane: str) -> None:
         pruned = environments.prune(suite.env, lambda tag: tag not in kept and (not asked or tag in asked), lane)
     out = console()
     out.print(f"Removed {', '.join(pruned.names) or 'no environment'}; freed {pruned.freed / 2**30:.2f} GiB.")
-    for sentence in pruned.elsewhere:
-        out.print(plain(sentence), soft_wrap=True)
 
 
 @click.command()
 @click.option("--write", is_flag=True, help="Change releases.toml. Without this option, only the difference is shown.")
-@click.option("--index", "address", help="Address of a package index [default: that of uv, else that of pip].")
-@click.option(
-    "--wheels", "only_wheels", is_flag=True, help="Read what wheels.json lacks from the wheels: some 10 MB a release."
-)
+@click.option("--index", "address", help="Address of a package index [default: UV_DEFAULT_INDEX, else PIP_INDEX_URL].")
+@click.option("--wheels", "only_wheels", is_flag=True, help="Read what wheels.json lacks from installed releases.")
 def sync(write: bool, address: str | None, only_wheels: bool) -> None:
     """Add releases that the package index has and the axis lacks."""
     from ..releases import sync as index
@@ -51,7 +47,7 @@ def sync(write: bool, address: str | None, only_wheels: bool) -> None:
     out = console()
     if only_wheels:
         known = wheel_files.update(
-            path.with_name(wheels.FILE), suite.axis, address or index.configured_index(), out.print
+            path.with_name(wheels.FILE), suite.axis, suite.env, address or index.configured_index(), out.print
         )
         out.print(f"{wheels.FILE} knows the wheels of {len(known)} releases.")
         return
@@ -96,30 +92,23 @@ def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
         for lane in lanes:
             if lane not in release.pythons:
                 continue
-            if added := pins.lock(release, lane, environments.requirements_of(release)):
-                out.print(f"Pinned {release.tag} on Python {lane}: {added}.")
+            if pins.lock(release, lane, environments.requirements_of(release)):
+                out.print(f"Pinned {release.tag} on Python {lane}.")
 
 
 @click.command(epilog="Exit codes: 0 success, 1 something is wrong, 2 wrong usage.")
 @click.argument("results", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--history", is_flag=True, help="Also hold exclusions.jsonl against the git history of RESULTS.")
-def check(results: Path | None, history: bool) -> None:
+def check(results: Path | None) -> None:
     """List every damaged file and line in RESULTS.
 
-    RESULTS is the suite's results/ by default. Lines that are out of bounds or from unknown sources are listed as well.
-    With --history, every launch that was committed and is no longer there needs an entry in exclusions.jsonl.
+    RESULTS is the suite's results/ by default. Lines that are out of bounds or from unknown sources are listed as well, and
+    launches that exclusions.jsonl lists as taken out.
     """
     from ..reports import check as checks
-    from ..store.removed import NoHistory
 
     results = results and results.resolve()
     suite = suites.load()
     found = checks.check(results or suite.results, suite.axis)
-    if history:
-        try:
-            found.problems += checks.check_history(results or suite.results)
-        except NoHistory as error:
-            click.echo(error)
     click.echo(found.summary)
     for problem in found.problems:
         click.echo(problem)

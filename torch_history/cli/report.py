@@ -18,7 +18,6 @@ import click
 
 from ..errors import UserError
 from ..system.program import cache
-from . import excluded
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane, metrics_listed, site_address
 from .output import bold, console, listed, machine_of, plain, show
@@ -197,7 +196,6 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
 @click.argument("new")
 @click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
 @_in_lane
-@excluded.with_excluded
 @click.option("--workload", type=click.Path(path_type=Path), help="A file of your own that was measured before.")
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option("--metric", "metrics", multiple=True, help="Only this metric, such as time. Repeatable.")
@@ -221,7 +219,6 @@ def compare_stored(
     new: str,
     machine: str | None,
     environment: str,
-    with_excluded: bool,
     workload: Path | None,
     questions: tuple[str, ...],
     metrics: tuple[str, ...],
@@ -240,8 +237,6 @@ def compare_stored(
         raise click.UsageError("--url is for the link in the Markdown. Add --markdown.")
     if url and workload:
         raise click.UsageError("--url and --workload exclude each other. A published site has no results of own files.")
-    if with_excluded and workload:
-        raise click.UsageError("--with-excluded and --workload exclude each other. Nothing is excluded of own files.")
     try:
         limits = said.parse_fail_on(fail_on) if fail_on is not None else {}
     except ValueError as error:
@@ -253,9 +248,8 @@ def compare_stored(
     tags = suite.axis.find(old).tag, suite.axis.find(new).tag
     machine = machine_of(results, machine, tags, environment, questions)
     try:
-        with excluded.results_of(results, machine, with_excluded) as folder:
-            comparison = said.find(folder, machine, environment, *tags, questions, metrics, versions)
-            comparison = replace(comparison, file=str(workload or ""))
+        comparison = said.find(results, machine, environment, *tags, questions, metrics, versions)
+        comparison = replace(comparison, file=str(workload or ""))
     except said.CannotCompare as error:
         raise UserError(" ".join([str(error), *_skipped(results, environment, tags)])) from error
     failed = said.failing(comparison, limits)
@@ -302,7 +296,6 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
 @click.command()
 @click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
 @_in_lane
-@excluded.with_excluded
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option(
     "--largest", is_flag=True, help="List the largest change of each question at each release, largest first."
@@ -314,7 +307,6 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
 def regressions(
     machine: str | None,
     environment: str,
-    with_excluded: bool,
     questions: tuple[str, ...],
     largest: bool,
     limit: int,
@@ -334,7 +326,6 @@ def regressions(
         suite,
         environment,
         questions,
-        with_excluded=with_excluded,
         largest=largest,
         limit=limit,
         everything=everything,
@@ -356,7 +347,6 @@ def _tell_changes(
     questions: tuple[str, ...],
     machine: str,
     *,
-    with_excluded: bool,
     largest: bool,
     limit: int,
     everything: bool,
@@ -368,16 +358,15 @@ def _tell_changes(
     from ..analysis.series import history
     from ..store.launches import read_on_axis
 
-    with excluded.results_of(suite.results, machine, with_excluded) as results:
-        stored = history(read_on_axis(results, machine, suite.axis, environment, questions))
-        found = steps.of_history(stored, suite.axis)
-        shown = (steps.largest(found) if largest else found)[: limit or None]
-        others = other_places(results, machine, environment, stored)
-        lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, results, machine, others)
-        for line in lines:
-            click.echo(line)
-        for line in steps.unconnected(stored, suite.axis):
-            click.echo(line)
+    stored = history(read_on_axis(suite.results, machine, suite.axis, environment, questions))
+    found = steps.of_history(stored, suite.axis)
+    shown = (steps.largest(found) if largest else found)[: limit or None]
+    others = other_places(suite.results, machine, environment, stored)
+    lines = (said.tell if everything or largest else said.tell_findings)(shown, stored, suite.results, machine, others)
+    for line in lines:
+        click.echo(line)
+    for line in steps.unconnected(stored, suite.axis):
+        click.echo(line)
     tally = Counter(step.verdict.shown for step in found)
     words = ", ".join(f"{count} {word}" for word, count in tally.most_common()) or "nothing"
     hidden = f" {len(found) - len(shown)} are not shown. --limit 0 shows all." if len(shown) < len(found) else ""

@@ -27,9 +27,7 @@ from contract.carried import case_of
 from ..errors import UserError
 from ..releases.axis import Release
 from ..releases.pins import Lock
-from ..releases.remote import TIMEOUT
-from ..releases.sync import configured_index, without_secrets
-from ..releases.wheel_files import value_in
+from ..releases.sync import TIMEOUT, configured_index, value_in, without_secrets
 from ..store.details import DETAILS, read_details
 from ..system.files import write_atomically
 from . import parts

@@ -1,9 +1,8 @@
-"""Which cases does a session measure, in which order, and which fit into a limit? Those that a claim rests on come first."""
+"""Which cases does a session measure, and in which order where it has a limit? Those that a claim rests on come first."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 
 from contract.certified import SLOW
 
@@ -19,21 +18,22 @@ ORDER = ("intersection", "batching", "selection", "saved_tensors", "warm_up", "s
 DECIDING = " x 100"
 """Sizes of selection that decide its claim."""
 
-SECONDS = {"cpu": (2.0, 1.0), "cuda": (2.5, 1.2)}
-"""Device -> seconds that a case takes on one release in the first round, with counts, and in a later one, before anything is
-known of this machine: most of it goes to starting a process, drawing inputs and checking the result."""
-
 START = 6.0
 """Seconds that an interpreter takes to import torch and the suite, once a release and round."""
 
 AT_ONCE = 60
-"""Cases at most whose rounds are all measured before the next ones begin, so that a time that was assumed too short costs
-the last cases their numbers and not all cases their last round."""
+"""Cases at most whose rounds are all measured before the next ones begin, so that the end of the time costs the last cases
+their numbers and not all cases their last round."""
 
 Place = tuple[str, int]
 """A question (`selection.Selection`) and the index of one of its cases."""
 
 Parameters = tuple[str, ...]
+
+
+def is_slow(parameters: Parameters) -> bool:
+    """Whether one call of a case takes too long for a limit."""
+    return bool(parameters) and parameters[0].strip("'") in SLOW
 
 
 def is_asked(parameters: Parameters, sizes: Collection[str], variants: Collection[str]) -> bool:
@@ -63,36 +63,11 @@ def refuse_unknown(asked: Iterable[str], known: Iterable[str], what: str) -> Non
 
 
 def rank(question: str, parameters: Parameters) -> tuple[int, int]:
-    """Where a case stands in the order: cases that a claim rests on come first, slow ones last."""
+    """Where a case stands in the order: cases that a claim rests on come first."""
     name = question.partition(".")[0]
     place = ORDER.index(name) if name in ORDER else len(ORDER)
     variant, size = (parameters[0].strip("'"), parameters[-1].strip("'")) if parameters else ("", "")
     claim = CLAIMS.get(name)
-    if variant in SLOW:
-        return 3, place
     if claim is None or variant not in claim.depends_on[1]:
         return 2, place
     return (1 if name == "selection" and not size.endswith(DECIDING) else 0), place
-
-
-def fitting(
-    ordered: Sequence[Place], seconds: float, releases: int, rounds: int, costs: Callable[[str], tuple[float, float]]
-) -> list[Place]:
-    """The first of `ordered` that all `rounds` of all `releases` have time for; slow ones never are. `costs` gives the
-    seconds of a case in the first round and in a later one, by question."""
-    left = seconds - START * releases * rounds
-
-    def cost(place: Place) -> float:
-        first, later = costs(place[0])
-        return releases * (first + (rounds - 1) * later)
-
-    ends = itertools.accumulate(map(cost, ordered))
-    return [place for place, end in zip(ordered, ends, strict=True) if end <= left]
-
-
-def left_out(places: Iterable[Place], all_of: Mapping[str, int]) -> str:
-    """`selection (93 of 162 cases), warm_up (12 of 12)`: of each question how many of its cases are in `places`."""
-    counted: dict[str, int] = {}
-    for question, _ in places:
-        counted[question] = counted.get(question, 0) + 1
-    return ", ".join(f"{name.partition('.')[0]} ({n} of {all_of[name]} cases)" for name, n in counted.items())

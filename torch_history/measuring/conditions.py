@@ -67,7 +67,7 @@ class Watch:
     """The conditions from one `lap` to the next, judged by what was usual in the laps before."""
 
     def __init__(self, gpu: bool, threads: int = 1) -> None:
-        """`gpu` says whether a GPU measures, which is then watched and held open as long as this lives; `threads` are those
+        """`gpu` says whether a GPU measures, which is then watched as long as this lives; `threads` are those
         that measure."""
         self._gpu = WatchedGpu() if gpu else None
         self._own = threads / (os.cpu_count() or 1)

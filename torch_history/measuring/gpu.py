@@ -1,4 +1,8 @@
-"""In which state is the GPU while something is measured on it? One process of nvidia-smi's tells it twice a second."""
+"""In which state is the GPU while something is measured on it? One process of nvidia-smi's tells it twice a second.
+
+As long as that runs the driver keeps the card ready, so that no process that measures pays for its start. Nothing here
+changes a setting of the card.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +15,34 @@ import subprocess
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..system.children import dies_with_parent
 from ..system.files import warn
-from .card import PATIENCE, card, hold_open
 from .machine import of_measured
 
 EVERY = 500
 """Milliseconds from one sample to the next."""
 
 NUMBERS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw", "utilization.gpu")
-REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
-"""What nvidia-smi is asked for, and the names of the bits that say why a clock is lower than it could be: a driver of 535 or
-later knows the first, an older one the second."""
+REASONS = "clocks_event_reasons.active"
+"""What nvidia-smi is asked for, and the bits that say why a clock is lower than it could be; drivers from 535 on tell it."""
+
+SETTINGS = {
+    "driver_version": "driver",
+    "memory.total": "memory_mib",
+    "compute_cap": "capability",
+    "clocks.max.sm": "most_sm_megahertz",
+    "power.limit": "limit_watts",
+    "persistence_mode": "persistence",
+    "mig.mode.current": "mig",
+    "ecc.mode.current": "ecc",
+}
+"""What nvidia-smi is asked of the card once, and the name that it is stored under."""
+
+PATIENCE = 10.0
+"""Seconds for nvidia-smi's first answer: without a process that holds the card it starts the driver's part first."""
 
 IDLE = 0x1
 IDLE_OR_SET = IDLE | 0x2
@@ -41,14 +58,8 @@ BITS = {
     0x100: "clocks of the display",
 }
 
-STARTS = 4
-"""Times that nvidia-smi is started where it has told something and ended."""
-
-RUBBISH = 100
-"""Lines after which it is ended where none of them was a sample."""
-
 LONGEST = 4096
-"""Bytes of a line at most; what is longer is cut there."""
+"""Characters of a line at most; what is longer is cut there."""
 
 
 class Sample(NamedTuple):
@@ -121,88 +132,83 @@ def reasons_in_words(throttled: str) -> str:
     return ", ".join([*named, *([f"{rest:#x}"] if rest else [])])
 
 
+def card() -> dict[str, str]:
+    """What the card that is measured is set to, by the names of SETTINGS, as nvidia-smi words it; what it does not tell is
+    left out."""
+    command = ["nvidia-smi", *of_measured(), f"--query-gpu={','.join(SETTINGS)}", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    values = [value.strip() for value in answer.stdout.partition("\n")[0].split(",")]
+    return {name: value for name, value in zip(SETTINGS.values(), values, strict=False) if value[:1] not in ("", "[")}
+
+
 class WatchedGpu:
-    """The GPU that is measured: what it tells from one `begin` to the next `state`, and held open as long as this lives.
+    """The GPU that is measured: what it tells from one `begin` to the next `state`.
 
     `say` is told once, in a sentence, that a state cannot be had. It costs a measurement nothing but that knowledge."""
 
     def __init__(self, say: Callable[[str], None] = warn) -> None:
-        self._say = say
-        self._said = False
-        self._stream = _Stream()
-        self._stream.start()
-        self.settings, bus = card()
-        files, problem = hold_open(bus)
-        self._end = weakref.finalize(self, _close, files, self._stream)
-        if problem:
-            say(problem)
+        self._say: Callable[[str], None] | None = say
+        self._told = _Told()
         self._began = time.monotonic()
-        if not self._stream.first(PATIENCE):
-            self._tell(self._why(PATIENCE))
+        self._end: Callable[[], object] = lambda: None
+        try:
+            process, lines = _started()
+        except OSError as error:
+            self._told.end(f"nvidia-smi cannot be started ({error.strerror})")
+        else:
+            self._end = weakref.finalize(self, _end, process)
+            threading.Thread(target=self._told.follow, args=(process, lines), daemon=True).start()
+        self.settings = card()  # beside the first sample: both wait for the driver's part
+        if not self._told.first(PATIENCE):
+            self._tell(self._why())
 
     def begin(self) -> None:
-        """Forgets what was told before. Starts nvidia-smi again where it told something and ended."""
-        self._stream.take()
-        self._stream.restart()
+        """Forgets what was told before."""
+        self._told.take()
         self._began = time.monotonic()
 
     def state(self) -> dict[str, Any]:
         """The `summary` of what was told since `begin`, or why nothing was, as `unknown`; and the card's settings."""
-        seconds = time.monotonic() - self._began
-        samples = self._stream.take()
+        samples = self._told.take()
         card = {"card": self.settings} if self.settings else {}
         if samples:
             return {**summary(samples), **card}
-        why = self._why(seconds)
-        if self._stream.ended or seconds > 5 * EVERY / 1000:
+        why = self._why()
+        if self._told.why or time.monotonic() - self._began > 5 * EVERY / 1000:
             self._tell(why)
         return {"unknown": why, **card}
 
     def close(self) -> None:
-        """Ends nvidia-smi and lets go of the card, as the end of this object does."""
+        """Ends nvidia-smi, as the end of this object does."""
         self._end()
 
-    def _why(self, seconds: float) -> str:
-        said = self._stream.said
-        return self._stream.why or f"nvidia-smi told nothing of it within {seconds:.1f} s{said}"
+    def _why(self) -> str:
+        seconds = time.monotonic() - self._began
+        return self._told.why or f"nvidia-smi told nothing of it within {seconds:.1f} s{self._told.said}"
 
     def _tell(self, why: str) -> None:
-        if not self._said:
-            self._said = True
+        if self._say:
             self._say(
                 f"The GPU is measured, and its clocks, temperature and throttling meanwhile are unknown: {why}. The results "
                 "say so."
             )
+            self._say = None
 
 
-class _Stream:
-    """The lines of one nvidia-smi after the other, read by a thread; shared between that and a WatchedGpu."""
+class _Told:
+    """What one nvidia-smi told, which a thread reads for a WatchedGpu."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._samples: list[Sample] = []
+        self._answered = False
         self.said = ""
         """The last line that was no sample, in words that follow others; empty where there was none."""
-        self._process: subprocess.Popen[bytes] | None = None
-        self._thread: threading.Thread | None = None
-        self._starts = 0
-        self._answered = False  # whether there ever was a sample
-        self._closed = False
         self.why = ""
         """Why there are no samples any more, in words without a full stop; empty while there may be."""
-
-    @property
-    def ended(self) -> bool:
-        return self._thread is None or not self._thread.is_alive()
-
-    def start(self) -> None:
-        self._starts += 1
-        self._thread = threading.Thread(target=self._follow_any, name="nvidia-smi", daemon=True)
-        self._thread.start()
-
-    def restart(self) -> None:
-        if self.ended and self._answered and not self._closed and self._starts < STARTS:
-            self.start()
 
     def first(self, most: float) -> bool:
         """Waits for a sample, at most `most` seconds and not beyond the end of nvidia-smi. Returns whether there was one."""
@@ -216,120 +222,54 @@ class _Stream:
             samples, self._samples = self._samples, []
             return samples
 
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            if self._process is not None:
-                _end(self._process)
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(5)
-
-    def _follow_any(self) -> None:
-        """Reads until nvidia-smi ends; asks under the other name where it did not answer to the first."""
-        with self._changed:
-            self.why = self.said = ""
-        try:
-            for reasons in REASONS:
-                status, sampled = self._follow(reasons)
-                if sampled or self._closed:
-                    break
-            why = f"nvidia-smi ended with {status}{self.said}"
-        except OSError as error:
-            why = f"nvidia-smi cannot be started ({error.strerror or error})"
+    def end(self, why: str) -> None:
         with self._changed:
             self.why = why
             self._changed.notify_all()
 
-    def _follow(self, reasons: str) -> tuple[int, bool]:
-        """Reads one nvidia-smi to its end. Returns its exit status, and whether it told a sample."""
-        sampled = False
-        process, file = self._started(reasons)
-        try:
-            for number, line in enumerate(_lines(file)):
-                sampled |= self._note(line)
-                if not sampled and number >= RUBBISH:
-                    break
-        finally:
-            os.close(file)
-            with self._changed:
-                self._process = None
-                _end(process)  # nobody reads it any more
-            status = process.wait()
-        return status, sampled
+    def follow(self, process: subprocess.Popen[bytes], file: int) -> None:
+        """Reads to the end of nvidia-smi."""
+        with open(file, encoding="utf-8", errors="replace") as lines, contextlib.suppress(OSError):
+            while line := lines.readline(LONGEST):  # a terminal that nobody writes into any more raises OSError
+                self._note(line)
+        self.end(f"nvidia-smi ended with {process.wait()}{self.said}")
 
-    def _started(self, reasons: str) -> tuple[subprocess.Popen[bytes], int]:
-        """A new nvidia-smi, which ends with this thread, and the file that its lines come out of. Raises OSError."""
-        asked = f"--query-gpu={','.join((*NUMBERS, reasons))}"
-        command = ["nvidia-smi", *of_measured(), asked, "--format=csv,noheader,nounits", f"--loop-ms={EVERY}"]
-        ours, theirs = _line_by_line()
-        try:
-            with self._changed:
-                if self._closed:
-                    raise OSError("nobody asks any more")
-                # In a group of its own, so that Ctrl+C does not end it before the last lap is told.
-                self._process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=theirs,
-                    stderr=theirs,
-                    process_group=0,
-                    preexec_fn=dies_with_parent(),
-                )
-                return self._process, ours
-        except BaseException:
-            os.close(ours)
-            raise
-        finally:
-            os.close(theirs)
-
-    def _note(self, line: str) -> bool:
-        """Keeps what a line tells; returns whether that was a sample."""
+    def _note(self, line: str) -> None:
         sample = sample_of(line)
         with self._changed:
-            if sample is None:
-                if words := "".join(character for character in line if character.isprintable()).strip():
-                    self.said = f" and said: {words[:200]}"
-                return False
-            self._samples.append(sample)
-            self._answered = True
-            self._changed.notify_all()
-        return True
+            if sample is not None:
+                self._samples.append(sample)
+                self._answered = True
+                self._changed.notify_all()
+            elif words := "".join(filter(str.isprintable, line)).strip():
+                self.said = f" and said: {words[:200]}"
+
+
+def _started() -> tuple[subprocess.Popen[bytes], int]:
+    """A new nvidia-smi, which ends with this thread, and the file that its lines come out of: a terminal's, into which any
+    program writes line by line. Raises OSError."""
+    asked = f"--query-gpu={','.join((*NUMBERS, REASONS))}"
+    command = ["nvidia-smi", *of_measured(), asked, "--format=csv,noheader,nounits", f"--loop-ms={EVERY}"]
+    ours, theirs = os.openpty()
+    try:
+        # In a group of its own, so that Ctrl+C does not end it before the last lap is told.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+            process_group=0,
+            preexec_fn=dies_with_parent(),
+        )
+    except BaseException:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
+    return process, ours
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Ends a process that leads a group, and the group."""
     if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def _close(files: Sequence[int], stream: _Stream) -> None:
-    stream.close()
-    for file in files:
-        os.close(file)
-
-
-def _line_by_line() -> tuple[int, int]:
-    """Two ends of a channel, to read from and to write to: a terminal's, into which any program writes line by line; where
-    there is none, a pipe."""
-    try:
-        return os.openpty()
-    except OSError:
-        return os.pipe()
-
-
-def _lines(file: int) -> Iterator[str]:
-    """What comes out of `file`, line by line, to its end."""
-    rest = b""
-    while True:
-        try:
-            chunk = os.read(file, 4096)
-        except OSError:  # as a terminal says that nobody writes into it any more
-            chunk = b""
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from (line.decode("utf-8", "replace") for line in lines)
-        if rest and (not chunk or len(rest) > LONGEST):
-            yield rest.decode("utf-8", "replace")
-            rest = b""
-        if not chunk:
-            return
+        os.killpg(process.pid, signal.SIGKILL)

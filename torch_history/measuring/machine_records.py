@@ -16,8 +16,6 @@ from asv.console import log
 from asv.machine import Machine, MachineCollection
 from asv.repo import NoSuchNameError, get_repo
 
-from contract.surroundings import KEEP
-
 from ..analysis.compare import choose_machine, whose
 from ..errors import UserError
 from ..store.launches import unfit
@@ -27,27 +25,18 @@ from .machine import describe
 
 
 def save_record(machine: Machine, results_dir: str) -> None:
-    """asv's `Machine.save` in one step. Raises UserError where the folder holds results of another machine or device."""
+    """asv's `Machine.save` in one step. Raises UserError where the folder holds results of another machine or device, or
+    with other variables set."""
     path = Path(results_dir) / machine.machine / RECORD
+    before: dict[str, Any] = {}
     with contextlib.suppress(ValueError):
         before = read_object(path)
-        other, device = before.get("machine"), before.get("device")
-        if other not in (machine.machine, None):
+    for key, words in (("machine", "of another machine"), ("device", "on another device"), ("set", "with others set")):
+        had, have = before.get(key, ""), vars(machine).get(key, "")
+        if had != have and (before if key == "set" else had and have):
             raise util.UserError(
-                f"{path} is the record of another machine, {other}. Rename that folder to {other}, or give this machine "
-                "another name with TORCH_HISTORY_MACHINE."
-            )
-        ours = vars(machine).get("device")
-        if device and ours and device != ours:
-            raise util.UserError(
-                f"{path} is the record of results on '{device}', and '{ours}' was to be measured: give what is measured now "
-                "another name with TORCH_HISTORY_MACHINE."
-            )
-        had, have = before.get("set", ""), vars(machine).get("set", "")
-        if before and had != have:
-            raise util.UserError(
-                f"{path} is the record of results with {had or 'no variables'} set, and with {have or 'none'} set was to be "
-                f"measured. Give what is measured now another name with TORCH_HISTORY_MACHINE, or change {KEEP}."
+                f"{path} is the record of results {words}: {had or 'none'}, and {have or 'none'} was to be measured. "
+                "Rename that folder, or give what is measured now another name with TORCH_HISTORY_MACHINE."
             )
     _write(path, vars(machine), Machine.api_version)
 

@@ -15,11 +15,12 @@ import math
 import os
 import re
 import secrets
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import asv.commands.find
 import asv.commands.run
@@ -28,6 +29,7 @@ from asv import util
 from asv.console import log
 from asv.results import Results
 from asv.runner import JSON_ERROR_RETCODE, BenchmarkResult
+from msgspec import Meta, Struct, convert
 from packaging.version import Version
 
 from contract.request import ASKED, CHANNEL
@@ -76,12 +78,8 @@ class Channel:
     other are told apart."""
 
     def __init__(self) -> None:
-        if Path("/proc/self/fd").is_dir():
-            self._file: Any = tempfile.TemporaryFile()  # noqa: SIM115
-            self.path = f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
-        else:
-            self._file = tempfile.NamedTemporaryFile(prefix="torch-history-")  # noqa: SIM115
-            self.path = self._file.name
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self.path = f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
 
     def ask(self, parameters: tuple[str, ...]) -> None:
         """Names the case that the next process is started for; what was told before is forgotten."""
@@ -97,41 +95,41 @@ class Channel:
         facts: dict[str, Any] = {}
         for line in text.splitlines():
             try:
-                record = _record(line) if line else {}
+                facts |= _facts_of(line, benchmark, parameters) if line else {}
             except ValueError as error:
                 log.warning(f"A message of the process for {' '.join(parameters)} is skipped: {error}.")
-                continue
-            if record and _is_of(record, benchmark, parameters):
-                facts.update(record["facts"])
         return facts
 
 
-def _record(line: bytes) -> dict[str, Any]:
-    """A line of the channel, nothing where that asks. Raises ValueError with the reason where it is none."""
-    try:
-        record = parse(line)
-    except ValueError as error:
-        raise ValueError("the line is no JSON") from error
-    if isinstance(record, dict) and ASKED in record:
-        return {}
-    if not isinstance(record, dict) or not isinstance(record.get("facts"), dict):
+Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+
+
+class _Facts(Struct):
+    """The facts of which something is made here; others are kept as they are."""
+
+    found: dict[str, Any] = {}
+    environment: dict[str, Any] = {}
+    recorded: dict[str, Any] = {}
+    torch: str = ""
+    device: str = ""
+    card: str = ""
+    unavailable: str = ""
+    unmeasured: str = ""
+    not_asked: str = ""
+    detectable: Finite = 0
+    turns: list[Finite] = []
+
+
+def _facts_of(line: bytes, benchmark: dict[str, Any], parameters: tuple[str, ...]) -> dict[str, Any]:
+    """The facts in a line of the channel, none where it asks or is of another case. Raises ValueError with the reason where
+    it holds none."""
+    record = parse(line)
+    if not isinstance(record, dict) or not isinstance(facts := record.get("facts", {}), dict):
         raise ValueError("the line holds no facts")
-    facts = record["facts"]
-    if not all(isinstance(facts.get(name, {}), dict) for name in ("found", "environment", "recorded")):
-        raise ValueError("what was found, or the environment, is no table")
-    words = ("torch", "device", "card", "unavailable", "unmeasured", "not_asked")
-    if not all(isinstance(facts.get(name, ""), str) for name in words):
-        raise ValueError("a fact that should be words is none")
-    if not is_number(facts.get("detectable", 0)):
-        raise ValueError("the least that would have been told is no number")
-    if not isinstance(facts.get("turns", []), list) or not all(map(is_number, facts.get("turns", []))):
-        raise ValueError("the turns are no numbers")
-    return record
-
-
-def _is_of(record: dict[str, Any], benchmark: dict[str, Any], parameters: tuple[str, ...]) -> bool:
+    convert(facts, _Facts)
     metric = benchmark["name"].rpartition(".")[2]
-    return record.get("metric") == metric and record.get("parameters") == list(parameters)
+    is_of = record.get("metric") == metric and record.get("parameters") == list(parameters)
+    return facts if is_of else {}
 
 
 @functools.cache
@@ -167,7 +165,8 @@ _ended: dict[tuple[Channel, str, int], Told] = {}
 
 def told_of(benchmark: dict[str, Any], index: int, answer: BenchmarkResult) -> Told:
     """What is known of case `index`, once. Where no process was started for it, all that is known is in asv's `answer`."""
-    return _ended.pop((channel(), benchmark["name"], index), None) or Told({}, answer.stderr or "", answer.errcode)
+    said = _ended.pop((channel(), benchmark["name"], index), None)
+    return said or Told({}, answer.stderr or "", answer.errcode, answer.result[index], answer.samples[index])
 
 
 def _remember(ask: Callable[..., BenchmarkResult]) -> Callable[..., BenchmarkResult]:
@@ -243,33 +242,27 @@ class RecordedResults(Results):
         self._told[index] = _ended.pop((channel(), benchmark["name"], index))
         self._seconds += (datetime.datetime.now(datetime.timezone.utc) - began).total_seconds()
 
-    def record(
-        self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any], result_dir: str
-    ) -> dict[tuple[str, int], float]:
+    def record(self, metrics: list[dict[str, Any]], conditions: Mapping[str, Any], result_dir: str) -> None:
         """Puts what was taken since the last record on disk: the first of `metrics` was asked, and the processes started
-        for it found the numbers of the others too. Returns the quickest sample by metric's name and case's index."""
-        quickest: dict[tuple[str, int], float] = {}
+        for it found the numbers of the others too."""
         if not self._told:
-            return quickest
+            return
         told, self._told = self._told, {}
-        asked, selected = metrics[0], sorted(told)
-        result = _joined(asked, told)
         self.conditions = dict(conditions)
         for metric in metrics:
-            found, known = (result, told) if metric is asked else of_sibling(asked, metric, result, told)
-            quickest.update({(metric["name"], i): min(found.samples[i]) for i in selected if found.samples[i]})
+            is_asked = metric is metrics[0]
+            known = told if is_asked else of_sibling(metric, told)
             self.add_result(
                 metric,
-                found,
-                selected_idx=selected,
+                _joined(metric, known),
+                selected_idx=told,
                 told=known,
                 started_at=self._began,
-                duration=self._seconds if metric is asked else 0.0,
+                duration=self._seconds if is_asked else 0.0,
                 record_samples=True,
                 append_samples=True,
             )
         self.save(result_dir)
-        return quickest
 
     def add_result(
         self,
@@ -316,7 +309,7 @@ class RecordedResults(Results):
                     ),
                     duration=round(duration or 0.0, 2),
                     facts={**facts, **self._circumstances()},
-                    cases=tuple(_case(cases[i], i, result, said[i]) for i in chosen),
+                    cases=tuple(_case(cases[i], said[i]) for i in chosen),
                 )
             )
             self._warn_of_another_torch(facts)
@@ -399,38 +392,31 @@ def _joined(benchmark: dict[str, Any], told: Mapping[int, Told]) -> BenchmarkRes
     )
 
 
-def of_sibling(
-    benchmark: dict[str, Any], sibling: dict[str, Any], result: BenchmarkResult, told: Mapping[int, Told]
-) -> tuple[BenchmarkResult, dict[int, Told]]:
-    """The answer that asv would get for `sibling`, another metric of the same question, from what the processes started for
-    `benchmark` said they had found for it; a case that went wrong went wrong for both."""
+def of_sibling(sibling: dict[str, Any], told: Mapping[int, Told]) -> dict[int, Told]:
+    """What is known of each case of `sibling`, another metric of the same question, from what the processes that were `told`
+    of had found for it; a case that went wrong went wrong for both."""
     metric = sibling["name"].rpartition(".track_")[2]
-    values = [math.nan] * len(_cases(benchmark))
-    samples: list[Any] = [None] * len(values)
     of_each: dict[int, Told] = {}
     for i, said in told.items():
-        found = said.facts.get("found")
         facts = {name: fact for name, fact in said.facts.items() if name not in OF_THAT_METRIC}
-        value: Any = result.result[i]
-        if value is not None and isinstance(found, dict) and metric in found:
-            value = found[metric]
-        elif value is not None and not (isinstance(value, float) and math.isnan(value)):
+        value: Any = said.value
+        if value is not None and metric in said.facts.get("found", {}):
+            value = said.facts["found"][metric]
+        elif value is not None and value == value:  # it is no nan, which says that there is no number
             facts, value = {**facts, "unmeasured": f"its process did not tell what it had found as {metric}"}, math.nan
         if isinstance(value, dict):
             facts = {**facts, **value}
             value = facts.pop("samples", None) or facts.pop("value", math.nan)
-        values[i] = True if isinstance(value, list) else value
-        samples[i] = value if isinstance(value, list) else None
-        of_each[i] = Told(facts, said.output, said.status)
-    number = [None if of_case is None else 1 for of_case in samples]
-    return BenchmarkResult(values, samples, number, result.errcode, result.stderr, None), of_each
+        samples = value if isinstance(value, list) else None
+        of_each[i] = Told(facts, said.output, said.status, True if samples else value, samples)
+    return of_each
 
 
-def _case(parameters: tuple[str, ...], i: int, result: Any, said: Told) -> Case:
-    value, samples = result.result[i], result.samples[i]
-    if samples is not None:
+def _case(parameters: tuple[str, ...], said: Told) -> Case:
+    value = said.value
+    if said.samples is not None:
         turns = tuple(said.facts.get("turns", ()))
-        return Case(parameters, samples=tuple(float(f"{seconds:.7g}") for seconds in samples), turns=turns)
+        return Case(parameters, samples=tuple(float(f"{seconds:.7g}") for seconds in said.samples), turns=turns)
     if value is None:
         why = _failure(said.output, said.status)
         return Case(parameters, unmeasured=why) if _is_ours(said, why) else Case(parameters, failed=why)

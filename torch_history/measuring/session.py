@@ -19,7 +19,7 @@ import random
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,9 @@ from ..releases.environments import InstallationError
 from ..store.launches import Launch, new_session, read_launches
 from ..system.files import is_text, read_object, write_atomically
 from . import choice
-from .budget import MOST_ROUNDS, cost, effort
+from .budget import MOST_ROUNDS, Case, effort
 from .choice import SCALES
-from .conditions import LASTING, Quiet, Watch, allowed_processors, before_others, on_one_processor
-from .counting import count_cases, most_beside
+from .conditions import Quiet, Watch, allowed_processors, before_others, on_one_processor
 from .plan import Plan
 from .progress import Shown, minutes, shown_installing
 from .recording import RecordedResults, first_words
@@ -73,23 +72,10 @@ SECONDS_AT_A_TIME = 10.0
 """After so many seconds the cases since the last writing are written before the next begins, so that a session that is
 killed loses these at most, or one case where that takes longer. Writing happens between cases, when nothing is timed."""
 
-REPEATS = 1
-"""How often what was disturbed is measured again in its round. Still disturbed, it stays as it is: all releases of the round
-were, and the next round may be quieter."""
-
-SLOW = 0.05
-AGAIN = 3
-HURRIED_AGAIN = 1
-RECENT = 5
-"""A steady case that took 5 % longer on a release than its quickest there in the last five rounds is asked again on that
-release, after the others of its part, at most three times, and once where all has to end soon. On shared processors a
-neighbour makes a process 1.6 times slower for milliseconds, which the clock leaves out, and now and then for seconds; that
-only adds, and the quickest sample of a launch counts. Each release is held to its own numbers by the same rule, so none is
-favoured. The first round has none before it and is held to the second, once that is measured."""
-
 AGAIN_SHARE = 0.2
-"""Share of the budget, or of the time in which everything ends, that goes at most to what is asked again: on a busy machine
-nearly all is disturbed or slow, and asked four times what an idle one is asked once."""
+"""What was disturbed is measured again once in its round, in so much of the budget, or of the time in which everything ends,
+at most: on a busy machine nearly all is. Still disturbed, it stays as it is: all releases of the round were, and the next
+round may be quieter."""
 
 _Questions = dict[str, list[dict[str, Any]]]
 """Question -> asv's benchmarks of it, a metric each."""
@@ -99,9 +85,6 @@ _Cases = dict[int, tuple[str, ...]]
 
 _Work = dict[str, _Cases]
 """Question -> its cases that are measured."""
-
-_Key = tuple[str, str, int]
-"""A release, the name of a benchmark and the index of a case."""
 
 _Part = tuple[str, _Cases]
 """Some cases of one question that are written together."""
@@ -154,9 +137,7 @@ class Session:
         self.resumed = begun and not self.finished
         self.spent = self.resumed and stored.get("spent") is True and stored.get("suite") == self._suite
         self._spent = False
-        self._waited = 0.0
-        self._asking_again = 0.0
-        self._note: Callable[[str], None] = lambda words: None
+        self._waited = self._repeating = 0.0
         if self._device == "recorder" and plan.only != "counts":
             raise SessionError(NEVER_RECORDED.capitalize() + ".")
         # On a GPU as well: a case that the host holds up takes half as long again on some of its processors as on others.
@@ -166,9 +147,8 @@ class Session:
         self._in_turns = self._device == "cpu" and possible()
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
         self._quiet = Quiet(allowed_processors() if self._on_one and not shares else ())
-        self._quickest: dict[_Key, dict[int, float]] = defaultdict(dict)
         self._chosen: set[choice.Place] = set()
-        self._took: dict[choice.Place, float] = {}
+        self._took: dict[Case, float] = {}
         self._ends = math.inf
 
     def _key(self, plan: Plan) -> str:
@@ -206,15 +186,13 @@ class Session:
             self._try_own_workload(console)
         self._install(console)
         questions = _by_question(self._discover())
-        self._recall(questions)
         self._processors = allowed_processors()
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
-        shown = Shown(console, self._ends)
-        with kept, before_others(), shown.progress:
-            self._note = shown.note
+        self._shown = Shown(console)
+        with kept, before_others(), self._shown.progress:
             for chosen in self._portions(questions, console):
                 self._chosen = chosen
-                self._turns(questions, began, shown)
+                self._turns(questions, began)
         if self._waited:
             console.print(f"Waited {minutes(self._waited)} in total until other processes left the processor idle.")
         self._save_state(finished=not self._spent)
@@ -225,77 +203,47 @@ class Session:
         return min(self.plan.within or math.inf, self.plan.budget or math.inf)
 
     def _portions(self, questions: _Questions, console: Console) -> Iterator[set[choice.Place]]:
-        """What is measured, all its rounds before the next portion begins: everything, or where the plan has a limit what
-        fits into the time that is left, in the order of `choice.rank`. Says beforehand what does not fit."""
-        places = [
-            (question, index)
+        """What is measured, all its rounds before the next portion begins: everything, or where the plan has a limit as much
+        as there is time for, in the order of `choice.rank`."""
+        where = {
+            (question, index): case
             for question, metrics in questions.items()
             for index, case in enumerate(_cases(metrics[0]))
             if self._asked(case)
-        ]
+        }
         if not self.plan.within:
-            yield set(places)
+            yield set(where)
             return
-        where = {place: _cases(questions[place[0]][0])[place[1]] for place in places}
-        ranks = {place: choice.rank(place[0], where[place]) for place in places}
-        slow = [] if self.plan.variants else [place for place in places if where[place][0].strip("'") in choice.SLOW]
-        waiting = sorted((place for place in places if place not in slow), key=lambda place: ranks[place])
-        counted = {question: sum(place[0] == question for place in places) for question in questions}
+        slow = [] if self.plan.variants else [place for place, case in where.items() if choice.is_slow(case)]
         if slow:
-            console.print(f"Skipped, because one call takes too long: {choice.left_out(slow, counted)}.")
-        first = True
-        while waiting and (left := self._ends - time.monotonic()) > 0:
-            fits = choice.fitting(waiting, left, len(self.plan.releases), self.plan.launches, self._costs(questions))
-            if first and len(fits) < len(waiting):
-                console.print(
-                    f"In {minutes(left)} about {len(fits)} of {len(places)} cases fit. These may be skipped, and the same "
-                    f"command measures them: {choice.left_out(waiting[len(fits) :], counted)}."
-                )
-            first = False
-            if not fits:
-                break
-            yield set(fits[: choice.AT_ONCE])
-            waiting = waiting[len(fits[: choice.AT_ONCE]) :]
-        self._spent = self._spent or bool(waiting)
+            console.print(f"{len(slow)} of {len(where)} cases are skipped, because one call takes too long.")
+        ordered = sorted(where.keys() - slow, key=lambda place: (choice.rank(place[0], where[place]), place))
+        for first in range(0, len(ordered), choice.AT_ONCE):
+            if self._is_over():
+                return
+            yield set(ordered[first : first + choice.AT_ONCE])
 
-    def _costs(self, questions: _Questions) -> Callable[[str], tuple[float, float]]:
-        """Seconds of a case in the first round and in a later one, by question: as this session found them, else assumed."""
-        launches = self.launches()
-        early = cost(launch for launch in launches if launch.round == 1)
-        late = cost(launch for launch in launches if launch.round > 1)
-        first, later = choice.SECONDS["cuda" if self._on_gpu else "cpu"]
-        if self.plan.only == "times":
-            first = later
-        return lambda question: (early.get(question, first), late.get(question, later))
-
-    def _turns(self, questions: _Questions, began: float, shown: Shown) -> None:
+    def _turns(self, questions: _Questions, began: float) -> None:
         """The rounds of what is chosen, then those that the budget allows."""
         last_turn = 0.0
+        say = self._shown.console.print
         for turn in itertools.count(1):
             left = self.plan.budget - (time.monotonic() - began) if self.plan.budget else math.inf
             work, words = self._work(questions, turn, left)
             if not work:
                 if words:
-                    shown.console.print(words)
+                    say(words)
                 break
             if turn > 2 and last_turn > left and turn <= self.plan.launches:
-                shown.console.print(f"The budget allows no further round after {turn - 1} of {self.plan.launches}.")
+                say(f"The budget allows no further round after {turn - 1} of {self.plan.launches}.")
                 self._spent = True
                 break
             if self._is_over():
-                shown.console.print("The time is over. What was measured is stored, and the same command continues.")
+                say("The time is over. What was measured is stored, and the same command continues.")
                 break
-            total = sum(map(_number, work.values()))
-            later = total * max(0, self.plan.launches - turn)
-            shown.begin(words, total, later)
+            self._shown.begin(words, sum(map(_number, work.values())))
             turn_began = time.monotonic()
-            parts = self._missing(turn, questions, work, shown.skip)
-            self._round(turn, self._only(turn), questions, parts, shown)
-            if turn == 2 and parts and self._may_ask_again() and (slow := self._slow_at_first(questions)):
-                total = sum(_number(cases) for _, cases in slow)
-                shown.begin("Round 1 again, for what was slower than in round 2", total, later)
-                with self._again():
-                    self._round(1, "times", questions, slow, shown)
+            self._round(turn, questions, self._missing(turn, questions, work))
             last_turn = time.monotonic() - turn_began
 
     def _is_over(self) -> bool:
@@ -304,18 +252,9 @@ class Session:
         self._spent = self._spent or over
         return over
 
-    def _may_ask_again(self) -> bool:
-        """Whether what is asked again has not had its share of the time."""
-        return self._asking_again < AGAIN_SHARE * self._seconds
-
-    @contextlib.contextmanager
-    def _again(self) -> Iterator[None]:
-        """Counts the seconds of the block, in which something is asked again."""
-        before, began = self._asking_again, time.monotonic()
-        try:
-            yield
-        finally:
-            self._asking_again = before + time.monotonic() - began
+    def _may_repeat(self) -> bool:
+        """Whether what is measured again has not had its share of the time."""
+        return self._repeating < AGAIN_SHARE * self._seconds
 
     def _work(self, questions: _Questions, turn: int, left: float) -> tuple[_Work, str]:
         """What round `turn` measures, and a line that says so: everything at first, then what is undecided and can be
@@ -324,7 +263,7 @@ class Session:
         if turn <= self.plan.launches:
             everything: _Work = defaultdict(dict)
             for question, metrics in questions.items():
-                if self._of_turn(metrics, self._only(turn)):
+                if self._of_turn(metrics, turn):
                     everything[question] = {
                         index: releases for index in range(len(_cases(metrics[0]))) if (question, index) in self._chosen
                     }
@@ -334,13 +273,7 @@ class Session:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
         places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
-        took = {
-            (question, case): self._took[question, i]
-            for question, cases in places.items()
-            for case, i in cases.items()
-            if (question, i) in self._took
-        }
-        found = effort([*self._earlier, *before], self.plan.pairs, self.plan.divides, took)
+        found = effort([*self._earlier, *before], self.plan.pairs, self.plan.divides, self._took)
         given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
         if found.needless:
             given_up += f", {found.needless} need no verdict, because another pair holds the change"
@@ -363,80 +296,46 @@ class Session:
             f"{minutes(left)} of the budget are left.{begin}"
         )
 
-    def _round(self, turn: int, only: str, questions: _Questions, parts: list[_Part], shown: Shown) -> None:
+    def _round(self, turn: int, questions: _Questions, parts: list[_Part]) -> None:
         """Measures `parts` of one round; one that was disturbed is measured again, in fresh interpreters, unless it holds
-        counts only, which nothing disturbs. Interpreters are started in an order of chance: what is forked from the
-        first differs for good from what is forked from the last."""
-        if self._device == "recorder":
-            self._count(turn, only, questions, parts, shown.advance)
-            return
-        for repeat in range(1 + REPEATS):
-            if not parts or self._is_over() or (repeat and not self._may_ask_again()):
-                break
-            if repeat:
-                shown.again(sum(_number(cases) for _, cases in parts))
-            disturbed = []
-            with contextlib.ExitStack() as stack:
-                tags = {tag for _, cases in parts for of_case in cases.values() for tag in of_case}
-                order = sorted(tags)
-                random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
-                servers = {tag: stack.enter_context(self._server(tag, turn, only)) for tag in order}
-                prepare_all(list(servers.values()), self._processors)
-                waiting = collections.deque((*part, 0) for part in parts)
-                while waiting and not self._is_over() and (not repeat or self._may_ask_again()):
-                    question, asked, before = waiting.popleft()
-                    metrics = self._of_turn(questions[question], only)
-                    for attempt in range(1 + (HURRIED_AGAIN if self.plan.within else AGAIN)):
-                        if attempt:
-                            shown.again(_number(asked))
-                        with self._again() if repeat or attempt else contextlib.nullcontext():
-                            fair, beside, rest = self._measure_part(
-                                turn, turn + before + attempt, metrics, asked, servers, shown.advance
-                            )
-                        if rest:
-                            asked = {index: tags for index, tags in asked.items() if index not in rest}
-                            waiting.appendleft((question, rest, before + len(asked)))
-                        if self._take_turns(metrics):
-                            break
-                        unsettled = _joined(self._unsettled(turn, metrics, asked), beside)
-                        if not fair and repeat < REPEATS and only != "counts":
-                            disturbed.append((question, asked))
-                            break
-                        if not unsettled or not self._may_ask_again():
-                            break
-                        asked = unsettled
-            parts = disturbed
+        counts only, which nothing disturbs."""
+        disturbed = self._once(turn, 0, questions, parts)
+        if disturbed and not self._is_over() and self._may_repeat():
+            self._shown.again(sum(_number(cases) for _, cases in disturbed))
+            self._once(turn, 1, questions, disturbed)
 
-    def _count(
-        self, turn: int, only: str, questions: _Questions, parts: list[_Part], advance: Callable[[], None]
-    ) -> None:
-        """Counts `parts` on one release after the other, in several interpreters of it: see `count_cases`."""
-        metrics = {question: self._of_turn(of, only) for question, of in questions.items()}
-        for tag in dict.fromkeys(tag for _, cases in parts for tags in cases.values() for tag in tags):
-            asked = [(metrics[question], i) for question, cases in parts for i, tags in cases.items() if tag in tags]
-            with contextlib.ExitStack() as stack:
-                servers: list[Server] = []
-                for _ in range(min(most_beside(), len(asked))):
-                    servers.append(self._server(tag, turn, only))
-                    stack.push(servers[-1])
-                count_cases(servers, asked, self.conf.results_dir, advance)
+    def _once(self, turn: int, repeat: int, questions: _Questions, parts: list[_Part]) -> list[_Part]:
+        """Measures `parts` and returns those that were disturbed. Interpreters are started in an order of chance: what is
+        forked from the first differs for good from what is forked from the last."""
+        disturbed: list[_Part] = []
+        order = sorted({tag for _, cases in parts for of_case in cases.values() for tag in of_case})
+        random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
+        with contextlib.ExitStack() as stack:
+            servers = {tag: stack.enter_context(self._server(tag, turn)) for tag in order}
+            prepare_all(list(servers.values()), self._processors)
+            waiting = collections.deque((*part, 0) for part in parts)
+            while waiting and not self._is_over() and (not repeat or self._may_repeat()):
+                question, asked, before = waiting.popleft()
+                metrics = self._of_turn(questions[question], turn)
+                began = time.monotonic()
+                fair, rest = self._measure_part(turn + before + repeat, metrics, asked, servers)
+                self._repeating += repeat * (time.monotonic() - began)
+                if rest:
+                    asked = {index: tags for index, tags in asked.items() if index not in rest}
+                    waiting.appendleft((question, rest, before + len(asked)))
+                if not fair and self._only(turn) != "counts" and not self._take_turns(metrics):
+                    disturbed.append((question, asked))
+        return disturbed
 
     def _measure_part(
-        self,
-        turn: int,
-        order: int,
-        metrics: list[dict[str, Any]],
-        cases: _Cases,
-        servers: Mapping[str, Server],
-        advance: Callable[[], None],
-    ) -> tuple[bool, _Cases, _Cases]:
+        self, order: int, metrics: list[dict[str, Any]], cases: _Cases, servers: Mapping[str, Server]
+    ) -> tuple[bool, _Cases]:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
-        `order`, and records them. Returns whether nothing was disturbed, the steady ones after which the processor was not
-        calm for longer than a burst, and those that have to wait until these are written."""
+        `order`, and records them. Returns whether nothing was disturbed, and the cases that have to wait until these are
+        written."""
         timed = any(metric_of(metric["name"]).kind == TIMES for metric in metrics)
-        steady = any(_steady(metric) for metric in metrics)
         turns = self._take_turns(metrics)
-        beside: _Cases = {}
+        question, of_question = metrics[0]["name"].rpartition(".")[0], _cases(metrics[0])
         self._watch.begin()
         if timed and not turns:
             self._wait()
@@ -452,23 +351,19 @@ class Session:
                 in_order = tags if (number + order) % 2 else tags[::-1]
                 if turns:
                     seconds = ask_in_turns([servers[tag] for tag in in_order], metrics[0], index, self._quiet)
-                    self._took[_question(metrics), index] = seconds / len(tags)
-                    for _ in tags:
-                        advance()
-                for tag in () if turns else in_order:
-                    servers[tag].ask(metrics[0], index)
-                    advance()
-                    if timed and self._wait() and steady:
-                        beside[index] = (*beside.get(index, ()), tag)
+                    self._took[question, of_question[index]] = seconds / len(tags)
+                for tag in in_order:
+                    if not turns:
+                        servers[tag].ask(metrics[0], index)
+                        if timed:
+                            self._wait()
+                    self._shown.advance()
                 self._watch.control()
         finally:
             conditions = self._watch.lap()
-            folder = self.conf.results_dir
-            numbers = {tag: server.results.record(metrics, conditions, folder) for tag, server in servers.items()}
-        for tag, of_tag in numbers.items():
-            for (metric, index), seconds in of_tag.items():
-                self._remember(turn, (tag, metric, index), seconds)
-        return "disturbed" not in conditions, beside, rest
+            for server in servers.values():
+                server.results.record(metrics, conditions, self.conf.results_dir)
+        return "disturbed" not in conditions, rest
 
     @property
     def _patience(self) -> float:
@@ -476,62 +371,15 @@ class Session:
             return min(HURRIED_PATIENCE * self.plan.within, LEAST_PATIENCE)
         return PATIENCE * self.plan.budget if self.plan.budget else LEAST_PATIENCE
 
-    def _wait(self) -> bool:
-        """Waits until the processor is calm, as long as patience lasts. Returns whether that took more than a burst."""
+    def _wait(self) -> None:
+        """Waits until the processor is calm, as long as patience lasts."""
         left = self._patience - self._waited
         if left > 0 and not self._watch.calm():
-            self._note("waiting: other processes keep the processor busy")
-            waited = self._watch.wait(left)
-            self._waited += waited
-            self._note("")
-            return waited > LASTING
-        return False
+            self._shown.note("waiting: other processes keep the processor busy")
+            self._waited += self._watch.wait(left)
+            self._shown.note("")
 
-    def _remember(self, turn: int, key: _Key, seconds: float) -> None:
-        rounds = self._quickest[key]
-        rounds[turn] = min(seconds, rounds.get(turn, math.inf))
-
-    def _recall(self, questions: _Questions) -> None:
-        """Remembers what an interrupted session has stored."""
-        places = {
-            (metric["name"], metric["version"], case): index
-            for metrics in questions.values()
-            for metric in metrics
-            for index, case in enumerate(_cases(metric))
-        }
-        for launch in self.launches():
-            for case in launch.cases:
-                index = places.get((launch.benchmark, launch.version, case.parameters))
-                if index is not None and case.samples:
-                    self._remember(launch.round, (launch.release, launch.benchmark, index), min(case.samples))
-
-    def _unsettled(self, turn: int, metrics: list[dict[str, Any]], cases: _Cases) -> _Cases:
-        """What of `cases` was clearly slower in round `turn` than in the last others on the same release. What is made once
-        in a process never is."""
-        steady = [metric["name"] for metric in metrics if _steady(metric)]
-        slow = {
-            index: tuple(tag for tag in tags if any(self._slow(turn, (tag, metric, index)) for metric in steady))
-            for index, tags in cases.items()
-        }
-        return {index: tags for index, tags in slow.items() if tags}
-
-    def _slow(self, turn: int, key: _Key) -> bool:
-        rounds = self._quickest[key]
-        others = sorted(rounds.keys() - {turn})[-RECENT:]
-        return turn in rounds and bool(others) and rounds[turn] > (1 + SLOW) * min(rounds[other] for other in others)
-
-    def _slow_at_first(self, questions: _Questions) -> list[_Part]:
-        """What of the first round should be asked again."""
-        parts: list[_Part] = []
-        for question, metrics in questions.items():
-            if self._take_turns(metrics):
-                continue
-            everywhere = dict.fromkeys(range(len(_cases(metrics[0]))), self.plan.releases)
-            unsettled = self._unsettled(1, self._of_turn(metrics, "times"), everywhere)
-            parts += [(question, some) for some in _in_parts(unsettled)]
-        return parts
-
-    def _server(self, name: str, turn: int, only: str) -> Server:
+    def _server(self, name: str, turn: int) -> Server:
         arm = self.plan.arm(name)
         self._select(arm.tag)
         results = RecordedResults(
@@ -545,14 +393,14 @@ class Session:
         )
         results.session, results.round, results.tag = self.id, turn, arm.tag
         results.load_data(self.conf.results_dir)
-        request = replace(self._request, only=only, planted=arm.planted)
+        request = replace(self._request, only=self._only(turn), planted=arm.planted)
         return Server(self.conf, self.environment, results, request, takes_turns=self._in_turns)
 
     def _take_turns(self, metrics: Sequence[Mapping[str, Any]]) -> bool:
         """Whether releases take turns in what is asked of these metrics of a question: where its calls are repeated."""
         return self._in_turns and any(_steady(metric) for metric in metrics)
 
-    def _missing(self, turn: int, questions: _Questions, work: _Work, advance: Callable[[], None]) -> list[_Part]:
+    def _missing(self, turn: int, questions: _Questions, work: _Work) -> list[_Part]:
         """What of `work` is not stored yet, in parts of AT_A_TIME cases. What a release cannot run is asked once only."""
         done = {
             (launch.release, launch.benchmark, launch.version, case.parameters)
@@ -562,7 +410,7 @@ class Session:
         }
         parts = []
         for question, cases in work.items():
-            metrics = self._of_turn(questions[question], self._only(turn))
+            metrics = self._of_turn(questions[question], turn)
             missing = {}
             for index, tags in cases.items():
                 parameters = _cases(metrics[0])[index]
@@ -571,8 +419,7 @@ class Session:
                     for tag in tags
                     if any((tag, of["name"], of["version"], parameters) not in done for of in metrics)
                 )
-                for _ in range(len(tags) - len(left)):
-                    advance()
+                self._shown.skip(len(tags) - len(left))
                 if left:
                     missing[index] = left
             parts += [(question, some) for some in _in_parts(missing)]
@@ -587,8 +434,7 @@ class Session:
     def _install(self, console: Console) -> None:
         tags = list(dict.fromkeys(self.plan.arm(name).tag for name in self.plan.releases))
         for number, tag in enumerate(tags, start=1):
-            step, release = f"Preparing {tag} ({number} of {len(tags)})", self._axis.find(tag)
-            with shown_installing(console, step, self.environment, release, self.conf.repo):
+            with shown_installing(console, f"Preparing {tag} ({number} of {len(tags)})"):
                 self._select(tag)
 
     def _select(self, tag: str) -> None:
@@ -600,12 +446,9 @@ class Session:
 
     def _discover(self) -> Benchmarks:
         self.environment.request = self._request
-        first = self._axis.find(self.plan.arm(self.plan.releases[-1]).tag)
+        newest = self.plan.arm(self.plan.releases[-1]).tag
         regex = rf"^({self.plan.questions})\."
-        benchmarks = Benchmarks.discover(self.conf, self._repo, [self.environment], [first.tag], regex=regex)
-        oldest = self.plan.arm(self.plan.releases[0]).tag
-        if self.plan.workload and oldest != first.tag:
-            _add_cases(benchmarks, self._cases_on(oldest))
+        benchmarks = Benchmarks.discover(self.conf, self._repo, [self.environment], [newest], regex=regex)
         benchmarks.save()
         if not benchmarks:
             questions = {name.partition(".")[0] for name in Benchmarks.load(self.conf)}
@@ -635,33 +478,19 @@ class Session:
 
     def _tried_on(self, tag: str, console: Console) -> dict[str, str | None]:
         """`_trial`, and a line that says so."""
-        step = f"Preparing {tag}, and trying each function once there"
-        with shown_installing(console, step, self.environment, self._axis.find(tag), self.conf.repo):
+        with shown_installing(console, f"Preparing {tag}, and trying each function once there"):
             return self._trial(tag)
 
     def _trial(self, tag: str) -> dict[str, str | None]:
         """Function -> how it failed on a release, empty where it did not, None where that release cannot run it. Nothing on
         the recorder, where no result is right. Raises SessionError where the file cannot be imported."""
-        return self._asked_of_own(tag, "" if self._device == "recorder" else "trial")
-
-    def _cases_on(self, tag: str) -> dict[str, list[list[str]]]:
-        """What `benchmarks.own.cases` says on a release; nothing where the file cannot be imported there, which is told of
-        each case."""
-        try:
-            return self._asked_of_own(tag, "cases")
-        except SessionError:
-            return {}
-
-    def _asked_of_own(self, tag: str, function: str) -> dict[str, Any]:
-        """What a function of benchmarks/own.py answers on a release, nothing where none is named. Raises SessionError where
-        the user's file cannot be imported."""
         self._select(tag)
         self.environment.request = self._request
         with tempfile.TemporaryDirectory() as folder:
             answer = Path(folder, "answer.json")
             code = f"import sys; sys.path.insert(0, {os.getcwd()!r}); import benchmarks.own"
-            if function:
-                code += f"; benchmarks.own.{function}({str(answer)!r})"
+            if self._device != "recorder":
+                code += f"; benchmarks.own.trial({str(answer)!r})"
             try:
                 self.environment.run(["-c", code], dots=False, display_error=False)
             except util.ProcessError as error:
@@ -669,13 +498,11 @@ class Session:
                 raise SessionError(f"The workload cannot be measured: {last.partition(': ')[2] or last}.") from error
             return read_object(answer) if answer.exists() else {}
 
-    def _of_turn(self, metrics: list[dict[str, Any]], only: str) -> list[dict[str, Any]]:
-        """Those of a question's metrics that are measured on this device where `only` times or counts are."""
-        return [
-            metric
-            for metric in metrics
-            if only in ("", metric_of(metric["name"]).kind) and self._device in metric_of(metric["name"]).devices
-        ]
+    def _of_turn(self, metrics: list[dict[str, Any]], turn: int) -> list[dict[str, Any]]:
+        """Those of a question's metrics that round `turn` measures on this device."""
+        known = [(metric, metric_of(metric["name"])) for metric in metrics]
+        only = self._only(turn)
+        return [metric for metric, of in known if only in ("", of.kind) and self._device in of.devices]
 
     def _only(self, turn: int) -> str:
         """What round `turn` measures, empty for both: no counts after the first."""
@@ -714,22 +541,8 @@ def _by_question(benchmarks: Benchmarks) -> _Questions:
     return dict(questions)
 
 
-def _question(metrics: Sequence[Mapping[str, Any]]) -> str:
-    """The question that metrics belong to."""
-    return str(metrics[0]["name"]).rpartition(".")[0]
-
-
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
     return list(itertools.product(*benchmark["params"]))
-
-
-def _add_cases(benchmarks: Benchmarks, others: Mapping[str, list[list[str]]]) -> None:
-    """Adds to each question of `benchmarks` the names of variants and sizes that another release has and the one on which
-    they were discovered has not: all metrics of a question have the same."""
-    for name, benchmark in benchmarks.items():
-        more = others.get(name.rpartition(".")[0], [])
-        for known, named in zip(benchmark["params"], more, strict=False):
-            known += [each for each in named if each not in known]
 
 
 def _steady(metric: Mapping[str, Any]) -> bool:
@@ -741,14 +554,6 @@ def _steady(metric: Mapping[str, Any]) -> bool:
 def _number(cases: _Cases) -> int:
     """How many of a case on one release they are."""
     return sum(map(len, cases.values()))
-
-
-def _joined(some: _Cases, others: _Cases) -> _Cases:
-    """What either of them asks for, a release of a case once."""
-    return {
-        index: tuple(dict.fromkeys((*some.get(index, ()), *others.get(index, ()))))
-        for index in sorted(some.keys() | others.keys())
-    }
 
 
 def _in_parts(cases: _Cases) -> Iterator[_Cases]:

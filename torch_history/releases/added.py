@@ -13,15 +13,16 @@ import subprocess
 import tempfile
 import tomllib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from ..system.files import is_list_of, is_text, read_object, write_atomically
+from ..system.files import is_list_of_texts, read_object, write_atomically
 from . import intact
-from .uv import INDEX, OUT_OF_REACH, run_uv
+from .uv import run_uv, told
 
 FOLDER = "added"
 """Folder in a release's environment with a folder for each list of requirements; it goes with the environment."""
@@ -58,17 +59,6 @@ def name_of(requirement: str) -> str:
     return canonicalize_name(Requirement(requirement).name)
 
 
-def resolved(
-    subject: str, python: str, packages: Sequence[str], requirements: Sequence[str], options: Sequence[str] = ()
-) -> list[str]:
-    """name==version of what `requirements` need on `python` besides `packages`, the name==version that the release has.
-    Only wheels are taken: building a source runs it. Raises AddingError, which begins with `subject`."""
-    answer = _compiled(subject, python, packages, requirements, options)
-    there = {_name(package) for package in packages}
-    lines = [line.partition(" ;")[0].strip() for line in answer.splitlines()]
-    return [line for line in lines if "==" in line and _name(line) not in there]
-
-
 class Sized(NamedTuple):
     """A package that is to be added: name==version, and the bytes of its wheel; None where the index does not say."""
 
@@ -76,42 +66,81 @@ class Sized(NamedTuple):
     size: int | None
 
 
-def sized(
-    subject: str, python: str, packages: Sequence[str], requirements: Sequence[str], options: Sequence[str] = ()
-) -> list[Sized]:
-    """`resolved` with the sizes of the wheels, of several that fit the largest. Nothing is installed."""
-    answer = _compiled(subject, python, packages, requirements, [*options, "--format", "pylock.toml"])
-    there = {_name(package) for package in packages}
-    try:
-        found = tomllib.loads(answer).get("packages", [])
-        return [
-            Sized(f"{each['name']}=={each['version']}", _largest(each.get("wheels", [])))
-            for each in found
-            if canonicalize_name(each["name"]) not in there
-        ]
-    except (AttributeError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:
-        raise AddingError(f"{', '.join(requirements)} cannot be sized for {subject}: uv's answer is damaged") from error
+@dataclass(frozen=True)
+class Wanted:
+    """The `requirements` of a user's file on a `python` beside `packages`, the name==version that a release has. `subject`
+    is that release in a sentence, `options` are uv's."""
+
+    subject: str
+    python: str
+    packages: tuple[str, ...]
+    requirements: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+    def sized(self) -> list[Sized]:
+        """What the requirements need besides, with the sizes of the wheels, of several that fit the largest. Only wheels are
+        taken: building a source runs it. Nothing is installed. Raises AddingError, which names `subject`."""
+        there = {_name(package) for package in self.packages}
+        try:
+            with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as held:
+                held.write("\n".join(self.packages) + "\n")
+                held.flush()
+                what = ["--python-version", self.python, "--python-platform", PLATFORM, "--constraint", held.name]
+                forms = ["--no-build", "--no-header", "--no-annotate", "--quiet", "--format", "pylock.toml"]
+                lines = "\n".join(self.requirements)
+                answer = run_uv(["pip", "compile", "-", *what, *forms, *self.options], stdin=lines)
+            return [
+                Sized(f"{each['name']}=={each['version']}", _largest(each.get("wheels", [])))
+                for each in tomllib.loads(answer).get("packages", [])
+                if canonicalize_name(each["name"]) not in there
+            ]
+        except subprocess.CalledProcessError as error:
+            raise self._error(told(error)) from error
+        except (AttributeError, KeyError, TypeError, tomllib.TOMLDecodeError) as error:
+            raise self._error("uv's answer is damaged") from error
+
+    def add(self, environment: Path, lock: int) -> Path:
+        """Installs what the requirements need into a folder of a release's environment, which is locked by the open file
+        `lock`, and returns what to put on the path. Does nothing where that was finished before and is as it was. Raises
+        AddingError."""
+        folder = folder_of(environment, self.requirements)
+        damaged: intact.Damage = {}
+        if (folder / MARK).exists():
+            damaged = intact.damage(folder)
+            if not damaged:
+                return path_of(folder)
+
+        def forget(packages: Iterable[str]) -> None:
+            if packages:
+                run_uv(["cache", "clean", *self.options, *packages])
+
+        def fresh() -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            path_of(folder).mkdir(parents=True)
+            if found:
+                what = ["--python", str(environment / "bin" / "python"), "--target", str(path_of(folder))]
+                run_uv(["pip", "install", *what, "--no-deps", "--no-build", *self.options, *found], holding=[lock])
+
+        try:
+            found = [one.package for one in self.sized()]
+            forget(damaged)
+            intact.install(folder, fresh, forget)
+            mark = {"requirements": sorted(self.requirements), "packages": found}
+            write_atomically(folder / MARK, json.dumps(mark, indent=1))
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, subprocess.CalledProcessError):
+                raise self._error(told(error)) from error
+            raise
+        return path_of(folder)
+
+    def _error(self, why: str) -> AddingError:
+        return AddingError(f"{', '.join(self.requirements)} cannot be had for {self.subject}: {why}.")
 
 
 def _largest(wheels: Sequence[dict[str, object]]) -> int | None:
-    sizes = [wheel.get("size") for wheel in wheels]
-    known = [size for size in sizes if isinstance(size, int)]
-    return max(known) if known and len(known) == len(sizes) else None
-
-
-def _compiled(
-    subject: str, python: str, packages: Sequence[str], requirements: Sequence[str], options: Sequence[str]
-) -> str:
-    """What uv resolves `requirements` to beside `packages`. Raises AddingError."""
-    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as held:
-        held.write("\n".join(packages) + "\n")
-        held.flush()
-        what = ["--python-version", python, "--python-platform", PLATFORM, "--constraint", held.name, "--no-build"]
-        forms = ["--no-header", "--no-annotate", "--quiet", *options]
-        try:
-            return run_uv(["pip", "compile", "-", *what, *forms], stdin="\n".join(requirements))
-        except subprocess.CalledProcessError as error:
-            raise AddingError(_sentence(subject, requirements, str(error.stderr))) from error
+    known = [size for wheel in wheels if isinstance(size := wheel.get("size"), int)]
+    return max(known) if known and len(known) == len(wheels) else None
 
 
 def folder_of(environment: Path, requirements: Sequence[str]) -> Path:
@@ -125,56 +154,12 @@ def path_of(folder: Path) -> Path:
     return folder / "site-packages"
 
 
-def add(
-    environment: Path,
-    subject: str,
-    python: str,
-    packages: Sequence[str],
-    requirements: Sequence[str],
-    options: Sequence[str],
-    lock: int,
-) -> Path:
-    """Installs what `requirements` need into a folder of a release's environment, which is locked by the open file `lock`,
-    and returns what to put on the path. Does nothing where that was finished before and is as it was. Raises
-    AddingError."""
-    folder = folder_of(environment, requirements)
-    damaged: intact.Damage = {}
-    if (folder / MARK).exists():
-        damaged = intact.damage(folder)
-        if not damaged:
-            return path_of(folder)
-
-    def forget(packages: Iterable[str]) -> None:
-        if packages:
-            run_uv(["cache", "clean", *options, *packages])
-
-    def fresh() -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-        path_of(folder).mkdir(parents=True)
-        if found:
-            what = ["--python", str(environment / "bin" / "python"), "--target", str(path_of(folder))]
-            run_uv(["pip", "install", *what, "--no-deps", "--no-build", *options, *found], holding=[lock])
-
-    try:
-        found = resolved(subject, python, packages, requirements, options)
-        forget(damaged)
-        intact.install(folder, fresh, forget)
-        write_atomically(folder / MARK, json.dumps({"requirements": sorted(requirements), "packages": found}, indent=1))
-    except subprocess.CalledProcessError as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise AddingError(_sentence(subject, requirements, str(error.stderr))) from error
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return path_of(folder)
-
-
 def packages_in(environment: Path) -> set[str]:
     """name==version of everything that was added to a release's environment. Raises ValueError where a mark is damaged."""
     found: set[str] = set()
     for mark in environment.glob(f"{FOLDER}/*/{MARK}"):
         packages = read_object(mark).get("packages", [])
-        if not is_list_of(is_text)(packages):
+        if not is_list_of_texts(packages):
             raise ValueError("its packages are no list of names")
         found.update(packages)
     return found
@@ -182,10 +167,3 @@ def packages_in(environment: Path) -> set[str]:
 
 def _name(package: str) -> str:
     return canonicalize_name(package.partition("==")[0].partition("[")[0])
-
-
-def _sentence(subject: str, requirements: Sequence[str], said: str) -> str:
-    words = f"{', '.join(requirements)} cannot be had for {subject}"
-    if OUT_OF_REACH.search(said):
-        return f"{words}: the package index is out of reach. Check the network or {INDEX}."
-    return f"{words}. uv said: {' '.join(said.split())[-600:]}"

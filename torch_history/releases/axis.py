@@ -5,27 +5,21 @@
 
 from __future__ import annotations
 
-import bisect
 import datetime
 import difflib
 import re
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
+from msgspec import Meta, Struct, ValidationError, convert
 from packaging.version import InvalidVersion, Version
 
 from ..errors import UserError
 
 ASV_ID_LENGTH = 8
 """asv cuts a commit's id to this many characters in the name of its result file."""
-
-DATE_SOURCES = ("index", "project", "published", "estimated")
-
-_REQUIRED = {"version", "date", "date_source", "pythons", "cuda"}
-_OPTIONAL = {"archs", "pins", "yanked"}
 
 
 class AxisError(UserError):
@@ -36,15 +30,14 @@ class UnknownRelease(UserError):
     """A name that stands for no release on the axis; the text offers the nearest ones."""
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(Struct, frozen=True, forbid_unknown_fields=True):
     """One PyTorch release: `pythons` are the CPython versions with a linux x86_64 wheel, `cuda` the CUDA of that wheel,
     `yanked` the reason why it was taken back, empty where it was not."""
 
     version: str
     date: datetime.date
-    date_source: str
-    pythons: tuple[str, ...]
+    date_source: Literal["index", "project", "published", "estimated"]
+    pythons: Annotated[tuple[str, ...], Meta(min_length=1)]
     cuda: str
     archs: tuple[str, ...] = ()
     pins: tuple[str, ...] = ()
@@ -91,9 +84,18 @@ class Axis:
         entries = table.get("release", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise AxisError(f"{path}: 'release' must be tables: begin each release with a line [[release]].")
-        releases = [_release(entry, path) for entry in entries]
-        if not releases:
+        if not entries:
             raise AxisError(f"{path} lists no release: add at least one [[release]].")
+        releases = []
+        for entry in entries:
+            try:
+                releases.append(convert(entry, Release))
+                _require_canonical(releases[-1].version)
+            except (ValidationError, InvalidVersion) as error:
+                named = entry.get("version", "without a version")
+                raise AxisError(
+                    f"{path}: the release {named} cannot be read: {error}. Write it as the others are."
+                ) from error
         _refuse_confusable([release.tag for release in releases], path)
         return cls(releases)
 
@@ -153,75 +155,15 @@ class Axis:
         return between
 
     def _unknown(self, name: str) -> str:
-        near = self._near(name.removeprefix("v"))
-        nearest = f"The nearest {'are' if len(near) > 1 else 'is'} {', '.join(near)}."
-        offer = nearest if near else f"The newest is {self.newest.tag}."
+        near = difflib.get_close_matches(f"v{name.removeprefix('v')}", self._position, n=3, cutoff=0.5)
+        offer = f"The nearest are {', '.join(near)}." if near else f"The newest is {self.newest.tag}."
         return f"'{name}' is no PyTorch release on the axis. {offer} A new release is added to releases.toml."
 
-    def _near(self, name: str) -> list[str]:
-        """Of a version such as 2.16.0 the releases that it lies between; of what is no whole version those that are spelled
-        alike, too, because a dot may be missing in 2.51."""
-        try:
-            wanted = Version(name)
-        except InvalidVersion:
-            return difflib.get_close_matches(f"v{name}", self._position, n=3, cutoff=0.5)
-        ordered = sorted(self.releases, key=lambda release: Version(release.version))
-        place = bisect.bisect_right(ordered, wanted, key=lambda release: Version(release.version))
-        beside = [release.tag for release in ordered[max(place - 1, 0) : place + 1]]
-        whole = len(wanted.release) == 3
-        alike = [] if whole else difflib.get_close_matches(f"v{name}", self._position, n=1, cutoff=0.8)
-        return list(dict.fromkeys([*alike, *beside]))
 
-
-def _release(entry: dict[str, Any], path: Path) -> Release:
-    version = entry.get("version")
-    if not isinstance(version, str):
-        raise AxisError(f'{path} has a release without a version: each [[release]] needs version = "2.5.1".')
-    unknown = sorted(entry.keys() - _REQUIRED - _OPTIONAL)
-    if unknown:
-        known = ", ".join(sorted(_REQUIRED | _OPTIONAL))
-        raise AxisError(f"{path}: release {version} has an unknown key '{unknown[0]}'. Known are {known}.")
-    missing = sorted(_REQUIRED - entry.keys())
-    if missing:
-        raise AxisError(f"{path}: release {version} lacks the key '{missing[0]}'.")
-    try:
-        canonical = str(Version(version))
-    except InvalidVersion:
-        canonical = ""
-    if canonical != version:
-        raise AxisError(f"{path}: '{version}' is no version as the package index writes it, such as 2.5.1.")
-    try:
-        date = datetime.date.fromisoformat(str(entry["date"]))
-    except ValueError as error:
-        raise AxisError(
-            f"{path}: release {version} has a bad date '{entry['date']}': write year-month-day, such as 2024-10-29."
-        ) from error
-    if entry["date_source"] not in DATE_SOURCES:
-        raise AxisError(
-            f"{path}: release {version} has date_source '{entry['date_source']}'; it is one of {', '.join(DATE_SOURCES)}."
-        )
-    lists = {key: entry.get(key, []) for key in ("pythons", "archs", "pins")}
-    for key, value in lists.items():
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise AxisError(f"{path}: release {version}: '{key}' must be a list of strings.")
-    if not lists["pythons"]:
-        raise AxisError(
-            f'{path}: release {version} has no Python: list those with a wheel, such as pythons = ["3.11"].'
-        )
-    if not isinstance(entry["cuda"], str):
-        raise AxisError(f"{path}: release {version}: 'cuda' must be a string, such as cuda = \"12.4\".")
-    if not isinstance(entry.get("yanked", ""), str):
-        raise AxisError(f"{path}: release {version}: 'yanked' must be a string, the reason why it was taken back.")
-    return Release(
-        version=version,
-        date=date,
-        date_source=entry["date_source"],
-        pythons=tuple(lists["pythons"]),
-        cuda=entry["cuda"],
-        archs=tuple(lists["archs"]),
-        pins=tuple(lists["pins"]),
-        yanked=entry.get("yanked", ""),
-    )
+def _require_canonical(version: str) -> None:
+    """Raises InvalidVersion where the package index would write a version otherwise."""
+    if str(Version(version)) != version:
+        raise InvalidVersion(f"'{version}' is no version as the package index writes it, such as 2.5.1")
 
 
 def _refuse_confusable(tags: list[str], path: Path) -> None:

@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -28,12 +28,12 @@ from packaging.utils import canonicalize_name
 from contract import surroundings
 from contract.request import ADDED, Request
 
-from ..system.files import is_list_of, is_text, read_object, warn, write_atomically
+from ..system.files import is_list_of_texts, read_object, warn, write_atomically
 from . import added, intact
-from .added import Sized, sized
+from .added import AddingError, Sized, Wanted
 from .axis import Axis, Release
 from .pins import BACKEND, Installation, LockError, backend, installation, locked_packages
-from .uv import INDEX, OUT_OF_REACH, NoUv, run_uv
+from .uv import OUT_OF_REACH, NoUv, run_uv, told
 
 HARNESS = ("asv_runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3")
 """Beside torch, the same on every release, so that a difference is PyTorch's: what asv runs benchmarks with; the last
@@ -41,7 +41,7 @@ NumPy 1, the only one that both the oldest and the newest release accept; what t
 
 MARK = "torch-history.json"
 """The file written last into a finished environment: what was asked for, where it came from, every package that was
-installed, the digest of each, and the cache that shares its files."""
+installed, and the digest of each."""
 
 CACHE = ".uv-cache"
 """The folder in `env/` where uv keeps what it unpacked, unless UV_CACHE_DIR names another: on the same disk, so that a
@@ -161,17 +161,16 @@ class ReleaseEnvironment(Virtualenv):
         """Installs what is `needed`, and returns what to put on the path; None where nothing is."""
         if not self.needed:
             return None
-        subject, options = f"{release.tag} on Python {self._python}", cache_options(self._root)
         try:
-            return added.add(folder, subject, self._python, packages_of(folder), self.needed, options, lock)
-        except (added.AddingError, OSError) as error:
+            return self._wanted(release, packages_of(folder)).add(folder, lock)
+        except (AddingError, OSError) as error:
             self._refuse(release, str(error))
 
     def lacking(self, release: Release) -> str:
         """Why what is `needed` cannot be had for a release, asked before that is installed; empty where it can."""
         try:
-            added.resolved(*self._asked(release))
-        except added.AddingError as error:
+            self._before(release).sized()
+        except AddingError as error:
             return str(error)
         return ""
 
@@ -179,12 +178,14 @@ class ReleaseEnvironment(Virtualenv):
         """What is `needed` of a release and not there yet, asked before anything is installed. Raises AddingError."""
         if not self.needed or (added.folder_of(self.folder(release), self.needed) / added.MARK).exists():
             return []
-        return sized(*self._asked(release))
+        return self._before(release).sized()
 
-    def _asked(self, release: Release) -> tuple[str, str, list[str], tuple[str, ...], list[str]]:
-        packages = locked_packages(release, self._python) or requirements_of(release)
-        subject = f"{release.tag} on Python {self._python}"
-        return subject, self._python, packages, self.needed, cache_options(self._root)
+    def _before(self, release: Release) -> Wanted:
+        return self._wanted(release, locked_packages(release, self._python) or requirements_of(release))
+
+    def _wanted(self, release: Release, packages: Sequence[str]) -> Wanted:
+        subject, options = f"{release.tag} on Python {self._python}", tuple(cache_options(self._root))
+        return Wanted(subject, self._python, tuple(packages), self.needed, options)
 
     def surroundings(self, inherited: dict[str, str]) -> dict[str, str]:
         """The variables of a measuring process: see `for_measuring`."""
@@ -235,7 +236,6 @@ class ReleaseEnvironment(Virtualenv):
                 "origin": plan.origin,
                 "packages": packages,
                 "digests": digests(folder),
-                "cache": str(cache(self._root)),
             }
             write_atomically(folder / MARK, json.dumps(mark, indent=1))
         except (subprocess.CalledProcessError, OSError) as error:
@@ -352,7 +352,7 @@ def clean_cache(root: Path, packages: Iterable[str]) -> None:
 def packages_of(folder: Path) -> list[str]:
     """Every package installed in a finished environment, as name==version. Raises ValueError where its mark is damaged."""
     packages: list[str] = read_object(folder / MARK).get("packages", [])
-    if not is_list_of(is_text)(packages):
+    if not is_list_of_texts(packages):
         raise ValueError("its packages are no list of names")
     return packages
 
@@ -404,7 +404,7 @@ def _installation_sentence(release: Release, python: str, root: Path, error: Bas
     subject = f"PyTorch {release.version} for Python {python} could not be installed"
     if "No space left" in said or "os error 28" in said:
         file = getattr(error, "filename", None) or next(iter(re.findall(r"(?<![\w:/])/[^\s`]+", said)[-1:]), root)
-        free = shutil.disk_usage(_existing(root)).free / 2**30
+        free = _free(root) / 2**30
         return (
             f"{subject}: the disk is full ({free:.1f} GiB free; a release needs 2 to 5), so {file} could not be written. "
             "Free some with `torch-history prune`."
@@ -415,52 +415,40 @@ def _installation_sentence(release: Release, python: str, root: Path, error: Bas
             f"nothing was kept. Ask the index that the release came from (UV_DEFAULT_INDEX, UV_FIND_LINKS, {BACKEND}). "
             f"uv said: {' '.join(said.split())[-600:]}"
         )
+    advice = ""
     if OUT_OF_REACH.search(said):
-        return (
-            f"{subject}: the package index is out of reach. Check the network or {INDEX}, or measure a torch that is "
-            "already installed: `torch-history run --installed`. Nothing half-built was kept."
-        )
-    return f"{subject}. uv said: {' '.join(said.split())[-600:]}"
-
-
-def _existing(path: Path) -> Path:
-    while not path.exists():
-        path = path.parent
-    return path
+        advice = " Or measure a torch that is already installed: `torch-history run --installed`."
+    return f"{subject}: {told(error)}. Nothing half-built was kept.{advice}"
 
 
 # --- freeing disk
 
 
 class Pruned(NamedTuple):
-    """`names` of the environments that were removed, `freed` bytes of disk, and `elsewhere`: a sentence for each cache that
-    may be shared with other projects, and so still holds the packages."""
+    """`names` of the environments that were removed, and `freed` bytes of disk."""
 
     names: list[str]
     freed: int
-    elsewhere: list[str]
 
 
 def prune(root: Path, wanted: Callable[[str], bool], lane: str = "") -> Pruned:
     """Removes the environments in `root` whose release's tag is `wanted`, of one `lane` or of all, and from our own cache
-    the packages that no other environment has. What lies in another cache stays, because other projects may use it."""
-    folders = [folder for folder in _made(root, lane) if wanted(_tag(folder))]
+    the packages that no other environment has. A cache that UV_CACHE_DIR names stays, because other projects may use it."""
     removed: list[str] = []
-    packages: dict[Path | None, set[str]] = {}
-    own = (root / CACHE).resolve()
-    before = _links([*folders, own])
-    for folder in folders:
+    packages: set[str] = set()
+    before = _free(root)
+    for folder in _made(root, lane):
+        if not wanted(_tag(folder)):
+            continue
         with _locked(folder):
             if not folder.exists():
                 continue
-            with contextlib.suppress(ValueError):
-                packages.setdefault(_cache_of(folder), set()).update(packages_of(folder), added.packages_in(folder))
+            packages |= _packages_in(folder)
             _remove(folder)
         removed.append(folder.name)
-    _clean(own, packages.pop(own, set()) - installed(root))
-    after = _links([*folders, own])
-    elsewhere = [_kept(place, names) for place, names in packages.items()]
-    return Pruned(removed, _freed(before, after), elsewhere)
+    if removed:
+        _clean(root / CACHE, packages.difference(*map(_packages_in, root.glob("v*-py*/"))))
+    return Pruned(removed, max(0, _free(root) - before))
 
 
 def made_in(root: Path, lane: str) -> list[str]:
@@ -470,7 +458,17 @@ def made_in(root: Path, lane: str) -> list[str]:
 
 def size_of(folder: Path) -> int:
     """Bytes that the files in `folder` take on the disk, each once however many names it has there."""
-    return sum(file.size for file in _links([folder]).values())
+    found: dict[tuple[int, int], int] = {}
+    for path, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(FileNotFoundError):
+                file = os.lstat(os.path.join(path, name))
+                found[file.st_dev, file.st_ino] = file.st_blocks * 512
+    return sum(found.values())
+
+
+def _free(root: Path) -> int:
+    return shutil.disk_usage(next(folder for folder in (root, *root.absolute().parents) if folder.exists())).free
 
 
 def _made(root: Path, lane: str) -> list[Path]:
@@ -482,19 +480,12 @@ def _tag(folder: Path) -> str:
     return folder.name.rpartition("-py")[0]
 
 
-def _cache_of(folder: Path) -> Path | None:
-    """The cache that an environment was installed from; None where its mark does not say, as those of old do not."""
-    named = read_object(folder / MARK).get("cache")
-    return Path(named) if isinstance(named, str) else None
-
-
-def installed(root: Path) -> set[str]:
-    """name==version of everything that the finished environments in `root` have."""
-    found: set[str] = set()
-    for folder in root.glob("v*-py*/"):
-        with contextlib.suppress(ValueError):
-            found.update(packages_of(folder), added.packages_in(folder))
-    return found
+def _packages_in(folder: Path) -> set[str]:
+    """name==version of everything in an environment; nothing where its mark is damaged."""
+    try:
+        return {*packages_of(folder), *added.packages_in(folder)}
+    except ValueError:
+        return set()
 
 
 def _clean(place: Path, packages: Iterable[str]) -> None:
@@ -502,50 +493,11 @@ def _clean(place: Path, packages: Iterable[str]) -> None:
     there, so it forgets other versions, too, whose files live on in the environments that have them."""
     if not place.exists():
         return
+    option = ["--cache-dir", str(place.resolve())]
     try:
-        if names := _names(packages):
-            run_uv(["cache", "clean", "--cache-dir", str(place), *names])
-        run_uv(["cache", "prune", "--cache-dir", str(place)])
+        if names := sorted({package.partition("==")[0] for package in packages}):
+            run_uv(["cache", "clean", *option, *names])
+        run_uv(["cache", "prune", *option])
     except (subprocess.CalledProcessError, NoUv) as error:
         why = getattr(error, "stderr", None) or error
         log.warning(f"uv could not clear {place}, which still holds these packages: {why}")
-
-
-def _kept(place: Path | None, packages: Iterable[str]) -> str:
-    heavy = [name for name in _names(packages) if name.startswith(("torch", "triton", "nvidia", "cuda"))]
-    option = f" --cache-dir {place}" if place else ""
-    return (
-        f"{place or 'The cache of uv'} was left as it is, because other projects may use it. Where it still holds the "
-        f"same packages, this frees them: uv cache clean{option} {' '.join(heavy)}"
-    )
-
-
-def _names(packages: Iterable[str]) -> list[str]:
-    return sorted({package.partition("==")[0] for package in packages})
-
-
-class _Links(NamedTuple):
-    """A file on the disk: the `size` in bytes that it takes there, how many names it has, and how many of them were met."""
-
-    size: int
-    names: int
-    met: int
-
-
-def _links(folders: Iterable[Path]) -> dict[tuple[int, int], _Links]:
-    """Every file in `folders` by its device and number."""
-    found: dict[tuple[int, int], _Links] = {}
-    for folder in folders:
-        for path, _, files in os.walk(folder):
-            for name in files:
-                with contextlib.suppress(FileNotFoundError):
-                    file = os.lstat(os.path.join(path, name))
-                    key = (file.st_dev, file.st_ino)
-                    met = found[key].met + 1 if key in found else 1
-                    found[key] = _Links(file.st_blocks * 512, file.st_nlink, met)
-    return found
-
-
-def _freed(before: dict[tuple[int, int], _Links], after: dict[tuple[int, int], _Links]) -> int:
-    """Bytes of the files of which no name is left: those that had no other name than what was met, and have none now."""
-    return sum(file.size for key, file in before.items() if key not in after and file.met == file.names)

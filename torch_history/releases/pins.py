@@ -26,9 +26,9 @@ from packaging.utils import (
 from packaging.version import InvalidVersion, Version
 
 from ..errors import UserError
-from ..system.files import is_list_of, is_text, write_atomically
+from ..system.files import is_list_of_texts, write_atomically
 from .axis import Release
-from .uv import OUT_OF_REACH, run_uv
+from .uv import run_uv, told
 
 LOCK_FILE = "releases.lock"
 ENTRIES_HEADER = """\
@@ -70,7 +70,7 @@ class Lock:
         except ValueError as error:
             raise LockError(f"{path} is not valid TOML: {error}. {restore}") from error
         sha256 = entries.pop(HASHES, {})
-        wrong = [name for name, packages in entries.items() if not is_list_of(is_text)(packages)]
+        wrong = [name for name, packages in entries.items() if not is_list_of_texts(packages)]
         if not isinstance(sha256, dict):
             wrong.append(HASHES)
         else:
@@ -106,15 +106,14 @@ def _package(file: str) -> str:
 def _builds(python: str) -> set[tuple[str, str]]:
     """Interpreter and ABI of the wheels that a plain CPython of that version takes."""
     version = tuple(map(int, python.split(".")))
-    digits = python.replace(".", "")
-    tags = [*cpython_tags(version, platforms=["any"]), *compatible_tags(version, f"cp{digits}", platforms=["any"])]
+    tags = [*cpython_tags(version, platforms=["any"]), *compatible_tags(version, platforms=["any"])]
     return {(tag.interpreter, tag.abi) for tag in tags}
 
 
 def _suits(file: str, python: str) -> bool:
-    if not file.endswith(".whl"):
-        return True
-    return any((tag.interpreter, tag.abi) in _builds(python) for tag in parse_wheel_filename(file)[3])
+    """Whether a plain CPython of that version takes a file; of a source archive every one does."""
+    tags = parse_wheel_filename(file)[3] if file.endswith(".whl") else ()
+    return not tags or any((tag.interpreter, tag.abi) in _builds(python) for tag in tags)
 
 
 def _key(release: Release, python: str) -> str:
@@ -179,8 +178,8 @@ def _pinned(lock: Lock, release: Release, package: str, python: str, path: Path)
     digests = lock.digests(package, python)
     if not digests:
         raise LockError(
-            f"{path} has no sha256 of {package} for Python {python}, so nothing can be checked. Add it with "
-            f"`torch-history lock --lane {python} {release.version}`, or restore the file: git checkout {path}."
+            f"{path} has no sha256 of {package}, which {release.tag} needs on Python {python}, so nothing can be checked. "
+            f"Restore the file: git checkout {path}."
         )
     return " ".join([package.replace("==", "===", 1), *(f"--hash=sha256:{digest}" for digest in digests)])
 
@@ -201,16 +200,13 @@ def _refuse_misfit(
 # --- adding to the lock
 
 
-def lock(release: Release, python: str, requirements: Sequence[str], path: Path = Path(LOCK_FILE)) -> str:
-    """Adds to `releases.lock` what `release` needs on `python`, or the digests that its entry lacks; what stands there is
-    not changed. Returns what was added, in words, empty where nothing was missing. Raises LockError."""
+def lock(release: Release, python: str, requirements: Sequence[str], path: Path = Path(LOCK_FILE)) -> bool:
+    """Adds to `releases.lock` what `release` needs on `python`; what stands there is not changed. Returns whether anything
+    was missing. Raises LockError."""
     held = Lock.read(path)
-    pinned = held.entries.get(_key(release, python), [])
-    if pinned and all(held.digests(package, python) for package in pinned):
-        return ""
-    packages, files = _asked_of_index(release, python, pinned or requirements, deep=not pinned)
-    if pinned and sorted(packages) != sorted(pinned):
-        raise LockError(f"The index answered other versions for {release.tag} than {path} pins; nothing was written.")
+    if _key(release, python) in held.entries:
+        return False
+    packages, files = _asked_of_index(release, python, requirements)
     for name, digest in files.items():
         if held.sha256.get(name, digest) != digest:
             raise LockError(
@@ -218,37 +214,23 @@ def lock(release: Release, python: str, requirements: Sequence[str], path: Path 
                 "a file that was published does not change. Nothing was written; ask whoever runs that index."
             )
     text = path.read_text(encoding="utf-8") if path.exists() else ENTRIES_HEADER
-    entry = {} if pinned else {_key(release, python): packages}
-    write_atomically(path, _with(text, entry, held.sha256 | files))
-    return "The sha256 of its files" if pinned else "Versions and sha256"
+    standing = text.partition(HASHES_HEADER)[0].rstrip()  # byte by byte as it is
+    entry = "".join(f'    "{package}",\n' for package in packages)
+    digests = "".join(f'"{name}" = "{digest}"\n' for name, digest in sorted((held.sha256 | files).items()))
+    write_atomically(path, f'{standing}\n\n"{_key(release, python)}" = [\n{entry}]\n\n{HASHES_HEADER}{digests}')
+    return True
 
 
-def _with(text: str, entries: Mapping[str, Sequence[str]], sha256: Mapping[str, str]) -> str:
-    """The lock's text with `entries` after those that stand there, byte by byte as they are, and all digests at its end."""
-    standing = text.partition(HASHES_HEADER)[0].rstrip() + "\n"
-    for name, packages in entries.items():
-        standing += f'\n"{name}" = [\n' + "".join(f'    "{package}",\n' for package in packages) + "]\n"
-    return f"{standing}\n{HASHES_HEADER}" + "".join(f'"{name}" = "{sha256[name]}"\n' for name in sorted(sha256))
-
-
-def _asked_of_index(
-    release: Release, python: str, requirements: Sequence[str], deep: bool
-) -> tuple[list[str], dict[str, str]]:
-    """name==version of what uv would install for `requirements`, with what those need where `deep`, and the sha256 of each
-    file that could be taken. Raises LockError."""
+def _asked_of_index(release: Release, python: str, requirements: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """name==version of all that uv would install for `requirements`, and the sha256 of each file that could be taken. Raises
+    LockError."""
     subject = f"What {release.tag} needs on Python {python} could not be pinned"
     platform = ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
-    options = [*platform, "--format", "pylock.toml", "--no-header", "--quiet", *([] if deep else ["--no-deps"])]
+    options = [*platform, "--format", "pylock.toml", "--no-header", "--quiet"]
     try:
         answer = tomllib.loads(run_uv(["pip", "compile", "-", *options], stdin="\n".join(requirements)))
     except subprocess.CalledProcessError as error:
-        said = " ".join(str(error.stderr).split())[-600:]
-        why = (
-            "the package index is out of reach. Check the network and UV_DEFAULT_INDEX"
-            if OUT_OF_REACH.search(said)
-            else ""
-        )
-        raise LockError(f"{subject}: {why or f'uv said: {said}'}. Nothing was written.") from error
+        raise LockError(f"{subject}: {told(error)}. Nothing was written.") from error
     packages, files = [], {}
     for package in answer["packages"]:
         name, version = str(package["name"]), str(package.get("version", ""))

@@ -1,17 +1,13 @@
-"""Which releases does the package index have that the axis has not? Found, described from the index and the wheels, and put
-where they belong in `releases.toml`; what stands there is neither moved nor changed.
+"""Which releases does the package index have that the axis has not? Found, described by what the index tells of their
+wheels, and put where they belong in `releases.toml`; what stands there is neither moved nor changed.
 """
 
 from __future__ import annotations
 
-import datetime
 import difflib
-import email
+import io
 import os
 import re
-import subprocess
-import sys
-import tomllib
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -20,22 +16,25 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import requests
-from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
-from pypi_simple import PYPI_SIMPLE_ENDPOINT, DistributionPackage, NoMetadataError, NoSuchProjectError, PyPISimple
+from pypi_simple import PYPI_SIMPLE_ENDPOINT, DistributionPackage, NoSuchProjectError, PyPISimple
 
 from ..errors import UserError
 from ..system.files import write_atomically
 from .axis import Axis, Release
-from .remote import TIMEOUT, RemoteFile
 
 PROJECT = "torch"
 
-LAG = datetime.timedelta(days=4)
-"""From a wheel's build to its upload it took 0 to 8 days so far; the middle, where the index tells no day."""
-
 PLATFORM = re.compile(r"(many)?linux\w*_x86_64")
+
+PIECE = 2**16
+"""Bytes of a wheel that are read at a time, at least."""
+
+TIMEOUT = 60
+"""Seconds without an answer after which an index counts as out of reach."""
+
+CONFIGURE = "Check the network, UV_DEFAULT_INDEX and PIP_INDEX_URL, or name an index with --index."
 
 
 class CannotSync(UserError):
@@ -51,35 +50,9 @@ class Found:
 
 
 def configured_index() -> str:
-    """The address of the package index that uv is configured with, as `run_uv` lets it be, else pip, else the one that both
-    use without."""
-    for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL"):
-        if address := os.environ.get(variable):
-            return re.sub(r"^[\w-]+=(?=\w+://)", "", address)
-    named = os.environ.get("UV_CONFIG_FILE")
-    return (_of_uv(Path(named)) if named else "") or _of_pip() or PYPI_SIMPLE_ENDPOINT
-
-
-def _of_uv(path: Path) -> str:
-    try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return ""
-    for index in settings.get("index", []):
-        if index.get("default"):
-            return str(index.get("url", ""))
-    return str(settings.get("index-url", "") or settings.get("pip", {}).get("index-url", ""))
-
-
-def _of_pip() -> str:
-    """pip's own answer, which its files, its variables and its virtual environment decide."""
-    command = [sys.executable, "-m", "pip", "config", "list"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return os.environ.get("PIP_INDEX_URL", "")
-    found = dict(re.findall(r"^(\S+?)\.index-url='(.*)'$", answer, re.MULTILINE))
-    return found.get(":env:") or found.get("install") or found.get("global") or ""
+    """The address of the package index that uv's or pip's variable names, else the one that both use without."""
+    address = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("PIP_INDEX_URL") or PYPI_SIMPLE_ENDPOINT
+    return re.sub(r"^[\w-]+=(?=\w+://)", "", address)
 
 
 def without_secrets(address: str) -> str:
@@ -91,6 +64,7 @@ def without_secrets(address: str) -> str:
 def find(axis: Axis, address: str) -> Found:
     """The releases at `address` that the axis lacks, oldest first. Raises CannotSync."""
     shown = without_secrets(address)
+    new, sentences = [], []
     with PyPISimple(address) as index:
         try:
             packages = index.get_project_page(PROJECT, timeout=TIMEOUT).packages
@@ -105,57 +79,24 @@ def find(axis: Axis, address: str) -> Found:
         wheels = _wheels(packages)
         if not wheels:
             raise CannotSync(f"The package index {shown} names no wheel of {PROJECT} for Linux on x86_64. {CONFIGURE}")
-        new, sentences = [], []
         oldest = min(Version(release.version) for release in axis.releases)
         for version, of_version in sorted(wheels.items()):
-            if version < oldest:
-                continue
-            yanked = all(package.is_yanked for package in of_version)
-            if f"v{version}" in axis:
-                known = axis.releases[axis.position(f"v{version}")]
-                if yanked and not known.yanked:
-                    sentences.append(f"{known.tag} has been yanked since it was added: {_why(of_version)}.")
+            if version < oldest or f"v{version}" in axis:
                 continue
             try:
                 new.append(_described(index, version, of_version))
-            except (CannotSync, requests.RequestException, zipfile.BadZipFile, KeyError, ValueError) as error:
-                sentences.append(f"v{version} is skipped: {_reason(error)}.")
-        without = sorted({version for version in _versions(packages) if version >= oldest} - wheels.keys())
-        sentences += [
-            f"v{version} is skipped: it has no wheel for Linux on x86_64."
-            for version in without
-            if f"v{version}" not in axis
-        ]
+            except (requests.RequestException, zipfile.BadZipFile, KeyError, ValueError) as error:
+                sentences.append(f"v{version} is skipped: {_reason(error)}. Its entry can be written by hand.")
     return Found(new, sentences)
-
-
-CONFIGURE = (
-    "Check the network and the settings of uv (UV_DEFAULT_INDEX) and pip (PIP_INDEX_URL), or name one with --index."
-)
 
 
 def _reason(error: BaseException) -> str:
     """An error in a few words, without an address that may hold a password."""
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"it answers {error.response.status_code}"
-    if isinstance(error, requests.Timeout):
-        return f"no answer within {TIMEOUT} seconds"
     if isinstance(error, requests.RequestException):
-        return "no connection"
+        return f"no answer within {TIMEOUT} seconds" if isinstance(error, requests.Timeout) else "no connection"
     return str(error).rstrip(".") or type(error).__name__
-
-
-def _versions(packages: Iterable[DistributionPackage]) -> set[Version]:
-    """Every final version among them."""
-    found = set()
-    for package in packages:
-        try:
-            version = Version(package.version or "")
-        except InvalidVersion:
-            continue
-        if not version.is_prerelease and not version.local:
-            found.add(version)
-    return found
 
 
 def _wheels(packages: Iterable[DistributionPackage]) -> dict[Version, list[DistributionPackage]]:
@@ -174,83 +115,69 @@ def _wheels(packages: Iterable[DistributionPackage]) -> dict[Version, list[Distr
 
 def _pythons(wheels: Sequence[DistributionPackage]) -> tuple[str, ...]:
     """`3.11` of every wheel whose interpreter is a plain CPython: free-threaded builds (cp313t) are another one."""
-    found = set()
-    for wheel in wheels:
-        _, _, _, tags = parse_wheel_filename(wheel.filename)
-        for tag in tags:
-            match = re.fullmatch(r"cp3(\d+)", tag.interpreter)
-            if match and not tag.abi.endswith("t"):
-                found.add(int(match[1]))
-    return tuple(f"3.{minor}" for minor in sorted(found))
-
-
-def _why(wheels: Sequence[DistributionPackage]) -> str:
-    return next((wheel.yanked_reason for wheel in wheels if wheel.yanked_reason), "no reason is given")
+    tags = [tag for wheel in wheels for tag in parse_wheel_filename(wheel.filename)[3] if not tag.abi.endswith("t")]
+    minors = {int(match[1]) for tag in tags if (match := re.fullmatch(r"cp3(\d+)", tag.interpreter))}
+    return tuple(f"3.{minor}" for minor in sorted(minors))
 
 
 def _described(index: PyPISimple, version: Version, wheels: Sequence[DistributionPackage]) -> Release:
-    """An entry for the axis. Raises ValueError where its wheels do not say what the axis must know."""
+    """An entry for the axis. Raises ValueError where the index does not tell all, and what reading its wheel raises."""
     pythons = _pythons(wheels)
     if not pythons:
         raise ValueError("none of its wheels is for a plain CPython")
-    wheel = next(
-        wheel for wheel in wheels if any(tag.interpreter == f"cp{pythons[-1].replace('.', '')}" for tag in _tags(wheel))
-    )
     uploads = [each.upload_time for each in wheels if each.upload_time]
-    cuda = _cuda_of_metadata(index, wheel)
-    inside = None if cuda and uploads else _Inside.of(index, wheel)
-    if not cuda and inside:
-        cuda = inside.cuda
-    date = min(uploads).date() if uploads else (inside.built + LAG if inside else None)
-    if date is None:
-        raise ValueError("its date is unknown")
+    if not uploads:
+        raise ValueError("the index does not tell its date")
+    with zipfile.ZipFile(io.BufferedReader(_Remote(index.s, wheels[-1]), PIECE)) as archive:
+        cuda = value_in(archive.read("torch/version.py").decode(errors="replace"), "cuda")
+    why = next((each.yanked_reason for each in wheels if each.yanked_reason), "no reason is given")
     return Release(
         version=str(version),
-        date=date,
-        date_source="index" if uploads else "estimated",
+        date=min(uploads).date(),
+        date_source="index",
         pythons=pythons,
         cuda=cuda,
-        yanked=_why(wheels) if all(each.is_yanked for each in wheels) else "",
+        yanked=why if all(each.is_yanked for each in wheels) else "",
     )
 
 
-def _tags(wheel: DistributionPackage) -> Iterable[Tag]:
-    return parse_wheel_filename(wheel.filename)[3]
+def value_in(text: str, name: str) -> str:
+    """A string of torch/version.py, or "" where it is None."""
+    found = re.search(rf"^{name}(?:\s*:[^=]*)?\s*=\s*['\"]([\w.+-]+)['\"]", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
-def _cuda_of_metadata(index: PyPISimple, wheel: DistributionPackage) -> str:
-    """CUDA of a wheel by the runtime that it requires; empty where its metadata are not served apart or name none."""
-    if not wheel.has_metadata:
-        return ""
-    try:
-        message = email.message_from_string(
-            index.get_package_metadata(wheel, verify=bool(wheel.metadata_digests), timeout=TIMEOUT)
-        )
-    except (NoMetadataError, requests.RequestException, UnicodeDecodeError):
-        return ""
-    for requirement in message.get_all("Requires-Dist", []):
-        match = re.match(
-            r"(?:nvidia-cuda-runtime(?:-cu\d+)?|cuda-toolkit)(?:\[[^\]]*\])?\s*\(?==\s*(\d+\.\d+)", requirement
-        )
-        if match:
-            return match[1]
-    return ""
+class _Remote(io.RawIOBase):
+    """A file of the index, read in pieces: a wheel has gigabytes, and the list of its files is at its end."""
 
+    def __init__(self, session: requests.Session, file: DistributionPackage) -> None:
+        if file.size is None:
+            raise ValueError("the index does not tell how large its wheel is")
+        self._session, self._address, self._size, self._at = session, file.url, file.size, 0
 
-@dataclass(frozen=True)
-class _Inside:
-    """What a wheel's own files say: CUDA by torch/version.py, empty for a build without, and the day it was built."""
+    def readable(self) -> bool:
+        return True
 
-    cuda: str
-    built: datetime.date
+    def seekable(self) -> bool:
+        return True
 
-    @classmethod
-    def of(cls, index: PyPISimple, wheel: DistributionPackage) -> _Inside:
-        with zipfile.ZipFile(RemoteFile(index.s, wheel.url)) as archive:
-            member = archive.getinfo("torch/version.py")
-            text = archive.read(member).decode("utf-8")
-        cuda = re.search(r"^cuda(?:\s*:[^=]*)?\s*=\s*['\"]([\d.]+)['\"]", text, re.MULTILINE)
-        return cls(cuda[1] if cuda else "", datetime.date(*member.date_time[:3]))
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        last = min(self._at + len(buffer), self._size) - 1
+        if last < self._at:
+            return 0
+        asked = {"Range": f"bytes={self._at}-{last}", "Accept-Encoding": "identity"}
+        with self._session.get(self._address, headers=asked, stream=True, timeout=TIMEOUT) as answer:
+            answer.raise_for_status()
+            if answer.status_code != requests.codes.partial_content:
+                raise ValueError("its server sends no part of a file")
+            content = answer.content
+        buffer[: len(content)] = content
+        self._at += len(content)
+        return len(content)
 
 
 # --- the axis
@@ -289,11 +216,8 @@ def _entry(release: Release) -> str:
 
 def difference(path: Path, text: str) -> str:
     """What would change in `path`, as diff prints it; empty where nothing would."""
-    before = path.read_text(encoding="utf-8")
-    lines = difflib.unified_diff(
-        before.splitlines(True), text.splitlines(True), str(path.name), f"{path.name} (new)", n=1
-    )
-    return "".join(lines)
+    before = path.read_text(encoding="utf-8").splitlines(True)
+    return "".join(difflib.unified_diff(before, text.splitlines(True), path.name, f"{path.name} (new)", n=1))
 
 
 def write(path: Path, text: str) -> None:
@@ -302,6 +226,6 @@ def write(path: Path, text: str) -> None:
     try:
         write_atomically(scratch, text)
         Axis.load(scratch)
+        scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
-    write_atomically(path, text)

@@ -19,6 +19,16 @@ INDEX = "uv's index settings (UV_DEFAULT_INDEX; of uv's files only the one that 
 """What decides where uv looks, as a sentence about an index that is out of reach has it."""
 
 
+def told(error: BaseException) -> str:
+    """Why uv failed, in a sentence without its full stop: by its own words, where it could not reach the index by ours."""
+    said = " ".join(str(getattr(error, "stderr", "") or error).split())
+    return (
+        f"the package index is out of reach. Check the network or {INDEX}"
+        if OUT_OF_REACH.search(said)
+        else f"uv said: {said[-600:]}"
+    )
+
+
 class NoUv(UserError):
     """Something must be installed and uv is not here; the text says what to do."""
 

@@ -138,8 +138,8 @@ def size(count: int) -> str:
 PAGE = """\
 # What the wheels bring
 
-Made by `torch-history document` from `wheels.json`, which `torch-history sync --wheels` reads from the wheels of the package
-index. Nothing was installed or run. Sizes are those of torch with all packages that `releases.lock` pins, NumPy included, in
+Made by `torch-history document` from `wheels.json`, which `torch-history sync --wheels` reads from the files of installed
+releases, without running them. Sizes are those of torch with all packages that `releases.lock` pins, NumPy included, in
 powers of ten. The architectures are what `torch.cuda.get_arch_list()` answers. `torch-history facts OLD NEW` says what
 differs between two releases.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -13,18 +13,17 @@ from typing import TypeVar
 from recorder import Refused, certificate
 
 from ..releases.axis import Axis
-from ..store import causes, certificates, machines, sources
+from ..store import causes, certificates, exclusions, machines, sources
 from ..store.asv_results import load_asvs, read_benchmarks
 from ..store.details import DETAILS, read_details
+from ..store.exclusions import Exclusion
 from ..store.launches import ENVIRONMENTS, LINES, Launch, environment_of, of_file, unfit
 from ..store.machines import RECORD
-from ..store.removed import CALIBRATION, Exclusion, Removal, removals
 from ..system.files import DAMAGED, each_line, has_checksum
 
 LISTED = "benchmarks.json"
 NOTES = "NOTES.md"
-EXCLUSIONS = "exclusions.jsonl"
-UNDER_OTHER_NAMES = (CALIBRATION, "agreement")
+UNDER_OTHER_NAMES = ("calibration", "agreement")
 """Folders of a machine whose launches go by names that are no releases."""
 OF_ANY_TORCH = "installed-"
 """How the environments begin whose torch a person named a release for: `run --installed --as`."""
@@ -44,6 +43,8 @@ class Found:
     """Launches of an earlier version of their benchmark, which none of the reports uses."""
     folder_of: dict[str, Path] = field(default_factory=dict)
     """Launch -> the folder that it was found in first."""
+    excluded: dict[str, list[Exclusion]] = field(default_factory=lambda: defaultdict(list))
+    """Session -> what of it was taken out of the results."""
 
     def say(self, path: Path, what: object, number: int = 0) -> None:
         self.problems.append(f"{str(path)!r}, line {number}: {what}." if number else f"{str(path)!r}: {what}.")
@@ -80,8 +81,13 @@ def check(results: Path, axis: Axis) -> Found:
             with found.telling(path):
                 for each in read_benchmarks(path):
                     known[each.name].add(each.version)
-        elif path.name == EXCLUSIONS:
-            found.problems += _exclusions(path)[1]
+        elif path.name == exclusions.FILE:
+            with found.telling(path):
+                for number, _, entry in each_line(path, Exclusion.from_json):
+                    if isinstance(entry, ValueError):
+                        found.say(path, entry, number)
+                    else:
+                        found.excluded[entry.session].append(entry)
         elif path.name != NOTES:
             found.say(path, "it is no file of results")
     for folder in machines:
@@ -127,56 +133,6 @@ def _lines(path: Path, read: Callable[[bytes], T], found: Found) -> Iterator[tup
                 yield number, entry
 
 
-Group = tuple[str, str, bool, str, str]
-"""Commit, machine's folder, whether of a calibration, session and benchmark: what one line of the log is about."""
-
-
-def check_history(results: Path) -> list[str]:
-    """Where the log and the git history of `results` disagree: what was removed without an entry, and entries that count
-    other launches or cases than their commit removed. Raises NoHistory."""
-    path = results / EXCLUSIONS
-    removed = _counted(removals(results))
-    entries, problems = _exclusions(path) if path.exists() else ([], [])
-    told = set()
-    for number, entry in entries:
-        group = entry.commit, entry.machine, entry.calibration, entry.session, entry.benchmark
-        if group in told:
-            problems.append(f"'{path}', line {number}: an earlier line is about the same launches.")
-        elif group not in removed:
-            problems.append(f"'{path}', line {number}: commit {entry.commit[:8]} removed no such launch.")
-        elif (entry.launches, entry.cases) != removed[group]:
-            launches, cases = removed[group]
-            problems.append(
-                f"'{path}', line {number}: it says launches: {entry.launches}, cases: {entry.cases}. "
-                f"Commit {entry.commit[:8]} removed launches: {launches}, cases: {cases}."
-            )
-        told.add(group)
-    for group in sorted(removed.keys() - told):
-        commit, machine, _, session, benchmark = group
-        launches, cases = removed[group]
-        problems.append(
-            f"'{path}': commit {commit[:8]} removed launches of {benchmark}, session {session}, from {machine}, "
-            f"and no line says why (launches: {launches}, cases: {cases})."
-        )
-    return problems
-
-
-def _exclusions(path: Path) -> tuple[list[tuple[int, Exclusion]], list[str]]:
-    """Each line of the log, by its number: of which launches, how many, and why they were excluded. And what is wrong."""
-    found = Found()
-    return list(_lines(path, Exclusion.from_json, found)), found.problems
-
-
-def _counted(removed: Iterable[Removal]) -> dict[Group, tuple[int, int]]:
-    """Group -> its launches and cases."""
-    found: dict[Group, tuple[int, int]] = {}
-    for one in removed:
-        group = (one.commit, one.machine, one.calibration, one.launch.session, one.launch.benchmark)
-        launches, cases = found.get(group, (0, 0))
-        found[group] = (launches + 1, cases + len(one.launch.cases))
-    return found
-
-
 def _check_certificates(folder: Path, axis: Axis, found: Found) -> None:
     """Each is whole, and of a release on the axis."""
     if why := unfit(folder):
@@ -216,6 +172,8 @@ def _check_machine(folder: Path, axis: Axis, known: Mapping[str, set[str]], foun
     for path, number, launch in launches:
         for problem in _of_launch(path, launch, axis):
             found.say(path, problem, number)
+        if any(entry.lists(launch) for entry in found.excluded.get(launch.session, ())):
+            found.say(path, f"{exclusions.FILE} says that it was taken out", number)
     _check_copies(launches, folder, found)
     _check_starts(launches, found)
     _check_versions(launches, known, found)

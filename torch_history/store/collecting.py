@@ -19,10 +19,12 @@ from .asv_results import load_asvs
 from .details import DETAILS, add_details, read_details
 from .launches import ENVIRONMENTS, LINES, PACKED, Launch, append_environment, environment_of
 from .machines import RECORD
-from .removed import CALIBRATION
 
 KIND = ("device", "cpu", "num_cpu", "gpu", "threads", "card")
 """What two records of one machine's folder must have in common."""
+
+CALIBRATION = "calibration"
+"""Folder of a machine with the launches of a calibration, which no verdict on releases uses."""
 
 COLLECTING = "collecting"
 """File in `env/` that whoever collects holds locked; it names the process."""

@@ -6,7 +6,9 @@ import datetime
 import json
 from pathlib import Path
 
-from ..system.files import is_text, read_object, warn, write_atomically
+from msgspec import convert
+
+from ..system.files import read_object, warn, write_atomically
 
 FILE = "skipped.json"
 """In the folder of the file: environment -> release -> [when, why]."""
@@ -40,16 +42,7 @@ def _read(folder: Path) -> dict[str, dict[str, tuple[str, str]]]:
     if not path.exists():
         return {}
     try:
-        return {
-            environment: {tag: (_text(when), _text(why)) for tag, (when, why) in of.items()}
-            for environment, of in read_object(path).items()
-        }
-    except (AttributeError, TypeError, ValueError) as error:
+        return convert(read_object(path), dict[str, dict[str, tuple[str, str]]])
+    except ValueError as error:
         warn(f"{path} is skipped: {error}.")
         return {}
-
-
-def _text(value: object) -> str:
-    if not is_text(value):
-        raise ValueError("it holds something else than releases with reasons")
-    return str(value)

@@ -21,8 +21,6 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-Check = Callable[[Any], bool]
-
 LARGEST_FILE = 2**28
 """Bytes of a file that is read; a release's launches so far are 3 MB."""
 
@@ -246,9 +244,5 @@ def is_number(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
-def is_positive(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value <= sys.float_info.max
-
-
-def is_list_of(check: Check) -> Check:
-    return lambda value: isinstance(value, list) and all(map(check, value))
+def is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(is_text, value))

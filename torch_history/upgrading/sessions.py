@@ -142,10 +142,7 @@ class Sessions:
             release = self.axis.find(tag)
             step = f"{'Preparing' if self.room.is_there(release) else 'Installing'} {tag}"
             try:
-                with (
-                    log.set_level(logging.CRITICAL),
-                    shown_installing(self.out, step, self.releases, release, self.conf.repo),
-                ):
+                with log.set_level(logging.CRITICAL), shown_installing(self.out, step):
                     self.releases.install_project(self.conf, get_repo(self.conf), tag)
             except environments.InstallationError as error:
                 remember(self.own.folder, self.environment, tag, str(error))
