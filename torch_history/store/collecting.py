@@ -24,9 +24,6 @@ from .removed import CALIBRATION
 KIND = ("device", "cpu", "num_cpu", "gpu", "threads", "card")
 """What two records of one machine's folder must have in common."""
 
-COLLECTING = "collecting"
-"""File in `env/` that whoever collects holds locked; it names the process."""
-
 Read = TypeVar("Read")
 
 
@@ -64,7 +61,7 @@ def collect(sources: Iterable[Path], results: Path, env: Path) -> Collected:
     process collects at the same time, or where a folder is of another kind of machine; nothing of that source is then
     added."""
     collected = Collected()
-    with locked(env / COLLECTING, f"collects into {results}"):
+    with locked(env / "collecting", f"collects into {results}"):
         for source in sources:
             folders = sorted(path.parent for path in source.glob(f"*/{RECORD}"))
             for folder in folders:
