@@ -1,7 +1,6 @@
 """A Slurm cluster on this machine's loopback, for tests.
 
-Debian's slurm-wlm and munge are all it needs: no systemd, no control groups, no accounting. Each node is a slurmd with one
-core of its own in Slurm's books.
+Debian's slurm-wlm and munge are all it needs: no systemd, no control groups, no accounting.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from ..cluster import head
 from ..cluster.attempts import OPEN
 from ..cluster.executors import Executor, Local, Slurm
 from ..cluster.order import FLEETS, ORDER, Order
-from ..cluster.planning import GIGABYTES, INSTALL_SECONDS, Work, all_questions, cut, rates
+from ..cluster.planning import GIGABYTES, Work, all_questions, cut, rates
 from ..errors import UserError
 from ..measuring.machine import describe
 from ..measuring.plan import anchored, chosen
@@ -41,18 +41,16 @@ def plan(**asked: Any) -> None:
     work = Work(order.questions or all_questions(found.root), order.only, order.launches, order.budget)
     if missing := [question for question in work.questions if question not in known.questions]:
         tell(f"No duration of {', '.join(missing)} is stored, so the forecast of these is a guess.")
-    every, fresh = [], 0
-    for number, releases in enumerate(order.jobs):
-        tags = anchored(releases, order.anchor or None)
-        folders = [found.env / f"{tag}-py{order.lane}" / environments.MARK for tag in tags]
-        absent = sum(not path.exists() for path in folders)
-        every.append((absent * INSTALL_SECONDS + work.seconds(known, tags)) / 60)
-        fresh += absent
-        tell(f"Job {number}, {every[-1]:.1f} minutes: {', '.join(tags)}.")
+    every = [anchored(releases, order.anchor or None) for releases in order.jobs]
+    minutes = [work.seconds(known, tags) / 60 for tags in every]
+    for number, tags in enumerate(every):
+        tell(f"Job {number}, {minutes[number]:.1f} minutes: {', '.join(tags)}.")
+    places = {tag: found.env / f"{tag}-py{order.lane}" / environments.MARK for tags in every for tag in tags}
+    gigabytes = GIGABYTES * sum(not path.exists() for path in places.values())
     turns = -(-len(every) // asked["nodes"])
     tell(
-        f"{len(every)} jobs, {sum(every):.1f} minutes of one node in total, at most {fresh * GIGABYTES:.0f} GB to install. "
-        f"With {asked['nodes']} nodes it takes {turns * max(every):.1f} minutes at most."
+        f"{len(every)} jobs, {sum(minutes):.1f} minutes of one node in total, at most {gigabytes:.0f} GB to install. "
+        f"With {asked['nodes']} nodes it takes {turns * max(minutes):.1f} minutes at most, besides installing."
     )
 
 
@@ -66,7 +64,7 @@ def run(**asked: Any) -> bool:
     for folder in (fleet.parent, fleet):  # whoever may write there says what jobs do
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
-    with locked(fleet / head.HEAD, f"looks after the fleet {fleet.name}"):
+    with locked(fleet / "head", f"looks after the fleet {fleet.name}"):
         if (fleet / ORDER).exists():
             order = Order.load(fleet)
             os.utime(fleet / ORDER)  # the newest fleet is the one that was asked for last

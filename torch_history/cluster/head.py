@@ -22,9 +22,6 @@ from .order import Order
 FAILURES = 3
 """A job that was started so often and ended without a new launch is given up."""
 
-HEAD = "head"
-"""File in a fleet's folder that its head holds locked; it names the process."""
-
 
 def jobs_of(fleet: Path) -> list[Job]:
     """All jobs of a fleet, by number."""

@@ -18,16 +18,11 @@ from ..measuring.plan import AT_ONCE, SHARED, middle, overlapping
 from ..store.launches import Launch
 from ..store.sources import versions
 
-INSTALL_SECONDS = 90.0
-"""What an environment takes that is not there yet, with the wheels in the cache; a network adds its own."""
-
 GIGABYTES = 5.0
 """The most that a release's environment takes on a disk: 2 of the oldest to 5 of the newest."""
 
 UNKNOWN_SECONDS = 100.0
 """Of one release in one round of one question and kind of which nothing is stored: the slowest on a CPU takes 104."""
-
-KINDS = ("counts", "times")
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class Work:
         rounds = {"times": self.launches, "counts": self.launches if self.only == "counts" else 1}
         of_release = sum(
             rounds[kind] * rates.usual.get((question, kind), UNKNOWN_SECONDS)
-            for question, kind in itertools.product(self.questions, KINDS)
+            for question, kind in itertools.product(self.questions, rounds)
             if self.only in ("", kind)
         )
         return max(len(releases) * of_release, self.budget)

@@ -26,9 +26,6 @@ KIND = ("device", "cpu", "num_cpu", "gpu", "threads", "card")
 CALIBRATION = "calibration"
 """Folder of a machine with the launches of a calibration, which no verdict on releases uses."""
 
-COLLECTING = "collecting"
-"""File in `env/` that whoever collects holds locked; it names the process."""
-
 Read = TypeVar("Read")
 
 
@@ -66,7 +63,7 @@ def collect(sources: Iterable[Path], results: Path, env: Path) -> Collected:
     process collects at the same time, or where a folder is of another kind of machine; nothing of that source is then
     added."""
     collected = Collected()
-    with locked(env / COLLECTING, f"collects into {results}"):
+    with locked(env / "collecting", f"collects into {results}"):
         for source in sources:
             folders = sorted(path.parent for path in source.glob(f"*/{RECORD}"))
             for folder in folders:
