@@ -297,18 +297,20 @@ def _wheel(wheel: wheels.Wheel, release: Release) -> dict[str, Any]:
 
 
 def _write_lane(folder: Path, told: Published, axis: Axis) -> None:
-    """A lane as JSON; and as scripts, each with no more than a page shows at once."""
+    """A lane as JSON; and compressed as scripts, each with no more than a page shows at once."""
     lane, data = told.lane, told.data
-    _write_json(folder, lane.id, data)
-    apart = {name: data[name] for name in ("steps", "claims")}
-    _write_script(folder, lane.id, {key: data[key] for key in data if key not in (*apart, "regressions")})
-    for name, of in apart.items():
-        _write_script(folder, f"{lane.id}-{name}", of)
     measured = numbers(lane, axis)
+    _write_json(folder, lane.id, data)
     _write_json(folder, f"{lane.id}-numbers", measured)
-    for name, of in (("numbers", measured), ("pairs", lane.told)):
-        packed = base64.b64encode(zlib.compress(_dumped(of).encode(), 9)).decode()
-        _write_script(folder, f"{lane.id}-{name}", packed)
+    apart = ("steps", "claims")
+    scripts = {
+        lane.id: {key: data[key] for key in data if key not in (*apart, "regressions", "series")},
+        **{f"{lane.id}-{name}": data[name] for name in apart},
+        f"{lane.id}-numbers": measured,
+        f"{lane.id}-pairs": lane.told,
+    }
+    for name, of in scripts.items():
+        _write_script(folder, name, base64.b64encode(zlib.compress(_dumped(of).encode(), 9)).decode())
     if told.upgrade:
         (folder / f"{lane.id}-newest.json").write_text(compare.as_json(told.upgrade), encoding="utf-8")
 

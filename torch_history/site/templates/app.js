@@ -110,12 +110,6 @@
     const lanes = new Map();
 
     TH.receive = (id, data) => waiting.get(id)(data);
-    const loaded = (id) => new Promise((resolve, reject) => {
-        waiting.set(id, resolve);
-        const refused = () => reject(new Error(`The file data/${id}.js is missing or damaged: publish the site again.`));
-        document.head.append(el("script", {src: `data/${encodeURIComponent(id)}.js`, error: refused}));
-    });
-
     /* What build.py compressed; of anything else itself. */
     const inflated = (packed) => {
         if (typeof packed !== "string") {
@@ -124,6 +118,11 @@
         const bytes = Uint8Array.from(atob(packed), (each) => each.charCodeAt(0));
         return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
     };
+    const loaded = async (id) => inflated(await new Promise((resolve, reject) => {
+        waiting.set(id, resolve);
+        const refused = () => reject(new Error(`The file data/${id}.js is missing or damaged: publish the site again.`));
+        document.head.append(el("script", {src: `data/${encodeURIComponent(id)}.js`, error: refused}));
+    }));
 
     const once = (known, id, load) => {
         if (!known.has(id)) {
@@ -132,8 +131,7 @@
         return known.get(id);
     };
     TH.lane = (id) => once(lanes, id, async () => {
-        const files = await Promise.all([id, `${id}-numbers`, `${id}-pairs`].map(loaded));
-        const [about, numbers, pairs] = await Promise.all(files.map(inflated));
+        const [about, numbers, pairs] = await Promise.all([id, `${id}-numbers`, `${id}-pairs`].map(loaded));
         return {...about, ...numbers, pairs};
     });
 
