@@ -57,18 +57,18 @@ def draw_bytes(found: History, releases: Sequence[str], benchmark: str, size: st
     for i, ((variant, line), colour) in enumerate(zip(lines.items(), itertools.cycle(PALETTE), strict=False)):
         places = {across[tag]: round(HEIGHT - HEIGHT * number / ticks[-1], 1) for tag, number in line.items()}
         x, y = WIDTH / IN_A_ROW * (i % IN_A_ROW), HEIGHT + 75 + 20 * (i // IN_A_ROW)
-        parts += _line(places, list(across.values()), colour)
+        parts += _line(places, list(across.values()), colour, 2 * (len(lines) - i))
         parts.append(f'<circle cx="{x:g}" cy="{y - 4}" r="4" fill="{colour}"/>')
         parts.append(f'<text x="{x + 9:g}" y="{y}">{html.escape(variant)}</text>')
     return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
 
 
-def _line(places: Mapping[float, float], across: Sequence[float], colour: str) -> Iterator[str]:
-    """A line through the points of neighbours, and each point."""
+def _line(places: Mapping[float, float], across: Sequence[float], colour: str, width: int) -> Iterator[str]:
+    """A line through the points of neighbours, and each point. Those below others are wider, to be seen behind them."""
     path = "".join(
         f"{'L' if before in places else 'M'}{x:g},{places[x]:g}"
         for before, x in zip((None, *across), across, strict=False)
         if x in places
     )
-    yield f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
-    yield from (f'<circle cx="{x:g}" cy="{y:g}" r="3.5" fill="{colour}"/>' for x, y in places.items())
+    yield f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
+    yield from (f'<circle cx="{x:g}" cy="{y:g}" r="{width / 2 + 2:g}" fill="{colour}"/>' for x, y in places.items())
