@@ -45,23 +45,18 @@ child = util.check_output(["sleep", "60"], return_popen=True)
 print(child.pid, flush=True)
 time.sleep(60)
 """
-FORKED = """
-import os, time
-from torch_history.site.processes import beside
-with beside(lambda: (os.write(1, b"%d\\n" % os.getpid()), time.sleep(60))):
-    time.sleep(60)
-"""
 POOLED = """
 import os, time
-from torch_history.site.processes import at_once
-at_once([lambda: (os.write(1, b"%d\\n" % os.getpid()), time.sleep(60))] * 2)
+from multiprocessing import get_context
+from torch_history.system.children import all_die_with_this_process
+all_die_with_this_process()
+with get_context("fork").Pool(2, lambda: (os.write(1, b"%d\\n" % os.getpid()), time.sleep(60))):
+    time.sleep(60)
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
-@pytest.mark.parametrize(
-    "code", [STARTED, STARTED_BY_ASV, FORKED, POOLED], ids=["started", "by asv", "forked", "pooled"]
-)
+@pytest.mark.parametrize("code", [STARTED, STARTED_BY_ASV, POOLED], ids=["started", "by asv", "pooled"])
 def test_a_child_dies_with_a_parent_that_is_killed(code: str) -> None:
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert parent.stdout

@@ -247,10 +247,7 @@ SEEN: Counter[str] = Counter()
 BACK = """pair => torchHistory.verdicts.compare(lane, ...pair)
     .map((one) => [lane.series[one.series].key, one.verdict, one.old, one.new, one.ratio, one.reason])"""
 
-SHOWN = """async ([about, parts, pairs]) => {
-    const opened = await Promise.all(pairs.map(torchHistory.inflated));
-    window.lane = torchHistory.joined(about, parts, opened);
-}"""
+SHOWN = "([about, numbers, pairs]) => { window.lane = {...about, ...numbers, pairs}; }"
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -264,15 +261,13 @@ def test_a_page_says_of_random_lanes_what_the_command_says(
     results = tmp_path / "results"
     write(results, chance, tags)
     axis = Axis.load(write_releases(*versions))
-    (plain,) = lanes(results, axis, tmp_path / "memory")
+    (plain,) = lanes(results, axis)
     known = drawn_evidence(chance, plain)
     missed = {(series, chance.choice(tags), chance.choice(tags)) for series in plain.found if chance.random() < 0.3}
     monkeypatch.setattr(data, "evidence", lambda *_: known)
     monkeypatch.setattr(data, "unconfirmed", lambda *_: missed)
-    (lane,) = lanes(results, axis, tmp_path / "explained")
-    files = [[part.file.with_suffix(suffix) for part in lane.parts] for suffix in (".json", ".pairs")]
-    parts, pairs = ([json.loads(path.read_text()) for path in paths] for paths in files)
-    page.evaluate(SHOWN, [lane_data(lane, axis), parts, pairs])
+    (lane,) = lanes(results, axis)
+    page.evaluate(SHOWN, [lane_data(lane, axis), data.numbers(lane, axis), lane.told])
     stored = history(read_launches(results, "here"))
     facts = {tag: read_environment(results, "here", tag, ENVIRONMENT) for tag in tags}
     tags = lane.releases

@@ -190,7 +190,7 @@ def test_a_copy_of_a_machines_folder_confirms_nothing(results: Path) -> None:
     (results / "copy" / "machine.json").write_text(json.dumps({"machine": "copy", "cpu": "Ours", "device": "cpu"}))
     found = find(results, "here", HERE, OLD, NEW)
     assert {of.machines.standing for of in found.elsewhere.values()} == {Standing.NOT_TESTABLE}
-    lane, other = (one for one in lanes(results, AXIS, results.with_name("memory")) if one.environment == HERE)
+    lane, other = (one for one in lanes(results, AXIS) if one.environment == HERE)
     assert {lane.name, other.name} == {"here", "copy"}
     assert lane.decided(OLD, NEW)
     assert lane.decided_for(other)(OLD, NEW) == []

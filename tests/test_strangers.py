@@ -49,7 +49,7 @@ def launch(**more: Any) -> Any:
 
 
 def lane(machine: str, environment: str) -> Lane:
-    return Lane({"machine": machine}, environment, [], [], [], {}, None)  # type: ignore[arg-type]
+    return Lane({"machine": machine}, environment, *[None] * 8)  # type: ignore[arg-type]
 
 
 @pytest.mark.committed
@@ -109,7 +109,7 @@ def test_second_lane_of_one_id_is_refused_and_the_first_stays(
 ) -> None:
     results = two_machines(tmp_path / "results")
     monkeypatch.setattr(Lane, "id", property(lambda lane: "the-same"))
-    (found,) = lanes(results, Axis.load(ROOT / "releases.toml"), tmp_path / "memory")
+    (found,) = lanes(results, Axis.load(ROOT / "releases.toml"))
     assert found.name == "mine"
     assert any("strangers" in said and "is that of another lane of mine" in said for said in warned)
 
@@ -126,26 +126,9 @@ def test_lane_that_raises_is_skipped_and_the_others_are_read(
         return read(folder, machine, *more)
 
     monkeypatch.setattr(data, "read_environment", raising)
-    (found,) = lanes(results, Axis.load(ROOT / "releases.toml"), tmp_path / "memory")
+    (found,) = lanes(results, Axis.load(ROOT / "releases.toml"))
     assert found.name == "mine"
     assert any("strangers" in said and "a number where a text belongs" in said for said in warned)
-
-
-@pytest.mark.parametrize("damage", [b"", b"{}", b'{"series": []}', None])
-def test_what_publish_remembers_is_made_anew_where_it_is_damaged(tmp_path: Path, damage: bytes | None) -> None:
-    # `None` flips one bit.
-    results, memory = two_machines(tmp_path / "results"), tmp_path / "memory"
-    axis = Axis.load(ROOT / "releases.toml")
-    parts = [part.file for lane in lanes(results, axis, memory) for part in lane.parts]
-    whole = {path: path.read_bytes() for path in parts}
-    assert len(whole) == 2
-    for path in [*whole, *memory.glob(f"*/{data.INDEX}")]:
-        kept = path.read_bytes()
-        middle = len(kept) // 2
-        flipped = kept[:middle] + bytes([kept[middle] ^ 1]) + kept[middle + 1 :]
-        path.write_bytes(flipped if damage is None else damage)
-        again = [part.file for lane in lanes(results, axis, memory) for part in lane.parts]
-        assert {path: path.read_bytes() for path in again} == whole
 
 
 def test_version_of_the_sources_here_counts_and_not_the_clock(warned: list[str]) -> None:

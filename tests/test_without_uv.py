@@ -18,18 +18,14 @@ from .test_releases import environments  # noqa: F401  a fixture
 ROOT = Path(__file__).resolve().parents[1]
 
 LACKING = (
-    "altair",
     "bs4",
     "pydantic",
     "pypi_simple",
-    "rcssmin",
     "requests",
-    "rjsmin",
     "threadpoolctl",
     "torch",
     "uv",
     "virtualenv",
-    "vl_convert",
 )
 """What is made unimportable: all that a container with PyTorch has not, and asv does not need to measure."""
 

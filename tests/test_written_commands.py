@@ -130,18 +130,14 @@ def test_a_written_command_runs(start: Start, command: str) -> None:
     assert "Error fetching" not in said
 
 
-def test_the_written_preview_serves_the_pages_and_their_link_to_the_site(start: Start, project: Path) -> None:
+def test_the_written_preview_serves_asvs_pages(start: Start, project: Path) -> None:
     assert "asv preview" in RUN
-    for page in ("index.html", "asv/index.html"):
-        assert (project / "html" / page).is_file(), "the lines that publish are run before"
+    assert (project / "html" / "asv" / "index.html").is_file(), "the lines that publish are run before"
     process = start("asv preview")
     assert process.stdout
     serving = itertools.dropwhile(lambda line: "Serving at" not in line, process.stdout)
     (address,) = re.findall(r"http://\S+", next(serving))
-    pages = {page: fetched(f"{address}{page}") for page in ("", "asv/index.html", "series.html")}
-    assert "airspeed velocity" in pages["asv/index.html"]
-    (link,) = re.findall(r'<li id="nav-li-torch-history"><a href="([^"]+)"', pages["asv/index.html"])
-    assert fetched(f"{address}asv/{link}") == pages[""]
+    assert "airspeed velocity" in fetched(address)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
 

@@ -22,7 +22,6 @@ from torch_history.measuring.session import Session
 from torch_history.releases import environments, pins
 from torch_history.releases.axis import Axis
 from torch_history.site.asv_dashboard import link_readable
-from torch_history.site.data import lane_data, lanes
 from torch_history.store.asv_results import load_asvs
 from torch_history.store.launches import append_launches, read_environment, read_launches
 from torch_history.store.machines import record_of
@@ -161,40 +160,17 @@ def test_results_of_asv_and_records_of_machines(results: Path, warned: list[str]
 
 def test_list_of_benchmarks(results: Path, tmp_path: Path, both: dict[str, Attacks]) -> None:
     fill(results)
-    found = suite.load()
-    conf, axis = found.config(), found.axis
+    conf = suite.load().config()
 
     def read(damage: Damage) -> None:
         try:
             with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
-                link_readable(conf, axis, Path(folder))
+                link_readable(conf, Path(folder))
         except (UserError, util.UserError) as error:
             told = str(error)
             assert "benchmarks.json" in told
 
     tried(results / "benchmarks.json", both, read, checksum=False, flips=60)
-
-
-def test_what_publish_remembers(results: Path, tmp_path: Path, warned: list[str], both: dict[str, Attacks]) -> None:
-    fill(results)
-    axis, memory, kept = Axis.load("releases.toml"), tmp_path / "published", tmp_path / "kept"
-
-    def shown() -> list[Any]:
-        found = lanes(results, axis, memory)
-        return [(lane.id, lane_data(lane, axis), [part.file.read_bytes() for part in lane.parts]) for lane in found]
-
-    whole = shown()
-    shutil.copytree(memory, kept)
-    files = [path.relative_to(kept) for path in kept.rglob("*") if path.is_file()]
-    assert len(files) >= 2
-
-    def read(damage: Damage) -> None:
-        assert shown() == whole, "the site says something else"
-        shutil.rmtree(memory)
-        shutil.copytree(kept, memory)
-
-    for name in files:
-        tried(memory / name, both, read, checksum=True, cuts=10, flips=20)
 
 
 def test_state_of_a_session(results: Path, tmp_path: Path, warned: list[str], both: dict[str, Attacks]) -> None:

@@ -448,22 +448,3 @@ def refusal(path: Path) -> str:
     except SessionError as error:
         return str(error)
     return "it was taken"
-
-
-@pytest.mark.browser
-def test_asvs_page_says_what_an_address_lacks(site: Path, page: Any, attacks: Callable[[str], Attacks]) -> None:
-    attack = attacks("addresses")
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    for address in ("%E0%A4%A", "%", "nobody", "%E0%A4%A?p-size=%E0%A4%A", "<b>x", "__proto__"):
-        with attack(f"#{address}"):
-            page.goto("about:blank")
-            page.goto(f"{(site / 'asv' / 'index.html').as_uri()}#{address}")
-            page.locator("#torch-history-unknown").wait_for()
-            assert "No benchmark is called" in page.locator("#torch-history-unknown").inner_text()
-            assert complaints == []
-    with attack("back to a benchmark"):
-        page.goto(f"{(site / 'asv' / 'index.html').as_uri()}#intersection.Intersection.track_peak_memory")
-        page.locator("#main-graph canvas").first.wait_for()
-        assert page.locator("#torch-history-unknown").count() == 0
-    attack.all_survived()

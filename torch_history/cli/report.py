@@ -62,7 +62,7 @@ BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `torch-history document` -->", "<!-
     "--url",
     default="",
     callback=site_address,
-    help="Address of the site, for its feeds and a site map [default: relative links].",
+    help="Address of the site, for its feeds [default: relative links].",
 )
 def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     """Build the site from results/, including asv's dashboard. It opens on the results of this machine, if there are any."""
@@ -100,7 +100,7 @@ def document(check: bool) -> None:
     from ..releases import wheels
     from ..reports import calibration as calibrations
     from ..reports import claims, coverage, recorded
-    from ..site.charts import draw_history
+    from ..site.picture import draw_bytes
     from ..store.certificates import certificates_in
     from ..store.launches import machines_in, read_on_axis
     from ..system.files import write_atomically
@@ -108,8 +108,9 @@ def document(check: bool) -> None:
     suite = suites.load()
     results = suite.results
     launches = {machine: list(read_on_axis(results, machine, suite.axis)) for machine in machines_in(results)}
-    machine, lane, *_ = PICTURE
+    machine, lane, benchmark, size = PICTURE
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
+    drawn = sorted({tag for of in found.values() for tag in of}, key=suite.axis.position)
     happened = steps.of_history(found, suite.axis)
     costs = said.tell_most(steps.costliest(happened), happened, found, results, machine)
     answered = claims.lanes(results, launches, suite.axis)
@@ -137,7 +138,7 @@ def document(check: bool) -> None:
             lambda steps, of, machine: said.tell_findings(steps, of, results, machine),
             certificates,
         ),
-        "docs/generated/peak-memory.svg": draw_history(results, suite.env, suite.axis, *PICTURE),
+        "docs/generated/peak-memory.svg": draw_bytes(found, drawn, benchmark, size),
         "docs/generated/answers.md": claims.document(
             [on_a_gpu, "", claims.table(rows, "../questions"), "", *rose],
             answered,

@@ -7,21 +7,23 @@ anything, and all opens from disk. The site is built beside the old one and take
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import copy
 import datetime
-import functools
 import itertools
 import json
 import os
 import re
 import shutil
 import uuid
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
@@ -35,6 +37,7 @@ from contract.metrics import METRICS
 
 from ..analysis import answer, bases, claims, compare, findings, power, series, verdicts
 from ..analysis import causes as why
+from ..analysis.levels import on_one_thread
 from ..analysis.series import Verdict
 from ..errors import UserError
 from ..releases import wheels
@@ -44,36 +47,15 @@ from ..store.certificates import certificates_in
 from ..store.launches import machines_in
 from ..system.files import WRONG_DATA
 from ..system.scratch import mark
-from . import pack
-from .asv_dashboard import POLICY, link_readable, publish_linked
+from .asv_dashboard import POLICY, link_readable, publish_dashboard
 from .code import code_of, meanings
-from .data import (
-    PUBLISHED,
-    SCHEMA,
-    SCRIPTS,
-    Lane,
-    costs,
-    elsewhere_of,
-    file_name,
-    lane_data,
-    lanes,
-    left_out,
-    newest,
-)
+from .data import SCHEMA, Lane, costs, elsewhere_of, file_name, lane_data, lanes, left_out, newest, numbers, unreadable
 from .folder import require_replaceable, scratch_beside
-from .minified import copy_minified
-from .processes import at_once, beside
 
 ROOT = Path(__file__).resolve().parents[2]
 
 MOST_ENTRIES = 100
 """Of a feed: readers keep what they have seen."""
-
-PICTURE = "social.png"
-"""What previews of links show."""
-
-COLOURS = {"worse": "#953800", "better": "#0b57a4", "changed": "#6639ba"}
-"""Of verdicts in that picture, by kind, as in the style sheet."""
 
 COSTS = (Verdict.SLOWER, Verdict.HUNGRIER, Verdict.BROKE)
 """What a badge counts."""
@@ -158,7 +140,18 @@ were found by hand have their evidence on the page of their question."""
 
 
 STEPS = ("reading results", "comparing releases", "building asv's dashboard", "writing pages")
-"""What `publish_site` does one after the other. asv's dashboard is begun with the first, beside the others."""
+"""What `publish_site` does one after the other."""
+
+
+class Published(NamedTuple):
+    """A lane, what `lane_data` gives of it, its answers to the claims, its newest release against the one before it, and
+    how large a change would be found."""
+
+    lane: Lane
+    data: dict[str, Any]
+    answered: bases.Answered
+    upgrade: compare.Comparison | None
+    evidence: power.LaneEvidence
 
 
 def publish_site(
@@ -178,57 +171,51 @@ def publish_site(
         raise nothing
     html_dir = html_dir.resolve()
     require_replaceable(html_dir, conf)
-    with scratch_beside(html_dir) as scratch:
-        new, readable = Path(scratch, "site"), Path(scratch, "readable")
-        readable.mkdir()
-        link_readable(conf, axis, readable)
-        with beside(functools.partial(publish_linked, conf, readable, new / "asv", here)):
-            begins(STEPS[0])
-            found = lanes(results, axis, Path(conf.env_dir, PUBLISHED), here)
-            if not found:
-                raise nothing
-            begins(STEPS[1])
-            told = at_once([functools.partial(_told, lane, axis, found) for lane in found])
-            begins(STEPS[2])
-        for lane, of in zip(found, told, strict=True):
-            if isinstance(of, str):
-                left_out(lane.name, lane.environment, of)
-        found = [lane for lane, of in zip(found, told, strict=True) if not isinstance(of, str)]
-        if not found:
+    with scratch_beside(html_dir) as scratch, on_one_thread():
+        new, readable = scratch / "site", scratch / "readable"
+        for folder in (new, readable):
+            folder.mkdir()
+        link_readable(conf, readable)
+        begins(STEPS[0])
+        found = lanes(results, axis, here)
+        begins(STEPS[1])
+        told = [each for lane in found if (each := _told(lane, axis, found))]
+        if not told:
             raise nothing
-        begins(STEPS[3])
-        data, answered, upgrades, evidence = zip(*(of for of in told if not isinstance(of, str)), strict=True)
-        rows = bases.rows(answered, axis, certificates_in(results))
-        on_a_gpu = bases.on_a_gpu(((lane.device, lane.releases) for lane in found), axis)
-        brought = wheels.load(Path(conf.repo).with_name(wheels.FILE))
-        _write_data(new / "data", found, data, upgrades, axis, brought, here)
-        of_claims = {"columns": list(bases.BASES.values()), "claims": [row.as_data() for row in rows]}
-        _write_json(new / "data" / "bases", of_claims)
-        feeds = _write_feeds(new / "feeds", found, data, axis, url)
-        _write_badges(new / "badges", found, upgrades)
-        _write_picture(new / PICTURE, found[0], upgrades[0])
-        met = {
-            lane.name: [of for one, of in zip(found, evidence, strict=True) if one.name == lane.name] for lane in found
-        }
-        made = {"calibration": calibration.document(results, met)}
-        _write_pages(new, axis, feeds, made, on_a_gpu, url)
-        mark(new / "asv")
+        begins(STEPS[2])
         mark(new)
+        asvs = copy.copy(conf)
+        asvs.html_dir, asvs.results_dir = str(new / "asv"), str(readable)
+        publish_dashboard(asvs)
+        mark(new / "asv")
+        begins(STEPS[3])
+        _write_data(new / "data", told, axis, wheels.load(Path(conf.repo).with_name(wheels.FILE)), here)
+        rows = bases.rows([each.answered for each in told], axis, certificates_in(results))
+        of_claims = {"columns": list(bases.BASES.values()), "claims": [row.as_data() for row in rows]}
+        _write(new / "data", "bases", of_claims)
+        feeds = _write_feeds(new / "feeds", told, axis, url)
+        _write_badges(new / "badges", told)
+        met: dict[str, list[power.LaneEvidence]] = {}
+        for each in told:
+            met.setdefault(each.lane.name, []).append(each.evidence)
+        made = {"calibration": calibration.document(results, met)}
+        on_a_gpu = bases.on_a_gpu(((each.lane.device, each.lane.releases) for each in told), axis)
+        _write_pages(new, axis, feeds, made, on_a_gpu, url)
         require_replaceable(html_dir, conf)
         _swap(new, html_dir)
     return html_dir / "index.html"
 
 
-def _told(
-    lane: Lane, axis: Axis, others: Sequence[Lane]
-) -> tuple[dict[str, Any], bases.Answered, compare.Comparison | None, power.LaneEvidence] | str:
-    """What the pages are given of a lane, or why it cannot be read: the others are published all the same."""
+def _told(lane: Lane, axis: Axis, others: Sequence[Lane]) -> Published | None:
+    """What the pages are given of a lane; None, with a warning, where it cannot be read: the others are published all the
+    same."""
     try:
         elsewhere = elsewhere_of(lane, others)
         evidence = power.lane_evidence(lane.found, lane.environment, axis)
-        return lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere), evidence
+        return Published(lane, lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere), evidence)
     except WRONG_DATA as error:
-        return f"it cannot be read ({type(error).__name__}: {error})"
+        left_out(lane.name, lane.environment, unreadable(error))
+        return None
 
 
 def _swap(new: Path, html_dir: Path) -> None:
@@ -243,24 +230,17 @@ def _swap(new: Path, html_dir: Path) -> None:
 
 
 def _write_data(
-    folder: Path,
-    found: Sequence[Lane],
-    data: Sequence[Mapping[str, Any]],
-    upgrades: Sequence[compare.Comparison | None],
-    axis: Axis,
-    brought: Mapping[str, wheels.Wheel],
-    here: str,
+    folder: Path, told: Sequence[Published], axis: Axis, brought: Mapping[str, wheels.Wheel], here: str
 ) -> None:
     """data/: an index, what the wheels bring, and files per lane, as JSON and as scripts, which a page opened from disk may
     load; and the newest release of each lane against the one before it, as `torch-history compare --json` prints it."""
-    folder.mkdir(parents=True)
-    said = Counter(lane.words for lane in found)
-    code = code_of({tuple(key) for of in data for key in of["series"]}, ROOT)
+    folder.mkdir()
+    said = Counter(each.lane.words for each in told)
+    code = code_of({tuple(key) for each in told for key in each.data["series"]}, ROOT)
     for name, of_variant in code.items():
-        _write_json(folder / name, of_variant)
-    known = [(release.tag, brought[release.tag]) for release in axis.releases if release.tag in brought]
-    told = {tag: {"told": wheels.told(wheel), "architectures": wheel.architectures} for tag, wheel in known}
-    alike = itertools.groupby(told, key=lambda tag: told[tag]["architectures"])
+        _write(folder, name, of_variant)
+    known = {release.tag: (brought[release.tag], release) for release in axis.releases if release.tag in brought}
+    alike = itertools.groupby(known, key=lambda tag: known[tag][0].architectures)
     index = {
         "schema": SCHEMA,
         "newest": {
@@ -268,33 +248,25 @@ def _write_data(
             "date": axis.newest.date.isoformat(),
             "estimated": axis.newest.date_source == "estimated",
         },
-        "here": here if here in {lane.name for lane in found} else "",
-        "lanes": [
-            {**_in_index(lane, of), "words": lane.words if said[lane.words] == 1 else f"{lane.words} ({lane.name})"}
-            for lane, of in zip(found, data, strict=True)
-        ],
+        "here": here if here in {each.lane.name for each in told} else "",
+        "lanes": [_in_index(each.lane, each.data, said[each.lane.words] == 1) for each in told],
         "constants": constants(),
         "meanings": meanings(ROOT),
         "code": list(code),
         "scripted": [name for name, of in code.items() if any(script["text"] for script in of["scripts"])],
-        "wheels": list(told),
+        "wheels": list(known),
         "architectures": [[next(tags), architectures] for architectures, tags in alike],
     }
-    text = _dumped(index)
-    (folder / "index.json").write_text(text, encoding="ascii")
-    _write_script(folder / "index.js", "torchHistory.index({json});", text)
-    whole = {release.tag: _wheel(brought[release.tag], release) for release in axis.releases if release.tag in brought}
-    _write_json(folder / "wheels", whole)
-    for tag, of_tag in told.items():
-        _write_json(folder / f"wheels-{tag}", of_tag)
-    for lane, of_lane, upgrade in zip(found, data, upgrades, strict=True):
-        _write_lane(folder, lane, of_lane)
-        if upgrade:
-            (folder / f"{lane.id}-newest.json").write_text(compare.as_json(upgrade), encoding="utf-8")
+    _write(folder, "index", index)
+    _write(folder, "wheels", {tag: _wheel(*of) for tag, of in known.items()})
+    for tag, (wheel, _) in known.items():
+        _write(folder, f"wheels-{tag}", {"told": wheels.told(wheel), "architectures": wheel.architectures})
+    for each in told:
+        _write_lane(folder, each, axis)
 
 
-def _in_index(lane: Lane, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the pages of other lanes know of one."""
+def _in_index(lane: Lane, data: Mapping[str, Any], is_one: bool) -> dict[str, Any]:
+    """What the pages of other lanes know of one; `is_one` says that no other has its words."""
     told = costs(data, lane.device)
     return {
         "id": lane.id,
@@ -306,72 +278,60 @@ def _in_index(lane: Lane, data: Mapping[str, Any]) -> dict[str, Any]:
         "metrics": sorted({key[0].rpartition("track_")[2] for key in data["series"]}),
         "costs": told,
         "counted": lane.releases if lane.device == "recorder" or told else [],
+        "words": lane.words if is_one else f"{lane.words} ({lane.name})",
     }
 
 
 def _wheel(wheel: wheels.Wheel, release: Release) -> dict[str, Any]:
     """All that the page on wheels shows of one, in bytes."""
-    packages = [
-        {"name": each.name, "version": each.version, "download": each.download, "installed": each.installed}
-        for each in wheel.packages
-    ]
+    names = ("python", "cuda", "cxx11_abi", "glibc", "architectures", "download", "installed", "libraries")
     return {
         "date": release.date.isoformat(),
-        "python": wheel.python,
-        "cuda": wheel.cuda,
-        "cxx11_abi": wheel.cxx11_abi,
-        "glibc": wheel.glibc,
-        "architectures": wheel.architectures,
-        "download": wheel.download,
-        "installed": wheel.installed,
+        **{name: getattr(wheel, name) for name in names},
         "torch": wheel.packages[0].installed,
-        "libraries": wheel.libraries,
-        "packages": packages,
+        "packages": [
+            {"name": each.name, "version": each.version, "download": each.download, "installed": each.installed}
+            for each in wheel.packages
+        ],
     }
 
 
-def _write_lane(folder: Path, lane: Lane, data: Mapping[str, Any]) -> None:
-    """A lane as JSON; and as scripts, each with no more than a page shows at once: its numbers packed, what happened to
-    the series of each benchmark, and the answers to claims."""
-    (folder / f"{lane.id}.json").write_text(_dumped(data), encoding="ascii")
-    benchmarks = sorted({str(key[0]) for key in data["series"]})
-    shown = {key: value for key, value in data.items() if key not in ("steps", "regressions", "claims")}
-    packed = {"series": pack.keys(data["series"]), "evidence": pack.evidence(data["evidence"])}
-    about = {**shown, **packed, "benchmarks": benchmarks}
-    _write_script(folder / f"{lane.id}.js", _received(lane.id), _dumped(about))
-    steps: dict[str, list[Any]] = {benchmark: [] for benchmark in benchmarks}
-    for place, step in enumerate(data["steps"]):
-        steps[data["series"][step["series"]][0]].append({**step, "place": place})
-    for number, benchmark in enumerate(benchmarks):
-        name = f"{lane.id}-steps.{number}"
-        _write_script(folder / f"{name}.js", _received(name), _dumped(steps[benchmark]))
-    name = f"{lane.id}-claims"
-    _write_script(folder / f"{name}.js", _received(name), _dumped(data["claims"]))
-    for name, part in zip(data["parts"], lane.parts, strict=True):
-        shutil.copy(part.file, folder / f"{name}.json")
-        numbers, answers, pairs = (part.file.with_suffix(ending).read_text(encoding="ascii") for ending in SCRIPTS)
-        _write_script(folder / f"{name}.js", _received(name, "torchHistory.unpacked({json})"), numbers)
-        _write_script(folder / f"{name}-answers.js", _received(f"{name}-answers"), answers)
-        _write_script(folder / f"{name}-pairs.js", _received(f"{name}-pairs"), pairs)
-
-
-def _received(name: str, value: str = "{json}") -> str:
-    return f'torchHistory.receive("{name}", {value});'
+def _write_lane(folder: Path, told: Published, axis: Axis) -> None:
+    """A lane as JSON; and compressed as scripts, each with no more than a page shows at once."""
+    lane, data = told.lane, told.data
+    measured = numbers(lane, axis)
+    _write_json(folder, lane.id, data)
+    _write_json(folder, f"{lane.id}-numbers", measured)
+    apart = ("steps", "claims")
+    scripts = {
+        lane.id: {key: data[key] for key in data if key not in (*apart, "regressions", "series")},
+        **{f"{lane.id}-{name}": data[name] for name in apart},
+        f"{lane.id}-numbers": measured,
+        f"{lane.id}-pairs": lane.told,
+    }
+    for name, of in scripts.items():
+        _write_script(folder, name, base64.b64encode(zlib.compress(_dumped(of).encode(), 9)).decode())
+    if told.upgrade:
+        (folder / f"{lane.id}-newest.json").write_text(compare.as_json(told.upgrade), encoding="utf-8")
 
 
 def _dumped(data: Any) -> str:
     return json.dumps(data, separators=(",", ":"), allow_nan=False)
 
 
-def _write_json(path: Path, data: Any) -> None:
+def _write(folder: Path, name: str, data: Any) -> None:
     """As JSON, and as a script that gives a page the same."""
-    path.with_name(f"{path.name}.json").write_text(_dumped(data), encoding="ascii")
-    _write_script(path.with_name(f"{path.name}.js"), _received(path.name), _dumped(data))
+    _write_json(folder, name, data)
+    _write_script(folder, name, data)
 
 
-def _write_script(path: Path, script: str, text: str) -> None:
-    text = text.replace("<", "\\u003c")
-    path.write_text(f"{script.replace('{json}', text)}\n", encoding="ascii")
+def _write_json(folder: Path, name: str, data: Any) -> None:
+    (folder / f"{name}.json").write_text(_dumped(data), encoding="ascii")
+
+
+def _write_script(folder: Path, name: str, data: Any) -> None:
+    text = _dumped(data).replace("<", "\\u003c")
+    (folder / f"{name}.js").write_text(f'torchHistory.receive("{name}", {text});\n', encoding="ascii")
 
 
 OF_METRICS = ("kind", "varies", "measured", "margin", "more_and_less")
@@ -420,26 +380,23 @@ class Feed:
     path: str
 
 
-def _write_feeds(
-    folder: Path, found: Sequence[Lane], data: Sequence[Mapping[str, Any]], axis: Axis, url: str
-) -> list[Feed]:
+def _write_feeds(folder: Path, told: Sequence[Published], axis: Axis, url: str) -> list[Feed]:
     """feeds/: of each machine the regressions in its lanes, the newest first."""
     folder.mkdir()
     base = f"{url.rstrip('/')}/" if url else "../"
     feeds = []
-    for machine in dict.fromkeys(lane.name for lane in found):
-        of_machine = [(lane, of) for lane, of in zip(found, data, strict=True) if lane.name == machine]
-        name = f"{file_name(machine)}.xml"
-        feed = Feed(machine, f"feeds/{name}")
-        (folder / name).write_bytes(_atom(feed, of_machine, axis, base))
+    for machine in dict.fromkeys(each.lane.name for each in told):
+        feed = Feed(machine, f"feeds/{file_name(machine)}.xml")
+        of_machine = [each for each in told if each.lane.name == machine]
+        (folder.parent / feed.path).write_bytes(_atom(feed, of_machine, axis, base))
         feeds.append(feed)
     return feeds
 
 
-def _atom(feed: Feed, of_machine: Sequence[tuple[Lane, Mapping[str, Any]]], axis: Axis, base: str) -> bytes:
+def _atom(feed: Feed, of_machine: Sequence[Published], axis: Axis, base: str) -> bytes:
     """RFC 4287."""
     entries = []
-    for lane, data in of_machine:
+    for lane, data, *_ in of_machine:
         for regression in data["regressions"]:
             steps = [data["steps"][place] for place in regression["steps"]]
             date = axis.releases[axis.position(steps[0]["until"])].date.isoformat()
@@ -483,35 +440,19 @@ def _urn(*parts: str) -> str:
     return uuid.uuid5(uuid.NAMESPACE_URL, "torch-history/" + "/".join(parts)).urn
 
 
-def _write_badges(folder: Path, found: Sequence[Lane], upgrades: Sequence[compare.Comparison | None]) -> None:
+def _write_badges(folder: Path, told: Sequence[Published]) -> None:
     """badges/: an image per lane that says what its newest release costs."""
     folder.mkdir()
     template = _templates().get_template("badge.svg")
-    for lane, upgrade in zip(found, upgrades, strict=True):
-        tally = Counter(change.verdict for change in upgrade.changes) if upgrade else Counter()
+    for each in told:
+        tally = Counter(change.verdict for change in each.upgrade.changes) if each.upgrade else Counter()
         costs = [f"{tally[verdict]} {verdict.words.lower()}" for verdict in COSTS if tally[verdict]]
-        told = any(count for verdict, count in tally.items() if verdict is not Verdict.CANT_TELL)
-        value = ", ".join(costs) or ("nothing worse" if told else "inconclusive")
-        label = f"torch {lane.releases[-1].removeprefix('v')}"
-        colour = "#953800" if costs else "#0b57a4" if told else "#57606a"
+        is_told = any(count for verdict, count in tally.items() if verdict is not Verdict.CANT_TELL)
+        value = ", ".join(costs) or ("nothing worse" if is_told else "inconclusive")
+        label = f"torch {each.lane.releases[-1].removeprefix('v')}"
+        colour = "#953800" if costs else "#0b57a4" if is_told else "#57606a"
         text = template.render(label=label, value=value, colour=colour, left=_width(label), right=_width(value))
-        (folder / f"{lane.id}.svg").write_text(text, encoding="utf-8")
-
-
-def _write_picture(path: Path, lane: Lane, upgrade: compare.Comparison | None) -> None:
-    """What previews of links show: what the newest release of the first lane changed, in at most three lines."""
-    import vl_convert  # takes a third of a second
-
-    tally = Counter(change.verdict for change in upgrade.changes) if upgrade else Counter()
-    changed = [each for each in tally.most_common() if each[0].kind in compare.SAID_FIRST]
-    told = [
-        (f"{count:,}", verdict.words, COLOURS[verdict.kind])
-        for verdict, count in sorted(changed, key=lambda each: compare.SAID_FIRST.index(each[0].kind))[:3]
-    ]
-    title = f"{upgrade.new} against {upgrade.old}" if upgrade else lane.releases[-1]
-    nothing = [("No", "change was detected", COLOURS["changed"])] if upgrade else []
-    text = _templates().get_template("social.svg").render(title=title, told=told or nothing, lane=lane.words)
-    path.write_bytes(vl_convert.svg_to_png(text))
+        (folder / f"{each.lane.id}.svg").write_text(text, encoding="utf-8")
 
 
 def _width(text: str) -> int:
@@ -527,8 +468,9 @@ def _write_pages(
 ) -> None:
     """`made` are the documents that are made from what was published, by name."""
     templates = _templates()
-    base = f"{url.rstrip('/')}/" if url else ""
     here = Path(__file__).parent / "templates"
+    for path in [*here.glob("*.js"), *here.glob("*.css")]:
+        shutil.copy(path, folder)
     pages = [*((page.file, page.words) for page in PAGES), ("method.html", "Method")]
     common = {
         "policy": POLICY,
@@ -536,8 +478,7 @@ def _write_pages(
         "feeds": feeds,
         "newest": axis.newest,
         "on_a_gpu": on_a_gpu,
-        "base": base,
-        "picture": PICTURE,
+        "base": f"{url.rstrip('/')}/" if url else "",
     }
     for page in PAGES:
         text = templates.get_template("page.html").render(
@@ -549,10 +490,6 @@ def _write_pages(
             scripts=page.scripts,
         )
         (folder / page.file).write_text(text, encoding="utf-8")
-        copy_minified(here / f"{page.name}.js", folder)
-    shared = ("style.css", "app.js", "common.js", "verdicts.js", "answer.js", "instead.js", "chart.js", "history.js")
-    for name in shared:
-        copy_minified(here / name, folder)
     documents = [(_anchor(name), words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
     method = templates.get_template("method.html").render(
         **common,
@@ -563,16 +500,6 @@ def _write_pages(
         constants=verdicts,
     )
     (folder / "method.html").write_text(method, encoding="utf-8")
-    if base:
-        _write_site_map(folder, base, [file for file, _ in pages])
-
-
-def _write_site_map(folder: Path, base: str, files: Sequence[str]) -> None:
-    """sitemap.xml of the pages below the address `base`, as https://www.sitemaps.org/protocol.html has it."""
-    root = ElementTree.Element("urlset", xmlns="http://www.sitemaps.org/schemas/sitemap/0.9")
-    for file in files:
-        ElementTree.SubElement(ElementTree.SubElement(root, "url"), "loc").text = f"{base}{file}"
-    ElementTree.ElementTree(root).write(folder / "sitemap.xml", encoding="utf-8", xml_declaration=True)
 
 
 def _templates() -> Environment:

@@ -7,7 +7,6 @@ deletes the folder that it writes into, so it asks here first; and its pages get
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from asv.config import Config
 
 from ..errors import UserError
 from ..system.scratch import MARK, is_own, mark, scratch
-from .asv_dashboard import publish_safe
+from .asv_dashboard import publish_dashboard
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,11 +59,9 @@ def _kept(conf: Config) -> list[tuple[Path, str, bool]]:
     ]
 
 
-@contextlib.contextmanager
-def scratch_beside(folder: Path) -> Iterator[Path]:
+def scratch_beside(folder: Path) -> contextlib.AbstractContextManager[Path]:
     """A folder beside `folder`, gone when the block ends; those that killed publishes left there go first."""
-    with scratch(folder.parent, SCRATCH) as beside:
-        yield beside
+    return scratch(folder.parent, SCRATCH)
 
 
 # --- asv's own `publish`
@@ -75,7 +72,7 @@ def _publish_guarded(cls: type[Publish], conf: Config, *args: Any, **kwargs: Any
     try:
         require_replaceable(folder, conf)
         try:
-            publish_safe(conf, *args, **kwargs)
+            publish_dashboard(conf, *args, **kwargs)
         finally:
             # Also of a publish that failed: what lies there now is asv's.
             if folder.is_dir():

@@ -1,12 +1,12 @@
 """What do all pairs of releases of a lane say? Verdicts, causes and findings, made once, for pages that only draw them.
 
-A pair is compared as `torch-history compare` does it, by the same functions. What a page must know of 435 pairs is packed
-into a few arrays: docs/site.md lists the keys, and verdicts.js reads them.
+A pair is compared as `torch-history compare` does it, by the same functions. It is two releases in their order. Pairs are
+numbered like `itertools.combinations`, series as in the lane. What a page must know of 435 pairs are a few lists of numbers,
+which verdicts.js reads.
 """
 
 from __future__ import annotations
 
-import base64
 import itertools
 import math
 from collections import Counter, defaultdict
@@ -18,7 +18,6 @@ import numpy as np
 
 from ..analysis import causes, claims, compare, findings
 from ..analysis.power import alone_in, tied
-from ..analysis.replication import DECIDED
 from ..analysis.series import RANK, History, Pairs, Series
 from ..analysis.verdicts import (
     ERROR_RATE,
@@ -33,7 +32,6 @@ from ..analysis.verdicts import (
     ratios_of,
     untied,
 )
-from .pack import unsigned
 
 Pair = tuple[str, str]
 Missed = Collection[tuple[Series, str, str]]
@@ -57,16 +55,14 @@ class Timed:
 
 
 class EveryPair:
-    """All comparisons of the releases `before` and `tags` of one lane, oldest first, in the series that `tags` have."""
+    """All comparisons of the releases `tags` of one lane, oldest first."""
 
-    def __init__(self, found: History, before: Sequence[str], tags: Sequence[str]) -> None:
-        self.found, self.tags = found, [*before, *tags]
-        self.series = [series for series, of in found.items() if not of.keys().isdisjoint(tags)]
+    def __init__(self, found: History, tags: Sequence[str]) -> None:
+        self.found, self.tags, self.series = found, [*tags], [*found]
         self.pairs: list[Pair] = [*itertools.combinations(self.tags, 2)]
         self.rates: dict[str, list[float]] = {}
         self.shifts: dict[str, dict[str, float]] = {}
         self.timed: dict[Series, Timed] = {}
-        wanted = set(self.series)
         known: list[tuple[list[Series], Evidence]] = []
         for (_, question), fit in found.fits.items():
             evidence = evidence_between(fit, self.pairs)
@@ -79,15 +75,15 @@ class EveryPair:
             ends = (bounded(shift), bounded(shift - half), bounded(shift + half))
             of_pairs: list[Any] = [said.code, said.half, said.confidence, *ends, looks]
             for i, (series, of) in enumerate(fit.levels.items()):
-                if series not in wanted:
-                    continue
                 level, shown = np.full((2, len(self.tags)), math.nan, np.float32)
                 for place, logarithm in zip(of.releases, of.level, strict=True):
                     tag = fit.releases[place]
                     level[self.tags.index(tag)], shown[self.tags.index(tag)] = logarithm, fit.shown(series, tag)
                 self.timed[series] = Timed(*[*(of[i] for of in of_pairs), level, shown])
         self.untied = {series: _States(found, series, self.tags) for series in self.series}
-        self.alone = [alone_in((tied(*of, number) for of in known), wanted).words for number in range(len(self.pairs))]
+        self.alone = [
+            alone_in((tied(*of, number) for of in known), {*found}).words for number in range(len(self.pairs))
+        ]
         self._rows = [(series, self.timed.get(series), self.untied[series]) for series in self.series]
         self._moving = [row for row in self._rows if row[1] is not None or row[2].count > 1]
 
@@ -163,20 +159,28 @@ def _seen(series: Series, pairs: Pairs) -> Hashable:
 def packed(
     every: EveryPair, facts: Mapping[str, Mapping[str, Any]], known: Iterable[causes.Known], missed: Missed
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """All pairs as verdicts.js reads them; and what each release changed against the one before it, release -> `tally` by
-    verdict, the keys that `changed`, and what times have `decided`."""
+    """All pairs as verdicts.js reads them: the `releases`; `timed` as `_timed` has it and `states` as `_states` has them;
+    question -> the `rates` of errors, pair by pair, before the penalty for looking again; question -> session -> the
+    logarithm of what it does to the whole question (`shifts`); pair by pair the sentence that says which changes of one time
+    `alone` would be found, and what is `told`, whose causes are places among the `clauses`; and release by release what
+    another variant would take `instead`. And what each release changed against the one before it, release -> `old`,
+    `tally` by verdict, and the places of the series that `changed`."""
     place = {series: i for i, series in enumerate(every.series)}
     by_series: dict[tuple[str, str, tuple[str, ...]], list[causes.Known]] = defaultdict(list)
     for one in known:
         by_series[one.environment, one.benchmark, one.parameters].append(one)
     clauses: dict[str, int] = {}
-    told: list[str] = []
+    told: list[list[int]] = []
     of_neighbours: dict[str, dict[str, Any]] = {}
     neighbours = {*itertools.pairwise(every.tags)}
     for number, (old, new) in enumerate(every.pairs):
         changes = [*every.changes(number, RANK if (old, new) in neighbours else compare.SAID_FIRST)]
         if (old, new) in neighbours:
-            of_neighbours[new] = _of_neighbours(old, changes)
+            of_neighbours[new] = {
+                "old": old,
+                "tally": Counter(change.verdict.words for change in changes),
+                "changed": [place[one.series] for one in changes if one.verdict.kind in compare.SAID_FIRST],
+            }
         changed = sorted((one for one in changes if one.verdict.kind in compare.SAID_FIRST), key=compare.place)
         why = causes.why(changed, facts[old], facts[new], _fitting(by_series, changed))
         unseen = {series for series, *pair in missed if pair == [old, new]}
@@ -201,19 +205,6 @@ def _fitting(
     return [known for key in keys for known in by_series.get(key, ())]
 
 
-def _of_neighbours(old: str, changes: Sequence[Change]) -> dict[str, Any]:
-    return {
-        "old": old,
-        "tally": Counter(change.verdict.words for change in changes),
-        "changed": [key(change.series) for change in changes if change.verdict.kind in compare.SAID_FIRST],
-        "decided": [
-            [key(change.series), change.verdict.words, change.ratio]
-            for change in changes
-            if change.series.varies and change.verdict in DECIDED
-        ],
-    }
-
-
 def key(series: Series) -> list[str]:
     """What a series is called within a lane; sorts as series do."""
     return [series.benchmark, *series.parameters]
@@ -225,8 +216,8 @@ def _told(
     unseen: Collection[Series],
     place: Mapping[Series, int],
     clauses: dict[str, int],
-) -> str:
-    """Integers: of each finding, as ranked, its number of rows, the clause that is its cause and how many rows have it, and
+) -> list[int]:
+    """Of each finding, as ranked, its number of rows, the clause that is its cause and how many rows have it, and
     of each row its series and clause. Clauses count from one. Last what `explain` did not see again, as rows of none."""
 
     def clause(words: str) -> int:
@@ -240,11 +231,11 @@ def _told(
         numbers += [len(finding.rows), clause(finding.because), finding.explained]
         numbers += rows(row.series for row in finding.rows)
     left = [one.series for one in changed if one.series in unseen]
-    return "".join(map(unsigned, [*numbers, 0, *rows(left)]))
+    return [*numbers, 0, *rows(left)]
 
 
-def _instead(every: EveryPair, place: Mapping[Series, int]) -> list[str]:
-    """Of each release, in integers: each series that another may stand for, that one plus one or 0 where none takes surely
+def _instead(every: EveryPair, place: Mapping[Series, int]) -> list[list[int]]:
+    """Of each release: each series that another may stand for, that one plus one or 0 where none takes surely
     less, and of a time half of the interval plus one, of a number that does not vary 0."""
     alike: dict[tuple[str, tuple[str, ...]], list[Series]] = defaultdict(list)
     for series in every.series:
@@ -261,7 +252,7 @@ def _instead(every: EveryPair, place: Mapping[Series, int]) -> list[str]:
                         0 if best is None else place[rivals[best]] + 1,
                         *([] if best is None else [half]),
                     ]
-    return ["".join(map(unsigned, of)) for of in found]
+    return found
 
 
 def _best(every: EveryPair, own: Series, rivals: Sequence[Series]) -> Iterator[tuple[int, int | None, int]]:
@@ -290,32 +281,28 @@ def _less(found: History, own: Series, rival: Series, tag: str) -> float:
     return math.log(numbers[1][-1] / numbers[0][-1]) if all(numbers) and not own.varies else math.nan
 
 
-def _base64(numbers: Any) -> str:
-    return base64.b64encode(np.ascontiguousarray(numbers).tobytes()).decode()
-
-
 def _timed(every: EveryPair, place: Mapping[Series, int]) -> dict[str, Any]:
-    """Arrays of the times: bytes of series x pairs, and 32-bit floating-point numbers of series x releases, whose first
-    bytes come first: so they pack best."""
+    """Lists of the times, row by row, a row for each of `series`. Pair by pair: `codes` (places in `verdicts`, of which null
+    says that no rounds tie the two releases), `halves` of the interval of the ratio's logarithm as `of_steps` reads them,
+    and how often they were looked at (`looks`). Release by release: `levels`, logarithms of which a difference is that of a
+    ratio, and the level as it is `shown`, in numbers of 32 bits, None where it was not measured."""
     rows = list(every.timed.values())
 
     def together(name: str) -> Any:
-        return np.array([getattr(row, name) for row in rows])
+        return np.array([getattr(row, name) for row in rows]).reshape(-1)
 
-    def planes(name: str) -> str:
-        floats = together(name).astype("<f4")
-        return _base64(floats.reshape(-1).view(np.uint8).reshape(-1, 4).T)
+    def shown(name: str) -> list[float | None]:
+        return [None if np.isnan(number) else float(str(number)) for number in together(name)]
 
     codes = together("code")
-    halves = np.where(codes > 0, together("half"), 0).astype(np.uint8)
     return {
         "series": [place[series] for series in every.timed],
         "verdicts": [verdict and verdict.words for verdict in TOLD],
-        "codes": _base64(codes.astype(np.uint8)),
-        "halves": _base64(halves),
-        "looks": _base64(np.minimum(together("looks"), 255).astype(np.uint8)),
-        "levels": planes("level"),
-        "shown": planes("shown"),
+        "codes": codes.tolist(),
+        "halves": np.where(codes > 0, together("half"), 0).tolist(),
+        "looks": together("looks").tolist(),
+        "levels": shown("level"),
+        "shown": shown("shown"),
     }
 
 

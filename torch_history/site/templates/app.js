@@ -106,181 +106,23 @@
 
     // --- data
 
-    const waiting = new Map();
+    const waiting = new Map([["index", (data) => { TH.contents = data; }]]);
     const lanes = new Map();
 
-    TH.index = (data) => { TH.contents = data; };
     TH.receive = (id, data) => waiting.get(id)(data);
-    const loaded = (id) => new Promise((resolve, reject) => {
-        waiting.set(id, resolve);
-        const refused = () => reject(new Error(`The file data/${id}.js is missing or damaged: publish the site again.`));
-        document.head.append(el("script", {src: `data/${encodeURIComponent(id)}.js`, error: refused}));
-    });
-
-    // --- what pack.py wrote
-
-    const OWN = 92;  // printable characters but ", \\ and <
-    const digitOf = new Map(Array.from({length: 95}, (_, i) => String.fromCharCode(32 + i))
-        .filter((each) => !"\"\\<".includes(each)).map((each, i) => [each, i]));
-    /* A reader of integers: `next()` and `signed()`, until `more()` is false. */
-    const reader = (text) => {
-        const half = OWN / 2;
-        let at = 0;
-        const next = () => {
-            let [number, place] = [0, 1];
-            for (;;) {
-                const digit = digitOf.get(text[at]);
-                at += 1;
-                number += (digit % half) * place;
-                if (digit < half) {
-                    return number;
-                }
-                place *= half;
-            }
-        };
-        const signed = () => {
-            const number = next();
-            return number % 2 ? -(number + 1) / 2 : number / 2;
-        };
-        return {next, signed, more: () => at < text.length};
-    };
-    TH.reader = reader;
-    const numbersOf = (packed) => {
-        if (typeof packed !== "string" || !packed) {
-            return [...packed];
-        }
-        const {next, signed, more} = reader(packed);
-        const first = next();
-        const scale = 10 ** Math.floor(first / 2);
-        const found = [];
-        let before = first % 2 ? 0 : signed();
-        while (more()) {
-            const number = before + signed();
-            const length = first % 2 ? next() : 1;
-            before = first % 2 ? number : before;
-            for (let i = 0; i < length; i += 1) {
-                found.push(number / scale);
-            }
-        }
-        return found;
-    };
-    const patternOf = (packed) => {
-        const {next, more} = reader(packed);
-        const pairs = [];
-        let [release, block] = [0, 0];
-        while (more()) {
-            const both = next();
-            const turned = Math.floor(both / 3);
-            release += both % 3 === 2 ? next() : both % 3;
-            block += turned % 2 ? -(turned + 1) / 2 : turned / 2;
-            pairs.push([release, block]);
-        }
-        return pairs;
-    };
-    const placesOf = (packed) => {
-        const {next, more} = reader(packed);
-        const found = [];
-        while (more()) {
-            found.push(next() + (found.at(-1) || 0));
-        }
-        return found;
-    };
-    const listOf = (packed, names) => {
-        const {next, more} = reader(packed);
-        const found = [];
-        while (more()) {
-            found.push(names[next()]);
-        }
-        return found;
-    };
-    const keysOf = ({names, rows}) => {
-        const {next, more} = reader(rows);
-        const found = [];
-        while (more()) {
-            found.push(Array.from({length: next()}, () => names[next()]));
-        }
-        return found;
-    };
-    TH.unpacked = (part) => {
-        const {next, more} = reader(part.rows);
-        const [numbers, disturbed] = [part.numbers.map(numbersOf), part.disturbed.map(placesOf)];
-        const series = [];
-        while (more()) {
-            const [question, metric, benchmark, unit] = part.benchmarks[next()];
-            const names = Array.from({length: next()}, () => part.names[next()]);
-            const parameters = names.map((name) => name.replace(/^'+|'+$/gu, ""));
-            series.push({
-                key: [benchmark, ...names], question, metric, benchmark, unit, parameters,
-                variant: parameters[0] || "", size: parameters.slice(1).join(" "), pattern: next(),
-                numbers: numbers[next()], disturbed: disturbed[next()], missing: part.missing[next()],
-            });
-        }
-        const whole = ({facts, ...release}) => ({...release, facts: facts.packages === undefined ? facts
-            : {...facts, packages: listOf(facts.packages, part.packages)}});
-        return {...part, series, releases: part.releases.map(whole), patterns: part.patterns.map(patternOf)};
-    };
-
-    /* What pack.deflated made of JSON; of anything else itself. */
-    TH.inflated = (packed) => {
+    /* What build.py compressed; of anything else itself. */
+    const inflated = (packed) => {
         if (typeof packed !== "string") {
             return packed;
         }
         const bytes = Uint8Array.from(atob(packed), (each) => each.charCodeAt(0));
         return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
     };
-
-    const evidenceOf = ({texts, rows}, environment) => rows.map(([ratio, reproduced, ...places]) => {
-        const [benchmark, old, now, verdict, words, seen, ...parameters] = places.map((at) => texts[at]);
-        return {environment, benchmark, parameters, old, new: now, ratio, verdict, words, seen_on: seen, reproduced};
-    });
-
-    /* A lane in one piece: what its parts count from their own first release, round and reason counts from the lane's. */
-    TH.joined = (about, parts, pairs) => {
-        const evidence = about.evidence && about.evidence.texts ? evidenceOf(about.evidence, about.environment) : about.evidence;
-        const lane = {...about, evidence, releases: [], rounds: [], reasons: [], patterns: [], limits: []};
-        const rounds = new Map();
-        const keys = Array.isArray(about.series) ? about.series : keysOf(about.series);
-        const rows = new Map(keys.map((key) => [JSON.stringify(key), null]));
-        parts.forEach((part, number) => {
-            const [release, reason] = [lane.releases.length, lane.reasons.length];
-            const round = part.rounds.map((block) => {
-                const name = JSON.stringify(block);
-                if (!rounds.has(name)) {
-                    rounds.set(name, lane.rounds.push(block) - 1);
-                }
-                return rounds.get(name);
-            });
-            const patterns = part.patterns.map((launches) => launches.map(([at, block]) => [at + release, round[block]]));
-            lane.releases.push(...part.releases);
-            lane.reasons.push(...part.reasons);
-            for (const limit of part.limits) {
-                const same = ({benchmark, size}) => benchmark === limit.benchmark && size === limit.size;
-                const whole = lane.limits.find(same) || lane.limits[lane.limits.push({...limit, numbers: []}) - 1];
-                whole.numbers.push(...Array(release - whole.numbers.length).fill(null), ...limit.numbers);
-            }
-            for (const row of part.series) {
-                const name = JSON.stringify(row.key);
-                const whole = rows.get(name) || {...row, numbers: [], disturbed: [], missing: [], from: []};
-                rows.set(name, whole);
-                whole.from.push([number, row.pattern, patterns]);
-                whole.disturbed.push(...row.disturbed.map((at) => at + whole.numbers.length));
-                whole.numbers = whole.numbers.concat(row.numbers);
-                whole.missing.push(...row.missing.map(([at, why, failed]) => [at + release, why + reason, failed]));
-            }
-        });
-        const patterns = new Map();
-        lane.series = [...rows.values()].map(({from, ...row}) => {
-            const name = from.map(([number, pattern]) => `${number}:${pattern}`).join();
-            if (!patterns.has(name)) {
-                patterns.set(name, lane.patterns.push(from.flatMap(([, pattern, of]) => of[pattern])) - 1);
-            }
-            return {...row, pattern: patterns.get(name)};
-        });
-        const places = new Map([...rows.keys()].map((name, place) => [name, place]));
-        lane.pairs = pairs.map((of, number) => ({...of, places: parts[number].series.map(({key}) => places.get(JSON.stringify(key)))}));
-        lane.limits.forEach(({numbers}) => numbers.push(...Array(lane.releases.length - numbers.length).fill(null)));
-        return lane;
-    };
+    const loaded = async (id) => inflated(await new Promise((resolve, reject) => {
+        waiting.set(id, resolve);
+        const refused = () => reject(new Error(`The file data/${id}.js is missing or damaged: publish the site again.`));
+        document.head.append(el("script", {src: `data/${encodeURIComponent(id)}.js`, error: refused}));
+    }));
 
     const once = (known, id, load) => {
         if (!known.has(id)) {
@@ -289,10 +131,8 @@
         return known.get(id);
     };
     TH.lane = (id) => once(lanes, id, async () => {
-        const about = await loaded(id);
-        const [parts, pairs] = await Promise.all(["", "-pairs"].map((ending) =>
-            Promise.all(about.parts.map((part) => loaded(`${part}${ending}`)))));
-        return TH.joined(about, parts, await Promise.all(pairs.map(TH.inflated)));
+        const [about, numbers, pairs] = await Promise.all([id, `${id}-numbers`, `${id}-pairs`].map(loaded));
+        return {...about, ...numbers, pairs};
     });
 
     /* Other files of data/, each loaded when a page asks for it first. */
@@ -300,18 +140,13 @@
     TH.file = (name) => once(others, name, () => loaded(name));
 
     /* What happened to the series of the benchmarks given, or of all, newest first. */
-    TH.steps = async (lane, benchmarks = lane.benchmarks) => {
-        const numbers = benchmarks.map((benchmark) => lane.benchmarks.indexOf(benchmark)).filter((at) => at >= 0);
-        const found = await Promise.all(numbers.map((number) => TH.file(`${lane.id}-steps.${number}`)));
-        return found.flat().sort((a, b) => a.place - b.place);
+    TH.steps = async (lane, benchmarks = null) => {
+        const steps = (await TH.file(`${lane.id}-steps`)).map((step, place) => ({...step, place}));
+        return steps.filter(({series}) => !benchmarks || benchmarks.includes(lane.series[series].benchmark));
     };
 
     /* The claims, each with its `answers` on every release. */
-    TH.claims = async (lane) => {
-        const names = [`${lane.id}-claims`, ...lane.parts.map((part) => `${part}-answers`)];
-        const [claims, ...parts] = await Promise.all(names.map(TH.file));
-        return claims.map((claim) => ({...claim, answers: parts.flatMap((part) => part[claim.question] || [])}));
-    };
+    TH.claims = (lane) => TH.file(`${lane.id}-claims`);
 
     // --- the address
 

@@ -24,7 +24,7 @@
             const cells = new Array(lane.releases.length).fill(null);
             const disturbed = new Set(series.disturbed);
             lane.patterns[series.pattern].forEach(([release, block], i) => {
-                const shift = isCleared ? TH.verdicts.shift(lane, series, release, lane.rounds[block][0]) : 0;
+                const shift = isCleared ? TH.verdicts.shift(lane, series, lane.rounds[block][0]) : 0;
                 cells[release] = cells[release] || {numbers: [], disturbed: 0};
                 cells[release].numbers.push(series.numbers[i] * Math.exp(-shift));
                 cells[release].disturbed += Number(disturbed.has(i));

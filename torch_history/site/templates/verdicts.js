@@ -35,33 +35,21 @@
 
     // --- what pairs.py wrote
 
-    const bytesOf = (text) => Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
-    /* Numbers of 32 bits whose first bytes come first. */
-    const floatsOf = (text) => {
-        const bytes = bytesOf(text);
-        const count = bytes.length / 4;
-        const view = new DataView(new ArrayBuffer(4));
-        return Float64Array.from({length: count}, (_, i) => {
-            [0, 1, 2, 3].forEach((plane) => view.setUint8(plane, bytes[plane * count + i]));
-            return view.getFloat32(0, true);
-        });
-    };
     const opened = new WeakMap();
-    /* The pairs of a part, opened: `timed` is series -> its row there. */
+    const floats = (numbers) => numbers.map((each) => (each === null ? NaN : Math.fround(each)));
+    /* The times of pairs, with `rows`: series -> its row there. */
     const openedOf = (pairs) => {
         if (!opened.has(pairs)) {
             const {timed} = pairs;
-            const [codes, halves, looks] = [timed.codes, timed.halves, timed.looks].map(bytesOf);
-            const [levels, shown] = [timed.levels, timed.shown].map(floatsOf);
             const rows = new Map(timed.series.map((series, row) => [series, row]));
-            opened.set(pairs, {codes, halves, looks, levels, shown, rows});
+            opened.set(pairs, {...timed, levels: floats(timed.levels), shown: floats(timed.shown), rows});
         }
         return opened.get(pairs);
     };
-    /* The pairs that have both releases, their places there, and whether they were asked for the other way round. */
+    /* The places of two releases among the pairs, and whether they were asked for the other way round. */
     const pairOf = (lane, from, to) => {
-        const pairs = lane.pairs.find(({releases}) => releases.includes(from) && releases.includes(to));
-        if (!pairs || from === to) {
+        const {pairs} = lane;
+        if (!pairs.releases.includes(from) || !pairs.releases.includes(to) || from === to) {
             return null;
         }
         const count = pairs.releases.length;
@@ -71,6 +59,11 @@
                 number: first * (2 * count - first - 1) / 2 + last - first - 1};
     };
 
+    /* Takes numbers from the start of a list, `next()` by `next()`, until `more()` is false. */
+    const reader = (list) => {
+        let at = 0;
+        return {next: () => list[(at += 1) - 1], more: () => at < list.length};
+    };
     const bounded = (logarithm) => Math.exp(TH.common.clip(logarithm, Math.log(constants().verdicts.BOUND)));
     const penalty = (looks) => (looks === 1 ? 1 : looks / constants().verdicts.LATE_SHARE);
     const OTHER_WAY = {SLOWER: "FASTER", FASTER: "SLOWER"};
@@ -139,7 +132,7 @@
             return [];
         }
         const clauses = ["", ...pair.pairs.clauses];
-        const {next, more} = TH.reader(pair.pairs.told[pair.number]);
+        const {next, more} = reader(pair.pairs.told[pair.number]);
         const row = () => {
             const change = changes.get(next());
             change.why = clauses[next()];
@@ -165,8 +158,7 @@
         const releases = [from, to].map((tag) => placeOf(lane, tag));
         const isFleet = (lane.rounds || []).some(([, , node]) => node);
         const changes = new Map();
-        pair.pairs.places.forEach((at, place) => {
-            const series = lane.series[at];
+        lane.series.forEach((series, place) => {
             const row = openedOf(pair.pairs).rows.get(place);
             const launches = releases.map((release) => launchesOf(lane, series, release));
             const [old, now] = row === undefined ? launches.map((positions) => numberOf(series, positions))
@@ -174,7 +166,7 @@
             const found = (row === undefined ? null : timed(series, pair, row)) || untied(series, pair, place, [old, now]);
             if (found) {
                 changes.set(place, {
-                    series: at, kind: constants().series.KINDS[found.verdict], old, new: now, why: "", unconfirmed: false,
+                    series: place, kind: constants().series.KINDS[found.verdict], old, new: now, why: "", unconfirmed: false,
                     launches: launches.map(({length}) => length),
                     disturbed: series.disturbed.filter((i) => launches.some((positions) => positions.includes(i))).length, ...found,
                     apart: isFleet && isApart(lane, series, launches),
@@ -421,38 +413,32 @@
 
     /* Of each series that another one may stand for: that one which surely takes least on a release, or null. */
     const instead = (lane, tag) => {
-        const pairs = lane.pairs.find(({releases}) => releases.includes(tag));
+        const {pairs} = lane;
         const {LEAST_STEP, STEP} = constants().verdicts;
+        const at = pairs.releases.indexOf(tag);
         const found = new Map();
-        const {next, more} = TH.reader(pairs ? pairs.instead[pairs.releases.indexOf(tag)] : "");
+        const {next, more} = reader(pairs.instead[at] || []);
         while (more()) {
-            const [own, other] = [pairs.places[next()], next()];
-            const best = other && {other: lane.series[pairs.places[other - 1]], half: next()};
-            found.set(lane.series[own], best || null);
+            const [own, other] = [next(), next()];
+            found.set(lane.series[own], other ? {other: lane.series[other - 1], half: next()} : null);
         }
-        const at = pairs && pairs.releases.indexOf(tag);
         return new Map(Array.from(found, ([own, best]) => {
             if (!best) {
                 return [own, null];
             }
-            const [one, two] = [own, best.other].map((series) => valueOf(lane, pairs, series, at, tag));
+            const [one, two] = [own, best.other].map((series) => valueOf(lane, series, at, tag));
             const half = best.half ? LEAST_STEP * Math.exp(STEP * (best.half - 1)) : 0;
             const ratio = varies(own) ? Math.exp(two - one) : two / one;
             return [own, {own, other: best.other, ratio, low: ratio * Math.exp(-half), high: ratio * Math.exp(half)}];
         }));
     };
-    const valueOf = (lane, pairs, series, at, tag) => {
-        const row = openedOf(pairs).rows.get(pairs.places.indexOf(lane.series.indexOf(series)));
-        return row === undefined ? numberOf(series, launchesOf(lane, series, placeOf(lane, tag)))
-            : levelOf({pairs}, row, at);
+    const valueOf = (lane, series, at, tag) => {
+        const row = openedOf(lane.pairs).rows.get(lane.series.indexOf(series));
+        return row === undefined ? numberOf(series, launchesOf(lane, series, placeOf(lane, tag))) : levelOf(lane, row, at);
     };
 
     /* What a session does to all times of a question, as a logarithm; 0 where that is not known. */
-    const shift = (lane, {question}, release, session) => {
-        const {tag} = lane.releases[release];
-        const pairs = lane.pairs.find(({releases}) => releases.includes(tag));
-        return ((pairs && pairs.shifts[question]) || {})[session] || 0;
-    };
+    const shift = (lane, {question}, session) => (lane.pairs.shifts[question] || {})[session] || 0;
 
     const adjacent = (lane, tag) => {
         const before = lane.releases[placeOf(lane, tag) - 1];

@@ -1,0 +1,843 @@
+"""Does each page say what Python says of the same results? The pages, used as readers do.
+
+The site is published from the results of tests/lab.py; what those do not hold (sessions that differ, names that look like
+HTML) is written into a copy's data.
+"""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import itertools
+import json
+import math
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import numpy as np
+import pytest
+
+from contract.metrics import metric_of
+from torch_history.analysis.causes import FOUND
+from torch_history.analysis.compare import find, sentence
+from torch_history.analysis.series import SHOWN
+from torch_history.analysis.verdicts import human
+from torch_history.site.code import code_of
+
+from .lab import ENVIRONMENT, LANE, MACHINE
+from .site_data import history_of, read_lane, write_lane, write_script
+
+ROOT = Path(__file__).resolve().parents[1]
+SOLVED = 1e-9
+"""How closely a page computes what it draws."""
+
+TIME = "intersection.Intersection.track_time"
+PEAK = "intersection.Intersection.track_peak_memory"
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+pytestmark = pytest.mark.browser
+
+
+def show(page: Any, site: Path, name: str, **keys: str) -> None:
+    fragment = f"#{urlencode(keys)}" if keys else ""
+    page.goto((site / f"{name}.html").as_uri() + fragment)
+    page.reload()  # a changed fragment alone loads nothing
+    ready(page)
+
+
+def ready(page: Any) -> None:
+    """Waits until the page shows what its address asks for."""
+    page.wait_for_function("document.body.dataset.ready === (location.hash || '#')")
+
+
+def keys_of(address: str) -> dict[str, str]:
+    return {key: values[0] for key, values in parse_qs(urlsplit(address).fragment).items()}
+
+
+def picker(page: Any, name: str) -> Any:
+    return page.get_by_role("combobox", name=name, exact=True)
+
+
+def newest(site: Path, lane: str = LANE) -> dict[str, Any]:
+    """The newest release against the one before it, as Python sees it."""
+    return dict(json.loads((site / "data" / f"{lane}-newest.json").read_text(encoding="utf-8")))
+
+
+def data_of(site: Path, lane: str = LANE) -> dict[str, Any]:
+    return read_lane(site / "data", lane)
+
+
+def drawn(page: Any, which: int = 0) -> list[dict[str, Any]]:
+    """The points of a chart, as its script has them."""
+    chart = page.locator(".chart").nth(which)
+    chart.scroll_into_view_if_needed()
+    page.wait_for_function("node => node.dataset.drawn === 'true'", arg=chart.element_handle())
+    fields = "release, variant, value, low, high"
+    return list(chart.evaluate(f"node => node.spec.points.map(({{{fields}}}) => ({{{fields}}}))"))
+
+
+def table_of(page: Any) -> dict[str, dict[str, str]]:
+    """Variant -> release -> what the first table of numbers shows."""
+    table = page.locator(".from-the-end table").first
+    head = [text.strip() for text in table.locator("thead th").all_text_contents()]
+    found = {}
+    for row in table.locator("tbody tr").all():
+        cells = [text.strip() for text in row.locator("th, td").all_text_contents()]
+        found[cells[0]] = dict(zip(head[1:], cells[1:], strict=True))
+    return found
+
+
+def medians(lane: dict[str, Any], benchmark: str, size: str) -> dict[str, dict[str, float]]:
+    """Variant -> release -> median of its launches, from the data alone."""
+    found: dict[str, dict[str, float]] = {}
+    for series in lane["series"]:
+        if (series["benchmark"], series["size"]) == (benchmark, size):
+            numbers: dict[str, list[float]] = {}
+            for (release, _), number in zip(lane["patterns"][series["pattern"]], series["numbers"], strict=True):
+                numbers.setdefault(lane["releases"][release]["tag"], []).append(number)
+            found[series["variant"]] = {tag: statistics.median(of) for tag, of in numbers.items()}
+    return found
+
+
+def cleared(lane: dict[str, Any], benchmark: str, size: str) -> dict[str, dict[str, float]]:
+    """Variant -> release -> median of its times, less what their sessions do to the whole question."""
+    found: dict[str, dict[str, float]] = {}
+    stored = history_of(lane)
+    for row, series in zip(lane["series"], stored, strict=True):
+        if (row["benchmark"], row["size"]) == (benchmark, size):
+            fit = stored.fits[series.environment, series.question]
+            tags = [tag for tag, of in stored[series].items() if any(case.number for _, case in of)]
+            found[row["variant"]] = {tag: float(np.median(fit.cleared(series, tag))) for tag in tags}
+    return found
+
+
+@pytest.fixture
+def changed(site: Path, tmp_path: Path) -> Callable[..., Path]:
+    """A copy of the site with the one lane given."""
+
+    def write(lane: dict[str, Any]) -> Path:
+        folder = tmp_path / "copy"
+        shutil.copytree(site, folder, ignore=shutil.ignore_patterns("asv", "feeds", "data"))
+        (folder / "data").mkdir()
+        index = json.loads((site / "data" / "index.json").read_text(encoding="utf-8"))
+        about = {**index["lanes"][0], "id": lane["id"], "machine": lane["machine"]["machine"]}
+        write_script(folder / "data", "index", {**index, "lanes": [about]})
+        write_lane(folder / "data", lane)
+        return folder
+
+    return write
+
+
+def made_up(releases: int, variants: int, launches: int = 3, unit: str = "seconds") -> dict[str, Any]:
+    """A lane of one benchmark, whose number is the variant's from 1 on, in milliseconds, with noise of 1 %."""
+    chance = random.Random(0)
+    metric = "time" if unit == "seconds" else "operators"
+    tags = [f"v{1 + i // 100}.{i % 100}.0" for i in range(releases)]
+
+    def number(variant: int) -> float:
+        return (variant + 1) * 1e-3 * (1 + chance.gauss(0, 0.01)) if unit == "seconds" else float(variant)
+
+    return {
+        "schema": 2,
+        "id": "made-up",
+        "machine": {"machine": "made-up", "device": "cpu"},
+        "environment": "release-py3.11",
+        "words": "made up",
+        "releases": [
+            {
+                "tag": tag,
+                "date": f"{2016 + i // 100}-{1 + i % 100 // 9:02}-{1 + i % 9:02}",
+                "estimated": False,
+                "facts": {},
+            }
+            for i, tag in enumerate(tags)
+        ],
+        "rounds": [[f"session-{i // 4:04}", 1 + k] for i in range(releases) for k in range(launches)],
+        "reasons": [],
+        "patterns": [[[i, (i - i % 4) * launches + k] for i in range(releases) for k in range(launches)]],
+        "series": [
+            {
+                "question": "question",
+                "metric": metric,
+                "benchmark": f"question.Question.track_{metric}",
+                "parameters": [f"variant_{variant}", "small"],
+                "variant": f"variant_{variant}",
+                "size": "small",
+                "unit": unit if unit == "seconds" else "",
+                "pattern": 0,
+                "numbers": [number(variant) for _ in range(releases * launches)],
+                "disturbed": [],
+                "missing": [],
+            }
+            for variant in range(variants)
+        ],
+        "steps": [],
+        "claims": [],
+        "limits": [],
+    }
+
+
+# --- overview
+
+
+def plain(text: str) -> str:
+    """Text of a page without the signs of verdicts."""
+    return re.sub(r"\s+", " ", re.sub(r"[▲▼✕✓◆] ", "", text)).strip()
+
+
+def in_short(page: Any) -> dict[str, str]:
+    """The lines that answer what a reader asks first."""
+    lines = page.locator("#in-short > div").all()
+    return {line.locator("dt").inner_text(): plain(line.locator("dd").inner_text()) for line in lines}
+
+
+def of_verdict(card: dict[str, str]) -> list[str]:
+    """What a card says: of the one on what broke, which series have no number stands at the end of the page."""
+    first, of_series, rest = card["verdict"].partition(" In cases that ran, ")
+    return [first, of_series.strip() + " " + rest] if rest else [first]
+
+
+def test_newest_release_is_told_as_python_tells_it(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    comparison = newest(site)
+    headline = page.locator("#newest-title").inner_text()
+    assert headline.startswith(f"{comparison['new']} against {comparison['old']} on ")
+    kinds = {change["verdict"]: change["kind"] for change in comparison["changes"]}
+    for verdict, count in comparison["tally"].items():
+        assert (f"{count} {verdict}" in headline) == (kinds[verdict] in ("worse", "better", "changed"))
+    chips = page.locator(".newest .tally a")
+    counted = [re.match(r"(\d+) \S ([^a-z]+)", text.replace("\n", " ")) for text in chips.all_inner_texts()]
+    tally = {SHOWN.get(verdict, verdict): count for verdict, count in comparison["tally"].items()}
+    assert {match[2].strip(): int(match[1]) for match in counted if match} == tally
+
+
+def test_cards_and_findings_are_those_of_python_and_lead_to_their_series(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    comparison = newest(site)
+    cards = [plain(text) for text in page.get_by_label("By what was measured").locator("> li").all_inner_texts()]
+    cards.append(f"Broke {in_short(page)['Broke']} {plain(page.locator('#sure').inner_text())}")
+    for card, text in zip(comparison["answer"]["cards"], cards, strict=True):
+        parts = [card["name"], *of_verdict(card), *(card[key].rstrip(".") for key in ("worst", "best") if card[key])]
+        assert all(part.replace("`", "") in text for part in parts)
+    items = page.locator("#findings > li")
+    assert 0 < items.count() <= 10
+    words = {finding["words"].replace("`", ""): finding for finding in comparison["findings"]}
+    for item in items.all():
+        said = plain(item.inner_text())
+        found = next(finding for text, finding in words.items() if plain(text) in said)
+        shown = SHOWN.get(found["verdict"], found["verdict"])
+        assert said.startswith(f"{shown} {plain(next(t for t, f in words.items() if f is found))}")
+        if len(found["rows"]) > 1:
+            item.locator("summary").click()
+            assert item.locator("details li").count() == len(found["rows"])
+            page.wait_for_function("name => torchHistory.address().open.split('|').includes(name)", arg=found["title"])
+        keys = keys_of(item.locator("a").first.get_attribute("href"))
+        assert [keys["benchmark"], keys["release"]] == [found["rows"][0][0], comparison["new"]]
+    opened = page.locator("#findings details[open]").count()
+    page.reload()
+    page.wait_for_function("document.body.dataset.ready")
+    assert page.locator("#findings details[open]").count() == opened > 0
+
+
+def test_words_of_the_glossary_lead_to_their_meaning(site: Path, page: Any) -> None:
+    """Every word that the pages make a link is in the glossary, and the link ends at its row."""
+    script = (ROOT / "torch_history" / "site" / "templates" / "app.js").read_text(encoding="utf-8")
+    terms = re.findall(r'"(\w+)"', re.search(r"TERMS = \[(.*?)\]", script, re.DOTALL)[1])  # type: ignore[index]
+    assert len(terms) > 5
+    show(page, site, "index", **{"from": "v2.0.1", "to": "v2.9.0"})
+    linked = page.locator("#sure a.term").first
+    word, href = linked.inner_text().lower(), str(linked.get_attribute("href"))
+    assert word.startswith(href.partition("#word-")[2])
+    page.goto((site / "method.html").as_uri())
+    for term in terms:
+        row = page.locator(f"tr#word-{term}")
+        assert row.count() == 1, term
+        assert row.locator("td").first.inner_text().lower().startswith(term)
+
+
+def test_evidence_by_hand_leads_to_the_item_that_says_how(site: Path, page: Any) -> None:
+    wanted = {cause.item: cause.link for cause in FOUND}
+    page.goto((site / "method.html").as_uri())
+    for item, link in wanted.items():
+        slug = re.sub("[^a-z0-9]+", "-", item.lower()).strip("-")
+        anchor = f"{link.removeprefix('docs/').removesuffix('.md').replace('/', '-')}-{slug}"
+        place = page.locator(f"li#{anchor}")
+        assert place.count() == 1, anchor
+        assert place.inner_text().startswith(item.replace("`", ""))
+
+
+def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site: Path, page: Any) -> None:
+    """tests/lab.py plants what each variant takes: vstack_rows 8 x 1.3 times 1, cat_rows 1.1; from 2.1.0 on scripted needs
+    four results of memory, in_place three."""
+    show(page, site, "index", **{"from": "v2.2.0", "to": "v2.5.1"})
+    (item,) = (each for each in page.locator("#findings > li").all() if "vstack_rows" in each.inner_text())
+    said = item.locator(".instead").first.inner_text()
+    told = re.fullmatch(
+        r"What to do: On v2.5.1 cat_rows \(a tensor per row by torch.from_numpy, joined by torch.cat and viewed as "
+        r"\[B, N\]\) does the same ([\d.]+)(?: to ([\d.]+))? times faster in 2 of 2 cases\. Its code and its history\.",
+        said,
+    )
+    assert told, said
+    for factor in (float(part or told[1]) for part in told.groups()):
+        assert factor == pytest.approx(8 * 1.3 / 1.1, rel=0.1)
+    show(page, site, "index", **{"from": "v2.0.1", "to": "v2.1.0"})
+    (item,) = (each for each in page.locator("#findings > li").all() if "peak memory" in each.inner_text())
+    advice = item.locator(".instead").first
+    means = "what a careful engineer writes without a compiler: three buffers of [N, M]"
+    assert advice.inner_text().startswith(
+        f"What to do: On v2.1.0 in_place ({means}) does the same with 1.33 times less memory."
+    )
+    assert keys_of(advice.get_by_role("link").get_attribute("href"))["variant"] == "in_place"
+    show(page, site, "index", **{"from": "v2.14.1", "to": "v2.15.0"})
+    (item,) = (each for each in page.locator("#findings > li").all() if "selection time" in each.inner_text())
+    assert item.locator(".instead").first.inner_text() == (
+        "What to do: No variant of this question that does the same is faster on v2.15.0."
+    )
+
+
+def test_any_two_releases_are_answered_and_are_in_the_address(site: Path, page: Any) -> None:
+    show(page, site, "index")
+    tags = [release["tag"] for release in data_of(site)["releases"]]
+    picker(page, "From").select_option(tags[0])
+    ready(page)
+    assert page.locator("#newest-title").inner_text().startswith(f"{tags[-1]} against {tags[0]} on ")
+    assert keys_of(page.url)["from"] == tags[0]
+    page.go_back()
+    ready(page)
+    assert page.locator("#newest-title").inner_text().startswith(f"{tags[-1]} against {tags[-2]} on ")
+    show(page, site, "index", **{"from": tags[0].removeprefix("v"), "to": f"{tags[-1]}+cpu"})
+    assert page.locator("#newest-title").inner_text().startswith(f"{tags[-1]} against {tags[0]} on ")
+    show(page, site, "index", **{"from": "banana"})
+    assert "There are no results of 'banana'" in page.locator(".newest [role=alert]").inner_text()
+
+
+def test_verdicts_on_several_cards_add_up_to_the_headline(site: Path, page: Any) -> None:
+    tags = [release["tag"] for release in data_of(site)["releases"]]
+    show(page, site, "index", **{"from": tags[0], "to": tags[-1]})
+    changes = page.evaluate(
+        """async ([from, to]) => {
+            const lane = await torchHistory.lane(torchHistory.contents.lanes[0].id);
+            const changes = torchHistory.verdicts.compare(lane, from, to);
+            const counts = Object.fromEntries(torchHistory.common.counted(changes.map(({verdict}) => verdict)));
+            return {counts, apart: torchHistory.answer.apart(lane, changes)};
+        }""",
+        [tags[0], tags[-1]],
+    )
+    headline = page.locator("#newest-title").inner_text()
+    for verdict, parts in changes["apart"]:
+        assert sum(count for _, count in parts) == changes["counts"][verdict]
+        assert f"{changes['counts'][verdict]} {SHOWN.get(verdict, verdict)}" in headline
+        assert ", ".join(f"{count} in {card}" for card, count in parts) in page.locator("#apart").inner_text()
+
+
+def computed(page: Any) -> None:
+    """Waits until no cell in the table waits for its verdict."""
+    page.wait_for_function("document.querySelectorAll('#map .waiting').length === 0")
+
+
+def test_cells_say_verdicts_in_text_and_lead_to_their_series(site: Path, page: Any) -> None:
+    show(page, site, "index", metric="all")
+    computed(page)
+    comparison = newest(site)
+    wanted = {change["sentence"].partition(":")[0]: change["verdict"] for change in comparison["changes"]}
+    column = page.locator("#map thead th", has_text=comparison["new"]).get_attribute("aria-colindex")
+    links = page.locator(f"#map tbody td[aria-colindex='{column}'] a").all()
+    assert len(links) > 10
+    for link in links:
+        name, _, said = link.get_attribute("aria-label").partition(f", {comparison['new']}: ")
+        assert said.startswith(SHOWN.get(wanted[name], wanted[name]))
+        assert link.inner_text().strip()
+        keys = keys_of(link.get_attribute("href"))
+        assert keys["release"] == comparison["new"]
+        assert name.startswith(keys["benchmark"].partition(".")[0].replace("_", " "))
+
+
+# --- upgrade
+
+
+def compare(lab: Path, data: dict[str, Any], old: str, new: str, *options: str) -> str:
+    """What `torch-history compare` prints of the same pair."""
+    machine, environment = data["machine"]["machine"], data["environment"]
+    code = "from torch_history.cli import main; main()"
+    asked = ["compare", old, new, "--machine", machine, "--lane", environment, *options]
+    answer = subprocess.run([sys.executable, "-c", code, *asked], cwd=lab, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Equal, numbers to rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    if isinstance(one, float) or isinstance(other, float):
+        return one is not None and other is not None and math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-12)
+    return bool(one == other)
+
+
+@pytest.fixture
+def data(site: Path) -> dict[str, Any]:
+    return data_of(site)
+
+
+def rows(page: Any) -> list[str]:
+    return [str(text) for text in page.locator("#changes tbody th").all_inner_texts()]
+
+
+def test_every_row_says_verdict_ratio_interval_and_cause(site: Path, page: Any) -> None:
+    show(page, site, "upgrade", all="1")
+    changes = newest(site)["changes"]
+    found = page.locator("#changes tbody tr").all_inner_texts()
+    assert len(found) == len(changes)
+    for change, text in zip(changes, found, strict=True):
+        assert SHOWN.get(change["verdict"], change["verdict"]) in text
+        if change["why"]:
+            assert change["why"] in text
+        if change["reason"]:
+            assert change["reason"] in text
+        if change["ratio"] and 0.5 < change["ratio"] < 2 and change["unit"] == "seconds":
+            way = re.search(r"([\d.]+) times( slower| faster)?", text)
+            assert way, text
+            assert float(way[1]) == pytest.approx(max(change["ratio"], 1 / change["ratio"]), abs=0.006)
+            assert (way[2] is None) == (way[1] == "1.00")
+            assert (way[2] == " faster") <= (change["ratio"] < 1)
+    overflowing = page.evaluate(
+        "[...document.querySelectorAll('#changes tbody td, #changes tbody th')]"
+        ".filter((node) => node.scrollWidth > node.clientWidth + 1).length"
+    )
+    assert overflowing == 0
+    if page.viewport_size["width"] < 400:
+        scrolls = "document.querySelector('#changes').parentNode"
+        assert page.evaluate(f"{scrolls}.scrollWidth <= {scrolls}.clientWidth")
+
+
+def test_what_cannot_be_compared_is_refused_in_a_sentence(site: Path, page: Any, data: dict[str, Any]) -> None:
+    tag, oldest = data["releases"][-1]["tag"], data["releases"][0]["tag"]
+    for keys, said in [
+        ({"from": tag, "to": tag}, f"{tag} was chosen on both sides: choose two releases."),
+        ({"from": "v0.1", "to": tag}, "There are no results of 'v0.1' on "),
+        ({"to": "v0.2"}, "There are no results of 'v0.2' on "),
+        ({"to": oldest}, f"{oldest} is the oldest release measured on "),
+    ]:
+        show(page, site, "upgrade", **keys)
+        assert page.get_by_role("alert").inner_text().startswith(said)
+        assert picker(page, "From").is_visible()
+    picker(page, "From").select_option(tag)
+    ready(page)
+    assert page.locator("#headline").inner_text().startswith(f"{oldest} → {tag}: ")
+    show(page, site, "upgrade", **{"from": oldest.removeprefix("v"), "to": tag, "verdict": "WORSE"})
+    assert page.get_by_role("alert").inner_text() == "There is no verdict 'WORSE': choose below."
+    assert page.locator("#changes tbody tr").count() > 0
+
+
+def test_filters_work_together_and_are_restored(lab: Path, site: Path, page: Any, data: dict[str, Any]) -> None:
+    old, new = data["releases"][-2]["tag"], data["releases"][-1]["tag"]
+    show(page, site, "upgrade", lane=LANE, **{"from": old, "to": new})
+    changes = json.loads(compare(lab, data, old, new, "--json"))["changes"]
+    verdicts = list(dict.fromkeys(change["verdict"] for change in changes))[:2]
+    for verdict in verdicts:
+        chip = page.locator(".tally button", has_text=verdict)
+        assert chip.get_attribute("aria-pressed") == "false"
+        chip.click()
+        ready(page)
+        assert chip.get_attribute("aria-pressed") == "true"
+    assert keys_of(page.url)["verdict"] == ",".join(verdicts)
+    chosen = [change for change in changes if change["verdict"] in verdicts]
+    assert page.locator("#count").inner_text() == f"{len(chosen)} of {len(changes)} series."
+    picker(page, "Question").select_option("intersection")
+    ready(page)
+    picker(page, "Metric").select_option("time")
+    ready(page)
+    page.get_by_label("Series, verdict or cause contains").press_sequentially("scripted")
+    page.wait_for_function("location.hash.includes('search=scripted')")
+    ready(page)
+    assert page.evaluate("document.activeElement.id") == "choose-search"
+    chosen = [
+        change
+        for change in chosen
+        if (change["question"], change["metric"]) == ("intersection", "time") and "scripted" in change["sentence"]
+    ]
+    wanted = [change["sentence"].partition(":")[0] for change in chosen]
+    assert rows(page) == wanted
+    page.reload()
+    ready(page)
+    assert rows(page) == wanted
+    assert page.locator(".tally button[aria-pressed=true]").count() == 2
+    page.get_by_label("Series, verdict or cause contains").fill("no such words anywhere")
+    page.wait_for_function("location.hash.includes('anywhere')")
+    ready(page)
+    assert page.locator("#count").inner_text().startswith("No series matches")
+    page.get_by_role("button", name="Show every series").click()
+    ready(page)
+    assert page.locator("#count").inner_text() == f"{len(changes)} series."
+
+
+def test_environment_says_what_moved(lab: Path, site: Path, page: Any, data: dict[str, Any]) -> None:
+    old, new = data["releases"][-2], data["releases"][-1]
+    show(page, site, "upgrade")
+    page.locator("#environment summary").click()
+    moved = json.loads(compare(lab, data, old["tag"], new["tag"], "--json"))["moved"]
+    text = page.locator("#environment").inner_text()
+    for before, after in moved.values():
+        if not isinstance(before, bool):
+            assert str(before) in text
+            assert str(after) in text
+    ours = {each.partition("==")[0]: each.partition("==")[2] for each in new["facts"]["packages"]}
+    theirs = {each.partition("==")[0]: each.partition("==")[2] for each in old["facts"]["packages"]}
+    table = page.get_by_role("region", name="Packages that differ").locator("tbody tr").all_inner_texts()
+    assert len(table) == len({name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)})
+    assert any(row.split() == ["torch", theirs["torch"], ours["torch"]] for row in table)
+
+
+def test_what_is_taken_along_is_what_the_command_prints(lab: Path, site: Path, page: Any, data: dict[str, Any]) -> None:
+    tags = [release["tag"] for release in data["releases"]]
+    page.add_init_script(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.taken = text; }}});"
+    )
+    for old, new in [(tags[-2], tags[-1]), (tags[1], tags[-1])]:
+        show(page, site, "upgrade", lane=LANE, verdict="SAME", **{"from": old, "to": new})
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download JSON").click()
+        assert download.value.suggested_filename == f"torch-history-{old}-{new}-{LANE}.json"
+        document = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+        printed = json.loads(compare(lab, data, old, new, "--json"))
+        del printed["answer"], printed["findings"]  # the page has rows
+        for change in printed["changes"]:
+            del change["detectable"]  # of the command alone
+        assert document.keys() == printed.keys()
+        for key, value in printed.items():
+            assert alike(document[key], value), key
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download CSV").click()
+        text = Path(download.value.path()).read_text(encoding="utf-8")
+        table = list(csv.DictReader(io.StringIO(text)))
+        assert [row["verdict"] for row in table] == [change["verdict"] for change in printed["changes"]]
+        assert [row["benchmark"] for row in table] == [change["benchmark"] for change in printed["changes"]]
+        ratios = [float(row["ratio"]) if row["ratio"] else None for row in table]
+        assert alike(ratios, [change["ratio"] for change in printed["changes"]])
+        page.get_by_role("button", name="Copy as Markdown").click()
+        page.get_by_text("Copied.").wait_for()
+        assert page.evaluate("window.taken").strip() == compare(lab, data, old, new, "--markdown").strip()
+        assert f"torch-history compare {old} {new} --machine" in page.locator(".take").inner_text()
+
+
+# --- series
+
+
+def test_without_a_benchmark_every_series_is_offered(site: Path, page: Any) -> None:
+    show(page, site, "series")
+    links = page.locator("#content a").evaluate_all("nodes => nodes.map((node) => node.href)")
+    offered = {(keys_of(link)["benchmark"], keys_of(link).get("size", "")) for link in links}
+    assert offered == {(series["benchmark"], series["size"]) for series in data_of(site)["series"]}
+    assert "saved tensors" in page.locator("h2").all_text_contents()
+    page.locator("#content a").first.click()
+    ready(page)
+    assert drawn(page)
+
+
+def test_the_chart_has_the_numbers_of_the_table(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small")
+    lane = data_of(site)
+    table = table_of(page)
+    points = drawn(page)
+    expected = cleared(lane, TIME, "small")
+    assert set(table) == set(expected)
+    assert len([point for point in points if point["value"] is not None]) == sum(map(len, expected.values())) > 20
+    for point in points:
+        shown = table[point["variant"]][point["release"]]
+        if point["value"] is None:
+            assert re.fullmatch(r"(none|failed) \(\d+\)", shown)
+        else:
+            assert point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
+            assert point["low"] <= point["value"] <= point["high"]
+            assert shown == human(point["value"], "seconds")
+
+
+def test_the_script_of_a_variant_is_loaded_when_it_is_opened(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small", variant="eager")
+    name = "code-intersection-eager"
+    assert not page.locator(f"script[src*='{name}']").count()
+    page.locator("details.code summary", has_text=re.compile("^eager$")).click()
+    code = page.locator("details.code[open] pre code")
+    code.wait_for()
+    (wanted,) = (
+        each["text"]
+        for each in json.loads((site / "data" / f"{name}.json").read_text())["scripts"]
+        if (each["benchmark"], each["size"]) == (TIME, "small")
+    )
+    assert code.text_content() == wanted
+    assert "def overlap(" in wanted
+    assert page.locator(f"script[src*='{name}']").count() == 1
+
+
+def test_a_variant_of_cpp_and_a_first_call_have_a_reason_instead_of_a_script() -> None:
+    cpp = ("selection.Selection.track_time", "'cpp_mask'", "'vector 1 % x 1'")
+    first = ("warm_up.WarmUp.track_first_call", "'eager'", "'one shape'")
+    unknown = ("selection.Selection.track_time", "'../x'", "'vector 1 % x 1'")
+    found = code_of([cpp, first, unknown], ROOT)
+    assert set(found) == {"code-selection-cpp_mask", "code-warm_up-eager"}
+    for of_variant in found.values():
+        (case,) = of_variant["scripts"]
+        assert case["why"]
+        assert not case["text"]
+
+
+def test_a_missing_number_has_its_reason_below(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=PEAK, size="small")
+    shown = table_of(page)["compiled"]["v1.13.1"]
+    number = int(re.fullmatch(r"none \((\d+)\)", shown)[1])  # type: ignore[index]
+    reasons = page.locator(".lane").first.locator("ol.sentence-list").last.locator("li").all_text_contents()
+    lane = data_of(site)
+    wanted = (PEAK, "compiled", "small")
+    (series,) = (each for each in lane["series"] if (each["benchmark"], each["variant"], each["size"]) == wanted)
+    asked = [
+        lane["reasons"][reason]
+        for release, reason, _ in series["missing"]
+        if lane["releases"][release]["tag"] == "v1.13.1"
+    ]
+    assert [reasons[number - 1]] == asked
+
+
+def in_sessions(speeds: list[float], apart: float) -> dict[str, Any]:
+    """A lane whose sessions of three releases begin with the last one of the session before, in which everything takes
+    `speeds` times as long, and one session of two more releases, tied to none, where it takes `apart`."""
+    lane = made_up(2 * len(speeds) + 3, 2, 1)
+    blocks = [([2 * i, 2 * i + 1, 2 * i + 2], speed) for i, speed in enumerate(speeds)]
+    blocks.append(([2 * len(speeds) + 1, 2 * len(speeds) + 2], apart))
+    placed = [(release, block, speed) for block, (of, speed) in enumerate(blocks) for release in of for _ in range(2)]
+    lane["rounds"] = [[f"session-{block:04}", 1] for block in range(len(blocks) - 1)] + [["session", 1]]
+    lane["patterns"] = [[[release, block] for release, block, _ in sorted(placed)]]
+    chance = random.Random(1)
+    for variant, series in enumerate(lane["series"]):
+        series["numbers"] = [(1 + variant) * speed * chance.uniform(0.98, 1.02) for *_, speed in sorted(placed)]
+    return lane
+
+
+def test_times_are_drawn_less_what_their_sessions_do_to_the_whole_question(
+    changed: Callable[..., Path], page: Any
+) -> None:
+    lane = in_sessions([1.0, 1.6, 0.8, 1.2], 5.0)
+    here = {"benchmark": "question.Question.track_time", "size": "small"}
+    folder = changed(lane)
+    show(page, folder, "series", **here)
+    expected = cleared(lane, here["benchmark"], "small")
+    points = drawn(page)
+    assert len(points) == sum(map(len, expected.values())) == 22
+    for point in points:
+        assert point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
+    said = "What a session does to all times of its question is taken off."
+    assert said in page.locator("figcaption").first.text_content()
+    table = table_of(page)
+    assert table["variant_1"]["v1.0.0"] == human(expected["variant_1"]["v1.0.0"], "seconds")
+    page.get_by_label("Times").select_option("raw")
+    ready(page)
+    assert keys_of(page.url)["times"] == "raw"
+    raw = medians(lane, here["benchmark"], "small")
+    assert {(point["variant"], point["release"]): point["value"] for point in drawn(page)} == {
+        (variant, tag): value for variant, of in raw.items() for tag, value in of.items()
+    }
+    assert said not in page.locator("figcaption").first.text_content()
+
+
+def test_numbers_relative_to_the_fastest_and_to_the_limit(site: Path, page: Any) -> None:
+    lane = data_of(site)
+    show(page, site, "series", benchmark=TIME, size="small", relative="best", variants="eager,scripted")
+    assert page.get_by_label("Relative to").locator("option").all_text_contents()[1:] == [
+        "the fastest variant of each release",
+        "the first release, each variant's own",
+    ]
+    times = cleared(lane, TIME, "small")
+    for point in drawn(page):
+        fastest = min(of[point["release"]] for of in times.values() if point["release"] in of)
+        assert point["value"] == pytest.approx(times[point["variant"]][point["release"]] / fastest, rel=SOLVED)
+    for variant, shown in table_of(page).items():
+        for release, text in shown.items():
+            fastest = min(of[release] for of in times.values() if release in of)
+            assert float(text.rstrip("×")) == pytest.approx(times[variant][release] / fastest, rel=0.01)
+    show(page, site, "series", benchmark=PEAK, size="small")
+    page.get_by_label("Relative to").select_option(label="the bytes of the result")
+    ready(page)
+    assert table_of(page)["eager"]["v2.15.0"] == "4.00×"
+    assert {point["value"] for point in drawn(page) if point["variant"] == "eager"} == {4}
+    assert "the bytes of the result" in page.locator("figure .axis").first.inner_text()
+
+
+def test_the_chosen_release_is_marked_and_said_against_the_one_before(lab: Path, site: Path, page: Any) -> None:
+    measured = list(medians(data_of(site), TIME, "small")["scripted"])
+    before, old, new = measured[-3:]
+    show(page, site, "series", benchmark=TIME, size="small", variant="scripted", release=new)
+    told = page.locator(".told li").first.inner_text()
+    comparison = find(lab / "results", MACHINE, ENVIRONMENT, old, new)
+    advice = page.locator(".told .instead").inner_text()
+    assert re.match(
+        rf"What to do instead of scripted: On {new} \w+ \(.+\) does the same [67]\.\d\d times faster \(", advice
+    )
+    (change,) = (
+        each for each in comparison.changes if each.series.benchmark == TIME and "'scripted'" in each.series.parameters
+    )
+    assert told == sentence(change, comparison.why.get(change.series, ""))
+    assert page.locator(".from-the-end th.chosen").all_text_contents() == [new]
+    assert drawn(page)
+    assert page.locator(".chart").first.evaluate("node => node.spec.tags[node.spec.chosen]") == new
+    page.get_by_role("link", name="Mark no release").click()
+    ready(page)
+    assert page.locator(".told").count() == 0
+    page.locator(".from-the-end").first.get_by_role("link", name=old, exact=True).click()
+    ready(page)
+    assert page.locator(".told h2").inner_text() == f"{old} against {before}"
+    oldest = data_of(site)["releases"][0]["tag"]
+    show(page, site, "series", benchmark=TIME, size="small", release=oldest)
+    assert "the oldest release measured here" in page.locator(".told").inner_text()
+    show(page, site, "series", benchmark=TIME, size="small", release="v9.9.9")
+    assert "v9.9.9 was not measured on" in page.locator(".told").inner_text()
+
+
+def test_what_happened_is_told_and_numbered_in_the_chart(site: Path, page: Any) -> None:
+    lane = data_of(site)
+    show(page, site, "series", benchmark=PEAK, size="small")
+    mine = {i for i, series in enumerate(lane["series"]) if (series["benchmark"], series["size"]) == (PEAK, "small")}
+    steps = [step for step in lane["steps"] if step["series"] in mine]
+    expected, told = [], set()
+    for step in steps:
+        first, stop, whole = step["sentence"].rpartition(". ")
+        expected.append(f"{first}." if stop and (step["series"], whole) in told else step["sentence"])
+        told.add((step["series"], whole))
+    assert any("it is no longer fused" in sentence and sentence.startswith("v2.1.0: ") for sentence in expected)
+    assert page.locator(".lane").first.locator("ol.sentence-list").first.locator("li").all_text_contents() == expected
+
+
+# --- claims and releases
+
+
+def runs_of(section: Any) -> list[tuple[str, ...]]:
+    """What the words under a claim's strip say: an answer, and its first and last release."""
+    return [
+        (item.locator(".answer").inner_text().split(" ", 1)[1], *item.locator("a").all_text_contents())
+        for item in section.locator(".runs li").all()
+    ]
+
+
+def test_claims_are_answered_release_by_release(site: Path, page: Any) -> None:
+    show(page, site, "claims")
+    lane = data_of(site)
+    assert page.locator("#content h2").all_text_contents() == [claim["words"] for claim in lane["claims"]]
+    for i, claim in enumerate(lane["claims"]):
+        section = page.locator("section.claim").nth(i)
+        text = section.inner_text()
+        assert claim["summary"] in text
+        assert claim["advice"].replace("`", "") in text
+        assert f"Advice for {lane['releases'][-1]['tag']}, the newest release" in text
+        assert claim["answers"][-1]["sentence"] in text
+        cells = section.locator(".strip .cell").evaluate_all("nodes => nodes.map(({title}) => title)")
+        assert cells == [f"{answer['release']}: {answer['word']}" for answer in claim["answers"]]
+        assert runs_of(section) == [
+            (word, *([tags[0], tags[-1]] if len(tags) > 1 else tags))
+            for word, tags in (
+                (word, [answer["release"] for answer in of])
+                for word, of in itertools.groupby(claim["answers"], key=lambda answer: answer["word"])
+            )
+        ]
+        turns = section.locator(".turns li").all_text_contents()
+        assert len(turns) == len(claim["turns"])
+        assert all(
+            each["new"] in said and each["why"] in said for each, said in zip(claim["turns"], turns, strict=True)
+        )
+        picture = claim["picture"]
+        points = drawn(page, which=i)
+        numbers = cleared if metric_of(picture["benchmark"]).varies else medians
+        expected = numbers(lane, picture["benchmark"], picture["size"])
+        assert {point["variant"] for point in points} == set(picture["variants"])
+        assert all(
+            point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
+            for point in points
+            if point["value"] is not None
+        )
+        section.get_by_text("The numbers as a table").click()
+        section.locator("details tbody th").first.wait_for()
+        assert section.locator("details tbody th").count() == len(picture["variants"])
+        section.get_by_text("The numbers behind each").click()
+        section.locator("dd").first.wait_for()
+        assert section.locator("dd").all_text_contents() == [
+            answer["sentence"] for answer in reversed(claim["answers"])
+        ]
+
+
+def test_a_release_says_what_it_changed_and_what_it_could_not_run(lab: Path, site: Path, page: Any) -> None:
+    show(page, site, "release", release="v2.1.0")
+    comparison = find(lab / "results", MACHINE, ENVIRONMENT, "v2.0.1", "v2.1.0")
+    for kind, title in (("worse", "Worse"), ("better", "Better"), ("changed", "Changed")):
+        many = sum(change.verdict.kind == kind for change in comparison.changes)
+        heading = f"{title}: {many:,} series"
+        assert page.get_by_role("heading", name=heading, exact=True).count() == (1 if many else 0), heading
+    section = page.locator("section[aria-labelledby=missing]").inner_text()
+    assert "save_on_cpu with pinned memory needs a GPU" in section
+    facts = dict(
+        zip(
+            page.locator(".facts").first.locator("tbody th").all_text_contents(),
+            page.locator(".facts").first.locator("tbody tr td:nth-child(2)").all_text_contents(),
+            strict=True,
+        )
+    )
+    recorded = next(release["facts"] for release in data_of(site)["releases"] if release["tag"] == "v2.1.0")
+    assert facts["oneDNN"] == recorded["onednn"]
+    assert facts["CUDA"] == recorded["cuda"]
+    assert len(facts) == len(recorded) - 1
+    page.locator("#packages summary").click()
+    assert page.locator("#packages tbody th").filter(has_text=re.compile("^numpy$")).count() == 1
+    assert "Released on 2023-10-04" in page.locator("#content").inner_text()
+    assert re.search(
+        r"numbers of [\d,]+ series in \d+ rounds? of \d+ sessions? (on|from) 20\d\d-\d\d-\d\d",
+        page.locator("#content").inner_text(),
+    )
+    begins = {"drift": "old", "step": "new", "excursion": "new"}
+    steps = [step["sentence"] for step in data_of(site)["steps"] if step[begins[step["kind"]]] == "v2.1.0"]
+    begun = page.locator("section[aria-labelledby=begun] li").all_text_contents()
+    assert [text.removesuffix(" history").replace("`", "") for text in begun] == [
+        text.replace("`", "") for text in steps
+    ]
+
+
+def test_a_release_that_was_not_measured_is_said(site: Path, page: Any) -> None:
+    show(page, site, "release", release="v1.8.0")
+    said = page.get_by_role("alert").inner_text()
+    assert "v1.8.0 was not measured on" in said
+    assert "torch-history run --lane 3.11 1.8.0" in said
+    page.locator("#choose-release").select_option("v2.5.1")
+    ready(page)
+    assert page.locator(".release-name").inner_text() == "v2.5.1"
+
+
+def test_names_are_text_on_all_three_pages(site: Path, changed: Callable[..., Path], page: Any) -> None:
+    lane = copy.deepcopy(data_of(site))
+    for series in lane["series"]:
+        series["variant"] = series["variant"].replace("eager", HOSTILE)
+        series["parameters"] = [each.replace("eager", HOSTILE) for each in series["parameters"]]
+    lane["reasons"] = [HOSTILE + reason for reason in lane["reasons"]]
+    for claim in lane["claims"]:
+        claim["words"] = claim["advice"] = claim["summary"] = HOSTILE
+        claim["answers"] = [{**answer, "advice": HOSTILE} for answer in claim["answers"]]
+        claim["turns"] = [{**turn, "why": HOSTILE} for turn in claim["turns"]]
+        claim["picture"]["variants"] = [each.replace("eager", HOSTILE) for each in claim["picture"]["variants"]]
+    for release in lane["releases"]:
+        release["facts"]["packages"] = [f"{HOSTILE}==1"]
+    folder = changed(lane)
+    show(page, folder, "series", benchmark=TIME, size="small")
+    assert HOSTILE in table_of(page)
+    assert HOSTILE in {point["variant"] for point in drawn(page)}
+    page.get_by_role("button", name=HOSTILE, exact=True).click()
+    ready(page)
+    assert HOSTILE not in {point["variant"] for point in drawn(page)}
+    for name in ("series", "claims", "release"):
+        show(page, folder, name)
+        assert page.locator("img").count() == 0
+        assert name == "series" or HOSTILE in page.locator("#content").inner_text()
