@@ -19,15 +19,15 @@ PACKAGES = ("benchmarks", "contract", "measure", "recorder", "research", "tools"
 OURS = "torch_history"
 
 CAPS = {
-    "lines of Python outside tests": (37_500, 26_000),
-    "lines of Python in torch_history": (27_000, 15_000),
-    "lines of Python in tests": (32_000, 17_000),
+    "lines of Python outside tests": (34_500, 26_000),
+    "lines of Python in torch_history": (24_200, 15_000),
+    "lines of Python in tests": (28_200, 17_000),
     "rooms of torch_history": (15, 12),
     "arrows between them": (64, 30),
     "rooms in a circle": (0, 0),
     "commands": (28, 16),
-    "options of commands": (131, 80),
-    "words of documents": (49_000, None),
+    "options of commands": (128, 80),
+    "words of documents": (45_500, None),
     "MiB of results": (40, 40),
 }
 """What is counted -> the most that it may be now, and the goal. Whoever makes something smaller lowers its cap."""
