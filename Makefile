@@ -1,6 +1,6 @@
 # make run    measures two questions on the newest PyTorch release and the one before it, in ten minutes, and says what changed
 # make run QUESTIONS="saved_tensors selection"   asks others; `torch-history run` asks all six
-# make test   the whole test suite
+# make test   checks of the code, the tests that install nothing, and one release from end to end: about ten minutes
 # make help   everything else
 
 PYTHON ?= python3.11
@@ -10,9 +10,9 @@ UV := $(BIN)/uv
 
 ALONE := fleet or attack or alone
 PYTEST := $(BIN)/python -m pytest --durations=20
-BESIDE := $(PYTEST) -m "not (releases or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
+BESIDE := $(PYTEST) -m "not (releases or end_to_end or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
 
-.PHONY: help run test test-fast lint lint-python lint-scripts npm slurm fleet bench-clock bench-deciding yardstick size browser lock document pack publish clean
+.PHONY: help run test test-all test-fast test-rest lint lint-python lint-scripts npm slurm fleet bench-clock bench-deciding yardstick size browser lock document pack publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -31,10 +31,17 @@ run: .venv/ready
 
 test: lint-python
 	@status=0; $(BESIDE) || status=1; \
-	$(PYTEST) -m "releases and not ($(ALONE))" -n 2 --dist=loadfile || status=1; \
+	$(PYTEST) -m end_to_end || status=1; exit $$status
+
+# make test-rest   what make test leaves out: three releases (15 GB), attacks, and Slurm with FLEET=1
+test-rest: .venv/ready
+	@status=0; $(PYTEST) -m "releases and not ($(ALONE))" -n 2 --dist=loadfile || status=1; \
 	$(PYTEST) -m "$(ALONE)" || status=1; exit $$status
 
-# make test-fast   without the tests that install PyTorch releases, run Slurm, or attack
+# make test-all   every test
+test-all: test test-rest
+
+# make test-fast   the tests that install nothing
 test-fast: .venv/ready
 	$(BESIDE)
 

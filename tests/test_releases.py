@@ -48,6 +48,13 @@ Command = Callable[..., subprocess.CompletedProcess]
 @pytest.fixture(scope="session")
 def environments() -> Path:
     """The releases of RELEASES, installed into the repository's own `env/`, where a later `asv run` finds them too."""
+    for release, lane in RELEASES:
+        install(release, lane)
+    return ROOT / "env"
+
+
+def install(release: str, lane: str) -> None:
+    """Installs a release into the repository's own `env/`, unless the lane's Python is missing."""
     code = (
         "import sys; from pathlib import Path; from asv.repo import get_repo;"
         "from torch_history.measuring.session import load_suite;"
@@ -55,13 +62,11 @@ def environments() -> Path:
         "conf, axis = load_suite(Path.cwd());"
         "ReleaseEnvironment(conf, sys.argv[2], {}, {}).install_project(conf, get_repo(conf), sys.argv[1])"
     )
-    for release, lane in RELEASES:
-        try:
-            find_python(lane)
-        except EnvironmentUnavailable:
-            continue
-        subprocess.run([sys.executable, "-c", code, release, lane], cwd=ROOT, check=True)
-    return ROOT / "env"
+    try:
+        find_python(lane)
+    except EnvironmentUnavailable:
+        return
+    subprocess.run([sys.executable, "-c", code, release, lane], cwd=ROOT, check=True)
 
 
 def environment(environments: Path, release: str, lane: str) -> Path:
@@ -75,7 +80,11 @@ def environment(environments: Path, release: str, lane: str) -> Path:
 @pytest.fixture
 def suite(tmp_path: Path, environments: Path) -> Path:
     """A copy of the suite without results, which shares the installed releases."""
-    copy = tmp_path / "suite"
+    return copied(tmp_path / "suite")
+
+
+def copied(copy: Path) -> Path:
+    """A copy of the suite without results, which shares the releases that are installed in the repository."""
     names = [
         "benchmarks",
         "contract",
@@ -91,7 +100,7 @@ def suite(tmp_path: Path, environments: Path) -> Path:
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, _parent(copy) / name)
     (copy / "env").mkdir()
-    for folder in environments.glob("v*-py*/"):
+    for folder in (ROOT / "env").glob("v*-py*/"):
         (copy / "env" / folder.name).symlink_to(folder)
     return copy
 

@@ -34,13 +34,10 @@ CLUSTER, TOOL = "it needs a cluster with Slurm", "it builds the environment of t
 NOT_RUN = {
     r"\. \.venv/bin/activate": TOOL,
     r"make (\.venv/ready|lint|size)": TOOL,
-    r"make (run|test|test-fast)": INSTALLS,
+    r"make (run|test|test-all)": INSTALLS,
     r"torch-history (run|upgrade|explain|fit) .*": INSTALLS,
-    r"torch-history calibrate": INSTALLS,
     r"torch-history (sync|lock).*": INDEX,
-    r"torch-history kit make .*": INDEX,
     r"torch-history fleet .*": CLUSTER,
-    r"torch-history certify .*": "it needs a GPU's answers",
     r"asv (run|continuous|find) .*": INSTALLS,
 }
 """What is read and not run, and why: for each line the first of these that is all of it."""
