@@ -120,12 +120,11 @@ def document(check: bool) -> None:
     on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), suite.axis)
     rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
     rose += [f"- {said.escape(line)}" for line in costs]
-    shown = said.find(results, machine, lane, *SHOWN, ["selection"])
     files = {
         "README.md": _between(
             "README.md",
             (BEGIN, END, claims.findings(rows)),
-            (BEGIN_OUTPUT, END_OUTPUT, _first_lines(said.text(shown, False))),
+            *_shown(results, machine, lane),
         ),
         **{
             f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", (BEGIN_CLAIM, END_CLAIM, text))
@@ -387,9 +386,14 @@ def _between(page: str, *places: tuple[str, str, str]) -> str:
     return written
 
 
-def _first_lines(text: str) -> str:
-    """The beginning of what a command prints, as a block."""
-    return "\n".join(["```text", *text.splitlines()[:MOST_LINES], "…", "```"])
+def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]:
+    """The beginning of what `compare` prints of SHOWN, for `_between`; nothing where these were not measured."""
+    from ..analysis import compare as said
+
+    if not {*SHOWN} <= said.releases_of(results, machine):
+        return []
+    lines = said.text(said.find(results, machine, lane, *SHOWN, ["selection"]), everything=False).splitlines()
+    return [(BEGIN_OUTPUT, END_OUTPUT, "\n".join(["```text", *lines[:MOST_LINES], "…", "```"]))]
 
 
 def _holds(file: Path, text: str) -> bool:

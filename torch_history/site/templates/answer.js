@@ -241,49 +241,48 @@
         const {MOST_OF_FINDINGS, _MOST_OF_THE_END, _ROOM_FOR_WORDS, SAID_FIRST} = constants().compare;
         const found = findings(lane, changes);
         const rest = changes.filter(({kind}) => !SAID_FIRST.includes(kind));
-        const parts = [`### PyTorch ${escape(from)} → ${escape(to)}\n`];
-        const end = `${summary(lane, from, to, changes).map(escape).join("  \n")}\n`;
+        const parts = [`### PyTorch ${escape(from)} → ${escape(to)}`];
+        const whole = summary(lane, from, to, changes).map(escape).join("  \n");
+        const start = whole.slice(0, _MOST_OF_THE_END);
+        const end = whole === start ? whole : `${start.slice(0, start.lastIndexOf(" "))} …`;
         const command = escape(`torch-history compare ${from} ${to} --machine ${lane.machine.machine} ` +
                                `--lane ${lane.environment} --all`);
         if (!found.length) {
             const said = unchanged(lane, changes);
-            parts.push(`${said[0].toUpperCase()}${said.slice(1)}.\n`);
+            parts.push(`${said[0].toUpperCase()}${said.slice(1)}.`);
         }
         const [lists, leftOut] = byKind(found, MOST_OF_FINDINGS - _ROOM_FOR_WORDS
-            - Math.min(end.length, _MOST_OF_THE_END) - 2 * command.length - link.length);
+            - end.length - 2 * command.length - link.length);
         parts.push(...lists);
         if (leftOut) {
-            parts.push(`${leftOut} findings are omitted to keep this short enough to send. To see them: ${command}\n`);
+            parts.push(`${leftOut} findings are omitted to keep this short enough to send. To see them: ${command}`);
         }
         if (rest.length) {
             const tally = counted(rest.map(({verdict}) => verdict));
             const told = Array.from(tally, ([verdict, count]) => `${count} ${escape(shown(verdict))}`).join(", ");
-            parts.push(`Not listed: ${told}. To list every series: ${command}\n`);
+            parts.push(`Not listed: ${told}. To list every series: ${command}`);
         }
         if (link) {
-            parts.push(`[Every series, with its history](${link})\n`);
+            parts.push(`[Every series, with its history](${link})`);
         }
-        const start = end.slice(0, _MOST_OF_THE_END);
-        parts.push(end === start ? end : `${start.slice(0, start.lastIndexOf(" "))} …\n`);
-        return parts.join("\n");
+        return `${[...parts, end].join("\n\n")}\n`;
     };
     /* Lists of the findings, those that cost first, as many as have room in characters; and how many are left out. */
     const byKind = (found, most) => {
-        const {HEADINGS, _ROOM_FOR_A_HEADING} = constants().compare;
+        const {HEADINGS} = constants().compare;
         let [room, left] = [most, found.length];
         const parts = Object.entries(HEADINGS).flatMap(([kind, heading]) => {
             const ofKind = found.filter((one) => one.kind === kind);
             const lines = ofKind.map((one) => `- ${escape(sentence(one))}`);
-            room -= _ROOM_FOR_A_HEADING;
-            const fitting = lines.findIndex((line) => {
-                room -= line.length + 1;
-                return room < 0;
-            });
-            const listed = fitting < 0 ? lines : lines.slice(0, fitting);
-            left -= listed.length;
             const rows = ofKind.reduce((count, one) => count + one.rows.length, 0);
             const count = `${ofKind.length} ${ofKind.length === 1 ? "finding" : "findings"}, ${rows} series`;
-            return listed.length ? [[`**${heading}** (${count})\n`, ...listed, ""].join("\n")] : [];
+            const head = `**${heading}** (${count})\n`;
+            room -= head.length + 1;
+            let used = 0;
+            const listed = lines.filter((line) => (used += line.length + 1) <= room);
+            room -= listed.reduce((total, line) => total + line.length + 1, 0);
+            left -= listed.length;
+            return listed.length ? [[head, ...listed].join("\n")] : [];
         });
         return [parts, left];
     };
