@@ -4,7 +4,7 @@
     python -m research.recorded                the largest changes of counts (recorded_changes.toml) that nobody asked yet
 
 Each release is installed (3 GiB) and removed again. What scripts print is kept in public-reports.json and
-recorded-changes.json in docs/generated/; a table in docs/recorder.md and docs/generated/recorded-changes.md are written from
+recorded-changes.json in docs/generated/, beside the pages public-reports.md and recorded-changes.md, which are written from
 that. The scripts know nothing of the suite. Exit code 1 where a number is not the one that a GPU gave.
 """
 
@@ -33,7 +33,7 @@ from .page import write_into
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = ROOT / "docs" / "generated"
 GIVEN, ASKED = GENERATED / "public-reports.json", GENERATED / "recorded-changes.json"
-TABLE, PAGE = ROOT / "docs" / "recorder.md", GENERATED / "recorded-changes.md"
+TABLE, PAGE = GENERATED / "public-reports.md", GENERATED / "recorded-changes.md"
 COMMAND = "python -m research.recorded"
 CARD = "turing"
 """On which changes are asked."""
