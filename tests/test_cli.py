@@ -397,3 +397,9 @@ def test_a_sentence_moves_no_terminal(capsys: pytest.CaptureFixture[str]) -> Non
         output.refuse("the card \x1b]0;title\x07 of\nsomebody's")
     assert "the card \\x1b]0;title\\x07 of\nsomebody's" in capsys.readouterr().err
     assert output.plain("\x1b[31mred") == "\\x1b\\[31mred"
+
+
+def test_a_command_that_is_gone_says_what_took_its_place() -> None:
+    answer = command("lock", "2.15.0")
+    assert answer.exit_code == 2
+    assert "There is no command 'lock' any more: `torch-history sync --write` pins packages, too." in answer.stderr

@@ -16,7 +16,7 @@ from contract.own_file import MEASURABLE
 from torch_history.analysis.compare import compared, sentence, summary
 from torch_history.analysis.series import Series, Verdict, history
 from torch_history.analysis.verdicts import judge
-from torch_history.cli.run import run
+from torch_history.cli.report import metrics
 from torch_history.store.launches import Case, Launch
 from torch_history.store.sources import versions
 
@@ -102,7 +102,7 @@ def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeyp
 
 
 def test_what_can_be_measured_is_listed_with_unit_and_meaning() -> None:
-    answer = CliRunner().invoke(run, ["--metrics", "list"])
+    answer = CliRunner().invoke(metrics)
     assert answer.exit_code == 0
     listed = [tuple(re.split(r"  +", line)) for line in answer.output.splitlines()]
     assert listed == [(metric.name, metric.unit, metric.about) for metric in MEASURABLE]

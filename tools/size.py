@@ -25,8 +25,8 @@ CAPS = {
     "rooms of torch_history": (15, 12),
     "arrows between them": (64, 30),
     "rooms in a circle": (0, 0),
-    "commands": (28, 16),
-    "options of commands": (128, 80),
+    "commands": (27, 16),
+    "options of commands": (126, 80),
     "words of documents": (45_500, None),
     "MiB of results": (40, 40),
 }

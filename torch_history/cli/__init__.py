@@ -27,8 +27,17 @@ LEAST_MEMORY = 2**30
 MORE_MEMORY = "End other programs, or allow more: `ulimit -v` says how many KiB a program may use here."
 
 
+FORMER = {"lock": "`torch-history sync --write` pins packages, too"}
+"""Commands of the last release that are gone -> what took their place."""
+
+
 class _Sentences(click.Group):
     """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name in FORMER:
+            raise click.UsageError(f"There is no command '{name}' any more: {FORMER[name]}.", context)
+        return super().get_command(context, name)
 
     def invoke(self, context: click.Context) -> object:
         try:

@@ -1,15 +1,22 @@
-"""Commands that look after the axis and the disk: `prune`, `sync`, `lock`; and `check`, after results."""
+"""Commands that look after the axis and the disk: `prune`, `sync`; and `check`, after results."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from . import suite as suites
 from .output import console, plain
 from .suite import DEFAULT_LANE
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LANES = (DEFAULT_LANE, "3.9")
+"""Python versions for which packages are pinned."""
 
 
 @click.command()
@@ -34,11 +41,19 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...], lane: str) -> None:
 
 
 @click.command()
-@click.option("--write", is_flag=True, help="Change releases.toml. Without this option, only the difference is shown.")
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Change releases.toml and releases.lock. Without this option, only the difference is shown.",
+)
 @click.option("--index", "address", help="Address of a package index [default: UV_DEFAULT_INDEX, else PIP_INDEX_URL].")
 @click.option("--wheels", "only_wheels", is_flag=True, help="Read what wheels.json lacks from installed releases.")
 def sync(write: bool, address: str | None, only_wheels: bool) -> None:
-    """Add releases that the package index has and the axis lacks."""
+    """Add releases that the package index has and the axis lacks.
+
+    With --write, releases.lock then names the packages of each release that it lacks, with the sha256 of each file. Existing
+    entries are never changed.
+    """
     from ..releases import sync as index
     from ..releases import wheel_files, wheels
 
@@ -61,39 +76,21 @@ def sync(write: bool, address: str | None, only_wheels: bool) -> None:
         out.print("The axis has every release of the index.")
     elif write:
         index.write(path, text)
-        out.print(
-            f"Added {names}. Pin their packages with `torch-history lock`, and measure them with `torch-history run NEW`."
-        )
+        out.print(f"Added {names}. Measure them with `torch-history run NEW`.")
     else:
         out.print(f"New: {names}. Nothing was written. `torch-history sync --write` adds them.")
+    if write:
+        _pin(out)
 
 
-@click.command()
-@click.argument("releases", nargs=-1)
-@click.option(
-    "--lane",
-    "lanes",
-    multiple=True,
-    default=(DEFAULT_LANE, "3.9"),
-    show_default=True,
-    help="Python version of a lane. Repeatable.",
-)
-def lock(releases: tuple[str, ...], lanes: tuple[str, ...]) -> None:
-    """Pin the packages of RELEASES (default: all).
-
-    releases.lock then names their versions and the sha256 of each file. Existing entries are never changed.
-    """
+def _pin(out: Console) -> None:
+    """Adds to releases.lock what it lacks of the axis as it is now."""
     from ..releases import environments, pins
 
-    suite = suites.load()
-    chosen = [release for spec in releases for release in suite.axis.select(spec)] or suite.axis.releases
-    out = console()
-    for release in chosen:
-        for lane in lanes:
-            if lane not in release.pythons:
-                continue
-            if pins.lock(release, lane, environments.requirements_of(release)):
-                out.print(f"Pinned {release.tag} on Python {lane}.")
+    for release in suites.load().axis.releases:
+        for lane in LANES:
+            if lane in release.pythons and pins.lock(release, lane, environments.requirements_of(release)):
+                out.print(f"Pinned the packages of {release.tag} on Python {lane}.")
 
 
 @click.command(epilog="Exit codes: 0 success, 1 something is wrong, 2 wrong usage.")
@@ -116,4 +113,4 @@ def check(results: Path | None) -> None:
         sys.exit(1)
 
 
-COMMANDS = (prune, sync, lock, check)
+COMMANDS = (prune, sync, check)

@@ -22,34 +22,12 @@ class Renamed(click.Option):
         return super(Renamed, shown).get_help_record(ctx)
 
 
-LIST = "list"
-"""What --metrics takes."""
-
-
-def list_metrics(context: click.Context, _option: click.Parameter, value: str | None) -> None:
-    """Prints what can be measured of a user's own file, a line each: name, unit and meaning; then ends the command."""
-    if value is None or context.resilient_parsing:
-        return
-    click.echo(metrics_listed())
-    context.exit()
-
-
 def metrics_listed() -> str:
-    """The lines of `list_metrics`."""
+    """What can be measured of a user's own file, a line each: name, unit and meaning."""
     from contract.own_file import MEASURABLE
 
     widths = [max(len(text) for text in column) for column in zip(*((m.name, m.unit) for m in MEASURABLE), strict=True)]
     return "\n".join(f"{m.name:{widths[0]}}  {m.unit:{widths[1]}}  {m.about}" for m in MEASURABLE)
-
-
-METRICS = click.option(
-    "--metrics",
-    type=click.Choice([LIST]),
-    is_eager=True,
-    expose_value=False,
-    callback=list_metrics,
-    help="List what can be measured of a file of your own, and stop. A file names its own in METRICS.",
-)
 
 
 def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:

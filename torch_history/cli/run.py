@@ -16,7 +16,7 @@ import click
 from ..errors import SessionError, UserError
 from . import suite as suites
 from .explain import MINUTES, explain_option, seconds_to_explain
-from .options import METRICS, Renamed, python_option, seconds_of
+from .options import Renamed, python_option, seconds_of
 from .output import console, plain
 from .suite import DEFAULT_LANE
 
@@ -63,7 +63,6 @@ ROUNDS = click.option(
 @click.option(
     "--workload", type=click.Path(path_type=Path), help="Measure a file of your own. See docs/own-workload.md."
 )
-@METRICS
 @click.option("--question", "questions", multiple=True, help="Measure only this question. Repeatable.")
 @click.option(
     "--size",

@@ -32,7 +32,7 @@ from .uv import run_uv, told
 
 LOCK_FILE = "releases.lock"
 ENTRIES_HEADER = """\
-# Every package that a release needs in a lane, exact, as resolved when the release was added: `torch-history lock`.
+# Every package that a release needs in a lane, exact, as resolved when the release was added: `torch-history sync --write`.
 # An entry is never changed, so that a release is measured with the same packages for ever.
 """
 HASHES_HEADER = """\
