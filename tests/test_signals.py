@@ -170,3 +170,29 @@ def test_signal_at_any_line_leaves_no_folder_and_no_traceback(sent_to: str, firs
             break
         stopped += 1
     assert stopped > 20
+
+
+LOST = """
+import os, signal, sys, time
+from torch_history.system import signals
+
+class Finalised:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.05)
+
+signals.stop_on_signals()
+try:
+    Finalised()
+    time.sleep(20)
+except KeyboardInterrupt:
+    sys.exit(signals.say_stopped())
+"""
+
+
+def test_a_signal_that_comes_in_a_finaliser_is_neither_lost_nor_a_traceback(root: Path) -> None:
+    began = time.monotonic()
+    ended = subprocess.run([sys.executable, "-c", LOST], cwd=root, capture_output=True, text=True)
+    assert ended.returncode == 128 + signal.SIGTERM
+    assert ended.stderr == "\nStopped. What was finished is kept. The same command continues from here.\n"
+    assert time.monotonic() - began < 15

@@ -6,9 +6,14 @@ import contextlib
 import logging  # noqa: F401 - what it does at a fork has to be registered before what is done here
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -16,6 +21,7 @@ PUT_OFF_SECONDS = 0.01
 """What is raised while Python forks is printed and lost, so a signal that comes then is sent again so much later."""
 
 _received = 0
+_said = False
 _waits = False
 _forks = 0
 _stopped_here = 0
@@ -26,9 +32,24 @@ def stop_on_signals() -> None:
     this process forks ends at once and in silence: to say so, and to tidy up, is its parent's business."""
     global _stopped_here
     _stopped_here = os.getpid()
+    sys.unraisablehook = _again
     for number in STOPPING:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
+
+
+def _again(lost: UnraisableHookArgs) -> None:
+    """What is raised where Python can only print it, as in a finaliser, is lost: a signal that came then is sent again."""
+    if not isinstance(lost.exc_value, KeyboardInterrupt) or not _received:
+        sys.__unraisablehook__(lost)
+    elif not _said:
+        with contextlib.suppress(RuntimeError):  # the interpreter is ending
+            threading.Timer(PUT_OFF_SECONDS, _send_again).start()
+
+
+def _send_again() -> None:
+    if not _said:
+        os.kill(os.getpid(), _received)
 
 
 def _before_a_fork() -> None:
@@ -58,6 +79,8 @@ def received() -> int:
 
 def say_stopped() -> int:
     """Says on standard error that the program was stopped, and returns the exit code. Standard error may be closed."""
+    global _said
+    _said = True
     with contextlib.suppress(OSError):
         os.write(2, b"\nStopped. What was finished is kept. The same command continues from here.\n")
     return 128 + (_received or signal.SIGINT)
