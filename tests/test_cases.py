@@ -137,15 +137,6 @@ def test_functions_whose_order_is_of_chance_are_measured_under_their_names(tmp_p
         assert [number for number, *_ in found] == [each * times for times in (1, 2, 3, 4, 5)]
 
 
-def test_names_on_a_release_are_told(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(BY_RELEASE)
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import benchmarks.own; benchmarks.own.cases(sys.argv[1])"
-    variables = {**os.environ, "TORCH_HISTORY_WORKLOAD": str(path), "TORCH_HISTORY_DEVICE": "cpu", "RELEASE": "old"}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "cases.json")], env=variables, check=True)
-    assert json.loads((tmp_path / "cases.json").read_text()) == {"mine.Own": [["'one'", "'three'"], ["''"]]}
-
-
 SAYS_HALF = BY_RELEASE.replace(
     "METRICS", 'def raises(x):\n    raise ValueError(b"caf\\xe9".decode("utf-8", "surrogateescape"))\n\n'
     'functions["raises"] = raises\nMETRICS'
