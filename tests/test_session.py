@@ -13,7 +13,7 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -169,11 +169,10 @@ def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: Wor
         releases: tuple[str, ...] = (OLD, NEW),
         again: bool = False,
         shares: bool = False,
-        earlier: Sequence[Launch] = (),
         **more: Any,
     ) -> Session:
         plan = {"environment": "release-py3.11", "questions": r"\w+", "sizes": ("small",), "launches": 2, **more}
-        return Session(conf, axis, Plan(releases=releases, **plan), environment, again, shares=shares, earlier=earlier)
+        return Session(conf, axis, Plan(releases=releases, **plan), environment, again, shares=shares)
 
     return make
 
@@ -348,22 +347,6 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: W
     text = said.export_text()
     assert "times are conclusive" in text
     assert "of the budget are left" in text
-
-
-def test_rounds_of_other_sessions_are_judged_with_those_of_one_that_measures_only_what_they_left(
-    make: Make, world: World, said: Console
-) -> None:
-    first = make(launches=4)
-    first.measure(said)
-    further = make(launches=0, budget=3600.0, only="times", earlier=first.launches())
-    further.measure(said)
-    assert asked_in(further, "even") == asked_in(further, "slower") == {}
-    assert {release for release, _ in asked_in(further, "noisy")} == {OLD, NEW}
-    assert {launch.benchmark for launch in further.launches()} == {TIME["name"]}
-    again = make(launches=0, budget=3600.0, only="times", earlier=[*first.launches(), *further.launches()])
-    assert again.finished
-    again.measure(said)
-    assert again.launches() == further.launches()
 
 
 def asked_in(session: Session, variant: str) -> dict[tuple[str, int], int]:

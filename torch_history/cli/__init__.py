@@ -12,6 +12,7 @@ import click
 from ..errors import UserError
 from ..system.signals import say_stopped, stop_on_signals
 from . import certify, explain, fit, fleet, kit, maintain, report, run, upgrade
+from .options import WithFormer
 from .output import refuse
 
 SENTENCES_OF_ASV = ("UserError", "EnvironmentUnavailable")
@@ -27,17 +28,10 @@ LEAST_MEMORY = 2**30
 MORE_MEMORY = "End other programs, or allow more: `ulimit -v` says how many KiB a program may use here."
 
 
-FORMER = {"lock": "`torch-history sync --write` pins packages, too"}
-"""Commands of the last release that are gone -> what took their place."""
-
-
-class _Sentences(click.Group):
+class _Sentences(WithFormer):
     """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
 
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name in FORMER:
-            raise click.UsageError(f"There is no command '{name}' any more: {FORMER[name]}.", context)
-        return super().get_command(context, name)
+    former = {"lock": "`torch-history sync --write` pins packages, too"}
 
     def invoke(self, context: click.Context) -> object:
         try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from .options import folder_from_here
+from .options import WithFormer, folder_from_here
 from .suite import DEFAULT_LANE
 
 
@@ -35,7 +35,14 @@ def _fleets() -> Any:
     return fleets
 
 
-@click.group()
+class _Fleet(WithFormer):
+    former = {
+        "check": "times are kept in a folder for each node, so nodes need not agree",
+        "simulate": "`torch-history fleet plan` forecasts",
+    }
+
+
+@click.group(cls=_Fleet)
 def fleet() -> None:
     """Measure many releases on many machines, through Slurm. See docs/fleet.md."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -20,6 +20,17 @@ class Renamed(click.Option):
         shown = copy.copy(self)
         shown.opts = self.opts[:1]
         return super(Renamed, shown).get_help_record(ctx)
+
+
+class WithFormer(click.Group):
+    """A group of commands that says of one which is gone what took its place."""
+
+    former: Mapping[str, str] = {}
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name in self.former:
+            raise click.UsageError(f"There is no command '{name}' any more: {self.former[name]}.", context)
+        return super().get_command(context, name)
 
 
 def metrics_listed() -> str:

@@ -112,11 +112,9 @@ class Session:
         folder: Path | None = None,
         shares: bool = False,
         request: Request | None = None,
-        earlier: Sequence[Launch] = (),
     ) -> None:
         """`request` says with what is measured; without it the surroundings do. `folder` holds what an interrupted session
         is gone on with, by default one in `env/`. One that `shares` lets others measure on the other processors (`beside`).
-        `earlier` is what other sessions measured of the plan: what is undecided is judged on theirs and this one's together.
         Raises SessionError where it would need more than one."""
         self.conf = conf
         self.plan = plan
@@ -130,7 +128,6 @@ class Session:
         self.state = (folder or Path(conf.env_dir, SESSIONS)) / f"{self._key(plan)}.json"
         stored = {} if again else self._stored_state()
         self.id: str = stored.get("id") or new_session()
-        self._earlier = [launch for launch in earlier if launch.session != self.id]
         begun = bool(stored and self.launches())
         self._suite = _suite(conf)
         self.finished = begun and stored.get("finished") is True and stored.get("suite") == self._suite
@@ -273,7 +270,7 @@ class Session:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
         places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
-        found = effort([*self._earlier, *before], self.plan.pairs, self.plan.divides, self._took)
+        found = effort(before, self.plan.pairs, self.plan.divides, self._took)
         given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
         if found.needless:
             given_up += f", {found.needless} need no verdict, because another pair holds the change"
