@@ -349,19 +349,6 @@ def test_with_a_budget_rounds_go_on_for_what_cannot_be_told(make: Make, world: W
     assert "of the budget are left" in text
 
 
-def asked_in(session: Session, variant: str) -> dict[tuple[str, int], int]:
-    """Release and round -> how often a time of the variant was taken."""
-    return dict(
-        Counter(
-            (launch.release, launch.round)
-            for launch in session.launches()
-            if launch.benchmark == TIME["name"]
-            for case in launch.cases
-            if f"'{variant}'" in case.parameters
-        )
-    )
-
-
 def test_a_file_is_tried_once_and_not_again_where_its_session_goes_on(
     make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
