@@ -21,7 +21,7 @@ import torch
 
 from contract.metrics import METRICS, PROCESS, SEQUENCE, START
 from contract.words import of_error, storable
-from measure import THREADS, clock, constants, explain, facts, once, process, sequence, start_up
+from measure import THREADS, clock, constants, explain, facts, hot, once, process, sequence, start_up
 from workloads import Unavailable
 
 SEED = 20240229
@@ -89,8 +89,12 @@ def _answered(workload: ModuleType, request: dict, step: dict, places: list) -> 
 
 
 def _done(workload: ModuleType, request: dict, step: dict, places: list) -> dict:
-    """Builds the case under the step's settings, warms it up, checks its result and looks."""
+    """Builds the case under the step's settings, warms it up, checks its result and looks. The step may name another case
+    than the first line did."""
     torch.set_num_threads(THREADS)
+    if "case" in step:
+        request = {**request, **step["case"]}
+        workload = _workload(request["workload"])
     for name in step.get("set", []):
         explain.SETTINGS[name]()
     if step["do"] == "cases":
@@ -179,6 +183,8 @@ _ONCE = {SEQUENCE: _first_calls, PROCESS: _command, START: _start}
 
 def _profile(call: Any, step: dict) -> dict:
     """Of one call, the profile that the step names."""
+    if step["profile"] == "hot":
+        return hot.running(call, step["perf"], step["file"])
     if step["profile"] == "symbol":
         return explain.by_symbol(call, step["perf"], step["file"])
     if step["profile"] == "function":

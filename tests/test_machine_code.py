@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from torch_history.explaining import machine_code, verdict
+from torch_history.explaining.library import Library, NotALibrary
 from torch_history.explaining.places import of_perf
 from torch_history.store.causes import Code, Place
 
@@ -70,10 +71,11 @@ def test_changed_loop_has_other_instructions(tmp_path: Path) -> None:
     assert "other instructions" in found.words
 
 
-def test_library_that_does_not_name_the_symbol_is_refused_in_words(tmp_path: Path) -> None:
-    library = next(wheel(tmp_path).rglob("libtorch_cpu.so"))
-    with pytest.raises(machine_code.CannotDisassemble, match="does not say where other lies"):
-        machine_code.body(library, "other")
+def test_a_file_that_is_no_library_is_refused_in_words(tmp_path: Path) -> None:
+    for content in (b"", b"no library at all" * 10, b"\x7fELF" + b"\xff" * 100):
+        (tmp_path / "libtorch_cpu.so").write_bytes(content or b"x")
+        with pytest.raises(NotALibrary, match=r"libtorch_cpu.so is no library"):
+            Library(tmp_path / "libtorch_cpu.so")
 
 
 def test_symbols_of_perf_keep_the_names_that_the_linker_knows() -> None:

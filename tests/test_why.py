@@ -214,7 +214,9 @@ def test_evidence_of_this_machine_is_told_before_what_was_found_by_hand_and_that
 ) -> None:
     case = ("'tensor_of_lists'", "'64 x 128'")
     time = change("time", 1.0, 4.0, Verdict.SLOWER, case, "batching.Batching")
-    here = Known("release-py3.11", time.series.benchmark, case, "v1.13.1", "v2.0.0", 4.0, "CAUSE", "because of it")
+    here = Known(
+        "release-py3.11", time.series.benchmark, case, "v1.13.1", "v2.0.0", 4.0, "CAUSE", "because of it", by_lever=True
+    )
     every = {
         "here": here,
         "elsewhere": here._replace(words="because of that", seen_on="a processor"),

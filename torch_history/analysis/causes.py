@@ -21,6 +21,9 @@ from contract.metrics import METRICS
 from ..store import causes as stored
 from ..store import sources
 from ..store.machines import processor_of, record_of
+from . import code as by_code
+from .code import Function, State, WhatChanged
+from .code import Kind as Code
 from .series import History, Series, Verdict
 from .verdicts import Change, human
 
@@ -95,6 +98,8 @@ class Known(NamedTuple):
     words: str
     seen_on: str = ""
     reproduced: tuple[float, float] | None = None
+    by_lever: bool = False
+    """Whether it was switched off and on, and is not only where the time goes."""
 
 
 TOLD = ("CAUSE", "PART", "UNKNOWN")
@@ -104,18 +109,21 @@ TOLD = ("CAUSE", "PART", "UNKNOWN")
 FOUND_ON = ("CAUSE", "PART")
 """Verdicts that say a cause."""
 
+ABSENT = "NOT THERE"
+"""The verdict that a difference was measured again and not seen."""
+
 
 def evidence(results: Path, machine: str, version: str = "") -> list[Known]:
     """All evidence of a machine, of an own file in this `version` where that is given, that is of the benchmarks' present
-    versions; and for one that measures on a processor the causes that were found on others, which their words name. A
-    difference that was not there on the other one says nothing of this one."""
+    versions; and for one that measures on a processor what was found on others, which their words name: causes, and that a
+    difference was not there."""
     own = _known(results, machine, TOLD, version)
     others = sorted(path.parent for path in results.glob(f"*/{stored.FOLDER}") if path.parent.name != machine)
     if not others or not _cpu_of(results / machine):
         return own
     for folder in others:
         if other := _cpu_of(folder):
-            found = _known(results, folder.name, FOUND_ON)
+            found = _known(results, folder.name, (*FOUND_ON, ABSENT))
             own += [
                 each._replace(words=f"{each.words}; seen on another machine ({other})", seen_on=other)
                 for each in found
@@ -159,6 +167,7 @@ def _known(results: Path, machine: str, verdicts: Collection[str], version: str 
             one.verdict,
             one.words,
             reproduced=one.reproduced,
+            by_lever=any(lever.verdict in FOUND_ON for lever in one.levers),
         )
         for one in stored.read(results, machine)
         if one.verdict in verdicts and here.get(one.benchmark, version or one.version) == one.version
@@ -180,11 +189,16 @@ CHANGED = (Verdict.FASTER, Verdict.SLOWER, Verdict.HUNGRIER, Verdict.LEANER, Ver
 
 
 def why(
-    changes: Iterable[Change], old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known] = ()
+    changes: Iterable[Change],
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    known: Iterable[Known] = (),
+    code: Mapping[Series, WhatChanged] | None = None,
 ) -> dict[Series, str]:
     """Series -> the end of its sentence, for every changed time and for what a fusion or one of FOUND explains.
 
-    `old` and `new` are the environments of the releases, empty where not on record; `known` is the machine's evidence.
+    `old` and `new` are the environments of the releases, empty where not on record; `known` is the machine's evidence, and
+    `code` what changed in what runs in a series.
     """
     beside: dict[tuple[object, ...], dict[str, Change]] = defaultdict(dict)
     changes = list(changes)
@@ -198,7 +212,9 @@ def why(
             beside_it = _beside(change, of_case)
             looked_at = _found(change, old, new)
             certain = f"because {looked_at}" if looked_at else beside_it if beside_it in FUSIONS else ""
-            if words := _of_evidence(change, old, new, known, certain) or beside_it:
+            of_code = (code or {}).get(change.series)
+            words = _of_evidence(change, old, new, known, certain, of_code) or beside_it
+            if words := "; ".join(filter(None, (words, _not_seen_again(change, old, new, known)))):
                 found[change.series] = words
     return found
 
@@ -212,20 +228,126 @@ def _beside(change: Change, of_case: Mapping[str, Change]) -> str:
 
 
 def _of_evidence(
-    change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Sequence[Known], certain: str
+    change: Change,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    known: Sequence[Known],
+    certain: str,
+    code: WhatChanged | None,
 ) -> str:
-    """A cause that evidence of this machine says, else the `certain` one, which was found by hand or is a fusion, else one
-    that evidence of another machine says, else what evidence says of a cause that it did not find."""
+    """What is known of a change, the first of: what was switched off on this machine and made the difference; the `certain`
+    cause, which was found by hand or is a fusion; code that changed and holds the whole difference; that a change was taken
+    back; what another machine showed; where the time goes; and what else the code of both wheels says."""
+    shown = [one for one in known if one.by_lever]
     here = [one for one in known if one.verdict in FOUND_ON and not one.seen_on]
     elsewhere = [one for one in known if one.verdict in FOUND_ON and one.seen_on]
-    unknown = [one for one in known if one.verdict not in FOUND_ON]
+    unknown = [one for one in known if one.verdict == "UNKNOWN"]
+    changed = in_code(code, old, new) if code else ""
     return (
-        _explained(change, old, new, here)
+        _explained(change, old, new, [one for one in shown if not one.seen_on])
         or certain
+        or (changed if code and code.is_cause else "")
         or _left(change, old, here)
+        or _explained(change, old, new, [one for one in shown if one.seen_on])
+        or changed
+        or _explained(change, old, new, here)
         or _explained(change, old, new, elsewhere)
         or _explained(change, old, new, unknown)
     )
+
+
+def _not_seen_again(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]) -> str:
+    """That another processor was asked for a change between these releases and does not have it; empty where none was."""
+    ends = tuple(_version(facts.get("torch", "")) for facts in (old, new))
+    return ", ".join(
+        f"measured again on {one.seen_on} it is not there ({one.ratio:.3f} times)"
+        for one in known
+        if one.verdict == ABSENT and _is_of(one, change.series) and _ends(one) == ends
+    )
+
+
+def in_code(found: WhatChanged, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What changed in the code, as the end of a sentence. No shares: cases with one cause are told together."""
+    because = "because" if found.is_cause else "in part because"
+    if found.kind is Code.OPERATORS:
+        calls = [f"{one.name} {one.old:,.0f} to {one.new:,.0f} times" for one in found.operators]
+        return f"{because} a call has other operators ({_listed(calls)})"
+    if found.kind is Code.CODE:
+        return f"{because} {_listed([_of_function(one, old, new) for one in found.functions])}"
+    if found.kind is Code.PYTHON:
+        return f"{because} other Python code runs ({', '.join(found.python[:2])})"
+    if found.kind is Code.OUTSIDE:
+        libraries = [OUTSIDE.get(library, library) for library in found.outside]
+        return f"outside PyTorch's code: the time is spent in {_listed(libraries[:2])}"
+    where = next((f" ({short_name(one)}, {source_of(one)})" for one in found.functions[:1] if source_of(one)), "")
+    return f"{PLACEMENT if found.kind is Code.MOVED else UNMOVED}{where}"
+
+
+OUTSIDE = {"_multiarray_umath": "NumPy", "Python": "the interpreter", "libc": "the C library"}
+"""Libraries outside PyTorch -> what a person calls them."""
+
+
+def _of_function(one: Function, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """`cpu_index_kernel (IndexKernel.cpp) has other instructions`"""
+    library = library_of(one)
+    if library:
+        before, now = (facts.get(library.lower()) for facts in (old, new))
+        return (
+            f"{library} {before} became {now}" if before and now and before != now else f"{library}'s code is another"
+        )
+    source = f" ({source_of(one)})" if source_of(one) else ""
+    state = {State.NEW: "is new", State.GONE: "is gone"}.get(one.state, "has other instructions")
+    return f"{short_name(one)}{source} {state}"
+
+
+def short_name(one: Function) -> str:
+    """Of a loop that is handed to a function, the kernel that it belongs to."""
+    return one.name.partition(" in ")[0]
+
+
+KERNELS = "https://github.com/pytorch/pytorch/commits/{tag}/aten/src/ATen/native/cpu/{file}"
+"""Where the history of a source file is that is compiled once for each instruction set: all of these lie in one folder."""
+
+
+def in_detail(found: WhatChanged, tag: str) -> list[str]:
+    """What shows a class, a sentence each; `tag` is the newer release."""
+    lines = [f"{found.kind.value}, by the code of both wheels (looked at: {found.case}, on {found.profiled_on})."]
+    lines += [f"{one.name} is called {one.old:,.0f} times before, {one.new:,.0f} now." for one in found.operators]
+    for one in found.functions:
+        where = ", ".join(filter(None, (source_of(one), f"{100 * one.share:.0f} % of the samples")))
+        lines.append(f"{short_name(one)} ({where}): {_state_of(one)}.")
+        if one.state in by_code.CHANGED and source_of(one) != one.symbol.source:
+            lines.append(f"History of the file: {KERNELS.format(tag=tag, file=source_of(one))}")
+    lines += [f"{name} is other code in both releases, or called in one of them alone." for name in found.python]
+    lines += [
+        f"{100 * share:.0f} % of the samples are in {name}." for name, share in found.outside.items() if share >= 0.1
+    ]
+    return lines
+
+
+def _state_of(one: Function) -> str:
+    """What became of a function, with what its hot loop says where it has one."""
+    if one.state in (State.NEW, State.GONE):
+        return "it is new in the newer release" if one.state is State.NEW else "the newer release does not have it"
+    before, now = one.loops or ((0, 0), (0, 0))
+    if one.state is State.CHANGED:
+        loops = f"; its hot loop has {now[0]}, before {before[0]}" if one.loops else ""
+        counts = [symbol.instructions if symbol else 0 for symbol in (one.old, one.new)]
+        return f"it has other instructions ({counts[1]}, before {counts[0]}){loops}"
+    loops = f"; its hot loop of {now[0]} begins at byte {now[1]} of 64, before at {before[1]}" if one.loops else ""
+    return f"the same instructions{loops}"
+
+
+def source_of(one: Function) -> str:
+    """The source file of a function, without the instruction set that it was compiled for; empty where none is told."""
+    return re.sub(r"\.(DEFAULT|AVX\w*|ZVECTOR|SVE\w*)\.cpp$", "", one.symbol.source)
+
+
+def library_of(one: Function) -> str:
+    """Whose code a function is that PyTorch's libraries hold and PyTorch's source does not; empty where it is PyTorch's."""
+    if re.match(r"(mkl|LM)_", one.name):
+        return "MKL"
+    return "oneDNN" if one.name.startswith("dnnl") else ""
 
 
 def of_ends(change: Change, old: str, new: str, known: Iterable[Known]) -> str:
@@ -277,8 +399,10 @@ def _ends(one: Known) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return _version(one.old[1:]), _version(one.new[1:])
 
 
-PLACEMENT = "the same instructions are at a different address"
-"""The cause that is luck: where a linker put a loop. Nobody can act on it, and other processors need not show it."""
+PLACEMENT = "with the same instructions at another address"
+"""Luck: where a linker put a loop. Nobody can act on it, and other processors need not show it."""
+
+UNMOVED = "with the same instructions at the same address"
 
 LOST, GAINED = "it is no longer fused", "it is fused now"
 FUSIONS = (f"because {LOST}", f"because {GAINED}")

@@ -24,6 +24,7 @@ from ..store.launches import Launch, files_of, machines_in, of_file, read_enviro
 from ..store.machines import record_of
 from . import answer, verdicts
 from .causes import Known, evidence, in_words, moved, of_ends, unconfirmed, why
+from .code import SAME_CODE, WhatChanged, as_data, of_times, pair_on
 from .findings import Finding, Row, group, of_changes
 from .markdown import escape
 from .power import NOTHING_ALONE, Alone, found_alone
@@ -103,6 +104,8 @@ class Comparison:
     """What `explain` looked for and did not see again; no finding is made of it."""
     alone: Alone = NOTHING_ALONE
     """How large a change of one of its times would be found."""
+    code: Mapping[Series, WhatChanged] = field(default_factory=dict)
+    """What changed in the code of changed times, where both wheels were looked into."""
 
     def sentence(self, change: Change) -> str:
         """The sentence of one of its changes, with what other lanes and machines say of it and its cause."""
@@ -125,7 +128,8 @@ class Comparison:
     @functools.cached_property
     def findings(self) -> list[Finding]:
         """What changed, and was seen again where somebody looked for its cause, grouped and ranked."""
-        return of_changes((change for change in self.changes if change.series not in self.unconfirmed), self.why)
+        confirmed = (change for change in self.changes if change.series not in self.unconfirmed)
+        return of_changes(confirmed, self.why, self.code)
 
     @property
     def sure(self) -> list[str]:
@@ -278,18 +282,20 @@ def compared(
     every = verdicts.compare_history(found, old, new)
     changes = [change for change in every if change.reason != NOT_MEASURED]
     asked = [change for change in changes if not metrics or change.series.metric in metrics]
+    code = of_times(changes, pair_on({"device": device}, environment, old, new))
     return Comparison(
         machine,
         environment,
         old,
         new,
         changes=sorted(asked, key=place),
-        why=why(changes, facts[old], facts[new], known),
+        why=why(changes, facts[old], facts[new], known, code),
         moved=moved(facts[old], facts[new], device),
         one_sided=sum(not metrics or change.series.metric in metrics for change in every) - len(asked),
         device=device,
         threads=threads,
         alone=found_alone(found.fits.values(), (old, new), [change.series for change in asked]),
+        code=code,
     )
 
 
@@ -736,6 +742,17 @@ def _sure(comparison: Comparison) -> list[str]:
         )
     if words := comparison.alone.words:
         lines.append(words)
+    if comparison.code:
+        kinds = Counter(found.kind.value for found in comparison.code.values())
+        seen_on = ", ".join(sorted({found.profiled_on for found in comparison.code.values()}))
+        said = ", ".join(f"{count} {words}" for words, count in kinds.most_common())
+        lines.append(f"By the code of both wheels (what runs was seen on {seen_on}), changed times are: {said}.")
+    if left := of_this_processor(comparison):
+        of_them = "1 changed time is" if len(left) == 1 else f"{len(left)} changed times are"
+        lines.append(
+            f"{of_them} of code that is the same in both releases, and another processor measured no change: "
+            "--fail-on does not count them."
+        )
     if single:
         _, is_lane, python = comparison.environment.partition("release-py")
         asked = f"--workload {shlex.quote(comparison.file)} " if comparison.file else ""
@@ -745,7 +762,7 @@ def _sure(comparison: Comparison) -> list[str]:
             f"Measure more: `torch-history run {asked}--rounds 5 {comparison.old} {comparison.new}`."
         )
     for held_against, standings in (
-        ("the wheels of other lanes", [found.wheels.standing for found in comparison.elsewhere.values()]),
+        ("other binaries", [found.wheels.standing for found in comparison.elsewhere.values()]),
         ("other machines", [found.machines.standing for found in comparison.elsewhere.values()]),
     ):
         tally_of = Counter(standings)
@@ -890,6 +907,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "disturbed": change.disturbed,
             "reason": change.reason,
             "why": comparison.why.get(change.series, ""),
+            "code": as_data(comparison.code.get(change.series)),
             "build": change.series.build,
             "within_builds": change.within_builds,
             "replicated": comparison.elsewhere.get(change.series, NOWHERE).wheels.standing.value,
@@ -943,7 +961,25 @@ def parse_fail_on(asked: str) -> dict[str, float]:
 
 
 def failing(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
-    """The series whose verdict is one of `limits` and whose ratio is further from 1 than its per cent."""
+    """The series whose verdict is one of `limits` and whose ratio is further from 1 than its per cent, without those that
+    `of_this_processor` has."""
+    left = {change.series for change in of_this_processor(comparison)}
+    return [change for change in _beyond(comparison, limits) if change.series not in left]
+
+
+def of_this_processor(comparison: Comparison) -> list[Change]:
+    """Changed times of code that is the same in both wheels, which another processor measured SAME: where a linker put the
+    code costs time on this processor alone."""
+    return [
+        change
+        for change in comparison.changes
+        if (found := comparison.code.get(change.series))
+        and found.kind in SAME_CODE
+        and comparison.elsewhere.get(change.series, NOWHERE).machines.verdict == Verdict.SAME.words
+    ]
+
+
+def _beyond(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
     kinds = {FAIL_ON[kind]: limit for kind, limit in limits.items() if kind in FAIL_ON}
     beyond = [
         change for change in comparison.changes if change.verdict in kinds and _per_cent(change) > kinds[change.verdict]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import causes
+from .code import SAME_CODE, WhatChanged
 from .series import Series, Verdict
 from .verdicts import Change, bound, human, times
 
@@ -40,7 +41,8 @@ _CLASS = {"changed": 2}
 @dataclass(frozen=True)
 class Row:
     """What a finding needs of a change or a step. `because` is the end of its sentence; `release` is where it happened,
-    in words, empty between the two releases of a comparison. `ratio`, `low`, `high`, `reason` are as in `Change`."""
+    in words, empty between the two releases of a comparison. `ratio`, `low`, `high`, `reason` are as in `Change`; `code` is
+    what changed in the code of a time, where that was looked at."""
 
     series: Series
     verdict: Verdict
@@ -52,6 +54,7 @@ class Row:
     reason: str = ""
     because: str = ""
     release: str = ""
+    code: WhatChanged | None = None
 
     @property
     def variant(self) -> str:
@@ -84,6 +87,18 @@ class Finding:
     @property
     def verdict(self) -> Verdict:
         return self.best.verdict
+
+    @property
+    def code(self) -> WhatChanged | None:
+        """What changed in the code of most of its rows: that of the surest row of the class that most have."""
+        known = [row.code for row in self.rows if row.code]
+        kinds = Counter(found.kind for found in known)
+        return next((found for found in known if found.kind is kinds.most_common(1)[0][0]), None)
+
+    @property
+    def is_same_code(self) -> bool:
+        """Whether no instruction of it differs in any of its rows."""
+        return all(row.code and row.code.kind in SAME_CODE for row in self.rows)
 
     @property
     def cases(self) -> int:
@@ -146,6 +161,7 @@ class Finding:
             "most": ratios and max(ratios, key=_far),
             "nearest": None if math.isinf(best.nearest) else math.exp(best.nearest),
             "because": self.because,
+            "class": self.code.kind.value if self.code else "",
             "explained": self.explained,
             "rows": [
                 [row.series.benchmark, [parameter.strip("'") for parameter in row.series.parameters]]
@@ -154,13 +170,16 @@ class Finding:
         }
 
 
-def of_changes(changes: Iterable[Change], why: Mapping[Series, str]) -> list[Finding]:
-    """The findings of a comparison, ranked: of all that changed, broke or runs again. `why` ends their sentences."""
+def of_changes(
+    changes: Iterable[Change], why: Mapping[Series, str], code: Mapping[Series, WhatChanged] | None = None
+) -> list[Finding]:
+    """The findings of a comparison, ranked: of all that changed, broke or runs again. `why` ends their sentences, and `code`
+    says what changed in the code of times."""
     told = [change for change in changes if change.verdict.kind in ("worse", "better", "changed")]
-    return ranked(group(_row(change, why.get(change.series, "")) for change in told))
+    return ranked(group(_row(one, why.get(one.series, ""), (code or {}).get(one.series)) for one in told))
 
 
-def _row(change: Change, because: str) -> Row:
+def _row(change: Change, because: str, code: WhatChanged | None) -> Row:
     return Row(
         change.series,
         change.verdict,
@@ -171,6 +190,7 @@ def _row(change: Change, because: str) -> Row:
         change.high,
         change.reason,
         because,
+        code=code,
     )
 
 
@@ -205,15 +225,16 @@ def _finding(rows: Sequence[Row]) -> Finding:
 
 
 def ranked(found: Iterable[Finding]) -> list[Finding]:
-    """What is missing first and counts last; between them by the bound of the interval nearest to no change. The second
-    finding of a question and metric weighs half, the third a third: a question of many variants does not fill the page."""
+    """What is missing first, then times and memory, then counts, and times of unchanged code last; of one kind by the bound
+    of the interval nearest to no change. The second finding of a question and metric weighs half, the third a third: a
+    question of many variants does not fill the page."""
     places: Counter[tuple[object, ...]] = Counter()
     weighed = []
     for finding in sorted(found, key=lambda finding: -finding.best.nearest):
         series = finding.best.series
         alike = series.environment, series.question, series.metric, finding.verdict in MISSING
         places[alike] += 1
-        first = 0 if finding.verdict in MISSING else _CLASS.get(finding.verdict.kind, 1)
+        first = 0 if finding.verdict in MISSING else 3 if finding.is_same_code else _CLASS.get(finding.verdict.kind, 1)
         weighed.append((first, -finding.best.nearest / places[alike], finding))
     return [finding for *_, finding in sorted(weighed, key=lambda one: one[:2])]
 

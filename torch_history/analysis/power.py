@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from contract.metrics import STEADY
 
 from ..releases.axis import Axis
-from ..releases.builds import NOTHING_NEW, OTHER_BUILDS
-from . import special
+from . import code, special
 from .calibration import IN_SINGLE, NOMINAL
 from .levels import Array, Fitted
 from .series import History, Series, Verdict
@@ -190,7 +189,7 @@ def counted(lanes: Sequence[LaneEvidence]) -> Shares:
     for lane in lanes:
         for (at, pair), question in itertools.product(enumerate(lane.near), lane.series):
             series, evidence = tied(lane.series[question], lane.evidence[question], at)
-            if not series or not is_patch(pair) or {*pair} & OTHER_BUILDS:
+            if not series or not is_patch(pair) or any(map(code.is_built_apart, pair)):
                 continue
             told = directions(evidence) != 0
             for size in SIZES:
@@ -200,11 +199,11 @@ def counted(lanes: Sequence[LaneEvidence]) -> Shares:
                     lone(evidence, moves(series, size)),
                     told.sum() - told == 0,
                 )
-            if pair in NOTHING_NEW:
+            if code.is_nothing_new(lane.environment, *pair):
                 found.add(series, f"{NEW}, {lane.environment}", told, np.ones_like(told))
     for here, there in itertools.combinations(lanes, 2) if found.counts else ():
         for what, pairs in ((HELD, here.near), (HELD_FAR, here.far)):
-            for of_both in agreement(here, there, [pair for pair in pairs if not {*pair} & OTHER_BUILDS]):
+            for of_both in agreement(here, there, [pair for pair in pairs if not any(map(code.is_built_apart, pair))]):
                 found.add(of_both[0], what, *of_both[1:])
     return found
 

@@ -1,9 +1,10 @@
-"""Does another wheel of the same releases say the same, and another processor?
+"""Does another binary of the same releases say the same, and another processor?
 
-A release is built once for each Python, and a lane holds one build. Two builds of one source differ in where loops and data
+A release has a wheel for each Python, and a lane holds one of them. Two builds of one source differ in where loops and data
 lie, which can move a time by a few per cent and now and then by a third. A processor with other caches and other vector
 instructions can move it further. So a change that one lane tells is held against the verdict of every other lane of its
-machine, and of the same lane on every other machine, that measured the same two releases.
+machine, and of the same lane on every other machine, that measured the same two releases. Where both wheels hold the same
+binary on both releases, the other lane measured the same code once more: that repeats a change and does not replicate it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 from ..store.launches import files_of, machines_in, of_file, read_launches
 from ..store.machines import processor_of, record_of
 from ..system.files import WRONG_DATA, warn
+from .code import same_code
 from .series import History, Series, Verdict, history
 from .verdicts import Change, compare_history, times
 
@@ -63,10 +65,12 @@ UNTESTED = Replication(Standing.NOT_TESTABLE)
 
 
 class Elsewhere(NamedTuple):
-    """What is said of a change in other lanes, which have wheels of their own, and on other machines."""
+    """What is said of a change in other lanes, whose `wheels` hold another binary, by `repeats` in lanes with the same one,
+    and on other machines."""
 
     wheels: Replication = UNTESTED
     machines: Replication = UNTESTED
+    repeats: Replication = UNTESTED
 
     @property
     def words(self) -> str:
@@ -76,12 +80,17 @@ class Elsewhere(NamedTuple):
             "replicated in {also}, but {verdict} in {place}",
             "this wheel only: {verdict} in {place}",
         )
+        of_repeats = self.repeats.words(
+            "repeated in {place}, which has the same binary",
+            "repeated in {also}, but {verdict} in {place}, which have the same binary",
+            "not repeated: {verdict} in {place}, which has the same binary",
+        )
         of_machines = self.machines.words(
             "seen on another machine, too ({place}: {factor} times)",
             "seen on another machine, too ({also}), but {verdict} on a third one ({place})",
             "this machine only: {verdict} on another one ({place})",
         )
-        return ", ".join(filter(None, (of_wheels, of_machines)))
+        return ", ".join(filter(None, (of_wheels, of_machines, of_repeats)))
 
 
 NOWHERE = Elsewhere()
@@ -103,6 +112,7 @@ class Place(NamedTuple):
     tags: Collection[str]
     changes: Callable[[str, str], Mapping[tuple[str, tuple[str, ...]], Change]]
     """Two of its releases -> a series without its lane -> what became of it."""
+    environment: str = ""
 
     @classmethod
     def of(cls, measured: Measured, name: str) -> Place:
@@ -112,27 +122,40 @@ class Place(NamedTuple):
         def changes(old: str, new: str) -> Mapping[tuple[str, tuple[str, ...]], Change]:
             return {_anywhere(change.series): change for change in measured.changes(old, new)}
 
-        return cls(name, frozenset(measured.tags), changes)
+        return cls(name, frozenset(measured.tags), changes, measured.environment)
 
 
 @dataclass(frozen=True)
 class OtherPlaces:
-    """What measured the same as one lane: other lanes of its machine, and that lane of other machines."""
+    """What measured the same as one lane, `environment`: other lanes of its machine, and that lane of other machines."""
 
     lanes: Sequence[Place] = ()
     machines: Sequence[Place] = ()
+    environment: str = ""
 
     def of(self, changes: Iterable[Change], old: str, new: str) -> dict[Series, Elsewhere]:
         """Each told change of a time from one release to another -> what the others say of it."""
 
-        def said(change: Change, places: Iterable[Place]) -> Replication:
-            able = (place for place in places if {old, new} <= {*place.tags})
+        def said(change: Change, places: Iterable[Place], repeats: bool = False) -> Replication:
+            able = (
+                place for place in places if {old, new} <= {*place.tags} and self._is_one(place, old, new) == repeats
+            )
             return replication(
                 change, [(place.name, place.changes(old, new).get(_anywhere(change.series))) for place in able]
             )
 
         told = (change for change in changes if change.verdict in TOLD)
-        return {change.series: Elsewhere(said(change, self.lanes), said(change, self.machines)) for change in told}
+        return {
+            change.series: Elsewhere(
+                said(change, self.lanes), said(change, self.machines), said(change, self.lanes, repeats=True)
+            )
+            for change in told
+        }
+
+    def _is_one(self, place: Place, old: str, new: str) -> bool:
+        """Whether a lane's wheels of both releases hold the same binaries as this lane's do."""
+        lanes = self.environment, place.environment
+        return lanes[0] != lanes[1] and all(same_code(lanes, tag) for tag in (old, new))
 
     def words(self, change: Change, old: str, new: str) -> str:
         """What they say of one change, for its sentence."""
@@ -172,7 +195,7 @@ def held_against(machine: Mapping[str, Any], environment: str, measured: Iterabl
                 lanes.append(Place.of(other, other.environment))
         elif other.environment == environment and alike(machine, other.machine):
             machines.append(Place.of(other, processor_of(other.machine) or str(other.machine["machine"])))
-    return OtherPlaces(lanes, machines)
+    return OtherPlaces(lanes, machines, environment)
 
 
 def other_places(results_dir: Path, machine: str, environment: str, found: History) -> OtherPlaces:

@@ -17,6 +17,8 @@ from rich.console import Console
 
 from contract.request import ADDED, Request
 
+from ..analysis.causes import in_detail
+from ..analysis.code import pair_of
 from ..analysis.compare import choose_machine
 from ..analysis.series import Series
 from ..analysis.verdicts import difference, human
@@ -235,6 +237,9 @@ def report(evidence: Evidence) -> str:
             lines.append(f"  by {kind}, a call:")
             lines += [_row(row, series.unit) for row in [*rows[:-1][:ROWS], rows[-1]] if row.old or row.new]
     lines += [f"  {code.symbol}: {code.words}." for code in evidence.code]
+    pair = pair_of(evidence.environment, evidence.old, evidence.new)
+    changed = pair.what_changed(series, evidence.ratio) if pair and series.varies else None
+    lines += [f"  {line}" for line in in_detail(changed, evidence.new)] if changed else []
     lines += [f"  with {lever.words}: {lever.said}: {lever.verdict}" for lever in evidence.levers if not lever.refused]
     lines += [f"  There is {note}." for note in evidence.notes]
     if evidence.reproduced:

@@ -22,6 +22,7 @@ from . import machine_code, places, verdict
 from .estimates import Group, Noise, Ratio, ratio, removed
 from .launching import CannotExplain, Launch, LaunchFailed, Side, Subject
 from .levers import Lever
+from .library import NotALibrary
 
 LEAST_TURNS, MOST_TURNS, MOST_NOISY_TURNS = 4, 8, 16
 """Launches of each release that say whether the difference is there: more where the first ones cannot tell."""
@@ -255,7 +256,7 @@ class Explanation:
             if place.kind == "symbol" and place.verdict in ("CAUSE", "PART"):
                 try:
                     code = machine_code.compare(place.name, (old, self._raw[0]), (new, self._raw[1]))
-                except machine_code.CannotDisassemble as error:
+                except NotALibrary as error:
                     found.notes.append(f"no comparison of machine code: {error}")
                 else:
                     found.code += [code] if code else []

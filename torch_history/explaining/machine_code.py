@@ -1,22 +1,25 @@
-"""Are the instructions of a symbol the same in both wheels, and where do its loops begin?
+"""Are the instructions of a function the same in two wheels, and where do its loops begin?
 
-The bytes of either library are disassembled by `objdump`. Two functions are the same where their instructions are equal once
-addresses are taken out: where a jump goes is counted in instructions, what is read relative to the instruction has no
-address, and fillers that only align what follows do not count. A loop that begins elsewhere within the 64 bytes of a line of
-the cache can take another time with the same instructions.
+Instructions are written in a form that two compilations share where they do the same: registers and slots of the stack are
+numbered by their first appearance, a jump counts instructions, what is called has its name, a constant that the code reads
+its value, and fillers that only align what follows are left out. A digest of that form tells whether two are the same.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-from ..errors import UserError
+import capstone
+from capstone import x86
+
 from ..store.causes import Code
+from .library import Library
 from .places import Raw
 
 LINE = 64
@@ -25,101 +28,202 @@ LINE = 64
 LONGEST = 2**16
 """Bytes of a function that are compared."""
 
-_INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(\S.*)$")
-_FILLER = re.compile(r"^((data16|cs|ds|es)\s+)*(nop[wl]?\b|xchg\s+%ax,%ax)")
-_TARGET = re.compile(r"^(\S+)\s+([0-9a-f]+) <(.+?)(\+0x[0-9a-f]+)?>$")
+MOST_LOOPS = 60
+"""Loops of a function that are kept, the shortest first."""
+
+HOT_SHARE = 0.9
+"""The hot loop of a function is the smallest one that holds this share of its samples."""
 
 
-class CannotDisassemble(UserError):
-    """The instructions of a symbol cannot be had; the text follows "no comparison of machine code: "."""
+class Loop(NamedTuple):
+    """From byte `begin` of its function up to byte `end`: the digest of its instructions, and how many they are."""
+
+    begin: int
+    end: int
+    digest: str
+    instructions: int
 
 
 @dataclass(frozen=True)
-class Body:
-    """A function's `instructions` without addresses, and at which of the LINE bytes each of its `loops` begins."""
+class Function:
+    """The code of a function: its address, its digest, its instructions and its loops."""
 
-    instructions: tuple[str, ...]
-    loops: tuple[int, ...]
+    address: int
+    digest: str
+    instructions: int
+    loops: tuple[Loop, ...]
+
+    def hot_loop(self, samples: Mapping[int, int]) -> Loop | None:
+        """The smallest loop that holds HOT_SHARE of `samples`, address -> how many; None where none does."""
+        least = HOT_SHARE * sum(samples.values())
+        for loop in sorted(self.loops, key=lambda loop: loop.end - loop.begin):
+            if sum(n for at, n in samples.items() if loop.begin <= at - self.address < loop.end) >= least:
+                return loop
+        return None
+
+
+def function(library: Library, number: int) -> Function:
+    """The code of a function of a library by its number."""
+    code = _decoded(library, number)
+    begin = library.begin(number)
+    jumps = {
+        (target, one.address + one.size)
+        for one in code
+        if one.mnemonic.startswith("j") and (target := one.target) is not None and begin <= target <= one.address
+    }
+    shortest = sorted(jumps, key=lambda ends: ends[1] - ends[0])[:MOST_LOOPS]
+    loops = [Loop(first - begin, last - begin, *_digest(library, code, (first, last))) for first, last in shortest]
+    return Function(begin, *_digest(library, code, (begin, begin + library.size(number))), tuple(sorted(loops)))
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(path: Path) -> Library:
+    return Library(path)
 
 
 def compare(name: str, old: tuple[Path, Raw], new: tuple[Path, Raw]) -> Code | None:
     """Whether the code of a symbol, by its name as `places.of_perf` shortens it, is the same; None where a side lacks it, or
     where it is in the system's library or the interpreter, which both share. Each side gives the folder of its environment
-    and what perf called its symbols. Raises CannotDisassemble."""
-    bodies = []
+    and what perf called its symbols. Raises NotALibrary."""
+    found = []
     for folder, raw in (old, new):
-        library, symbol = max(raw[name], key=raw[name].__getitem__) if raw.get(name) else ("", "")
-        path = next(iter(sorted(folder.glob(f"lib/python*/site-packages/**/{library}"))), None) if library else None
-        if path is None:
+        file, symbol = max(raw[name], key=raw[name].__getitem__) if raw.get(name) else ("", "")
+        path = next(iter(sorted(folder.glob(f"lib/python*/site-packages/**/{file}"))), None) if file else None
+        if path is None or symbol not in _opened(path).numbers:
             return None
-        bodies.append(body(path, symbol))
-    return Code(
-        name,
-        same=bodies[0].instructions == bodies[1].instructions,
-        instructions=(len(bodies[0].instructions), len(bodies[1].instructions)),
-        old_loops=bodies[0].loops[:20],
-        new_loops=bodies[1].loops[:20],
-    )
+        found.append(function(_opened(path), _opened(path).numbers[symbol]))
+    places = [tuple(sorted({(one.address + loop.begin) % LINE for loop in one.loops}))[:20] for one in found]
+    instructions = found[0].instructions, found[1].instructions
+    return Code(name, found[0].digest == found[1].digest, instructions, places[0], places[1])
 
 
-def body(library: Path, symbol: str) -> Body:
-    """The code of a mangled `symbol`. Raises CannotDisassemble where the library does not name it or binutils is missing."""
-    if symbol not in (known := _symbols(library)):
-        raise CannotDisassemble(f"{library.name} does not say where {symbol[:80]} lies")
-    start, size = known[symbol]
-    ends = f"--start-address={start}", f"--stop-address={start + min(size, LONGEST)}"
-    return parse(_run("objdump", "-d", "--no-show-raw-insn", *ends, str(library)))
+def lines(library: Library, number: int, loop: Loop | None = None) -> list[str]:
+    """The instructions of a function, or of a loop in it, in the form that is compared."""
+    begin = library.begin(number)
+    ends = (begin + loop.begin, begin + loop.end) if loop else (begin, begin + library.size(number))
+    return list(_written(library, _decoded(library, number), ends))
 
 
-def parse(listing: str) -> Body:
-    """A function from what `objdump -d --no-show-raw-insn` printed of it alone."""
-    lines = [(int(match[1], 16), match[2]) for match in map(_INSTRUCTION.match, listing.splitlines()) if match]
-    kept = [(address, text) for address, text in lines if not _FILLER.match(text)]
-    number = _numbers([address for address, _ in lines], [address for address, _ in kept])
-    loops = {
-        target
-        for address, text in kept
-        if (match := _TARGET.match(text)) and match[1].startswith("j") and (target := int(match[2], 16)) <= address
-        if target in number
-    }
-    return Body(
-        tuple(_without_addresses(text, number) for _, text in kept), tuple(target % LINE for target in sorted(loops))
-    )
+class _Instruction(NamedTuple):
+    address: int
+    size: int
+    mnemonic: str
+    operands: tuple[tuple[object, ...], ...]
+    target: int | None
 
 
-def _numbers(every: Sequence[int], kept: Sequence[int]) -> dict[int, int]:
-    """Address -> number of the instruction that is there, or that follows the filler that is there."""
-    found, number = {}, 0
-    for address in every:
-        while number < len(kept) and kept[number] < address:
-            number += 1
-        found[address] = number
+def _disassembler() -> capstone.Cs:
+    made = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    made.detail = True
+    made.skipdata = True
+    return made
+
+
+_ENGINE = _disassembler()
+
+
+@functools.lru_cache(maxsize=2)
+def _decoded(library: Library, number: int) -> list[_Instruction]:
+    begin = library.begin(number)
+    found = []
+    for one in _ENGINE.disasm(library.read(begin, min(library.size(number), LONGEST)), begin):
+        if one.id and not _is_filler(one):
+            is_branch = one.group(capstone.CS_GRP_JUMP) or one.group(capstone.CS_GRP_CALL)
+            operands = [_operand(one, each) for each in one.operands]
+            target = next((each.imm for each in one.operands if is_branch and each.type == x86.X86_OP_IMM), None)
+            found.append(_Instruction(one.address, one.size, one.mnemonic, tuple(operands), target))
     return found
 
 
-def _without_addresses(text: str, number: Mapping[int, int]) -> str:
-    if match := _TARGET.match(text):
-        target = int(match[2], 16)
-        return f"{match[1]} {number[target]}" if target in number else f"{match[1]} {match[3]}"
-    plain = re.sub(r"-?0x[0-9a-f]+\(%rip\)", "(%rip)", text.partition("#")[0])
-    return re.sub(r"\s+", " ", plain).strip()
+def _is_filler(one: capstone.CsInsn) -> bool:
+    return one.mnemonic in ("nop", "fnop") or one.mnemonic.endswith(" nop") or bytes(one.bytes[-2:]) == b"\x66\x90"
 
 
-@lru_cache(maxsize=4)
-def _symbols(library: Path) -> dict[str, tuple[int, int]]:
-    """Mangled name -> address and size in bytes, of every function of a library."""
-    found = {}
-    for line in _run("nm", "-S", "--defined-only", str(library)).splitlines():
-        parts = line.split()
-        if len(parts) == 4 and parts[2] in "tTwWi":
-            found[parts[3]] = int(parts[0], 16), int(parts[1], 16)
-    return found
+def _operand(one: capstone.CsInsn, operand: x86.X86Op) -> tuple[object, ...]:
+    if operand.type == x86.X86_OP_REG:
+        return "register", one.reg_name(operand.reg)
+    if operand.type == x86.X86_OP_IMM:
+        return "value", operand.imm
+    place = operand.mem
+    if place.base == x86.X86_REG_RIP:
+        return "place", one.address + one.size + place.disp, operand.size
+    names = (one.reg_name(register) if register else "" for register in (place.base, place.index))
+    return "memory", *names, place.scale, place.disp, operand.size
 
 
-def _run(*command: str) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
-    except FileNotFoundError as error:
-        raise CannotDisassemble(f"{command[0]} is not installed: the package binutils has it") from error
-    except subprocess.CalledProcessError as error:
-        raise CannotDisassemble(f"{command[0]} failed: {error.stderr.strip()[:200]}") from error
+def _digest(library: Library, code: Sequence[_Instruction], ends: tuple[int, int]) -> tuple[str, int]:
+    written = _written(library, code, ends)
+    return hashlib.blake2b("\n".join(written).encode(), digest_size=8).hexdigest(), len(written)
+
+
+def _written(library: Library, code: Sequence[_Instruction], ends: tuple[int, int]) -> list[str]:
+    """The instructions from one address up to another in the form that is compared."""
+    chosen = [one for one in code if ends[0] <= one.address < ends[1]]
+    numbers = {one.address: number for number, one in enumerate(chosen)}
+    names = _Names()
+    written = []
+    for one in chosen:
+        parts = [one.mnemonic]
+        for kind, *of in one.operands:
+            if kind == "register":
+                parts.append(names.register(str(of[0])))
+            elif kind == "value" and one.target is None:
+                parts.append(f"#{of[0]}")
+            elif kind == "place":
+                parts.append(_constant(library, one.mnemonic, *of))  # type: ignore[arg-type]
+            elif kind == "memory":
+                parts.append(names.memory(*of))  # type: ignore[arg-type]
+        if one.target is not None:
+            parts.append(_jump(library, one.target, numbers, code))
+        written.append(" ".join(parts))
+    return written
+
+
+def _jump(library: Library, target: int, numbers: Mapping[int, int], code: Sequence[_Instruction]) -> str:
+    if target in numbers:
+        return f">{numbers[target]}"
+    if code and code[0].address <= target <= code[-1].address:
+        return ">outside"
+    return ">" + library.called(target).partition(".cold")[0]
+
+
+def _constant(library: Library, mnemonic: str, address: int, size: int) -> str:
+    """What code reads at a fixed place: the name of an import, a constant's bytes, else the section."""
+    section = library.section_at(address)
+    if section == ".rodata" and mnemonic != "lea":
+        return "=" + library.read(address, size).hex()
+    return "@" + (library.imported(address) or section)
+
+
+class _Names:
+    """Numbers registers and slots of the stack in the order in which they appear."""
+
+    def __init__(self) -> None:
+        self._registers: dict[str, int] = {}
+        self._slots: dict[int, int] = {}
+
+    def register(self, name: str) -> str:
+        family, width = _family(name)
+        if family == "sp":
+            return "sp"
+        kind = "v" if family[0] == "v" else "g"
+        return f"{kind}{self._registers.setdefault(family, len(self._registers))}{width}"
+
+    def memory(self, base: str, index: str, scale: int, away: int, size: int) -> str:
+        names = [self.register(each) if each else "-" for each in (base, index)]
+        place = f"slot{self._slots.setdefault(away, len(self._slots))}" if names[0] == "sp" else str(away)
+        return f"[{names[0]},{names[1]},{scale},{place}]{size}"
+
+
+@functools.cache
+def _family(name: str) -> tuple[str, str]:
+    """A register's family and width: `eax` -> ("a", "d"), `xmm3` -> ("v3", "x")."""
+    if match := re.fullmatch(r"(r|e)?([abcd])x|([abcd])[lh]", name):
+        return match[2] or match[3], {"r": "q", "e": "d"}.get(match[1] or "", "b" if match[3] else "w")
+    if match := re.fullmatch(r"(r\d+)([dwb]?)", name):
+        return match[1], match[2] or "q"
+    if match := re.fullmatch(r"([re])?(si|di|bp|sp)(l)?", name):
+        return match[2], {"r": "q", "e": "d"}.get(match[1] or "", "b" if match[3] else "w")
+    if match := re.fullmatch(r"([xyz])mm(\d+)", name):
+        return f"v{match[2]}", match[1]
+    return name, ""

@@ -128,7 +128,7 @@ def _described(index: PyPISimple, version: Version, wheels: Sequence[Distributio
     uploads = [each.upload_time for each in wheels if each.upload_time]
     if not uploads:
         raise ValueError("the index does not tell its date")
-    with zipfile.ZipFile(io.BufferedReader(_Remote(index.s, wheels[-1]), PIECE)) as archive:
+    with zipfile.ZipFile(io.BufferedReader(Remote(index.s, wheels[-1]), PIECE)) as archive:
         cuda = value_in(archive.read("torch/version.py").decode(errors="replace"), "cuda")
     why = next((each.yanked_reason for each in wheels if each.yanked_reason), "no reason is given")
     return Release(
@@ -147,7 +147,7 @@ def value_in(text: str, name: str) -> str:
     return found[1] if found else ""
 
 
-class _Remote(io.RawIOBase):
+class Remote(io.RawIOBase):
     """A file of the index, read in pieces: a wheel has gigabytes, and the list of its files is at its end."""
 
     def __init__(self, session: requests.Session, file: DistributionPackage) -> None:

@@ -49,7 +49,9 @@ def update(path: Path, axis: Axis, env: Path, address: str, say: Callable[[str],
                 say(f"{release.tag} is not read, for it is not installed: `torch-history run {release.version}`.")
                 continue
             try:
-                files = [_file(index, lock, each, python) for each in lock.entries.get(f"{release.tag} py{python}", [])]
+                files = [
+                    file_of(index, lock, each, python) for each in lock.entries.get(f"{release.tag} py{python}", [])
+                ]
             except (requests.RequestException, NoSuchProjectError) as error:
                 raise CannotRead(f"What {release.tag} downloads cannot be read ({type(error).__name__}).") from error
             known[release.tag] = _wheel(folder, python, files)
@@ -59,7 +61,7 @@ def update(path: Path, axis: Axis, env: Path, address: str, say: Callable[[str],
     return known
 
 
-def _file(index: PyPISimple, lock: Lock, locked: str, python: str) -> DistributionPackage:
+def file_of(index: PyPISimple, lock: Lock, locked: str, python: str) -> DistributionPackage:
     """The file of `name==version` whose digest the lock has. Raises CannotRead where the index has none, or not its size."""
     page = index.get_project_page(locked.partition("==")[0].partition("[")[0], timeout=TIMEOUT)
     digests = lock.digests(locked, python)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from packaging.version import Version
+
 from contract.metrics import CALL_MARGIN, MARGIN
 
-from ..analysis import power
+from ..analysis import code, power
 from ..analysis.calibration import (
     FOLDER,
     IN_SINGLE,
@@ -40,7 +43,7 @@ change is added to one time, while nothing else changes, between patch releases 
 that is reported in its direction is the share that a person would see. Single calls get {IN_SINGLE} times the change.
 The table also has what is reported between releases with the same code. With two lanes it has how often {NOMINAL:.0%}
 intervals hold the difference of the lanes, between neighbours and between releases that are at least {power.FAR} releases
-apart. Lanes hold builds of the same sources.
+apart. Two lanes hold wheels of the same sources; these are other builds or one binary, as is told below the table.
 
 `torch-history calibrate` measures one release under two names. Any change reported between them is false. It measures the
 release a third time, with delays of 5, 10 or 20 % of a call, each planted in a sixth of the cases, and {IN_SINGLE} times as
@@ -86,7 +89,25 @@ def of_history(lanes: Sequence[LaneEvidence]) -> str:
                 missed.append(f"{what}: {cells[-1]} (aim: {bound} {AIMS[name]:.0%})")
         lines.append(f"| {escape(question)} | {' | '.join(cells)} |")
     aims = ["", *_missed(missed)] if ALL in found.questions else []
-    return "\n".join([*lines, *aims]) + "\n"
+    return "\n".join([*lines, *aims, "", *_binaries(lanes)]) + "\n"
+
+
+def _binaries(lanes: Sequence[LaneEvidence]) -> list[str]:
+    """Which neighbours of a lane hold one binary, and which releases do in two lanes; docs/code.md says when that is so."""
+    said = []
+    for lane in lanes:
+        pairs = [f"{old} -> {new}" for old, new in lane.near if code.is_nothing_new(lane.environment, old, new)]
+        said.append(f"Neighbours with one binary in {lane.environment}: {', '.join(pairs) or 'none known'}.")
+    for one, other in itertools.combinations(lanes, 2):
+        both = sorted({*itertools.chain(*one.near)} & {*itertools.chain(*other.near)}, key=Version)
+        named: dict[bool, list[str]] = {True: [], False: []}
+        for tag in both:
+            named[code.same_code((one.environment, other.environment), tag)].append(tag)
+        said.append(
+            f"Of the releases in {one.environment} and {other.environment} one binary: {', '.join(named[True]) or 'none'}; "
+            f"others, or not looked at: {', '.join(named[False]) or 'none'}."
+        )
+    return said
 
 
 def _missed(aims: Sequence[str]) -> list[str]:

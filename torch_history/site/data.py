@@ -20,6 +20,7 @@ from contract.metrics import metric_of
 from ..analysis import bases, claims, compare, steps
 from ..analysis.answer import UNMEASURED
 from ..analysis.causes import Known, evidence, unconfirmed
+from ..analysis.code import pair_on
 from ..analysis.replication import Measured, OtherPlaces, held_against
 from ..analysis.series import RANK, History, Series, disturbed, history
 from ..analysis.verdicts import Change
@@ -178,8 +179,9 @@ def _lane(results_dir: Path, name: str, environment: str, found: History, axis: 
     known = [one for one in evidence(results_dir, name) if one.environment == environment]
     missed = unconfirmed(results_dir, name, found)
     every = pairs.EveryPair(found, tags)
-    of_pairs = pairs.packed(every, facts, known, missed)
-    return Lane(record_of(results_dir / name), environment, found, tags, facts, known, missed, every, *of_pairs)
+    record = record_of(results_dir / name)
+    of_pairs = pairs.packed(every, facts, known, missed, functools.partial(pair_on, record, environment))
+    return Lane(record, environment, found, tags, facts, known, missed, every, *of_pairs)
 
 
 def unreadable(error: Exception) -> str:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..analysis import causes, claims, compare, findings
+from ..analysis.code import CodePair, WhatChanged, of_times
 from ..analysis.power import alone_in, tied
 from ..analysis.series import RANK, History, Pairs, Series
 from ..analysis.verdicts import (
@@ -157,7 +158,11 @@ def _seen(series: Series, pairs: Pairs) -> Hashable:
 
 
 def packed(
-    every: EveryPair, facts: Mapping[str, Mapping[str, Any]], known: Iterable[causes.Known], missed: Missed
+    every: EveryPair,
+    facts: Mapping[str, Mapping[str, Any]],
+    known: Iterable[causes.Known],
+    missed: Missed,
+    code_of: Callable[[str, str], CodePair | None] = lambda old, new: None,
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """All pairs as verdicts.js reads them: the `releases`; `timed` as `_timed` has it and `states` as `_states` has them;
     question -> the `rates` of errors, pair by pair, before the penalty for looking again; question -> session -> the
@@ -182,9 +187,10 @@ def packed(
                 "changed": [place[one.series] for one in changes if one.verdict.kind in compare.SAID_FIRST],
             }
         changed = sorted((one for one in changes if one.verdict.kind in compare.SAID_FIRST), key=compare.place)
-        why = causes.why(changed, facts[old], facts[new], _fitting(by_series, changed))
+        code = of_times(changed, code_of(old, new))
+        why = causes.why(changed, facts[old], facts[new], _fitting(by_series, changed), code)
         unseen = {series for series, *pair in missed if pair == [old, new]}
-        told.append(_told(changed, why, unseen, place, clauses))
+        told.append(_told(changed, why, code, unseen, place, clauses))
     return {
         "releases": every.tags,
         "timed": _timed(every, place),
@@ -213,6 +219,7 @@ def key(series: Series) -> list[str]:
 def _told(
     changed: Sequence[Change],
     why: Mapping[Series, str],
+    code: Mapping[Series, WhatChanged],
     unseen: Collection[Series],
     place: Mapping[Series, int],
     clauses: dict[str, int],
@@ -227,7 +234,7 @@ def _told(
         return [number for one in series for number in (place[one], clause(why.get(one, "")))]
 
     numbers: list[int] = []
-    for finding in findings.of_changes([one for one in changed if one.series not in unseen], why):
+    for finding in findings.of_changes([one for one in changed if one.series not in unseen], why, code):
         numbers += [len(finding.rows), clause(finding.because), finding.explained]
         numbers += rows(row.series for row in finding.rows)
     left = [one.series for one in changed if one.series in unseen]

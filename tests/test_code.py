@@ -1,0 +1,233 @@
+"""What changed in the code of a series? Asked of wheels whose code is known: compiled here, or written down."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from torch_history.analysis import code
+from torch_history.analysis.causes import why
+from torch_history.analysis.code import CodePair, Kind, State, WhatChanged, is_one_binary, of_times
+from torch_history.analysis.compare import Comparison, failing, of_this_processor
+from torch_history.analysis.findings import of_changes
+from torch_history.analysis.replication import Elsewhere, OtherPlaces, Place, Replication, Standing
+from torch_history.analysis.series import Series, Verdict
+from torch_history.analysis.verdicts import Change
+from torch_history.explaining import fingerprints
+from torch_history.explaining.fingerprints import Seen
+from torch_history.explaining.library import Library
+from torch_history.store import code as stored
+from torch_history.store.code import BLOCK, Code, Hot, Loop, Section, Symbol
+
+SERIES = Series("release-py3.11", "selection.Selection.track_time", ("'mask'", "'rows 50 % x 100'"))
+CASE = "selection time mask rows 50 % x 100"
+
+
+def symbol(digest: str = "same", place: int = 0, loops: tuple[Loop, ...] = (), name: str = "kernel") -> Symbol:
+    return Symbol(name, "libtorch_cpu.so", "Kernel.cpp.AVX2.cpp", 100, place, digest, 25, loops)
+
+
+def release(tag: str, hot: dict[str, Any] | None = None, **parts: Any) -> Code:
+    """A wheel in which `mask` takes 90 of 100 samples in one function, unless `hot` and `parts` say otherwise."""
+    runs = Hot(100, {"k": (90, "")}, {"libc": 10}, {"aten::index": (1.0, 1)}, {"torch/f.py f": 1})
+    sections = {name: {".text": Section(4 * BLOCK, "00000000" * 4)} for name in code.CALCULATE}
+    made = Code(tag, "3.11", "", sections, {"k": symbol()}, {}, {"torch/f.py f": "one"}, "EPYC")
+    return replace(made, series={CASE: replace(runs, **(hot or {}))}, **parts)
+
+
+def changed(old: Code, new: Code, ratio: float = 1.5) -> WhatChanged:
+    found = CodePair(old, new).what_changed(SERIES, ratio)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("new", "kind", "is_cause"),
+    [
+        ({"symbols": {"k": symbol("other")}}, Kind.CODE, True),
+        ({"symbols": {"k": symbol("other")}, "hot": {"elsewhere": {"Python": 10}}}, Kind.CODE, True),
+        ({"symbols": {"k": symbol(place=16)}}, Kind.MOVED, False),
+        ({}, Kind.SAME, False),
+        ({"hot": {"operators": {"aten::index": (0.3, 1), "aten::where": (0.7, 2)}}}, Kind.OPERATORS, True),
+        ({"hot": {"operators": {"aten::index": (0.95, 1), "aten::where": (0.05, 2)}}}, Kind.SAME, False),
+    ],
+)
+def test_a_change_has_the_class_of_what_was_planted(new: dict[str, Any], kind: Kind, is_cause: bool) -> None:
+    found = changed(release("v2.0.1"), release("v2.1.0", **new))
+    assert (found.kind, found.is_cause) == (kind, is_cause)
+
+
+def test_python_that_is_another_is_told_where_the_interpreter_takes_the_time() -> None:
+    runs: dict[str, Any] = {"symbols": {}, "elsewhere": {"Python": 90}}
+    old, new = release("v2.0.1", runs), release("v2.1.0", runs, functions={"torch/f.py f": "other"})
+    assert changed(old, old).kind is Kind.OUTSIDE
+    found = changed(old, new)
+    assert (found.kind, found.python) == (Kind.PYTHON, ("torch/f.py f",))
+
+
+def test_changed_code_that_holds_too_little_of_the_time_is_no_cause() -> None:
+    symbols = {"k": symbol(), "small": symbol("one", name="small")}
+    hot = {"symbols": {"k": (60, ""), "small": (30, "")}}
+    old = release("v2.0.1", hot, symbols=symbols)
+    new = release("v2.1.0", hot, symbols={**symbols, "small": symbol("two", name="small")})
+    grown = replace(new, series={CASE: replace(new.series[CASE], symbols={"k": (50, ""), "small": (42, "")})})
+    assert changed(old, grown, 1.2).is_cause
+    assert not changed(old, replace(new, series={CASE: replace(new.series[CASE], samples=10_000)}), 1.2).is_cause
+    found = changed(old, new, 3.0)
+    assert (found.kind, found.is_cause) == (Kind.CODE, False)
+    assert [one.name for one in found.functions] == ["small"]
+
+
+def test_a_hot_loop_that_stayed_is_no_changed_code_although_its_function_is_another() -> None:
+    loop, moved = Loop(8, 40, "loop", 9), Loop(24, 56, "loop", 9)
+    hot = {"symbols": {"k": (90, "loop")}}
+    old = release("v2.0.1", hot, symbols={"k": symbol("one", loops=(loop,))})
+    for other, state in ((loop, State.SAME), (moved, State.MOVED)):
+        new = replace(old, release="v2.1.0", symbols={"k": symbol("two", loops=(other,))})
+        assert changed(old, new).functions[0].state is state
+    gone = replace(old, release="v2.1.0", symbols={"k": symbol("two", loops=(Loop(8, 40, "another", 7),))})
+    assert changed(old, gone).kind is Kind.CODE
+
+
+def test_a_function_that_only_has_another_name_is_the_same_code() -> None:
+    old = release("v2.0.1")
+    new = release("v2.1.0")
+    new = replace(
+        new, symbols={"renamed": symbol()}, series={CASE: replace(new.series[CASE], symbols={"renamed": (90, "")})}
+    )
+    assert changed(old, new).kind is Kind.SAME
+
+
+def test_nothing_is_said_of_a_series_that_was_not_looked_at() -> None:
+    other = Series(SERIES.environment, SERIES.benchmark, ("'take'", "'rows 50 % x 100'"))
+    assert CodePair(release("v2.0.1"), release("v2.1.0")).what_changed(other, 1.5) is None
+
+
+@pytest.mark.parametrize(("differing", "is_one"), [(0, True), (4, True), (5, False)])
+def test_binaries_are_one_where_only_the_version_differs(differing: int, is_one: bool) -> None:
+    old, new = release("v2.0.1"), release("v2.0.2")
+    blocks = "11111111" * differing + "00000000" * (10 - differing)
+    sections = [
+        {name: {".text": Section(10 * BLOCK, text)} for name in code.CALCULATE} for text in ("00000000" * 10, blocks)
+    ]
+    pair = [replace(of, libraries=libraries) for of, libraries in zip((old, new), sections, strict=True)]
+    assert is_one_binary(pair[0], pair[1]) is is_one
+    assert not is_one_binary(pair[0], replace(new, libraries={}))
+
+
+def test_another_lane_of_the_same_binary_repeats_a_change_and_does_not_replicate_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "here", lambda: tmp_path)
+    for tag, other in (("v2.0.1", "00000000"), ("v2.1.0", "00000000"), ("v2.2.0", "11111111")):
+        for python, blocks in (("3.11", "00000000"), ("3.9", other)):
+            libraries = {name: {".text": Section(9 * BLOCK, blocks * 9)} for name in code.CALCULATE}
+            stored.write(replace(release(tag), python=python, libraries=libraries))
+    code.same_code.cache_clear()
+    change = Change(SERIES, Verdict.SLOWER, 1.0, 1.5, 1.5, 1.4, 1.6)
+    theirs = without_lane(change)
+    place = Place("release-py3.9", {"v2.0.1", "v2.1.0", "v2.2.0"}, lambda old, new: theirs, "release-py3.9")
+    others = OtherPlaces([place], environment="release-py3.11")
+    for old, new, wheels, repeats in (
+        ("v2.0.1", "v2.1.0", Standing.NOT_TESTABLE, Standing.REPLICATED),
+        ("v2.1.0", "v2.2.0", Standing.REPLICATED, Standing.NOT_TESTABLE),
+    ):
+        found = others.of([change], old, new)[SERIES]
+        assert (found.wheels.standing, found.repeats.standing) == (wheels, repeats)
+    code.same_code.cache_clear()
+
+
+def without_lane(change: Change) -> dict[tuple[str, tuple[str, ...]], Change]:
+    return {(change.series.benchmark, change.series.parameters): change}
+
+
+def test_code_that_did_not_change_comes_last_and_fails_nothing_where_another_processor_says_same() -> None:
+    times = [Change(SERIES, Verdict.SLOWER, 1.0, 1.9, 1.9, 1.8, 2.0)]
+    other = Series(SERIES.environment, SERIES.benchmark, ("'take'", "'rows 50 % x 100'"))
+    times.append(Change(other, Verdict.SLOWER, 1.0, 1.1, 1.1, 1.08, 1.12))
+    moved = changed(release("v2.0.1"), release("v2.1.0", symbols={"k": symbol(place=16)}))
+    found = {SERIES: moved, other: changed(release("v2.0.1"), release("v2.1.0", symbols={"k": symbol("other")}))}
+    assert [finding.best.series for finding in of_changes(times, {}, found)] == [other, SERIES]
+    comparison = Comparison("m", SERIES.environment, "v2.0.1", "v2.1.0", times, {}, {}, 0, code=found)
+    assert len(failing(comparison, {"slower": 5.0})) == 2
+    for verdict, left in ((Verdict.SAME, [SERIES]), (Verdict.SLOWER, [])):
+        there = Elsewhere(machines=Replication(Standing.NOT_REPLICATED, "EPYC", verdict.words, 1.0))
+        of_both = dataclasses.replace(comparison, elsewhere=dict.fromkeys((SERIES, other), there))
+        assert [change.series for change in of_this_processor(of_both)] == left
+        assert len(failing(of_both, {"slower": 5.0})) == 2 - len(left)
+
+
+def test_a_library_that_pytorch_holds_is_named_with_its_versions() -> None:
+    kernel = symbol("one", name="mkl_blas_sgemm")
+    old, new = release("v2.0.1", symbols={"k": kernel}), release("v2.1.0", symbols={"k": replace(kernel, digest="two")})
+    change = Change(SERIES, Verdict.SLOWER, 1.0, 1.5, 1.5, 1.4, 1.6)
+    before, now = ({"torch": tag, "mkl": mkl} for tag, mkl in (("2.0.1", "2020.0"), ("2.1.0", "2022.2")))
+    words = why([change], before, now, code=of_times([change], CodePair(old, new)))[SERIES]
+    assert "MKL 2020.0 became 2022.2" in words
+
+
+# --- stored
+
+
+def test_what_is_stored_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "here", lambda: tmp_path)
+    made = release("v2.0.1")
+    stored.write(made)
+    assert stored.read("v2.0.1", "3.11") == made
+    assert stored.known() == [("v2.0.1", "3.11")]
+    assert stored.read("v2.1.0", "3.11") is None
+
+
+@pytest.mark.parametrize("content", [b"", b"no gzip", b"\x1f\x8b\x08\x00"])
+def test_a_damaged_file_is_left_out_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, content: bytes
+) -> None:
+    monkeypatch.setattr(stored, "here", lambda: tmp_path)
+    stored.path_of("v2.0.1", "3.11").write_bytes(content)
+    assert stored.read("v2.0.1", "3.11") is None
+    assert "is skipped" in caplog.text
+
+
+# --- compiled
+
+
+SOURCE = """
+__attribute__((noinline)) long total(const long *numbers, long count) {{
+    long sum = 0;
+    for (long i = 0; i < count; i++) sum += numbers[i] {change};
+    return sum;
+}}
+long other(long a) {{ return a * 3; }}
+"""
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("gcc", "c++filt"))), reason="gcc and binutils are not installed")
+def test_the_code_of_compiled_libraries_is_told_apart(tmp_path: Path) -> None:
+    made = {}
+    for tag, change, filler in (("v2.0.1", "", 0), ("v2.0.2", "", 1), ("v2.1.0", "* 5 + (i & 7)", 0)):
+        folder = tmp_path / tag
+        folder.mkdir()
+        padding = f'asm(".text\\n.skip {filler}, 0x90\\n");' if filler else ""
+        (folder / "code.c").write_text(padding + SOURCE.format(change=change))
+        library = folder / "libtorch_cpu.so"
+        options = ["-O1", "-shared", "-fPIC", "-fno-toplevel-reorder", "-falign-functions=1"]
+        subprocess.run(["gcc", *options, "-o", str(library), str(folder / "code.c")], check=True)
+        of = Library(library)
+        number = of.numbers["total"]
+        loop = fingerprints.machine_code.function(of, number).loops[0]
+        offset = next(at for at in range(library.stat().st_size) if of.address(at) == of.begin(number) + loop.begin)
+        answer = {"samples": {str(library): {offset: 95}, "/lib/libc.so.6": {0: 5}}, "operators": {}, "functions": {}}
+        made[tag] = fingerprints.of_release(tag, "3.11", "", [library], Seen({CASE: answer}, "here"), ())
+    assert made["v2.0.1"].series[CASE].elsewhere == {"libc": 5}
+    assert {one.name for one in made["v2.0.1"].symbols.values()} == {"total"}
+    assert changed(made["v2.0.1"], made["v2.0.1"]).kind is Kind.SAME
+    assert changed(made["v2.0.1"], made["v2.0.2"]).kind is Kind.MOVED
+    found = changed(made["v2.0.1"], made["v2.1.0"])
+    assert (found.kind, found.is_cause, found.functions[0].name) == (Kind.CODE, True, "total")
+    assert found.functions[0].share == pytest.approx(0.95)

@@ -1,0 +1,406 @@
+"""What changed in the code that runs in a series, between two releases? Read from results/code/; nothing is run.
+
+The functions in which the processor was seen are looked up in both wheels. What is the same but lies elsewhere has moved;
+what no wheel's PyTorch holds is outside. docs/code.md says what each class means, and what it does not.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..store import code as stored
+from ..store.code import Code, Hot, Loop, Symbol
+from .series import Series, Verdict
+from .verdicts import Change
+
+TIMES = (Verdict.SLOWER, Verdict.FASTER)
+
+PART = 0.2
+"""Share of the samples from which on changed or moved code may be what changed."""
+
+MOSTLY = 0.8
+"""Share of the samples from which on code outside PyTorch is; and share of the difference that changed code must hold to be
+called its cause."""
+
+LEAST = 0.5
+"""Share of the difference by which the time in changed code must have changed, where it is called the cause."""
+
+LEAST_SHOWN = 0.02
+"""Share of the samples from which on a library outside PyTorch is told."""
+
+MOST_NAMED = 3
+"""Functions or operators that are kept, those with most of the time first."""
+
+RELEASE = "release-py"
+"""How the environments begin that hold a release as it was published."""
+
+PYTHONS = ("3.11", "3.9")
+"""Of the environments whose wheels' code is stored."""
+
+LOOKED_AT = "release-py3.11"
+"""The environment in which it was seen what runs."""
+
+OF_TORCH = ("libtorch", "libc10")
+"""How the names of PyTorch's own libraries begin."""
+
+INTERPRETER = "Python"
+"""The library whose samples are those of functions written in Python."""
+
+
+class Kind(enum.Enum):
+    """What changed; the value is what is shown."""
+
+    OPERATORS = "OPERATORS CHANGED"
+    CODE = "CODE CHANGED"
+    PYTHON = "PYTHON CHANGED"
+    OUTSIDE = "OUTSIDE TORCH"
+    MOVED = "SAME CODE, MOVED"
+    SAME = "SAME CODE"
+
+
+SAME_CODE = (Kind.MOVED, Kind.SAME)
+"""Classes in which no instruction differs."""
+
+
+class State(enum.Enum):
+    """What became of a function."""
+
+    CHANGED = "changed"
+    NEW = "new"
+    GONE = "gone"
+    MOVED = "moved"
+    SAME = "same"
+    UNKNOWN = "unknown"
+
+
+CHANGED = (State.CHANGED, State.NEW, State.GONE)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that runs in a series, with its share of the samples at the end where it was seen, and what it is in each
+    wheel; `loops` are its hot loop's instructions and first bytes of 64, old and new, where both have one."""
+
+    name: str
+    state: State
+    share: float
+    old: Symbol | None
+    new: Symbol | None
+    loops: tuple[tuple[int, int], tuple[int, int]] | None = None
+
+    @property
+    def symbol(self) -> Symbol:
+        found = self.new or self.old
+        assert found
+        return found
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator that is called another number of times a call, and its share of the operators' own time where it is called
+    more often."""
+
+    name: str
+    old: float
+    new: float
+    share: float
+
+
+@dataclass(frozen=True)
+class WhatChanged:
+    """The class of a change, with what shows it. Shares are of the samples at that end where more is changed; `outside` are
+    the libraries that are not PyTorch's with theirs. `case` is what was looked at, on the processor `profiled_on`.
+    `is_cause`: what changed holds enough of the samples for the whole difference."""
+
+    kind: Kind
+    case: str
+    profiled_on: str
+    is_cause: bool
+    shares: Mapping[State, float]
+    outside: Mapping[str, float]
+    functions: tuple[Function, ...] = ()
+    operators: tuple[Operator, ...] = ()
+    python: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CodePair:
+    """The code of two releases for one Python."""
+
+    old: Code
+    new: Code
+
+    def what_changed(self, series: Series, ratio: float) -> WhatChanged | None:
+        """What changed for a time of `series` that is `ratio` times as long; None where its code was not looked at."""
+        case = self.case_of(series)
+        if case is None:
+            return None
+        ends = [self._at_end(case, end) for end in (self.old, self.new)]
+        shares, functions = max(ends, key=lambda of: _changed(of[0]))
+        outside = _outside((self.new if ratio > 1 else self.old).series[case])
+        operators = _operators(self.old.series[case], self.new.series[case])
+        more = [one for one in operators if (one.new > one.old) == (ratio > 1)]
+        python = _python(self.old, self.new, case)
+        needed = MOSTLY * (1 - min(ratio, 1 / ratio))
+        kind, is_cause = _kind(shares, sum(one.share for one in more), python, outside, needed)
+        named = _named(functions, kind, needed)
+        if kind is Kind.CODE:
+            samples = self.old.series[case].samples, self.new.series[case].samples
+            grew = _may_have_grown((_changed(ends[0][0]), _changed(ends[1][0])), samples, ratio)
+            is_cause = is_cause and grew and sum(one.share for one in named) >= needed
+        return WhatChanged(
+            kind,
+            case,
+            self.new.profiled_on,
+            is_cause,
+            shares,
+            outside,
+            tuple(named),
+            tuple(more[:MOST_NAMED]),
+            tuple(python[:MOST_NAMED]),
+        )
+
+    def case_of(self, series: Series) -> str | None:
+        """What was looked at in both releases: this series, else the size of its variant that is most alike."""
+        variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
+        for metric in (series.metric.replace(" ", "_"), "time"):
+            begin = f"{series.question} {metric} {variant} "
+            known = [case for case in self.old.series if case.startswith(begin) and case in self.new.series]
+            if known:
+                words = {*size.split()}
+                return max(known, key=lambda case: (case == begin + size, len(words & {*case[len(begin) :].split()})))
+        return None
+
+    def _at_end(self, case: str, end: Code) -> tuple[Mapping[State, float], list[Function]]:
+        """By what was seen at one end: the share of the samples in functions of each state, and the functions."""
+        hot, other, of_digest = end.series[case], self.old, self._old_digests
+        if end is self.old:
+            other, of_digest = self.new, self._new_digests
+        found = []
+        for key, (count, loop) in hot.symbols.items():
+            if here := end.symbols.get(key):
+                there = other.symbols.get(key) or of_digest.get(here.digest)  # only its name may have changed
+                theirs = other.series[case].symbols.get(key, (0, ""))[1]
+                sides = (there, here) if end is self.new else (here, there)
+                digests = (theirs, loop) if end is self.new else (loop, theirs)
+                found.append(_function(sides, digests, count / max(1, hot.samples), here))
+        shares = dict.fromkeys(State, 0.0)
+        for function in found:
+            shares[function.state] += function.share
+        return shares, found
+
+    @functools.cached_property
+    def _old_digests(self) -> Mapping[str, Symbol]:
+        return {symbol.digest: symbol for symbol in self.old.symbols.values()}
+
+    @functools.cached_property
+    def _new_digests(self) -> Mapping[str, Symbol]:
+        return {symbol.digest: symbol for symbol in self.new.symbols.values()}
+
+
+def _may_have_grown(shares: tuple[float, float], samples: tuple[int, int], ratio: float) -> bool:
+    """Whether the time in changed code, by its shares of so many samples of old and new, may have changed by at least LEAST
+    of the whole difference: a share has the error of a binomial, of which two are allowed."""
+    errors = [math.sqrt(share * (1 - share) / max(1, count)) for share, count in zip(shares, samples, strict=True)]
+    held = (shares[1] * ratio - shares[0]) / (ratio - 1) if ratio != 1 else 0.0
+    return held + 2 * (errors[1] * ratio + errors[0]) / max(1e-9, abs(ratio - 1)) >= LEAST
+
+
+def of_times(changes: Iterable[Change], pair: CodePair | None) -> dict[Series, WhatChanged]:
+    """What changed in the code of each time that is told as changed; nothing where no `pair` is known."""
+    found = {}
+    for change in changes if pair else ():
+        if pair and change.ratio and change.verdict in TIMES:
+            of = pair.what_changed(change.series, change.ratio)
+            found.update({change.series: of} if of else {})
+    return found
+
+
+def as_data(found: WhatChanged | None) -> dict[str, Any] | None:
+    """As JSON has it; docs/compare.md lists the keys."""
+    if found is None:
+        return None
+    return {
+        "class": found.kind.value,
+        "is_cause": found.is_cause,
+        "looked_at": found.case,
+        "profiled_on": found.profiled_on,
+        "shares": {state.value: round(share, 3) for state, share in found.shares.items() if share},
+        "outside": {name: round(share, 3) for name, share in found.outside.items() if share >= LEAST_SHOWN},
+        "functions": [
+            {
+                "name": one.name,
+                "source": one.symbol.source,
+                "library": one.symbol.library,
+                "state": one.state.value,
+                "share": round(one.share, 3),
+                "instructions": [symbol and symbol.instructions for symbol in (one.old, one.new)],
+                "loop": one.loops and [list(loop) for loop in one.loops],
+            }
+            for one in found.functions
+        ],
+        "operators": [[one.name, one.old, one.new, round(one.share, 3)] for one in found.operators],
+        "python": list(found.python),
+    }
+
+
+def pair_of(environment: str, old: str, new: str) -> CodePair | None:
+    """What is known of the code of two releases in an environment such as `release-py3.11`; None where either is not, and
+    where the environment is none of a release. Where its wheels hold the binary of LOOKED_AT, that says it."""
+    if not environment.startswith(RELEASE):
+        return None
+    before, now = (_seen(environment, tag) for tag in (old, new))
+    return CodePair(before, now) if before and now else None
+
+
+def _seen(environment: str, tag: str) -> Code | None:
+    """What runs in a release, as it was seen in this environment or in another one with the same binary."""
+    known = stored.read(tag, environment.removeprefix(RELEASE))
+    if known and not known.series and same_code((environment, LOOKED_AT), tag):
+        return stored.read(tag, LOOKED_AT.removeprefix(RELEASE))
+    return known if known and known.series else None
+
+
+def pair_on(machine: Mapping[str, Any], environment: str, old: str, new: str) -> CodePair | None:
+    """As `pair_of`, of what a machine's record says was measured on a processor; of another device nothing is known."""
+    return pair_of(environment, old, new) if machine.get("device", "cpu") == "cpu" else None
+
+
+def _outside(hot: Hot) -> Mapping[str, float]:
+    """Libraries that are not PyTorch's -> their share of the samples, the largest first."""
+    rows = sorted(hot.elsewhere.items(), key=lambda row: -row[1])
+    return {name: count / max(1, hot.samples) for name, count in rows if not name.startswith(OF_TORCH)}
+
+
+def _kind(
+    shares: Mapping[State, float], operators: float, python: list[str], outside: Mapping[str, float], needed: float
+) -> tuple[Kind, bool]:
+    """The class, and whether what changed holds the share of the time that the whole difference needs."""
+    changed = _changed(shares)
+    if operators >= max(PART, needed):
+        return Kind.OPERATORS, True
+    if changed >= PART:
+        return Kind.CODE, changed >= needed
+    if python and outside.get(INTERPRETER, 0.0) >= PART:
+        return Kind.PYTHON, outside[INTERPRETER] >= needed
+    if operators >= PART:
+        return Kind.OPERATORS, False
+    if sum(outside.values()) >= MOSTLY:
+        return Kind.OUTSIDE, False
+    return (Kind.MOVED if shares[State.MOVED] >= PART else Kind.SAME), False
+
+
+def _changed(shares: Mapping[State, float]) -> float:
+    return sum(shares[state] for state in CHANGED)
+
+
+def _function(sides: tuple[Symbol | None, Symbol | None], hot: tuple[str, str], share: float, seen: Symbol) -> Function:
+    """What became of a function, old and new, whose hot loop has these digests where it was seen at that end; it was `seen`
+    at one of them with this `share`."""
+    old, new = sides
+    if not old or not new:
+        return Function(seen.name, State.NEW if new else State.GONE, share, old, new)
+    shared = hot[0] if old is seen else hot[1]
+    loops = [_loop(side, shared) for side in sides]
+    if old.digest != new.digest and not all(loops):
+        loops = [_loop(side, digest) for side, digest in zip(sides, hot, strict=True)]
+        return Function(seen.name, State.CHANGED, share, old, new, _both(sides, loops))
+    places = [(side.place + (loop.begin if loop else 0)) % 64 for side, loop in zip((old, new), loops, strict=True)]
+    state = State.SAME if places[0] == places[1] else State.MOVED
+    return Function(seen.name, state, share, old, new, _both(sides, loops))
+
+
+def _loop(symbol: Symbol | None, digest: str) -> Loop | None:
+    return next((one for one in symbol.loops if digest and one.digest == digest), None) if symbol else None
+
+
+def _both(
+    sides: tuple[Symbol | None, Symbol | None], loops: list[Loop | None]
+) -> tuple[tuple[int, int], tuple[int, int]] | None:
+    """Of a loop on both sides, how many instructions it has and at which of 64 bytes it begins."""
+    known = [
+        (loop.instructions, (side.place + loop.begin) % 64)
+        for side, loop in zip(sides, loops, strict=True)
+        if side and loop
+    ]
+    return (known[0], known[1]) if len(known) == 2 else None
+
+
+def _named(functions: Iterable[Function], kind: Kind, needed: float) -> list[Function]:
+    """Those that show a class, most samples first; of changed ones no more than hold what the difference needs."""
+    states = {Kind.MOVED: (State.MOVED,), Kind.SAME: (State.SAME, State.MOVED)}.get(kind, CHANGED)
+    found: list[Function] = []
+    for one in sorted((one for one in functions if one.state in states), key=lambda one: -one.share):
+        if len(found) < MOST_NAMED and (states is not CHANGED or sum(each.share for each in found) < needed):
+            found.append(one)
+    return found
+
+
+def _operators(old: Hot, new: Hot) -> list[Operator]:
+    """Operators that are called another number of times, those with most of the time first."""
+    found = []
+    for name in {*old.operators, *new.operators}:
+        before, now = (hot.operators.get(name, (0.0, 0.0)) for hot in (old, new))
+        if before[1] != now[1]:
+            found.append(Operator(name, before[1], now[1], max(before, now, key=lambda one: one[1])[0]))
+    return sorted(found, key=lambda one: (-one.share, one.name))
+
+
+def _python(old: Code, new: Code, case: str) -> list[str]:
+    """Functions of Python that are called in both releases and are another one, or are called in one of them alone; those
+    that are called most often first."""
+    before, now = old.series[case].functions, new.series[case].functions
+    called: dict[str, float] = {}
+    for name in {*before, *now}:
+        digests = old.functions.get(name, ""), new.functions.get(name, "")
+        is_other = all(digests) and digests[0] != digests[1]
+        if any(digests) and (is_other or (name in before) != (name in now)):
+            called[name] = max(before.get(name, 0.0), now.get(name, 0.0))
+    return sorted(called, key=lambda name: (-called[name], name))
+
+
+# --- which wheels hold the same code
+
+MOST_OTHER_BLOCKS = 4
+"""Blocks of `.text`, of the size BLOCK in store/code.py, that may differ between two binaries that are called the same: a
+version is written into a few functions."""
+
+CALCULATE = ("libtorch_cpu.so", "libc10.so")
+"""The libraries that compute on a CPU."""
+
+
+def is_one_binary(one: Code, other: Code) -> bool:
+    """Whether both wheels hold the same machine code for a CPU, the version's number aside."""
+    for library in CALCULATE:
+        sections = [code.libraries.get(library, {}).get(".text") for code in (one, other)]
+        if not sections[0] or not sections[1] or sections[0].size != sections[1].size:
+            return False
+        if sections[0].differing(sections[1]) > MOST_OTHER_BLOCKS:
+            return False
+    return True
+
+
+@functools.cache
+def is_nothing_new(environment: str, old: str, new: str) -> bool:
+    """Whether two releases of an environment hold one binary, so that what differs between them is none of PyTorch's."""
+    found = [stored.read(tag, environment.removeprefix(RELEASE)) for tag in (old, new)]
+    return bool(found[0] and found[1] and is_one_binary(found[0], found[1]))
+
+
+@functools.cache
+def is_built_apart(tag: str) -> bool:
+    """Whether a release's wheels of two environments are known to hold different binaries."""
+    found = [known for python in PYTHONS if (known := stored.read(tag, python))]
+    return any(not is_one_binary(found[0], other) for other in found[1:])
+
+
+@functools.cache
+def same_code(environments: tuple[str, str], tag: str) -> bool:
+    """Whether a release's wheels of two environments hold one binary; False where either was not looked at."""
+    found = [stored.read(tag, environment.removeprefix(RELEASE)) for environment in environments]
+    return bool(found[0] and found[1] and is_one_binary(found[0], found[1]))

@@ -1,0 +1,213 @@
+"""What is the code of a release? Digests of its libraries and of those functions that run in some series of some release."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..store.code import BLOCK, Code, Hot, Loop, Section, Symbol
+from . import machine_code, places
+from .library import Library
+
+LIBRARIES = ("libtorch_cpu.so", "libtorch_python.so", "libc10.so")
+"""Whose functions are named: the others of a wheel are CUDA's, or hold too little of any series."""
+
+SECTIONS = (".text", ".rodata")
+
+LEAST_SHARE = 0.004
+"""Of a series' samples from which on a function of it is kept."""
+
+LEAST_CALLED = 0.002
+"""Of the operators' own time, from which on an operator is kept; and of those that take less, all that are called."""
+
+MOST_OPERATORS, MOST_FUNCTIONS = 60, 80
+"""Of a series, those that are called most of its time and most often."""
+
+
+class Case(NamedTuple):
+    """What is called to see what runs: a question's variant in a size, whose calls the metric is of."""
+
+    workload: str
+    variant: str
+    size: str
+    metric: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.workload} {self.metric} {self.variant} {self.size}"
+
+
+def sections(library: Library) -> dict[str, Section]:
+    """SECTIONS of a library with the digests of their blocks."""
+    found = {}
+    for name in SECTIONS:
+        if name in library.sections:
+            content = library.content(name)
+            blocks = (content[at : at + BLOCK] for at in range(0, len(content), BLOCK))
+            digests = (hashlib.blake2b(block, digest_size=4).hexdigest() for block in blocks)
+            found[name] = Section(len(content), "".join(digests))
+    return found
+
+
+def key(library: Library, number: int) -> str:
+    """The same for a function in every release that has it: a digest of its name in C++ and of its source file."""
+    whole = f"{library.plain_names[number]} {library.source(number)}"
+    return hashlib.blake2b(whole.encode(), digest_size=6).hexdigest()
+
+
+class Seen(NamedTuple):
+    """What was seen to run in one release: of each case its samples by library's path and offset, operators, functions."""
+
+    cases: Mapping[str, Mapping[str, Any]]
+    profiled_on: str
+
+
+def hot_functions(seen: Seen, libraries: Mapping[str, Library]) -> dict[str, dict[tuple[str, int], dict[int, int]]]:
+    """Case -> library and number of each function that holds LEAST_SHARE of its samples -> address -> samples."""
+    found: dict[str, dict[tuple[str, int], dict[int, int]]] = {}
+    for case, answer in seen.cases.items():
+        total = sum(sum(of.values()) for of in answer["samples"].values())
+        functions: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+        for path, offsets in answer["samples"].items():
+            name = path.rpartition("/")[2]
+            if name in libraries:
+                for offset, count in offsets.items():
+                    address = libraries[name].address(int(offset))
+                    number = libraries[name].holding(address) if address is not None else None
+                    if address is not None and number is not None:
+                        functions[name, number][address] = count
+        found[case] = {
+            of: addresses for of, addresses in functions.items() if sum(addresses.values()) >= LEAST_SHARE * total
+        }
+    return found
+
+
+def hot(answer: Mapping[str, Any], functions: Mapping[tuple[str, int], Mapping[int, int]], of: Describe) -> Hot:
+    """What runs in a case, by what was seen and which of its samples lie in which functions."""
+    symbols = {}
+    for (name, number), addresses in functions.items():
+        loop = of.code(name, number).hot_loop(addresses)
+        symbols[of.key(name, number)] = sum(addresses.values()), loop.digest if loop else ""
+    elsewhere: Counter[str] = Counter()
+    for path, offsets in answer["samples"].items():
+        elsewhere[places.library_name(path)] += sum(offsets.values())
+    for name, number in functions:
+        elsewhere[places.library_name(name)] -= sum(functions[name, number].values())
+    operators = sorted(answer["operators"].items(), key=lambda row: (-row[1][0], row[0]))[:MOST_OPERATORS]
+    called = sorted(answer["functions"].items(), key=lambda row: (-row[1][0], row[0]))[:MOST_FUNCTIONS]
+    return Hot(
+        samples=sum(sum(each.values()) for each in answer["samples"].values()),
+        symbols=symbols,
+        elsewhere={name: count for name, count in sorted(elsewhere.items()) if count},
+        operators={places.shortened(name): (share, calls) for name, (share, calls) in operators},
+        functions={places.shortened(name): calls for name, (calls, _) in called},
+    )
+
+
+class Describe:
+    """The functions of one release's libraries, each read once."""
+
+    def __init__(self, libraries: Mapping[str, Library]) -> None:
+        self.libraries = libraries
+        self._code: dict[tuple[str, int], machine_code.Function] = {}
+        self._numbers: dict[str, dict[str, int]] = {}
+
+    def code(self, library: str, number: int) -> machine_code.Function:
+        if (library, number) not in self._code:
+            self._code[library, number] = machine_code.function(self.libraries[library], number)
+        return self._code[library, number]
+
+    def key(self, library: str, number: int) -> str:
+        return key(self.libraries[library], number)
+
+    def symbol(self, library: str, number: int) -> Symbol:
+        """A function as it is stored."""
+        of, code = self.libraries[library], self.code(library, number)
+        return Symbol(
+            places.symbol_name(of.plain_names[number]),
+            library,
+            of.source(number)[:200],
+            of.size(number),
+            code.address % machine_code.LINE,
+            code.digest,
+            code.instructions,
+            tuple(Loop(*loop) for loop in code.loops),
+        )
+
+    def symbols(self, keys: Collection[str]) -> dict[str, Symbol]:
+        """Those of `keys` that the libraries have."""
+        found: dict[str, Symbol] = {}
+        if not keys:
+            return found
+        for library, of in self.libraries.items():
+            for number in range(len(of)):
+                if (named := key(of, number)) in keys and named not in found:
+                    found[named] = self.symbol(library, number)
+        return found
+
+
+def of_release(
+    release: str,
+    python: str,
+    sha256: str,
+    libraries: Sequence[Path],
+    seen: Seen | None,
+    keys: Collection[str],
+    known: Code | None = None,
+) -> Code:
+    """The code of a release by its `libraries`, with the functions that run in it and those of `keys`, of others' series.
+    Where nothing was `seen` now, what runs is as it was `known`. Raises NotALibrary, and OSError without c++filt."""
+    of = Describe({path.name: Library(path) for path in libraries})
+    functions = hot_functions(seen, of.libraries) if seen else {}
+    series = {case: hot(seen.cases[case], functions[case], of) for case in functions} if seen else {}
+    if known and not seen:
+        series = known.series
+    wanted = {*keys, *(named for each in series.values() for named in each.symbols)}
+    return Code(
+        release,
+        python,
+        sha256,
+        {name: sections(library) for name, library in of.libraries.items()},
+        of.symbols(wanted),
+        series,
+        _digests(seen, series) if seen else known.functions if known else {},
+        seen.profiled_on if seen else known.profiled_on if known else "",
+        asked=digest_of(wanted),
+    )
+
+
+def _digests(seen: Seen, series: Mapping[str, Hot]) -> dict[str, str]:
+    """Name -> digest of those functions of Python that are kept in `series`."""
+    kept = {name for each in series.values() for name in each.functions}
+    every = {
+        places.shortened(name): digest
+        for answer in seen.cases.values()
+        for name, (_, digest) in answer["functions"].items()
+    }
+    return {name: digest for name, digest in every.items() if digest and name in kept}
+
+
+def digest_of(keys: Collection[str]) -> str:
+    """As `Code.asked` has it."""
+    return hashlib.blake2b(" ".join(sorted(keys)).encode(), digest_size=8).hexdigest()
+
+
+Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def see(cases: Sequence[Case], ask: Ask, file: Path, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """What runs in each of `cases`, in which a release that `ask` asks looks for so many `seconds`. A case that it cannot
+    run is left out; `say` is told how far it is."""
+    found = {}
+    for number, case in enumerate(cases, 1):
+        say(f"  {number} of {len(cases)}: {case.key}")
+        step = {"do": "profile", "profile": "hot", "perf": seconds, "file": str(file), "case": case._asdict()}
+        answer = ask(step)
+        if "failed" in answer:
+            say(f"  left out: {answer['failed']}")
+        else:
+            found[case.key] = answer
+    return found
