@@ -19,10 +19,12 @@ from torch_history.analysis.findings import of_changes
 from torch_history.analysis.replication import Elsewhere, OtherPlaces, Place, Replication, Standing
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import Change
-from torch_history.explaining import fingerprints
+from torch_history.explaining import fingerprints, verdict
 from torch_history.explaining.fingerprints import Seen
-from torch_history.explaining.library import Library
+from torch_history.explaining.library import Library, NotALibrary
 from torch_history.store import code as stored
+from torch_history.store.causes import Code as Instructions
+from torch_history.store.causes import Place as Pin
 from torch_history.store.code import BLOCK, Code, Hot, Loop, Section, Symbol
 
 SERIES = Series("release-py3.11", "selection.Selection.track_time", ("'mask'", "'rows 50 % x 100'"))
@@ -156,8 +158,8 @@ def test_code_that_did_not_change_comes_last_and_fails_nothing_where_another_pro
     assert [finding.best.series for finding in of_changes(times, {}, found)] == [other, SERIES]
     comparison = Comparison("m", SERIES.environment, "v2.0.1", "v2.1.0", times, {}, {}, 0, code=found)
     assert len(failing(comparison, {"slower": 5.0})) == 2
-    for verdict, left in ((Verdict.SAME, [SERIES]), (Verdict.SLOWER, [])):
-        there = Elsewhere(machines=Replication(Standing.NOT_REPLICATED, "EPYC", verdict.words, 1.0))
+    for other_says, left in ((Verdict.SAME, [SERIES]), (Verdict.SLOWER, [])):
+        there = Elsewhere(machines=Replication(Standing.NOT_REPLICATED, "EPYC", other_says.words, 1.0))
         of_both = dataclasses.replace(comparison, elsewhere=dict.fromkeys((SERIES, other), there))
         assert [change.series for change in of_this_processor(of_both)] == left
         assert len(failing(of_both, {"slower": 5.0})) == 2 - len(left)
@@ -231,3 +233,34 @@ def test_the_code_of_compiled_libraries_is_told_apart(tmp_path: Path) -> None:
     found = changed(made["v2.0.1"], made["v2.1.0"])
     assert (found.kind, found.is_cause, found.functions[0].name) == (Kind.CODE, True, "total")
     assert found.functions[0].share == pytest.approx(0.95)
+
+
+def test_a_file_that_is_no_library_is_refused_in_words(tmp_path: Path) -> None:
+    for content in (b"x", b"no library at all" * 10, b"\x7fELF" + b"\xff" * 100):
+        (tmp_path / "libtorch_cpu.so").write_bytes(content)
+        with pytest.raises(NotALibrary, match=r"libtorch_cpu.so is no library"):
+            Library(tmp_path / "libtorch_cpu.so")
+
+
+# --- explained
+
+
+@pytest.mark.parametrize(
+    ("calls", "same", "changed", "kind", "words"),
+    [
+        ((1.0, 1.0), True, (False, "with the same instructions at another address"), "UNKNOWN", "cause unknown"),
+        ((1.0, 1.0), False, (False, "in part because f has other instructions"), "CAUSE", "with other instructions"),
+        ((1.0, 3.0), True, (False, "with the same instructions at another address"), "CAUSE", "calls: 3, before: 1"),
+        ((1.0, 1.0), False, (True, "because f has other instructions"), "CAUSE", "because f has other instructions"),
+        ((1.0, 1.0), True, (False, ""), "CAUSE", "because libtorch_cpu: f holds 100 %"),
+    ],
+)
+def test_where_the_time_goes_is_no_cause_unless_something_of_it_changed(
+    calls: tuple[float, float], same: bool, changed: tuple[bool, str], kind: str, words: str
+) -> None:
+    place = Pin("symbol", "libtorch_cpu: f", 1e-6, 9e-6, 7e-6, 9e-6, verdict="CAUSE", calls=calls)
+    of = Instructions("libtorch_cpu: f", same, (9, 9 if same else 12), (16,), (48,))
+    found = verdict.of_all(
+        [], {}, [place, Pin("symbol", "everything else", 0.0, 0.0, 0.0, 0.0)], code=[of], changed=changed
+    )
+    assert (found[0], words in found[1]) == (kind, True)

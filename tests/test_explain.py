@@ -52,6 +52,8 @@ class DrawnLaunch:
     slower: float
 
     def ask(self, step: Mapping[str, Any]) -> dict[str, Any]:
+        if step.get("profile") == "hot":
+            return {"failed": "there is no code here"}
         rows = self.of.operators[self.number]
         total = sum(rows.values())
         jitter = pow(2.718281828, self.slower + self.of.chance.gauss(0, self.of.noise / 4))

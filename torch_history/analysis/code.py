@@ -138,8 +138,10 @@ class CodePair:
     def what_changed(self, series: Series, ratio: float) -> WhatChanged | None:
         """What changed for a time of `series` that is `ratio` times as long; None where its code was not looked at."""
         case = self.case_of(series)
-        if case is None:
-            return None
+        return self.of_case(case, ratio) if case else None
+
+    def of_case(self, case: str, ratio: float) -> WhatChanged:
+        """The same of a case that was looked at in both releases, by its name."""
         ends = [self._at_end(case, end) for end in (self.old, self.new)]
         shares, functions = max(ends, key=lambda of: _changed(of[0]))
         outside = _outside((self.new if ratio > 1 else self.old).series[case])

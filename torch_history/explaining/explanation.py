@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ..analysis import causes
+from ..analysis.code import CHANGED
 from ..analysis.verdicts import human_seconds
 from ..store.causes import Code, Kind, Place, Pulled
-from . import machine_code, places, verdict
+from . import fingerprints, places, verdict
 from .estimates import Group, Noise, Ratio, ratio, removed
 from .launching import CannotExplain, Launch, LaunchFailed, Side, Subject
 from .levers import Lever
@@ -65,7 +67,7 @@ LONG = 2.5
 
 Say = Callable[[str], None]
 Open = Callable[..., Any]
-Read = Callable[[Path], tuple[places.Profile, places.Raw]]
+Read = Callable[[Path], places.Profile]
 
 
 @dataclass
@@ -111,7 +113,8 @@ class Explanation:
         self._traces: set[str] = set()
         self._times: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
         self._profiles: dict[str, tuple[list[Any], list[Any]]] = defaultdict(lambda: ([], []))
-        self._raw: tuple[places.Raw, places.Raw] = ({}, {})
+        self._running: dict[int, Mapping[str, Any]] = {}
+        """Side -> what was seen to run in a call."""
         self._failed: dict[str, str] = {}
         """A kind of place, or a lever -> why there is nothing of it."""
 
@@ -123,8 +126,11 @@ class Explanation:
             self._look(found)
             self._pull(found)
             because = {lever.name: lever.because for lever in self._levers}
+            changed = self._changed(found)
             own = Path(self._subject.workload).name.removesuffix(".py") + ".py"
-            found.verdict, found.words = verdict.of_all(found.levers, because, found.places, own=own, code=found.code)
+            found.verdict, found.words = verdict.of_all(
+                found.levers, because, found.places, own=own, code=found.code, changed=changed
+            )
         return found
 
     # --- is it there?
@@ -187,7 +193,7 @@ class Explanation:
                     if self._subject.is_once:
                         self._look_once(number, launches[number])
                     else:
-                        self._look_at(number, launches[number])
+                        self._look_at(number, launches[number], with_code=not turn)
         self._measure(found)
         difference = found.base.levels[1] - found.base.levels[0]
         for kind, words in self._kinds.items():
@@ -197,7 +203,6 @@ class Explanation:
                 found.notes.append(f"no table of {words}: {why}")
             else:
                 found.places += places.table(kind, old, new, found.base)
-        self._compare_code(found)
 
     def _ask_facts(self, found: Found, launches: tuple[Any, Any]) -> None:
         """The environments and the commits of both, and what the call uses."""
@@ -207,8 +212,9 @@ class Explanation:
         found.environments = answers[0].get("environment", {}), answers[1].get("environment", {})
         found.commits = answers[0].get("commit", ""), answers[1].get("commit", "")
 
-    def _look_at(self, number: int, launch: Any) -> None:
-        """Each profile of one launch, in a process of its own: a release may end under one profiler."""
+    def _look_at(self, number: int, launch: Any, with_code: bool) -> None:
+        """Each profile of one launch, in a process of its own: a release may end under one profiler. And, where asked, what
+        runs in a call."""
         recorded = self._scratch / "perf.data"
         for kind in self._kinds:
             recorded.unlink(missing_ok=True)
@@ -219,15 +225,17 @@ class Explanation:
                 self._keep_perf(number, recorded)
             else:
                 self._profiles[kind][number].append(answer)
+        if with_code:
+            recorded.unlink(missing_ok=True)
+            self._running[number] = launch.ask({**LOOKING, "profile": "hot", "file": str(recorded)})
 
     def _keep_perf(self, number: int, recorded: Path) -> None:
         try:
-            symbols, raw = self._read(recorded)
+            symbols = self._read(recorded)
         except (OSError, subprocess.CalledProcessError) as error:
             self._failed["symbol"] = f"perf report failed: {error}"
         else:
             self._profiles["symbol"][number].append(symbols)
-            self._raw[number].update(raw)
 
     def _look_once(self, number: int, launch: Any) -> None:
         """All profiles of what a process does once, which are made at the same time."""
@@ -249,17 +257,26 @@ class Explanation:
             return old, new
         return places.profiles(old, new, difference)
 
-    def _compare_code(self, found: Found) -> None:
-        """Whether the symbols that hold the difference are the same code in both wheels."""
-        old, new = (side.python.parent.parent for side in self._sides)
-        for place in found.places:
-            if place.kind == "symbol" and place.verdict in ("CAUSE", "PART"):
-                try:
-                    code = machine_code.compare(place.name, (old, self._raw[0]), (new, self._raw[1]))
-                except NotALibrary as error:
-                    found.notes.append(f"no comparison of machine code: {error}")
-                else:
-                    found.code += [code] if code else []
+    def _changed(self, found: Found) -> tuple[bool, str]:
+        """What changed in the code that runs in a call, in words, and whether it is the cause; empty where nothing is known.
+        The functions that show it are kept as evidence."""
+        if self._subject.is_once or any("failed" in answer for answer in self._running.values()):
+            return False, ""
+        folders = [side.python.parent.parent for side in self._sides]
+        try:
+            pair = fingerprints.pair(folders, [self._running[number] for number in (0, 1)])
+        except (NotALibrary, OSError, subprocess.CalledProcessError) as error:
+            found.notes.append(f"no comparison of machine code: {error}")
+            return False, ""
+        changed = pair.of_case(fingerprints.ONE, found.ratio.ratio)
+        for one in changed.functions:
+            if one.old and one.new:
+                name = f"{places.library_name(one.symbol.library)}: {one.name}"
+                loops = one.loops or ((0, one.old.place), (0, one.new.place))
+                same = one.state not in CHANGED
+                counts = one.old.instructions, one.new.instructions
+                found.code.append(Code(name, same, counts, (loops[0][1],), (loops[1][1],)))
+        return changed.is_cause, causes.in_code(changed, *found.environments)
 
     # --- why?
 

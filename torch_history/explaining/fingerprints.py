@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..analysis.code import CodePair
 from ..store.code import BLOCK, Code, Hot, Loop, Section, Symbol
 from . import machine_code, places
 from .library import Library
@@ -19,9 +20,6 @@ SECTIONS = (".text", ".rodata")
 
 LEAST_SHARE = 0.004
 """Of a series' samples from which on a function of it is kept."""
-
-LEAST_CALLED = 0.002
-"""Of the operators' own time, from which on an operator is kept; and of those that take less, all that are called."""
 
 MOST_OPERATORS, MOST_FUNCTIONS = 60, 80
 """Of a series, those that are called most of its time and most often."""
@@ -211,3 +209,32 @@ def see(cases: Sequence[Case], ask: Ask, file: Path, seconds: float, say: Callab
         else:
             found[case.key] = answer
     return found
+
+
+# --- one case, on two releases that are installed
+
+
+ONE = "one case"
+"""Name of the case in what `pair` gives."""
+
+
+def pair(folders: Sequence[Path], answers: Sequence[Mapping[str, Any]]) -> CodePair:
+    """The code of old and new, in the environments in `folders`, of what was seen to run in one case. Raises as
+    `of_release`."""
+    found = [Describe({path.name: Library(path) for path in _installed(folder)}) for folder in folders]
+    functions = [
+        hot_functions(Seen({ONE: answer}, ""), of.libraries)[ONE] for of, answer in zip(found, answers, strict=True)
+    ]
+    series = [hot(answer, of_case, of) for answer, of_case, of in zip(answers, functions, found, strict=True)]
+    keys = {named for each in series for named in each.symbols}
+    made = [
+        Code("", "", "", {}, of.symbols(keys), {ONE: each}, _digests(Seen({ONE: answer}, ""), {ONE: each}))
+        for of, each, answer in zip(found, series, answers, strict=True)
+    ]
+    return CodePair(made[0], made[1])
+
+
+def _installed(folder: Path) -> list[Path]:
+    """LIBRARIES of the torch in an environment."""
+    every = (path for name in LIBRARIES for path in folder.glob(f"lib/python*/site-packages/torch/lib/{name}"))
+    return sorted(every)

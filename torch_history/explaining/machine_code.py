@@ -12,15 +12,12 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import capstone
 from capstone import x86
 
-from ..store.causes import Code
 from .library import Library
-from .places import Raw
 
 LINE = 64
 """Bytes of a line of the cache, from which the processor fetches instructions."""
@@ -74,27 +71,6 @@ def function(library: Library, number: int) -> Function:
     shortest = sorted(jumps, key=lambda ends: ends[1] - ends[0])[:MOST_LOOPS]
     loops = [Loop(first - begin, last - begin, *_digest(library, code, (first, last))) for first, last in shortest]
     return Function(begin, *_digest(library, code, (begin, begin + library.size(number))), tuple(sorted(loops)))
-
-
-@functools.lru_cache(maxsize=4)
-def _opened(path: Path) -> Library:
-    return Library(path)
-
-
-def compare(name: str, old: tuple[Path, Raw], new: tuple[Path, Raw]) -> Code | None:
-    """Whether the code of a symbol, by its name as `places.of_perf` shortens it, is the same; None where a side lacks it, or
-    where it is in the system's library or the interpreter, which both share. Each side gives the folder of its environment
-    and what perf called its symbols. Raises NotALibrary."""
-    found = []
-    for folder, raw in (old, new):
-        file, symbol = max(raw[name], key=raw[name].__getitem__) if raw.get(name) else ("", "")
-        path = next(iter(sorted(folder.glob(f"lib/python*/site-packages/**/{file}"))), None) if file else None
-        if path is None or symbol not in _opened(path).numbers:
-            return None
-        found.append(function(_opened(path), _opened(path).numbers[symbol]))
-    places = [tuple(sorted({(one.address + loop.begin) % LINE for loop in one.loops}))[:20] for one in found]
-    instructions = found[0].instructions, found[1].instructions
-    return Code(name, found[0].digest == found[1].digest, instructions, places[0], places[1])
 
 
 def lines(library: Library, number: int, loop: Loop | None = None) -> list[str]:

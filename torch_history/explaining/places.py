@@ -11,6 +11,7 @@ import re
 import shutil
 import statistics
 import subprocess
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,6 @@ LONGEST_NAME = 150
 
 Profile = Mapping[str, tuple[float, float]]
 """Name -> (share of the launch's time, calls a call; 0 where calls are not counted)."""
-
-Raw = dict[str, dict[tuple[str, str], int]]
-"""Name of a symbol as a table tells it -> library file and name for the linker -> samples."""
 
 Answers = Sequence[Mapping[str, Any]]
 """Of one release, what each launch answered."""
@@ -115,27 +113,25 @@ def is_believed(answers: Answers, difference: float) -> bool:
     return inflation(answers) <= INFLATED or added <= (INFLATED - 1) * abs(difference)
 
 
-def read_perf(file: Path) -> tuple[Profile, Raw]:
-    """The profile by symbol of what perf recorded, and the symbols by the names that the linker knows. Raises OSError and
-    CalledProcessError where perf or c++filt fails."""
+def read_perf(file: Path) -> Profile:
+    """The profile by symbol of what perf recorded. Raises OSError and CalledProcessError where perf or c++filt fails."""
     command = ["perf", "report", "-i", str(file), "--stdio", "--no-children", "-F", "sample,dso,sym", "-t", "\t"]
-    plain = _said([*command, "--no-demangle"])
-    return of_perf(_said(command) if shutil.which("c++filt") is None else _said(["c++filt", "-i"], plain), plain)
+    if shutil.which("c++filt") is None:
+        return of_perf(_said(command))
+    return of_perf(_said(["c++filt", "-i"], _said([*command, "--no-demangle"])))
 
 
 def _said(command: Sequence[str], given: str = "") -> str:
     return subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", check=True).stdout
 
 
-def of_perf(report: str, mangled: str = "") -> tuple[Profile, Raw]:
-    """As `read_perf`, of what `perf report` printed, and of the same lines with `mangled` names."""
-    raw: Raw = {}
-    for (count, dso, name), (*_, linked) in zip(_rows(report), _rows(mangled or report), strict=False):
-        of_symbol = raw.setdefault(f"{library_name(dso)}: {symbol_name(name)}", {})
-        of_symbol[dso, linked] = of_symbol.get((dso, linked), 0) + count
-    counts = {symbol: sum(of_symbol.values()) for symbol, of_symbol in raw.items()}
-    total = sum(counts.values()) or 1
-    return {symbol: (count / total, 0.0) for symbol, count in counts.items()}, raw
+def of_perf(report: str) -> Profile:
+    """As `read_perf`, of what `perf report` printed."""
+    counts: Counter[str] = Counter()
+    for count, dso, name in _rows(report):
+        counts[f"{library_name(dso)}: {symbol_name(name)}"] += count
+    total = counts.total() or 1
+    return {symbol: (count / total, 0.0) for symbol, count in counts.items()}
 
 
 def _rows(report: str) -> list[tuple[int, str, str]]:

@@ -62,17 +62,24 @@ def of_all(
     own: str = "",
     code: Sequence[Code] = (),
     went: str = "the time went to",
+    changed: tuple[bool, str] = (False, ""),
 ) -> tuple[Kind, str]:
     """The verdict and its clause: `because ...`, or where the time went all the same.
 
     `because` gives a lever's words by its name, `own` is the name of the workload's file. Levers are in the order of their
-    list, where the narrower one comes first. Libraries are too wide a place for a cause."""
+    list, where the narrower one comes first. Libraries are too wide a place for a cause. `changed` says what changed in the
+    code that runs, and whether it holds the whole difference: then it is the cause, unless a lever is. Where it is known, a
+    place that is called as often as before, by code that is the same, is where the time goes and no cause."""
     elsewhere = only_elsewhere(places)
     named = [
         place
         for place in places
         if place.kind != "library" and not _is_the_same(place, own) and not _waits(place) and place not in elsewhere
     ]
+    if changed[1]:
+        named = [place for place in named if _is_another(place, code)]
+    if changed[0] and not any(lever.verdict == "CAUSE" for lever in levers):
+        return "CAUSE", f"{changed[1]}; {_went(places, went)}"
     kinds: tuple[Kind, Kind] = ("CAUSE", "PART")
     for kind in kinds:
         clauses = [
@@ -85,7 +92,7 @@ def of_all(
         if clauses:
             words = f"{'because' if kind == 'CAUSE' else 'in part because'} {', and '.join(clauses)}"
             return kind, words + (_compiled(held[0], places, code) if held else "")
-    return "UNKNOWN", f"cause unknown; {_went(places, went)}"
+    return "UNKNOWN", "; ".join(filter(None, ("cause unknown", changed[1], _went(places, went))))
 
 
 def only_elsewhere(places: Sequence[Place]) -> list[Place]:
@@ -142,6 +149,15 @@ def _compiled(place: Place, places: Sequence[Place], code: Sequence[Code]) -> st
     gone = [each for each in symbols if _is_gone(each) and each.high < 0] if _is_new(held[0]) else []
     instead = f", while {min(gone, key=_order).name} takes none now" if gone else ""
     return f"; of compiled code {_of_place(held[0], places)}{instead}{_of_code(held[0], code)}"
+
+
+def _is_another(place: Place, code: Sequence[Code]) -> bool:
+    """Whether something of a place changed besides its time: it is new or gone, it is called another number of times, or its
+    instructions are others."""
+    if place.kind in COUNTED_AS or _is_new(place) or _is_gone(place):
+        return True
+    is_called_as_often = not place.calls or abs(place.calls[1] - place.calls[0]) < OFTEN
+    return not is_called_as_often or any(not one.same for one in code if one.symbol == place.name)
 
 
 def _is_new(place: Place) -> bool:
