@@ -111,7 +111,7 @@ pack: .venv/ready
 
 # make document   writes what the docs take from results/
 document: .venv/ready
-	$(BIN)/torch-history document
+	$(BIN)/python -m tools.document
 
 # make lock   pins the tool's own environment anew, and what a kit carries for Python 3.10 to 3.13
 lock: .venv/ready

@@ -16,7 +16,7 @@ from torch_history.analysis import calibration
 from torch_history.analysis.series import Series
 from torch_history.errors import SessionError
 from torch_history.measuring import calibrate
-from torch_history.reports import calibration as report
+from torch_history.site import calibration as report
 from torch_history.store.launches import Case, Launch
 
 VARIANTS = [f"variant {i}" for i in range(60)]

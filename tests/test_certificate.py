@@ -21,8 +21,8 @@ from recorder.cards import Card, cards, members
 from recorder.certificate import Answer, Asked, Difference, Here
 from torch_history.cli import main
 from torch_history.fitting import answer
+from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
-from torch_history.reports.check import check
 from torch_history.system.files import read_object
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -28,8 +28,8 @@ from torch_history.errors import UserError
 from torch_history.explaining import finding
 from torch_history.explaining.launching import CannotExplain, Side, Subject
 from torch_history.explaining.reproduction import CannotReproduce, script
+from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
-from torch_history.reports.check import check
 from torch_history.store import causes, sources
 from torch_history.store.causes import Evidence, Place, Pulled
 

@@ -35,7 +35,7 @@ IMPORTED = """
 import torch_history.analysis.compare
 import torch_history.measuring.calibrate
 import torch_history.measuring.recorded
-import torch_history.reports.check
+import torch_history.kit.check
 import recorder.certificate
 from asv import environment
 from torch_history.measuring.session import load_suite

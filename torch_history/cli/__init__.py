@@ -31,7 +31,12 @@ MORE_MEMORY = "End other programs, or allow more: `ulimit -v` says how many KiB 
 class _Sentences(WithFormer):
     """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
 
-    former = {"lock": "`torch-history sync --write` pins packages, too"}
+    former = {
+        "document": "`make document`, in a clone",
+        "environment": "`torch-history facts` has the environments, too",
+        "lock": "`torch-history sync --write` pins packages, too",
+        "results": "`torch-history compare` without releases lists files of your own",
+    }
 
     def invoke(self, context: click.Context) -> object:
         try:

@@ -47,25 +47,17 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...], lane: str) -> None:
     help="Change releases.toml and releases.lock. Without this option, only the difference is shown.",
 )
 @click.option("--index", "address", help="Address of a package index [default: UV_DEFAULT_INDEX, else PIP_INDEX_URL].")
-@click.option("--wheels", "only_wheels", is_flag=True, help="Read what wheels.json lacks from installed releases.")
-def sync(write: bool, address: str | None, only_wheels: bool) -> None:
+def sync(write: bool, address: str | None) -> None:
     """Add releases that the package index has and the axis lacks.
 
     With --write, releases.lock then names the packages of each release that it lacks, with the sha256 of each file. Existing
     entries are never changed.
     """
     from ..releases import sync as index
-    from ..releases import wheel_files, wheels
 
     suite = suites.load()
     path = suite.list
     out = console()
-    if only_wheels:
-        known = wheel_files.update(
-            path.with_name(wheels.FILE), suite.axis, suite.env, address or index.configured_index(), out.print
-        )
-        out.print(f"{wheels.FILE} knows the wheels of {len(known)} releases.")
-        return
     found = index.find(suite.axis, address or index.configured_index())
     text = index.with_releases(path.read_text(encoding="utf-8"), found.new)
     click.echo(index.difference(path, text), nl=False)
@@ -101,7 +93,7 @@ def check(results: Path | None) -> None:
     RESULTS is the suite's results/ by default. Lines that are out of bounds or from unknown sources are listed as well, and
     launches that exclusions.jsonl lists as taken out.
     """
-    from ..reports import check as checks
+    from ..kit import check as checks
 
     results = results and results.resolve()
     suite = suites.load()

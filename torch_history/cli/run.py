@@ -662,7 +662,7 @@ def calibrated(asked: Calibrating) -> bool:
     from ..measuring.plan import measurable
     from ..measuring.subjects import InstalledEnvironment
     from ..releases.environments import ReleaseEnvironment
-    from ..reports.calibration import text
+    from ..site.calibration import text
     from ..system.scratch import temporary_files
 
     found = suites.load()

@@ -16,11 +16,11 @@ from recorder import Refused, certificate
 
 from ..errors import UserError
 from ..releases.axis import Axis
-from ..reports.check import check
 from ..store.certificates import ASKED, FOLDER
 from ..store.collecting import collect
 from ..store.machines import RECORD
 from ..system.files import read_bytes, read_object, write_atomically
+from .check import check
 from .make import LISTED, MARK
 
 RESULTS, ANSWERS = "results", "gpu.json"
