@@ -458,6 +458,7 @@ def _plan(
 ) -> None:
     """Says what would be measured, and how long that takes by what is stored of the lane."""
     from ..cluster.planning import Work, all_questions, rates
+    from ..measuring.plan import anchored
     from ..store.launches import read_launches
     from . import plan
 
@@ -469,7 +470,8 @@ def _plan(
         asked.launches or _rounds_of_all(asked),
         seconds_of(asked.budget) / len(groups) if asked.budget else 0.0,
     )
-    out.print(plan.sessions(groups, anchor, work, rates(stored)))
+    every = [[release.tag for release in anchored(group, anchor)] for group in groups]
+    out.print(plan.sessions(every, work, rates(stored), "session"))
 
 
 def _sessions(
