@@ -203,18 +203,18 @@ def test_a_wheel_without_code_for_the_card_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wheel").mkdir()
     (tmp_path / "wheel" / "libtorch_cuda.so").write_bytes(library(container(image(75, cubin("old")))))
     with pytest.raises(UserError, match="no code for sm_90"):
-        reduce_wheel(tmp_path / "wheel", tmp_path / "made", 90, launching(["old"]), False, lambda words: None)
+        reduce_wheel(tmp_path / "wheel", tmp_path / "made", 90, launching(["old"]), lambda words: None)
 
 
 def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path: Path) -> None:
     source = tmp_path / "wheel"
-    kept = ("torch/__init__.py", "torch/lib/libshm.so", "torch/bin/torch_shm_manager")
-    left = ("torch/bin/protoc", "torch/test/x.py", "torch/_C.pyi", "torch/lib/libshm/socket.h", "torch/include/a.h")
+    kept = ("torch/__init__.py", "torch/lib/libshm.so", "torch/bin/torch_shm_manager", "torch/include/a.h")
+    left = ("torch/bin/protoc", "torch/test/x.py", "torch/_C.pyi", "torch/lib/libshm/socket.h")
     for name in (*kept, *left):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_bytes(elf((".text", b"x")) if name.endswith(".so") else b"x")
     (source / "torch/lib/libtorch_cuda.so").write_bytes(library(unit("wanted")))
-    reduce_wheel(source, tmp_path / "made", 90, launching(["wanted"]), False, lambda words: None)
+    reduce_wheel(source, tmp_path / "made", 90, launching(["wanted"]), lambda words: None)
     found = {p.relative_to(tmp_path / "made").as_posix() for p in (tmp_path / "made").rglob("*") if p.is_file()}
     assert found == {*kept, "torch/lib/libtorch_cuda.so"}
 
@@ -712,7 +712,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("here")
     release = Axis.load(ROOT / "releases.toml").find("2.15.0")
     lock = Lock.read(ROOT / "releases.lock")
-    carry.prepare(release, PYTHON, 90, folder, ROOT / "results", lock, True, lambda words: None)
+    carry.prepare(release, PYTHON, 90, folder, ROOT / "results", lock, lambda words: None)
     yield folder
     shutil.rmtree(folder)
 

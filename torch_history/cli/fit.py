@@ -26,17 +26,7 @@ MINUTES_TO_COUNT = 1
 @click.option("--memory", callback=gigabytes, help="Memory of a card like --gpu, such as 12GB.")
 @click.option("--from", "first", default="", help="Release to upgrade from [default: the one before the newest].")
 @click.option("--to", "last", default="", help="Release to upgrade to [default: the newest].")
-@click.option("--releases", "ranges", multiple=True, help="More releases, or ranges (2.3.1..2.6.0). Repeatable.")
-@click.option("--function", "only", multiple=True, help="Count only this function of the file. Repeatable.")
-def fit(
-    workload: Path,
-    gpu: str,
-    memory: float | None,
-    first: str,
-    last: str,
-    ranges: tuple[str, ...],
-    only: tuple[str, ...],
-) -> None:
+def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -> None:
     """Count the memory that WORKLOAD takes on a GPU, without one.
 
     WORKLOAD is a file as for `run --workload` (docs/own-workload.md). If `inputs` has a parameter `batch`, the command
@@ -56,11 +46,7 @@ def fit(
         raise UserError(f"{workload.name} has `requirements`, and `fit` counts on the recorder, which has only torch.")
     suite, out = suites.load(), console()
     newest = suite.axis.find(last or "HEAD")
-    named = {
-        suite.axis.find(first or f"{newest.tag}^"),
-        newest,
-        *(one for text in ranges for one in suite.axis.select(text)),
-    }
+    named = {suite.axis.find(first or f"{newest.tag}^"), newest}
     releases, root = sorted(named, key=lambda release: suite.axis.position(release.tag)), suite.env / "recorder"
     left = missing(releases, root)
     what = needed(left, root) if left else f"{len(releases)} releases are installed."
@@ -70,7 +56,7 @@ def fit(
     counted = []
     for release in releases:
         built = made(release, root, lambda text: out.print(plain(text), style="dim"))
-        counted += count(built, wanted, own.path, only, lambda text: out.print(plain(text), style="dim"))
+        counted += count(built, wanted, own.path, lambda text: out.print(plain(text), style="dim"))
     out.print(plain(_answer(counted, wanted)))
 
 

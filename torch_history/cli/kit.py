@@ -71,7 +71,6 @@ def make(folder: Path, python: str) -> None:
 @click.option("--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts.")
 @click.option("--ask/--no-ask", default=True, help="Whether the card is asked for a certificate first.")
 @click.option("--carried", type=FOLDER, help="Measure the releases that `unpack` put into this folder.")
-@click.option("--itself", help="Time for comparing the release with itself, such as 2m; it is part of --within.")
 def here(
     folder: Path,
     interpreter: str | None,
@@ -83,7 +82,6 @@ def here(
     rounds: int | None,
     only: str | None,
     ask: bool,
-    itself: str | None,
     carried: Path | None,
 ) -> None:
     """Measure here, with the kit in FOLDER, and write one archive. `./measure` in a kit calls this.
@@ -93,7 +91,7 @@ def here(
     from ..kit import archive
     from ..measuring.machine import asked as asked_of_surroundings
     from ..measuring.machine import decided
-    from .run import Asked, Calibrating, calibrated, measure
+    from .run import Asked, measure
 
     archive.mark(folder)
     if seconds_of(within) < LEAST:
@@ -107,8 +105,7 @@ def here(
     try:
         if ask:
             _ask(answers, interpreter, min(MOST_ASKING, ASKING * seconds_of(within)), out)
-        last = seconds_of(itself) if itself else 0.0
-        left = ends - time.monotonic() - last - LEAVES
+        left = ends - time.monotonic() - LEAVES
         asked = Asked(
             releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,
             only=only or "", budget=None, again=False, removes=False, shares=False,
@@ -117,13 +114,6 @@ def here(
             tells=find_spec("scipy") is not None,  # without it nothing can be compared here
         )  # fmt: skip
         ran = measure(asked)
-        if itself:
-            calibrated(
-                Calibrating(
-                    release=None, lane=suites.DEFAULT_LANE, device=device, questions=questions, launches=rounds, budget="0",
-                    within=itself, again=False, itself=True, interpreter=interpreter,
-                )
-            )  # fmt: skip
     finally:
         if path := archive.pack(folder, found.results.resolve(), answers, began):
             out.print(plain(f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)."))
@@ -168,20 +158,8 @@ def file_(path: Path) -> None:
 @click.argument("folder", type=FOLDER)
 @click.option("--for-python", "python", default="3.12", show_default=True, help="The Python there that has torch.")
 @click.option("--arch", "architecture", default=90, show_default=True, help="The GPU's architecture, 90 for sm_90.")
-@click.option(
-    "--part",
-    "limits",
-    multiple=True,
-    type=int,
-    default=(60,),
-    help="MiB of a part, the last for all others. [default: 60]",
-)
-@click.option("--headers/--no-headers", default=True, help="Whether variants in C++ can be built there.")
-@click.option("--cores", default=os.cpu_count(), show_default=True, help="Processors to compress with.")
-def carry(
-    release: str, folder: Path, python: str, architecture: int, limits: tuple[int, ...], headers: bool, cores: int
-) -> None:
-    """Make in FOLDER the parts of a RELEASE, to measure it where there is no network.
+def carry(release: str, folder: Path, python: str, architecture: int) -> None:
+    """Make in FOLDER the parts of a RELEASE, of at most 60 MiB each, to measure it where there is no network.
 
     It runs there on the CUDA libraries that the installed torch has. The same command continues where it was interrupted.
     """
@@ -192,11 +170,11 @@ def carry(
     found, out = suites.load(), console()
     chosen = found.axis.find(release)
     work = cache() / "carry" / f"{chosen.tag}-py{python}-sm{architecture}"
-    out.print(plain(carrying.cost(work, cores)), highlight=False)
+    out.print(plain(carrying.cost(work)), highlight=False)
     index = carrying.carry(
         chosen, python, architecture, folder,
-        work=work, results=found.results, lock=Lock.read(Path(LOCK_FILE)), limits=[limit * 2**20 for limit in limits],
-        headers=headers, cores=cores, tell=lambda words: out.print(plain(words), highlight=False),
+        work=work, results=found.results, lock=Lock.read(Path(LOCK_FILE)),
+        tell=lambda words: out.print(plain(words), highlight=False),
     )  # fmt: skip
     for name, part in index.parts.items():
         out.print(plain(f"{name} takes {part.size / 2**20:.1f} MiB."))

@@ -20,7 +20,6 @@ from ..system.program import cache
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane, metrics_listed, site_address
 from .output import bold, console, listed, machine_of, plain, show
-from .steps import Steps
 from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
@@ -56,7 +55,6 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     """Build the site from results/, including asv's dashboard. It opens on the results of this machine, if there are any."""
     from ..measuring.machine import describe
     from ..site.build import STEPS, publish_site
-    from ..site.data import PUBLISHED
     from ..store.launches import machines_in
     from ..system.files import naming
 
@@ -66,13 +64,18 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     conf.results_dir = str(results_dir or conf.results_dir)
     target = html_dir or suite.root / "html"
     here = describe()["machine"]
-    with naming(target), Steps(console(), STEPS, Path(conf.env_dir, PUBLISHED, "took.json")) as steps:
-        index = publish_site(conf, suite.axis, target, url, steps.begin, here)
+    out = console()
+
+    def begin(step: str) -> None:
+        out.print(f"Step {STEPS.index(step) + 1} of {len(STEPS)}: {step}", highlight=False)
+
+    with naming(target):
+        index = publish_site(conf, suite.axis, target, url, begin, here)
     has_results = here in machines_in(Path(conf.results_dir))
     opens = (
         f"It opens on this machine, {here}" if has_results else f"It opens on another machine: {here} has no results"
     )
-    console().print(plain(f"The site is in {index}. Open that file in a browser. {opens}."))
+    out.print(plain(f"The site is in {index}. Open that file in a browser. {opens}."))
 
 
 @click.command("compare", epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a series failed --fail-on.")

@@ -74,7 +74,7 @@ class Process:
             said = " ".join(answer["failed"].split()).rstrip(" .")
             raise UserError(
                 f"{what} failed on {self.version}, on the recorder: {said}. Try it on a CPU. If it runs there, the recorder "
-                "is at fault: name another card with --gpu, or leave it out with --function."
+                "is at fault: name another card with --gpu, or leave it out of the file."
             )
         return answer
 
