@@ -13,9 +13,9 @@ from recorder.environments import create, packages, python_for
 from ..errors import UserError
 from ..releases.axis import Release
 from ..releases.environments import is_ready
+from .batches import Largest, Try, largest
 from .cards import Wanted
 from .counted import UNLIMITED, Process
-from .search import Largest, Try, largest
 
 GIGABYTES_EACH = 2.5
 """On disk that a release takes on the recorder; 1 GB of them is downloaded."""
