@@ -404,7 +404,7 @@ def test_a_sentence_moves_no_terminal(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_command_that_is_gone_says_what_took_its_place() -> None:
     answer = command("lock", "2.15.0")
     assert answer.exit_code == 2
-    assert "There is no command 'lock' any more: `torch-history sync --write` pins packages, too." in answer.stderr
+    assert "There is no command 'lock' any more: `make sync`, in a clone, pins packages, too." in answer.stderr
     answer = command("fleet", "check")
     assert answer.exit_code == 2
     assert "There is no command 'check' any more: times are kept in a folder for each node" in answer.stderr

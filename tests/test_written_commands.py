@@ -36,7 +36,7 @@ NOT_RUN = {
     r"make (\.venv/ready|document|lint|size)": TOOL,
     r"make (run|test|test-all)": INSTALLS,
     r"torch-history (run|upgrade|explain|fit) .*": INSTALLS,
-    r"torch-history sync.*": INDEX,
+    r"make sync": INDEX,
     r"torch-history fleet .*": CLUSTER,
     r"asv (run|continuous|find) .*": INSTALLS,
 }

@@ -22,8 +22,8 @@ from torch_history.cli import suite as suites
 from torch_history.releases import intact
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK
+from torch_history.releases.index import TIMEOUT, configured_index, value_in
 from torch_history.releases.pins import LOCK_FILE, Lock
-from torch_history.releases.sync import TIMEOUT, configured_index, value_in
 from torch_history.releases.wheels import FILE, CannotRead, Package, Wheel, load
 from torch_history.system.files import write_atomically
 
@@ -72,7 +72,7 @@ def _file(index: PyPISimple, lock: Lock, locked: str, python: str) -> Distributi
         raise CannotRead(f"The index has no file of {locked} whose sha256 is in releases.lock.")
     file = min(found, key=lambda file: (not file.filename.endswith(".whl"), "x86_64" not in file.filename))
     if file.size is None:
-        raise CannotRead(f"The index does not tell how large {file.filename} is. Name another with --index.")
+        raise CannotRead(f"The index does not tell how large {file.filename} is.")
     return file
 
 

@@ -34,8 +34,9 @@ class _Sentences(WithFormer):
     former = {
         "document": "`make document`, in a clone",
         "environment": "`torch-history facts` has the environments, too",
-        "lock": "`torch-history sync --write` pins packages, too",
+        "lock": "`make sync`, in a clone, pins packages, too",
         "results": "`torch-history compare` without releases lists files of your own",
+        "sync": "`make sync`, in a clone",
     }
 
     def invoke(self, context: click.Context) -> object:

@@ -27,8 +27,8 @@ from contract.carried import case_of
 
 from ..errors import UserError
 from ..releases.axis import Release
+from ..releases.index import TIMEOUT, configured_index, value_in, without_secrets
 from ..releases.pins import Lock
-from ..releases.sync import TIMEOUT, configured_index, value_in, without_secrets
 from ..store.details import DETAILS, read_details
 from ..system.files import write_atomically
 from . import parts
