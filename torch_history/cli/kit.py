@@ -15,7 +15,7 @@ from contract.surroundings import PLACES, inherited
 
 from ..errors import UserError
 from . import suite as suites
-from .options import from_here, seconds_of
+from .options import WithFormer, from_here, seconds_of
 from .output import console, plain
 
 if TYPE_CHECKING:
@@ -34,7 +34,11 @@ LEAVES = 20.0
 """Seconds that packing and ending take at most."""
 
 
-@click.group()
+class _Kit(WithFormer):
+    former = {"carry": "`python -m tools.carry`, in a clone"}
+
+
+@click.group(cls=_Kit)
 def kit() -> None:
     """Measure on a machine that reaches no network. See docs/gpu.md."""
 
@@ -151,34 +155,6 @@ def file_(path: Path) -> None:
         out.print(plain(f"Compare the GPU's answers with the recorder: torch-history certify {filed.answers}"))
     else:
         out.print(plain(f"No answers for a certificate were filed: {filed.why}."))
-
-
-@kit.command()
-@click.argument("release")
-@click.argument("folder", type=FOLDER)
-@click.option("--for-python", "python", default="3.12", show_default=True, help="The Python there that has torch.")
-@click.option("--arch", "architecture", default=90, show_default=True, help="The GPU's architecture, 90 for sm_90.")
-def carry(release: str, folder: Path, python: str, architecture: int) -> None:
-    """Make in FOLDER the parts of a RELEASE, of at most 60 MiB each, to measure it where there is no network.
-
-    It runs there on the CUDA libraries that the installed torch has. The same command continues where it was interrupted.
-    """
-    from ..kit import carry as carrying
-    from ..releases.pins import LOCK_FILE, Lock
-    from ..system.program import cache
-
-    found, out = suites.load(), console()
-    chosen = found.axis.find(release)
-    work = cache() / "carry" / f"{chosen.tag}-py{python}-sm{architecture}"
-    out.print(plain(carrying.cost(work)), highlight=False)
-    index = carrying.carry(
-        chosen, python, architecture, folder,
-        work=work, results=found.results, lock=Lock.read(Path(LOCK_FILE)),
-        tell=lambda words: out.print(plain(words), highlight=False),
-    )  # fmt: skip
-    for name, part in index.parts.items():
-        out.print(plain(f"{name} takes {part.size / 2**20:.1f} MiB."))
-    out.print(plain(f"Take {folder} there, and run: torch-history kit unpack {folder.name} CARRIED"))
 
 
 @kit.command()

@@ -24,17 +24,18 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
 from contract.carried import case_of
+from torch_history.errors import UserError
+from torch_history.kit import parts
+from torch_history.kit.carried import ABOUT, SITE, STUBS, About
+from torch_history.kit.elf import Symbol, asked_of_others, libraries
+from torch_history.releases.axis import Release
+from torch_history.releases.index import TIMEOUT, configured_index, value_in, without_secrets
+from torch_history.releases.pins import Lock
+from torch_history.store.details import DETAILS, read_details
+from torch_history.system.files import write_atomically
 
-from ..errors import UserError
-from ..releases.axis import Release
-from ..releases.index import TIMEOUT, configured_index, value_in, without_secrets
-from ..releases.pins import Lock
-from ..store.details import DETAILS, read_details
-from ..system.files import write_atomically
-from . import parts
-from .carried import ABOUT, SITE, STUBS, About
+from .pack import pack
 from .reduce import Code, launching, reduce_wheel
-from .symbols import Symbol, asked_of_others, libraries
 
 NVIDIA = re.compile(r"(cuda[A-Z]|__cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|nvtx|nvrtc|nvJitLink|cuFile)")
 """What the symbols of NVIDIA's libraries begin with. Those of the driver are looked for by name when they are
@@ -79,7 +80,7 @@ def carry(
     PART bytes each. What is made on the way lies in `work`, and is removed in the end. The recorder's cases are
     read from `results`. Raises UserError."""
     payload = prepare(release, python, architecture, work, results, lock, tell)
-    index = parts.pack(payload, target, [PART], work / "pieces", os.cpu_count() or 1, _percent(tell))
+    index = pack(payload, target, [PART], work / "pieces", os.cpu_count() or 1, _percent(tell))
     shutil.rmtree(work)
     return index
 

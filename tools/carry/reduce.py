@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recorder.record import demangled
+from torch_history.errors import UserError
+from torch_history.kit import elf
 
-from ..errors import UserError
 from . import fatbin
 from .fatbin import Container
 
@@ -101,7 +102,7 @@ def reduce_library(data: bytearray, architecture: int, wanted: Wanted, name: str
         size += sum(image.size for image in ours)
         size_kept += sum(image.size for image in ours) if keeps else 0
         _fill(data, container, b"".join(bytes(data[i.at : i.end]) for i in ours) if keeps else another)
-    for section in fatbin.sections(data):
+    for section in elf.sections(data):
         if section.name in NEVER_LOADED_SECTIONS and not section.address:
             data[section.offset : section.offset + section.size] = bytes(section.size)
     return Code(name, units, kept, size, size_kept)
