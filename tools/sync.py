@@ -27,10 +27,10 @@ from torch_history.cli import suite as suites
 from torch_history.errors import UserError
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis, Release
-from torch_history.releases.index import TIMEOUT, configured_index, value_in, without_secrets
 from torch_history.system.files import write_atomically
 
 from . import pinning
+from .index import TIMEOUT, configured_index, value_in, without_secrets
 
 PROJECT = "torch"
 

@@ -22,10 +22,11 @@ from torch_history.cli import suite as suites
 from torch_history.releases import intact
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK
-from torch_history.releases.index import TIMEOUT, configured_index, value_in
 from torch_history.releases.pins import LOCK_FILE, Lock
 from torch_history.releases.wheels import FILE, CannotRead, Package, Wheel, load
 from torch_history.system.files import write_atomically
+
+from .index import TIMEOUT, configured_index, value_in
 
 LANES = ("3.11", "3.9")
 """Pythons whose wheel is read: the first that the release has locked packages for."""

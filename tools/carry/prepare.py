@@ -29,11 +29,11 @@ from torch_history.kit import parts
 from torch_history.kit.carried import ABOUT, SITE, STUBS, About
 from torch_history.kit.elf import Symbol, asked_of_others, libraries
 from torch_history.releases.axis import Release
-from torch_history.releases.index import TIMEOUT, configured_index, value_in, without_secrets
 from torch_history.releases.pins import Lock
 from torch_history.store.details import DETAILS, read_details
 from torch_history.system.files import write_atomically
 
+from ..index import TIMEOUT, configured_index, value_in, without_secrets
 from .pack import pack
 from .reduce import Code, launching, reduce_wheel
 
