@@ -27,8 +27,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from contract.children import dies_with_parent
+
 from ..errors import UserError
-from ..system.children import dies_with_parent
 from ..system.files import LONGEST_NAME, read_bytes
 
 INDEX = "index.json.xz"
