@@ -104,12 +104,16 @@ class Metric(NamedTuple):
         return row
 
 
-def _call(name: str, about: str, unit: str = "seconds") -> Metric:
-    return Metric(name, unit, TIMES, True, SEQUENCE, "sequence", CALL_MARGIN, about=about)
+def _time(name: str, measured: str, source: str, margin: float, about: str, missing: str = MISSING) -> Metric:
+    return Metric(name, "seconds", TIMES, True, measured, source, margin, about=about, missing=missing)
+
+
+def _call(name: str, about: str) -> Metric:
+    return _time(name, SEQUENCE, "sequence", CALL_MARGIN, about)
 
 
 def _started(name: str, about: str) -> Metric:
-    return Metric(name, "seconds", TIMES, True, START, "start_up", PROCESS_MARGIN, about=about)
+    return _time(name, START, "start_up", PROCESS_MARGIN, about)
 
 
 def _held(name: str, margin: float, measured: str, source: str, about: str) -> Metric:
@@ -124,10 +128,10 @@ def _count(
     name: str,
     unit: str,
     explains: str = "",
+    about: str = "",
     devices: tuple[str, ...] = EVERYWHERE,
     missing: str = MISSING,
     everywhere: bool = False,
-    about: str = "",
 ) -> Metric:
     return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, devices, missing, everywhere, about)
 
@@ -136,55 +140,42 @@ def _recorded(name: str, unit: str, explains: str = "") -> Metric:
     return Metric(name, unit, COUNTS, False, STEADY, "counted", 0.0, explains, ("recorder",), RECORDER_ONLY)
 
 
+NO_BACKWARD = "there is no backward here, so the time is the forward's"
+NO_GRAPH = "only TorchScript has a graph to ask for fused groups"
+
 _ALL = (
-    Metric(
-        "time",
-        "seconds",
-        TIMES,
-        True,
-        STEADY,
-        "clock",
-        MARGIN,
-        about="What one call takes by the wall's clock, after a warm-up.",
+    _time("time", STEADY, "clock", MARGIN, "What one call takes by the wall's clock, after a warm-up."),
+    _time(
+        *("cpu_time", STEADY, "stopwatch", MARGIN),
+        "What one call keeps processors busy, in all threads and child processes that ended.",
     ),
-    Metric(
-        *("cpu_time", "seconds", TIMES, True, STEADY, "stopwatch", MARGIN),
-        about="What one call keeps processors busy, in all threads and child processes that ended.",
+    _time(
+        *("forward_time", STEADY, "clock", MARGIN),
+        "What a variant's attribute `forward` takes, which leaves out the backward.",
+        NO_BACKWARD,
     ),
-    Metric(
-        *("forward_time", "seconds", TIMES, True, STEADY, "clock", MARGIN),
-        missing="there is no backward here, so the time is the forward's",
-        about="What a variant's attribute `forward` takes, which leaves out the backward.",
-    ),
-    _count("peak_memory", "bytes", "its peak memory", about="Memory of tensors at the highest point of one call."),
+    _count("peak_memory", "bytes", "its peak memory", "Memory of tensors at the highest point of one call."),
+    _count("retained", "bytes", "its retained memory", "Memory of tensors that one call leaves, its result alive."),
+    _count("operators", "operators", "the number of operators", "How many operators one call dispatches.", RUNNING),
     _count(
-        "retained", "bytes", "its retained memory", about="Memory of tensors that one call leaves, its result alive."
+        *("allocations", "allocations", "the number of allocations"),
+        "How often one call takes memory for a tensor.",
     ),
     _count(
-        "operators", "operators", "the number of operators", RUNNING, about="How many operators one call dispatches."
+        *("kernels", "kernels", "the number of kernels"),
+        "How many kernels one call launches, on a GPU.",
+        *(ON_CUDA, GPU_ONLY),
     ),
     _count(
-        "allocations", "allocations", "the number of allocations", about="How often one call takes memory for a tensor."
+        *("host_syncs", "synchronisations", "the number of waits for the GPU"),
+        "How often one call waits for the GPU.",
+        *(ON_CUDA, GPU_ONLY),
     ),
+    _count("gradients", "gradients", "", "How many gradients one call makes."),
     _count(
-        "kernels",
-        "kernels",
-        "the number of kernels",
-        ON_CUDA,
-        GPU_ONLY,
-        about="How many kernels one call launches, on a GPU.",
-    ),
-    _count(
-        *("host_syncs", "synchronisations", "the number of waits for the GPU", ON_CUDA, GPU_ONLY),
-        about="How often one call waits for the GPU.",
-    ),
-    _count("gradients", "gradients", about="How many gradients one call makes."),
-    _count(
-        "fusion_groups",
-        "groups",
-        "the number of fused groups",
-        missing="only TorchScript has a graph to ask for fused groups",
-        about="How many fused groups are in the graph that TorchScript executed.",
+        *("fusion_groups", "groups", "the number of fused groups"),
+        "How many fused groups are in the graph that TorchScript executed.",
+        missing=NO_GRAPH,
     ),
     _recorded("peak_allocated", "bytes"),
     _recorded("peak_reserved", "bytes"),
@@ -197,19 +188,18 @@ _ALL = (
     _call("first_call", "What the first call of a process takes, the compilers' caches empty."),
     _call("second_call", "What the second call of a process takes."),
     _call(
-        "median_call",
-        "What the median of calls 11 to 16 takes; each has a new shape if `inputs` takes `call` and gives one.",
+        *(
+            "median_call",
+            "What the median of calls 11 to 16 takes; each has a new shape if `inputs` takes `call` and gives one.",
+        ),
     ),
     _call("worst_call", "What the slowest call but the first takes."),
-    _call("worst_over_median", "The slowest call but the first, divided by the median call.", "ratio"),
+    _call("worst_over_median", "The slowest call but the first, divided by the median call.")._replace(unit="ratio"),
     Metric(
         *("stalls", "stalls", TIMES, False, SEQUENCE, "sequence"),
         about="How many calls but the first take longer than five medians.",
     ),
-    Metric(
-        *("compile_time", "seconds", TIMES, True, SEQUENCE, "sequence", CALL_MARGIN),
-        about="The first call less the median call, the compilers' caches empty.",
-    ),
+    _call("compile_time", "The first call less the median call, the compilers' caches empty."),
     _held(
         *("resident_memory", MEMORY_MARGIN, RESIDENT, "resident"),
         "Memory of the process after many calls, without the files of libraries; none where it grows.",
@@ -225,19 +215,15 @@ _ALL = (
         "How many bytes of the C library's allocator each call leaves: tensors, C++, large Python objects.",
     ),
     Metric(
-        *("kept_on_device", "bytes", COUNTS, False, RESIDENT, "resident"),
-        devices=ON_CUDA,
-        missing="only a GPU has memory of its own",
+        *("kept_on_device", "bytes", COUNTS, False, RESIDENT, "resident", 0.0, "", ON_CUDA),
+        "only a GPU has memory of its own",
         everywhere=True,
         about="How many bytes of tensors on a GPU each call leaves.",
     ),
-    Metric(
-        *("process_time", "seconds", TIMES, True, PROCESS, "process", CALL_MARGIN),
-        about="What a `command` takes from its start to its end.",
-    ),
-    Metric(
-        *("process_cpu_time", "seconds", TIMES, True, PROCESS, "process", PROCESS_MARGIN),
-        about="What a `command` keeps processors busy, with its threads and children.",
+    _time("process_time", PROCESS, "process", CALL_MARGIN, "What a `command` takes from its start to its end."),
+    _time(
+        *("process_cpu_time", PROCESS, "process", PROCESS_MARGIN),
+        "What a `command` keeps processors busy, with its threads and children.",
     ),
     _held(
         *("process_peak_memory", MEMORY_MARGIN, PROCESS, "process"),

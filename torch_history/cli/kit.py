@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from contract.surroundings import PLACES, inherited
-
 from ..errors import UserError
 from . import suite as suites
+from .certify import ask
 from .options import WithFormer, from_here, seconds_of
 from .output import console, plain
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 FOLDER = click.Path(path_type=Path, resolve_path=True)
 
@@ -73,7 +67,7 @@ def make(folder: Path, python: str) -> None:
 @click.option("--size", "sizes", multiple=True, help="Measure this size. Repeatable.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Rounds that measure everything. [default: 3]")
 @click.option("--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts.")
-@click.option("--ask/--no-ask", default=True, help="Whether the card is asked for a certificate first.")
+@click.option("--ask/--no-ask", "asks", default=True, help="Whether the card is asked for a certificate first.")
 @click.option("--carried", type=FOLDER, help="Measure the releases that `unpack` put into this folder.")
 def here(
     folder: Path,
@@ -85,7 +79,7 @@ def here(
     sizes: tuple[str, ...],
     rounds: int | None,
     only: str | None,
-    ask: bool,
+    asks: bool,
     carried: Path | None,
 ) -> None:
     """Measure here, with the kit in FOLDER, and write one archive. `./measure` in a kit calls this.
@@ -107,8 +101,11 @@ def here(
     answers = folder / archive.ANSWERS
     interpreter = interpreter or sys.executable
     try:
-        if ask:
-            _ask(answers, interpreter, min(MOST_ASKING, ASKING * seconds_of(within)), out)
+        if asks:
+            try:
+                ask(answers, interpreter, min(MOST_ASKING, ASKING * seconds_of(within)), out)
+            except UserError as refused:
+                out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
         left = ends - time.monotonic() - LEAVES
         asked = Asked(
             releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,
@@ -123,19 +120,6 @@ def here(
             out.print(plain(f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)."))
     if not ran:
         sys.exit(4)
-
-
-def _ask(answers: Path, interpreter: str, seconds: float, out: Console) -> None:
-    """Asks the card for a certificate; where that fails it is said, and the rest goes on."""
-    from recorder import Refused, certificate
-
-    out.print(f"Asking the GPU what each case takes and launches, for at most {seconds / 60:.1f} minutes.")
-    try:
-        asked = certificate.ask(Path(interpreter), inherited(os.environ, PLACES), answers, ["--within", str(seconds)])
-    except Refused as refused:
-        out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
-        return
-    out.print(f"{sum(not of.why for of in asked.cases.values())} of {len(asked.cases)} cases were asked.")
 
 
 @kit.command("file")
