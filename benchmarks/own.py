@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from contract.metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY, metrics_of
-from contract.own_file import CLASSES, LONGEST_NAME, nearest
+from contract.own_file import CLASSES, LONGEST_NAME, MEASURABLE, nearest
 from contract.request import ADDED, Request
 from contract.words import of_error
 from measure import device
@@ -143,7 +143,7 @@ def _metrics(module: Any, name: str) -> tuple:
         if metric not in METRICS:
             raise WorkloadUnreadable(
                 f"{name} asks for a metric `{metric}`, and there is none.{nearest(str(metric), METRICS)} "
-                "`torch-history metrics` lists them"
+                f"These can be measured: {', '.join(MEASURABLE)}"
             )
         if METRICS[metric].measured not in CLASSES:
             raise WorkloadUnreadable(

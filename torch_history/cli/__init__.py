@@ -35,6 +35,7 @@ class _Sentences(WithFormer):
         "document": "`make document`, in a clone",
         "environment": "`torch-history facts` has the environments, too",
         "lock": "`make sync`, in a clone, pins packages, too",
+        "metrics": "docs/own-workload.md lists them, and a file that names another is told which there are",
         "results": "`torch-history compare` without releases lists files of your own",
         "sync": "`make sync`, in a clone",
     }

@@ -33,14 +33,6 @@ class WithFormer(click.Group):
         return super().get_command(context, name)
 
 
-def metrics_listed() -> str:
-    """What can be measured of a user's own file, a line each: name, unit and meaning."""
-    from contract.own_file import MEASURABLE
-
-    widths = [max(len(text) for text in column) for column in zip(*((m.name, m.unit) for m in MEASURABLE), strict=True)]
-    return "\n".join(f"{m.name:{widths[0]}}  {m.unit:{widths[1]}}  {m.about}" for m in MEASURABLE)
-
-
 def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:
     """The name of a lane as results/ has it: `3.9` is `release-py3.9`, anything else is a name already."""
     return f"release-py{value}" if re.fullmatch(r"\d+\.\d+", value) else value

@@ -18,7 +18,7 @@ import click
 from ..errors import UserError
 from ..system.program import cache
 from . import suite as suites
-from .options import LANE_HELP, Renamed, lane, metrics_listed, site_address
+from .options import LANE_HELP, Renamed, lane, site_address
 from .output import bold, console, listed, machine_of, plain, show
 from .suite import DEFAULT_LANE
 
@@ -324,15 +324,6 @@ def _show_packages(workload: Path, results: Path, machine: str, environment: str
 
 
 @click.command()
-def metrics() -> None:
-    """List what can be measured of a file of your own.
-
-    Name those that you want in the file, such as METRICS = ("time", "first_call"). See docs/own-workload.md.
-    """
-    click.echo(metrics_listed())
-
-
-@click.command()
 @click.argument("old")
 @click.argument("new", required=False)
 @_on_machine
@@ -401,4 +392,4 @@ def _tell_wheels(known: Mapping[str, Wheel]) -> None:
         click.echo("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0), strict=False)).rstrip())
 
 
-COMMANDS = (publish, facts, compare_stored, metrics, regressions)
+COMMANDS = (publish, facts, compare_stored, regressions)
