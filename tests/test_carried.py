@@ -27,7 +27,6 @@ from tools.carry import fatbin
 from tools.carry import prepare as carry
 from tools.carry.pack import pack
 from tools.carry.reduce import launching, reduce_library, reduce_wheel
-from torch_history.errors import SessionError, UserError
 from torch_history.kit import carried, make, parts
 from torch_history.kit.carried import About, CarriedError, Machine
 from torch_history.kit.elf import FormatError, Symbol, asked_of_others, sections, symbols
@@ -38,6 +37,7 @@ from torch_history.releases.pins import Lock
 from torch_history.releases.uv import run_uv
 from torch_history.store.details import add_details
 from torch_history.store.launches import read_environment, read_launches
+from torch_history.system.errors import SessionError, UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 

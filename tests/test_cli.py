@@ -18,12 +18,12 @@ from msgspec import structs
 from tools import document
 from tools.pages import coverage
 from torch_history.cli import main, output, suite
-from torch_history.errors import UserError
 from torch_history.measuring import plan
 from torch_history.measuring.locks import alone
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
+from torch_history.system.errors import UserError
 
 from .lab import MACHINE
 

@@ -16,8 +16,8 @@ from recorder.build import Built, build
 from recorder.cards import DEVICES
 from recorder.environments import create, packages, python_for
 from torch_history.cli import main, suite
-from torch_history.errors import UserError
 from torch_history.releases.axis import Axis, Release
+from torch_history.system.errors import UserError
 from torch_history.upgrading import fits as answer
 from torch_history.upgrading.batches import TRIES, Largest, Outcome, Try, largest
 from torch_history.upgrading.cards import find

@@ -27,10 +27,10 @@ from torch_history.cluster.attempts import FINISHED, RESULTS, Job, job_of
 from torch_history.cluster.executors import Local, Slurm
 from torch_history.cluster.order import FLEETS, Order
 from torch_history.cluster.planning import Work, cut, rates
-from torch_history.errors import UserError
 from torch_history.measuring.plan import AT_ONCE
 from torch_history.store.collecting import collect, locked
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
+from torch_history.system.errors import UserError
 
 from .loopback_slurm import Cluster, cluster, missing
 

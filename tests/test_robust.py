@@ -31,7 +31,6 @@ from click.testing import CliRunner, Result
 from tools import document
 from torch_history import cli
 from torch_history.cli import suite
-from torch_history.errors import SessionError
 from torch_history.measuring import machine_records
 from torch_history.measuring.locks import alone, beside
 from torch_history.measuring.plan import Plan
@@ -43,6 +42,7 @@ from torch_history.store import machines
 from torch_history.store.asv_results import load_asvs
 from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
 from torch_history.system import files as stored
+from torch_history.system.errors import SessionError
 from torch_history.system.scratch import mark
 
 from .test_launches import BYTES, ENVIRONMENT, TIME, add, answer, environment_said, some_launch

@@ -14,11 +14,11 @@ from torch_history.analysis import bases, power, steps
 from torch_history.analysis import compare as said
 from torch_history.analysis.series import history
 from torch_history.cli import suite as suites
-from torch_history.errors import UserError
 from torch_history.releases import wheels as facts
 from torch_history.site import calibration
 from torch_history.store.certificates import certificates_in
 from torch_history.store.launches import machines_in, read_on_axis
+from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
 from .pages import claims, coverage, recorded, wheels

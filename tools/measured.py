@@ -14,11 +14,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from torch_history.errors import UserError
 from torch_history.measuring.machine import describe
 from torch_history.store.collecting import collect
 from torch_history.store.launches import ENVIRONMENTS
 from torch_history.store.machines import RECORD
+from torch_history.system.errors import UserError
 from torch_history.system.files import read_bytes
 
 RESULTS, ENV = Path("results"), Path("env")

@@ -24,9 +24,9 @@ from packaging.version import InvalidVersion, Version
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
 from torch_history.cli import suite as suites
-from torch_history.errors import UserError
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis, Release
+from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
 from . import pinning

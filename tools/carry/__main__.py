@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from torch_history.cli import suite as suites
-from torch_history.errors import UserError
 from torch_history.releases.pins import LOCK_FILE, Lock
+from torch_history.system.errors import UserError
 from torch_history.system.program import cache
 
 from . import prepare

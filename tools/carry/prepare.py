@@ -24,13 +24,13 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
 from contract.carried import case_of
-from torch_history.errors import UserError
 from torch_history.kit import parts
 from torch_history.kit.carried import ABOUT, SITE, STUBS, About
 from torch_history.kit.elf import Symbol, asked_of_others, libraries
 from torch_history.releases.axis import Release
 from torch_history.releases.pins import Lock
 from torch_history.store.details import DETAILS, read_details
+from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
 from ..index import TIMEOUT, configured_index, value_in, without_secrets

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recorder.record import demangled
-from torch_history.errors import UserError
 from torch_history.kit import elf
+from torch_history.system.errors import UserError
 
 from . import fatbin
 from .fatbin import Container

@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.signals import say_stopped, stop_on_signals
 from . import certify, explain, fit, fleet, kit, maintain, report, run, upgrade
 from .options import WithFormer

@@ -13,7 +13,7 @@ import click
 
 from contract.surroundings import PLACES, inherited
 
-from ..errors import UserError
+from ..system.errors import UserError
 from . import suite as suites
 from .options import python_option, seconds_of
 from .output import console, plain

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UserError
+from ..system.errors import UserError
 from . import suite as suites
 from .options import gigabytes
 from .output import console, plain

@@ -15,12 +15,12 @@ from ..cluster.attempts import OPEN
 from ..cluster.executors import Executor, Local, Slurm
 from ..cluster.order import FLEETS, ORDER, Order
 from ..cluster.planning import Work, all_questions, cut, rates
-from ..errors import UserError
 from ..measuring.machine import describe
 from ..measuring.plan import anchored, chosen
 from ..releases import environments
 from ..store.collecting import locked
 from ..store.launches import read_launches
+from ..system.errors import UserError
 from . import suite as suites
 from .options import seconds_of
 from .output import console, harmless

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ..errors import UserError
+from ..system.errors import UserError
 from . import suite as suites
 from .certify import ask
 from .options import WithFormer, from_here, seconds_of

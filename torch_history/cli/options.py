@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ..errors import SessionError
+from ..system.errors import SessionError
 
 
 class Renamed(click.Option):

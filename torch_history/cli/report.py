@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.program import cache
 from . import suite as suites
 from .options import LANE_HELP, Renamed, lane, site_address

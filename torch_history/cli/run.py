@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SessionError, UserError
+from ..system.errors import SessionError, UserError
 from . import suite as suites
 from .explain import MINUTES, explain_option, seconds_to_explain
 from .options import Renamed, python_option, seconds_of

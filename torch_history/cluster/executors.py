@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..errors import UserError
+from ..system.errors import UserError
 from .attempts import log_of
 
 JOB = "torch_history.cluster.job"

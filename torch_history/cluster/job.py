@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.signals import received, stop_on_signals
 from .attempts import FINISHED, OPEN, RESULTS, job_of
 from .order import Order

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.files import read_bytes, write_atomically
 
 FLEETS = "fleets"

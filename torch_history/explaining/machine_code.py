@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ..errors import UserError
 from ..store.causes import Code
+from ..system.errors import UserError
 from .places import Raw
 
 LINE = 64

@@ -13,9 +13,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import UserError
 from ..releases.uv import run_uv
 from ..system import program
+from ..system.errors import UserError
 from ..system.files import write_atomically
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")

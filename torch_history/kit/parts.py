@@ -29,7 +29,7 @@ from msgspec import Meta, Struct
 
 from contract.children import dies_with_parent
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.files import LONGEST_NAME, read_bytes
 
 INDEX = "index.json.xz"

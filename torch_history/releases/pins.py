@@ -23,7 +23,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.files import is_list_of_texts
 from .axis import Release
 

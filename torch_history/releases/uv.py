@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from contract.children import dies_with_parent
 
-from ..errors import UserError
+from ..system.errors import UserError
 
 OUT_OF_REACH = re.compile(
     r"dns error|error sending request|failed to fetch|connect|timed out|request failed", re.IGNORECASE

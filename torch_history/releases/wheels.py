@@ -12,7 +12,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.files import read_object
 
 FILE = "wheels.json"

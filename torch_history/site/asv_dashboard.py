@@ -19,10 +19,10 @@ from asv.util import write_json
 
 from contract.children import all_die_with_this_process
 
-from ..errors import UserError
 from ..store.asv_results import load_asvs, parts_of, read_benchmarks, require_short
 from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
+from ..system.errors import UserError
 from ..system.files import warn
 from ..system.scratch import is_own
 

@@ -26,7 +26,7 @@ from ..analysis.calibration import (
 from ..analysis.markdown import escape
 from ..analysis.power import ALL, LaneEvidence
 from ..analysis.verdicts import FALSE_RATE, Change
-from ..errors import SessionError
+from ..system.errors import SessionError
 from ..system.files import warn
 
 AIMS = {"+5%": 0.21, "+10%": 0.83, power.NEW: MOST_FALSE, power.HELD: LEAST_HELD, power.HELD_FAR: 0.92}

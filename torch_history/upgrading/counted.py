@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from recorder.build import Built
 
-from ..errors import UserError
 from ..system.children import Answering, Ended
+from ..system.errors import UserError
 from ..system.program import SOURCES
 from .batches import Outcome, Try
 from .cards import Wanted
