@@ -23,11 +23,12 @@ import pytest
 
 from contract.carried import case_of, refusal
 from contract.metrics import metric_of
+from tools import kit as make
 from tools.carry import fatbin
 from tools.carry import prepare as carry
 from tools.carry.pack import pack
 from tools.carry.reduce import launching, reduce_library, reduce_wheel
-from torch_history.kit import carried, make, parts
+from torch_history.kit import carried, parts
 from torch_history.kit.carried import About, CarriedError, Machine
 from torch_history.kit.elf import FormatError, Symbol, asked_of_others, sections, symbols
 from torch_history.kit.parts import PartsError

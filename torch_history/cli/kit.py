@@ -29,27 +29,12 @@ LEAVES = 20.0
 
 
 class _Kit(WithFormer):
-    former = {"carry": "`python -m tools.carry`, in a clone"}
+    former = {"carry": "`python -m tools.carry`, in a clone", "make": "`python -m tools.kit`, in a clone"}
 
 
 @click.group(cls=_Kit)
 def kit() -> None:
     """Measure on a machine that reaches no network. See docs/gpu.md."""
-
-
-@kit.command()
-@click.argument("folder", type=FOLDER)
-@click.option("--for-python", "python", default="3.12", show_default=True, help="The Python there that has torch.")
-def make(folder: Path, python: str) -> None:
-    """Make a FOLDER that measures a GPU without a network.
-
-    It holds the suite, this program and its packages. Take it to the machine with the GPU and run `./measure` there.
-    """
-    from ..kit import make as making
-
-    out = console()
-    size = making.make(folder, python, lambda words: out.print(plain(words)))
-    out.print(plain(f"{folder} takes {size / 2**20:.1f} MiB. Take it to the GPU, and run {folder.name}/measure there."))
 
 
 @kit.command()

@@ -122,7 +122,8 @@ def compare_stored(
     from ..analysis import compare as said
 
     if not old:
-        return _list_own()
+        _list_own()
+        return
     if not new:
         raise click.UsageError("Name the other release, too.")
     if as_json and as_markdown:
