@@ -22,11 +22,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from torch_history.cli import main, suite
-from torch_history.cluster import executors, job
-from torch_history.cluster.attempts import FINISHED, RESULTS, Job, job_of
-from torch_history.cluster.executors import Local, Slurm
-from torch_history.cluster.order import FLEETS, Order
-from torch_history.cluster.planning import Work, cut, rates
+from torch_history.measuring.fleet import executors, job
+from torch_history.measuring.fleet.attempts import FINISHED, RESULTS, Job, job_of
+from torch_history.measuring.fleet.executors import Local, Slurm
+from torch_history.measuring.fleet.order import FLEETS, Order
+from torch_history.measuring.fleet.planning import Work, cut, rates
 from torch_history.measuring.plan import AT_ONCE
 from torch_history.store.collecting import collect, locked
 from torch_history.store.launches import Case, Launch, append_launches, read_launches

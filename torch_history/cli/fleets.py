@@ -10,11 +10,11 @@ import click
 
 from contract.request import Request
 
-from ..cluster import head
-from ..cluster.attempts import OPEN
-from ..cluster.executors import Executor, Local, Slurm
-from ..cluster.order import FLEETS, ORDER, Order
-from ..cluster.planning import Work, all_questions, cut, rates
+from ..measuring.fleet import head
+from ..measuring.fleet.attempts import OPEN
+from ..measuring.fleet.executors import Executor, Local, Slurm
+from ..measuring.fleet.order import FLEETS, ORDER, Order
+from ..measuring.fleet.planning import Work, all_questions, cut, rates
 from ..measuring.machine import describe
 from ..measuring.plan import anchored, chosen
 from ..releases import environments

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ..cluster.planning import GIGABYTES, Rates, Work
+from ..measuring.fleet.planning import GIGABYTES, Rates, Work
 from ..store.launches import files_of, machines_in
 
 

@@ -457,7 +457,7 @@ def _plan(
     out: Console,
 ) -> None:
     """Says what would be measured, and how long that takes by what is stored of the lane."""
-    from ..cluster.planning import Work, all_questions, rates
+    from ..measuring.fleet.planning import Work, all_questions, rates
     from ..measuring.plan import anchored
     from ..store.launches import read_launches
     from . import plan
