@@ -12,7 +12,7 @@ ALONE := fleet or attack or alone
 PYTEST := $(BIN)/python -m pytest --durations=20
 BESIDE := $(PYTEST) -m "not (releases or end_to_end or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
 
-.PHONY: help run test test-all test-fast test-rest lint lint-python lint-scripts npm slurm fleet bench-clock bench-deciding yardstick size browser lock document pack publish clean
+.PHONY: help run test test-all test-fast test-rest lint lint-python lint-scripts npm slurm fleet bench-clock bench-deciding yardstick size browser lock document pack publish sync clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -105,13 +105,17 @@ size: .venv/ready
 publish: .venv/ready
 	$(BIN)/torch-history publish
 
+# make sync   adds releases that the package index has and the axis lacks, and pins what they need
+sync: .venv/ready
+	$(BIN)/python -m tools.sync
+
 # make pack   compresses the lines in results/ before they are committed; not while something is measured
 pack: .venv/ready
 	$(BIN)/python -m tools.pack_results
 
 # make document   writes what the docs take from results/
 document: .venv/ready
-	$(BIN)/torch-history document
+	$(BIN)/python -m tools.document
 
 # make lock   pins the tool's own environment anew, and what a kit carries for Python 3.10 to 3.13
 lock: .venv/ready

@@ -10,6 +10,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import measure  # noqa: F401
-from measure import children
+from contract import children
 
 children.all_die_with_this_process()

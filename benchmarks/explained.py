@@ -10,9 +10,9 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import math
 import os
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
@@ -22,6 +22,7 @@ import torch
 from contract.metrics import METRICS, PROCESS, SEQUENCE, START
 from contract.words import of_error, storable
 from measure import THREADS, clock, constants, explain, facts, hot, once, process, sequence, start_up
+from measure.beside import answers
 from workloads import Unavailable
 
 SEED = 20240229
@@ -57,22 +58,8 @@ def _workload(name: str) -> ModuleType:
 
 def _in_another_process(workload: ModuleType, request: dict, step: dict, places: list) -> dict:
     """The step's answer, or {"failed": why}."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reading)
-            with os.fdopen(writing, "w", encoding="utf-8") as stream:
-                json.dump(_answered(workload, request, step, places), stream)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, encoding="utf-8") as stream:
-        text = stream.read()
-    _, status = os.waitpid(child, 0)
-    return json.loads(text) if text else {"failed": f"the process ended without a word, with status {status}"}
+    work = [("step", lambda: _answered(workload, request, step, places))]
+    return dict(answers(work, 1, math.inf, math.inf))["step"]
 
 
 _REFUSED = (Unavailable, explain.CannotProfile, once.CannotLook, process.CommandFailed, start_up.Refused)

@@ -6,16 +6,13 @@ the variable this module holds no benchmark.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib.util
 import inspect
 import json
 import os
 import re
-import signal
 import sys
-import tempfile
 import time
 import types
 from collections.abc import Callable
@@ -27,10 +24,11 @@ import numpy as np
 import torch
 
 from contract.metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY, metrics_of
-from contract.own_file import CLASSES, LONGEST_NAME, nearest
+from contract.own_file import CLASSES, LONGEST_NAME, MEASURABLE, nearest
 from contract.request import ADDED, Request
 from contract.words import of_error
 from measure import device
+from measure.beside import TOO_LONG, answers
 from workloads import Unavailable, WrongResult
 
 METRICS_OF_FUNCTIONS = ("time", "peak_memory", "operators", "allocations", "kernels")
@@ -145,7 +143,7 @@ def _metrics(module: Any, name: str) -> tuple:
         if metric not in METRICS:
             raise WorkloadUnreadable(
                 f"{name} asks for a metric `{metric}`, and there is none.{nearest(str(metric), METRICS)} "
-                "`torch-history metrics` lists them"
+                f"These can be measured: {', '.join(MEASURABLE)}"
             )
         if METRICS[metric].measured not in CLASSES:
             raise WorkloadUnreadable(
@@ -372,43 +370,22 @@ def _once(name: str) -> str | None:
 
 
 def _tried(once: Callable[[], str | None]) -> str | None:
-    """What `once` returns in a fork, whose output goes nowhere; how the fork ended, where it did not answer."""
-    with tempfile.TemporaryFile() as said:
-        child = os.fork()
-        if child == 0:
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, 1)
-            os.dup2(nowhere, 2)
-            with contextlib.suppress(BaseException):
-                os.write(said.fileno(), json.dumps(once()).encode())
+    """What `once` returns in a process of its own, whose output goes nowhere; how that ended, where it did not answer, and
+    nothing where it took too long."""
+
+    def quietly() -> dict:
+        child, nowhere = os.getpid(), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        said = once()
+        if os.getpid() != child:  # what was tried has forked, and both returned
             os._exit(0)
-        status = _status(child)
-        said.seek(0)
-        text = said.read()
-    if status is None:
-        return ""
-    with contextlib.suppress(
-        ValueError
-    ):  # two answers, where what was tried has forked and both returned: that is no failure
-        return (
-            json.loads(text)
-            if text
-            else f"its process ended with status {os.waitstatus_to_exitcode(status)} and no answer"
-        )
-    return ""
+        return {"said": said}
 
-
-def _status(child: int) -> int | None:
-    """How a process ended; None where it did not within TRIAL_SECONDS and was killed."""
-    ends = time.monotonic() + TRIAL_SECONDS
-    while time.monotonic() < ends:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status
-        time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
+    ((_, answer),) = answers([("", quietly)], 1, TRIAL_SECONDS, TRIAL_SECONDS)
+    if "said" in answer:
+        return answer["said"]
+    return "" if answer["failed"].startswith(TOO_LONG) else answer["failed"]
 
 
 _ASKED = Request.of(os.environ)

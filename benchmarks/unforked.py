@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from contract.children import dies_with_parent
 from contract.metrics import METRICS
 from measure import counted, device, facts
-from measure.children import dies_with_parent
 from recorder.record import NO_CACHING
 
 ROOT = Path(__file__).resolve().parents[1]

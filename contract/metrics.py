@@ -50,10 +50,10 @@ class Metric(NamedTuple):
     `unit` is that of its numbers; `kind` is TIMES or COUNTS; `varies` says that launches of one release differ, so that
     two releases are compared by an interval with `margin`, and not exactly. One that does not vary and has a `margin`
     all the same has changed where every launch of one release lies beyond it from every launch of the other. `measured`
-    is STEADY, SEQUENCE, RESIDENT, PROCESS or START; `source` names the module of `measure` that takes the number; `about`
-    is one sentence on what it is; `explains` are the words by which a change of it may explain a changed time, empty where
-    it may not; `devices` are those that it is measured on; `missing` says why a case that ran may have no such number; one
-    that is `everywhere` is measured in every workload with such calls, others in those that name it.
+    is STEADY, SEQUENCE, RESIDENT, PROCESS or START; `source` names the module of `measure` that takes the number;
+    `explains` are the words by which a change of it may explain a changed time, empty where it may not; `devices` are those
+    that it is measured on; `missing` says why a case that ran may have no such number; one that is `everywhere` is measured
+    in every workload with such calls, others in those that name it.
     """
 
     name: str
@@ -67,7 +67,6 @@ class Metric(NamedTuple):
     devices: tuple[str, ...] = RUNNING
     missing: str = MISSING
     everywhere: bool = False
-    about: str = ""
 
     @property
     def words(self) -> str:
@@ -97,27 +96,26 @@ class Metric(NamedTuple):
         return ("HUNGRIER", "LEANER") if self.unit == "bytes" or self.measured == RESIDENT else ("MORE", "FEWER")
 
     def as_data(self) -> dict[str, object]:
-        """What pages need of it, as JSON has it: all but which workloads have it, which the
-        data say, and what it is."""
+        """What pages need of it, as JSON has it: all but which workloads have it, which the data say."""
         row = {**self._asdict(), "more_and_less": self.more_and_less}
-        del row["everywhere"], row["about"]
+        del row["everywhere"]
         return row
 
 
-def _call(name: str, about: str, unit: str = "seconds") -> Metric:
-    return Metric(name, unit, TIMES, True, SEQUENCE, "sequence", CALL_MARGIN, about=about)
+def _time(name: str, measured: str, source: str, margin: float, missing: str = MISSING) -> Metric:
+    return Metric(name, "seconds", TIMES, True, measured, source, margin, missing=missing)
 
 
-def _started(name: str, about: str) -> Metric:
-    return Metric(name, "seconds", TIMES, True, START, "start_up", PROCESS_MARGIN, about=about)
+def _call(name: str) -> Metric:
+    return _time(name, SEQUENCE, "sequence", CALL_MARGIN)
 
 
-def _held(name: str, margin: float, measured: str, source: str, about: str) -> Metric:
-    return Metric(name, "bytes", TIMES, False, measured, source, margin, about=about)
+def _held(name: str, margin: float, measured: str, source: str) -> Metric:
+    return Metric(name, "bytes", TIMES, False, measured, source, margin)
 
 
-def _kept(name: str, unit: str, about: str) -> Metric:
-    return Metric(name, unit, TIMES, False, RESIDENT, "resident", GROWTH_MARGIN, everywhere=True, about=about)
+def _kept(name: str, unit: str) -> Metric:
+    return Metric(name, unit, TIMES, False, RESIDENT, "resident", GROWTH_MARGIN, everywhere=True)
 
 
 def _count(
@@ -127,65 +125,30 @@ def _count(
     devices: tuple[str, ...] = EVERYWHERE,
     missing: str = MISSING,
     everywhere: bool = False,
-    about: str = "",
 ) -> Metric:
-    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, devices, missing, everywhere, about)
+    return Metric(name, unit, COUNTS, False, STEADY, "profile", 0.0, explains, devices, missing, everywhere)
 
 
 def _recorded(name: str, unit: str, explains: str = "") -> Metric:
     return Metric(name, unit, COUNTS, False, STEADY, "counted", 0.0, explains, ("recorder",), RECORDER_ONLY)
 
 
+NO_BACKWARD = "there is no backward here, so the time is the forward's"
+NO_GRAPH = "only TorchScript has a graph to ask for fused groups"
+NO_DEVICE = "only a GPU has memory of its own"
+
 _ALL = (
-    Metric(
-        "time",
-        "seconds",
-        TIMES,
-        True,
-        STEADY,
-        "clock",
-        MARGIN,
-        about="What one call takes by the wall's clock, after a warm-up.",
-    ),
-    Metric(
-        *("cpu_time", "seconds", TIMES, True, STEADY, "stopwatch", MARGIN),
-        about="What one call keeps processors busy, in all threads and child processes that ended.",
-    ),
-    Metric(
-        *("forward_time", "seconds", TIMES, True, STEADY, "clock", MARGIN),
-        missing="there is no backward here, so the time is the forward's",
-        about="What a variant's attribute `forward` takes, which leaves out the backward.",
-    ),
-    _count("peak_memory", "bytes", "its peak memory", about="Memory of tensors at the highest point of one call."),
-    _count(
-        "retained", "bytes", "its retained memory", about="Memory of tensors that one call leaves, its result alive."
-    ),
-    _count(
-        "operators", "operators", "the number of operators", RUNNING, about="How many operators one call dispatches."
-    ),
-    _count(
-        "allocations", "allocations", "the number of allocations", about="How often one call takes memory for a tensor."
-    ),
-    _count(
-        "kernels",
-        "kernels",
-        "the number of kernels",
-        ON_CUDA,
-        GPU_ONLY,
-        about="How many kernels one call launches, on a GPU.",
-    ),
-    _count(
-        *("host_syncs", "synchronisations", "the number of waits for the GPU", ON_CUDA, GPU_ONLY),
-        about="How often one call waits for the GPU.",
-    ),
-    _count("gradients", "gradients", about="How many gradients one call makes."),
-    _count(
-        "fusion_groups",
-        "groups",
-        "the number of fused groups",
-        missing="only TorchScript has a graph to ask for fused groups",
-        about="How many fused groups are in the graph that TorchScript executed.",
-    ),
+    _time("time", STEADY, "clock", MARGIN),
+    _time("cpu_time", STEADY, "stopwatch", MARGIN),
+    _time("forward_time", STEADY, "clock", MARGIN, NO_BACKWARD),
+    _count("peak_memory", "bytes", "its peak memory"),
+    _count("retained", "bytes", "its retained memory"),
+    _count("operators", "operators", "the number of operators", RUNNING),
+    _count("allocations", "allocations", "the number of allocations"),
+    _count("kernels", "kernels", "the number of kernels", ON_CUDA, GPU_ONLY),
+    _count("host_syncs", "synchronisations", "the number of waits for the GPU", ON_CUDA, GPU_ONLY),
+    _count("gradients", "gradients"),
+    _count("fusion_groups", "groups", "the number of fused groups", missing=NO_GRAPH),
     _recorded("peak_allocated", "bytes"),
     _recorded("peak_reserved", "bytes"),
     _recorded("host_waits", "waits", "the number of waits for the device"),
@@ -194,65 +157,26 @@ _ALL = (
     _recorded("copied_to_device", "bytes"),
     _recorded("copied_to_host", "bytes"),
     _recorded("copied_on_device", "bytes"),
-    _call("first_call", "What the first call of a process takes, the compilers' caches empty."),
-    _call("second_call", "What the second call of a process takes."),
-    _call(
-        "median_call",
-        "What the median of calls 11 to 16 takes; each has a new shape if `inputs` takes `call` and gives one.",
-    ),
-    _call("worst_call", "What the slowest call but the first takes."),
-    _call("worst_over_median", "The slowest call but the first, divided by the median call.", "ratio"),
-    Metric(
-        *("stalls", "stalls", TIMES, False, SEQUENCE, "sequence"),
-        about="How many calls but the first take longer than five medians.",
-    ),
-    Metric(
-        *("compile_time", "seconds", TIMES, True, SEQUENCE, "sequence", CALL_MARGIN),
-        about="The first call less the median call, the compilers' caches empty.",
-    ),
-    _held(
-        *("resident_memory", MEMORY_MARGIN, RESIDENT, "resident"),
-        "Memory of the process after many calls, without the files of libraries; none where it grows.",
-    ),
-    _held(
-        *("resident_growth", GROWTH_MARGIN, RESIDENT, "resident"),
-        "By how much the process's memory grows at each call; 0 where it does not rise for certain.",
-    ),
-    _kept("kept_objects", "objects", "How many objects each call leaves that Python's garbage collector tracks."),
-    _kept("kept_blocks", "blocks", "How many blocks of Python's allocator each call leaves; a small object has one."),
-    _kept(
-        *("kept_bytes", "bytes"),
-        "How many bytes of the C library's allocator each call leaves: tensors, C++, large Python objects.",
-    ),
-    Metric(
-        *("kept_on_device", "bytes", COUNTS, False, RESIDENT, "resident"),
-        devices=ON_CUDA,
-        missing="only a GPU has memory of its own",
-        everywhere=True,
-        about="How many bytes of tensors on a GPU each call leaves.",
-    ),
-    Metric(
-        *("process_time", "seconds", TIMES, True, PROCESS, "process", CALL_MARGIN),
-        about="What a `command` takes from its start to its end.",
-    ),
-    Metric(
-        *("process_cpu_time", "seconds", TIMES, True, PROCESS, "process", PROCESS_MARGIN),
-        about="What a `command` keeps processors busy, with its threads and children.",
-    ),
-    _held(
-        *("process_peak_memory", MEMORY_MARGIN, PROCESS, "process"),
-        "Memory of a `command` at its highest point, the files of libraries counted in.",
-    ),
-    _started("start_time", "What one step of a new process takes."),
-    _started("start_cpu_time", "What that step keeps processors busy, with the processes that it started."),
-    _held(
-        *("start_memory", MEMORY_MARGIN, START, "start_up"),
-        "Memory that the process, or the worker that it started, then has for itself, without the files of libraries.",
-    ),
-    _held(
-        *("start_resident", MEMORY_MARGIN, START, "start_up"),
-        "Memory that is then resident of it, the files of libraries counted in.",
-    ),
+    _call("first_call"),
+    _call("second_call"),
+    _call("median_call"),
+    _call("worst_call"),
+    _call("worst_over_median")._replace(unit="ratio"),
+    Metric("stalls", "stalls", TIMES, False, SEQUENCE, "sequence"),
+    _call("compile_time"),
+    _held("resident_memory", MEMORY_MARGIN, RESIDENT, "resident"),
+    _held("resident_growth", GROWTH_MARGIN, RESIDENT, "resident"),
+    _kept("kept_objects", "objects"),
+    _kept("kept_blocks", "blocks"),
+    _kept("kept_bytes", "bytes"),
+    Metric("kept_on_device", "bytes", COUNTS, False, RESIDENT, "resident", 0.0, "", ON_CUDA, NO_DEVICE, True),
+    _time("process_time", PROCESS, "process", CALL_MARGIN),
+    _time("process_cpu_time", PROCESS, "process", PROCESS_MARGIN),
+    _held("process_peak_memory", MEMORY_MARGIN, PROCESS, "process"),
+    _time("start_time", START, "start_up", PROCESS_MARGIN),
+    _time("start_cpu_time", START, "start_up", PROCESS_MARGIN),
+    _held("start_memory", MEMORY_MARGIN, START, "start_up"),
+    _held("start_resident", MEMORY_MARGIN, START, "start_up"),
 )
 
 METRICS = {metric.name: metric for metric in _ALL}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from .metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY, Metric
+from .metrics import METRICS, PROCESS, RESIDENT, SEQUENCE, STEADY
 
 KEYS = (
     "inputs",
@@ -34,8 +34,8 @@ CLASSES = {STEADY: "Own", SEQUENCE: "FirstCalls", RESIDENT: "Memory", PROCESS: "
 """How a metric is measured -> the class of its benchmarks, such as `mine.Own.track_time`."""
 
 
-MEASURABLE: tuple[Metric, ...] = tuple(
-    metric for metric in METRICS.values() if metric.about and metric.measured in CLASSES
+MEASURABLE = tuple(
+    metric.name for metric in METRICS.values() if metric.measured in CLASSES and metric.source != "counted"
 )
 """What a user's own file may name in METRICS, in the order in which it is listed. The recorder counts more by itself."""
 

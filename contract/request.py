@@ -6,7 +6,7 @@ The tool hands a `Request` to what measures; asv, started by hand, hands on the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 DEVICES = ("cpu", "cuda", "recorder")
 """Where a measurement runs. The recorder runs nothing: it counts what a release asks of a GPU, see docs/recorder.md."""
@@ -40,40 +40,17 @@ class Request:
     def of(cls, variables: Mapping[str, str]) -> Request:
         """What `variables` ask for. Raises ValueError with a sentence where the threads are no number above 0."""
 
-        def text(name: str) -> str:
-            return variables.get(PREFIX + name, "")
-
-        threads = text("THREADS") or "1"
+        told = {key: variables.get(PREFIX + name, "") for key, name in _NAMES.items()}
+        sizes, threads = told.pop("sizes"), told.pop("threads") or "1"
         if not threads.isdecimal() or threads == "0":
             raise ValueError(f"{PREFIX}THREADS is '{threads}', and threads are a whole number, 1 or more")
-        return cls(
-            device=text("DEVICE"),
-            sizes=tuple(size.strip() for size in text("SIZES").split(",") if size.strip()),
-            only=text("ONLY"),
-            threads=int(threads),
-            planted=text("PLANTED"),
-            workload=text("WORKLOAD"),
-            text=text("WORKLOAD_TEXT"),
-            channel=text("CHANNEL"),
-            card=text("CARD"),
-            turns=text("TURNS"),
-        )
+        named = tuple(size.strip() for size in sizes.split(",") if size.strip())
+        return cls(sizes=named, threads=int(threads), **told)
 
     def variables(self) -> dict[str, str]:
         """The variables that ask for this. All are there, so that none is inherited from elsewhere."""
-        texts = {
-            "DEVICE": self.device,
-            "SIZES": ",".join(self.sizes),
-            "ONLY": self.only,
-            "THREADS": str(self.threads),
-            "PLANTED": self.planted,
-            "WORKLOAD": self.workload,
-            "WORKLOAD_TEXT": self.text,
-            "CHANNEL": self.channel,
-            "CARD": self.card,
-            "TURNS": self.turns,
-        }
-        return {PREFIX + name: text for name, text in texts.items()}
+        texts = {**vars(self), "sizes": ",".join(self.sizes), "threads": str(self.threads)}
+        return {PREFIX + name: texts[key] for key, name in _NAMES.items()}
 
     @property
     def problem(self) -> str:
@@ -85,6 +62,10 @@ class Request:
             )
         return ""
 
+
+_NAMES = {field.name: field.name.upper() for field in fields(Request)}
+_NAMES["text"] = "WORKLOAD_TEXT"
+"""Field of a request -> the end of its variable's name."""
 
 ADDED = PREFIX + "ADDED"
 """The variable that names the folder of packages that a user's own file needs besides those of the release."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contract.words import of_error
 
 NO_TIME = "the time for all cases was over before it was asked"
+TOO_LONG = "it took longer than"
 
 
 class _Child:
@@ -98,7 +99,7 @@ def _ended(running: list, each: float) -> list:
             if not child.read():
                 continue
         elif time.monotonic() >= child.until:
-            why = f"it took longer than the {each:.0f} seconds of a case, or than what was left for all"
+            why = f"{TOO_LONG} the {each:.0f} seconds of a case, or than what was left for all"
         else:
             continue
         running.remove(child)

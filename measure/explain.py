@@ -21,6 +21,8 @@ from typing import Any
 
 import torch
 
+from . import once
+
 BLOCK_SECONDS = 0.001
 STRETCH_SECONDS = 0.003
 """As in clock.py: a stretch is the median of the blocks of three milliseconds, and the quickest stretch counts."""
@@ -163,10 +165,7 @@ def _function(path: str, name: str) -> str:
     if path == "~":
         method = re.match(r"<method '(\w+)' of 'torch._C._?TensorBase' objects>", name)
         return f"Tensor.{method[1]}" if method else name.split(" at 0x")[0]
-    for root in ("site-packages/", "lib/python"):
-        if root in path:
-            path = path.rpartition(root)[2]
-    return f"{path} {name}" if path.startswith(("torch/", "numpy/")) else f"{os.path.basename(path)} {name}"
+    return once._function(path, name)
 
 
 def by_symbol(call: Callable[[], object], length: float, file: str) -> dict:

@@ -54,7 +54,7 @@ def packages(release: Release, python: str) -> list[str]:
     if not locked:
         raise Refused(
             f"releases.lock has no entry for {release.tag} on Python {python}: choose a Python that it has wheels "
-            f"for, or add it with `torch-history sync --write`. It has wheels for {', '.join(release.pythons)}."
+            f"for, or add it with `make sync`. It has wheels for {', '.join(release.pythons)}."
         )
     kept = [package for package in locked if not LEFT_OUT.fullmatch(package.partition("==")[0])]
     old = tuple(int(part) for part in release.version.split(".")[:2]) < (2, 3)
@@ -66,9 +66,7 @@ def python_for(release: Release) -> str:
     for python in reversed(release.pythons):
         if locked_packages(release, python):
             return python
-    raise Refused(
-        f"releases.lock has no entry for {release.tag} on any Python: add it with `torch-history sync --write`."
-    )
+    raise Refused(f"releases.lock has no entry for {release.tag} on any Python: add it with `make sync`.")
 
 
 def create(release: Release, python: str, folder: Path) -> Path:

@@ -75,7 +75,7 @@ def test_every_command_of_the_workflows_exists() -> None:
     assert scripts == {".ci/run", ".ci/commit", ".ci/report-regressions"}
     assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
     commands = re.findall(r"\.venv/bin/torch-history ([a-z]+)((?: --[a-z]+)?)", text)
-    assert {name for name, _ in commands} == {"sync", "run", "prune", "document", "publish", "check"}
+    assert {name for name, _ in commands} == {"run", "prune", "publish", "check"}
     for name, option in commands:
         answer = subprocess.run(
             [Path(sys.executable).with_name("torch-history"), name, "--help"],

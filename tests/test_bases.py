@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from tools.pages import claims as reports
+from tools.pages import recorded
 from torch_history.analysis import bases, claims
 from torch_history.analysis.bases import Answered, Row
 from torch_history.analysis.claims import RESULT_BYTES
 from torch_history.analysis.series import history
 from torch_history.releases.axis import Axis
-from torch_history.reports import claims as reports
-from torch_history.reports import recorded
 from torch_history.store.certificates import Certificate
 from torch_history.store.launches import Case, Launch, append_launches
 from torch_history.store.sources import versions

@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from torch_history import cli
 from torch_history.analysis import calibration
 from torch_history.analysis.series import Series
-from torch_history.errors import SessionError
 from torch_history.measuring import calibrate
-from torch_history.reports import calibration as report
+from torch_history.site import calibration as report
 from torch_history.store.launches import Case, Launch
+from torch_history.system.errors import SessionError
 
 VARIANTS = [f"variant {i}" for i in range(60)]
 ROUNDS = 8

@@ -23,18 +23,22 @@ import pytest
 
 from contract.carried import case_of, refusal
 from contract.metrics import metric_of
-from torch_history.errors import SessionError, UserError
-from torch_history.kit import carried, carry, fatbin, make, parts
+from tools import kit as make
+from tools.carry import fatbin
+from tools.carry import prepare as carry
+from tools.carry.pack import pack
+from tools.carry.reduce import launching, reduce_library, reduce_wheel
+from torch_history.kit import carried, parts
 from torch_history.kit.carried import About, CarriedError, Machine
+from torch_history.kit.elf import FormatError, Symbol, asked_of_others, sections, symbols
 from torch_history.kit.parts import PartsError
-from torch_history.kit.reduce import launching, reduce_library, reduce_wheel
-from torch_history.kit.symbols import Symbol, asked_of_others, symbols
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import HARNESS, MARK
 from torch_history.releases.pins import Lock
 from torch_history.releases.uv import run_uv
 from torch_history.store.details import add_details
 from torch_history.store.launches import read_environment, read_launches
+from torch_history.system.errors import SessionError, UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -116,24 +120,24 @@ def test_a_library_without_device_code_has_no_containers() -> None:
 @pytest.mark.parametrize("length", [0, 3, 40, 63, 100, 400, -1])
 def test_a_library_that_is_cut_short_is_refused(length: int) -> None:
     data = library(unit("one"))[:length]
-    with pytest.raises(fatbin.FormatError):
+    with pytest.raises(FormatError):
         list(fatbin.device_code(data))
 
 
 def test_what_is_no_container_is_refused() -> None:
-    with pytest.raises(fatbin.FormatError, match="no container"):
+    with pytest.raises(FormatError, match="no container"):
         list(fatbin.device_code(library(b"not a container of anything!!!!!")))
 
 
 def test_a_container_that_ends_after_its_section_is_refused() -> None:
-    with pytest.raises(fatbin.FormatError, match="no container"):
+    with pytest.raises(FormatError, match="no container"):
         list(fatbin.device_code(library(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + bytes(64))))
 
 
 @pytest.mark.parametrize(("header", "size"), [(0, 8), (64, 2**40), (8, 8)])
 def test_an_image_that_does_not_lie_in_its_container_is_refused(header: int, size: int) -> None:
     odd = struct.pack("<HHIQIIHHIIIQQQ", 2, 1, header, size, 0, 0, 0, 1, 90, 0, 0, 0, 0, 0) + bytes(64)
-    with pytest.raises(fatbin.FormatError, match="is not in its container"):
+    with pytest.raises(FormatError, match="is not in its container"):
         list(fatbin.device_code(library(container(odd))))
 
 
@@ -141,7 +145,7 @@ def test_an_image_that_does_not_lie_in_its_container_is_refused(header: int, siz
 def test_an_image_that_cannot_be_decompressed_is_refused(frame: bytes) -> None:
     data = library(container(image(90, frame)))
     (found,) = fatbin.device_code(data)
-    with pytest.raises(fatbin.FormatError):
+    with pytest.raises(FormatError):
         fatbin.kernels(data, found.images[0])
 
 
@@ -160,7 +164,7 @@ def test_nothing_but_device_code_and_tables_that_nobody_loads_is_changed() -> No
     assert len(made) == len(data)
     changed = {at for at in range(len(data)) if data[at] != made[at]}
     inside = {at for c in fatbin.device_code(data) for at in range(c.at + 8, c.end)}
-    tables = {at for s in fatbin.sections(data) if s.name == ".symtab" for at in range(s.offset, s.offset + s.size)}
+    tables = {at for s in sections(data) if s.name == ".symtab" for at in range(s.offset, s.offset + s.size)}
     assert changed
     assert changed <= inside | tables
 
@@ -186,7 +190,7 @@ def test_an_emptied_unit_has_no_code_for_the_card_and_the_smallest_for_another()
 
 def test_a_unit_without_room_for_another_image_is_left_with_none() -> None:
     data = library(unit("a_kernel_with_a_long_name" * 9), container(image(90, b"tiny")))
-    with pytest.raises(fatbin.FormatError):
+    with pytest.raises(FormatError):
         reduced(data, "wanted")  # an image that is no cubin is not taken for one without kernels
     made = reduced(library(unit("a_kernel_with_a_long_name" * 9), container(image(90, cubin("k")))), "wanted")
     assert architectures(made) == [[75], []]
@@ -203,18 +207,18 @@ def test_a_wheel_without_code_for_the_card_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wheel").mkdir()
     (tmp_path / "wheel" / "libtorch_cuda.so").write_bytes(library(container(image(75, cubin("old")))))
     with pytest.raises(UserError, match="no code for sm_90"):
-        reduce_wheel(tmp_path / "wheel", tmp_path / "made", 90, launching(["old"]), False, lambda words: None)
+        reduce_wheel(tmp_path / "wheel", tmp_path / "made", 90, launching(["old"]), lambda words: None)
 
 
 def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path: Path) -> None:
     source = tmp_path / "wheel"
-    kept = ("torch/__init__.py", "torch/lib/libshm.so", "torch/bin/torch_shm_manager")
-    left = ("torch/bin/protoc", "torch/test/x.py", "torch/_C.pyi", "torch/lib/libshm/socket.h", "torch/include/a.h")
+    kept = ("torch/__init__.py", "torch/lib/libshm.so", "torch/bin/torch_shm_manager", "torch/include/a.h")
+    left = ("torch/bin/protoc", "torch/test/x.py", "torch/_C.pyi", "torch/lib/libshm/socket.h")
     for name in (*kept, *left):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_bytes(elf((".text", b"x")) if name.endswith(".so") else b"x")
     (source / "torch/lib/libtorch_cuda.so").write_bytes(library(unit("wanted")))
-    reduce_wheel(source, tmp_path / "made", 90, launching(["wanted"]), False, lambda words: None)
+    reduce_wheel(source, tmp_path / "made", 90, launching(["wanted"]), lambda words: None)
     found = {p.relative_to(tmp_path / "made").as_posix() for p in (tmp_path / "made").rglob("*") if p.is_file()}
     assert found == {*kept, "torch/lib/libtorch_cuda.so"}
 
@@ -238,7 +242,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pack_again(folder: Path, target: Path, limit: int = 1_200_000) -> None:
-    parts.pack(folder, target, [limit], folder.with_name("kept"), 1, lambda done, total: None)
+    pack(folder, target, [limit], folder.with_name("kept"), 1, lambda done, total: None)
 
 
 @pytest.fixture(scope="module")
@@ -285,10 +289,10 @@ def test_packing_stops_when_it_is_asked_to_and_leaves_no_process(tmp_path: Path,
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "large").write_bytes(os.urandom(60_000_000))
     code = (
-        "import sys; from pathlib import Path; from torch_history.kit import parts\n"
+        "import sys; from pathlib import Path; from tools.carry.pack import pack\n"
         "from torch_history.system import signals\n"
         "signals.stop_on_signals(); here = Path(sys.argv[1])\n"
-        "try: parts.pack(here / 'folder', here / 'parts', [2**27], here / 'kept', 2, lambda done, total: None)\n"
+        "try: pack(here / 'folder', here / 'parts', [2**27], here / 'kept', 2, lambda done, total: None)\n"
         "except KeyboardInterrupt: sys.exit(signals.say_stopped())\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, start_new_session=True)
@@ -712,21 +716,21 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("here")
     release = Axis.load(ROOT / "releases.toml").find("2.15.0")
     lock = Lock.read(ROOT / "releases.lock")
-    carry.prepare(release, PYTHON, 90, folder, ROOT / "results", lock, True, lambda words: None)
+    carry.prepare(release, PYTHON, 90, folder, ROOT / "results", lock, lambda words: None)
     yield folder
     shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
 def real_parts(work: Path) -> Path:
-    """Its parts, packed in less time and into more bytes than `kit carry` takes."""
+    """Its parts, packed in less time and into more bytes than `tools.carry` takes."""
     quick = {
         name: [{**each, **({"preset": 0} if "preset" in each else {})} for each in way]
         for name, way in parts.WAYS.items()
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts, "WAYS", quick)
-        index = parts.pack(
+        index = pack(
             work / "payload-headers",
             work / "parts",
             [60 * 2**20],
@@ -746,10 +750,8 @@ def test_all_of_a_real_library_but_its_device_code_is_as_in_the_wheel(work: Path
         (work / "payload-headers" / carried.SITE / name).read_bytes(),
     )
     assert len(before) == len(after)
-    left = {
-        s.offset: s.offset + s.size for s in fatbin.sections(before) if s.name in (".symtab", ".strtab", ".comment")
-    }
-    left |= {s.offset: s.offset + s.size for s in fatbin.sections(before) if s.name in fatbin.DEVICE_CODE}
+    left = {s.offset: s.offset + s.size for s in sections(before) if s.name in (".symtab", ".strtab", ".comment")}
+    left |= {s.offset: s.offset + s.size for s in sections(before) if s.name in fatbin.DEVICE_CODE}
     at = 0
     for begin, end in sorted(left.items()):
         assert before[at:begin] == after[at:begin]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
-from torch_history.reports.check import check
 from torch_history.store.certificates import certificates_in, parse
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -31,7 +31,7 @@ def dies_within(process: int, seconds: float = 5.0) -> bool:
 
 STARTED = """
 import subprocess, time
-from torch_history.system.children import dies_with_parent
+from contract.children import dies_with_parent
 child = subprocess.Popen(["sleep", "60"], preexec_fn=dies_with_parent())
 print(child.pid, flush=True)
 time.sleep(60)
@@ -39,7 +39,7 @@ time.sleep(60)
 STARTED_BY_ASV = """
 import time
 from asv import util
-from torch_history.system.children import all_die_with_this_process
+from contract.children import all_die_with_this_process
 all_die_with_this_process()
 child = util.check_output(["sleep", "60"], return_popen=True)
 print(child.pid, flush=True)
@@ -48,7 +48,7 @@ time.sleep(60)
 POOLED = """
 import os, time
 from multiprocessing import get_context
-from torch_history.system.children import all_die_with_this_process
+from contract.children import all_die_with_this_process
 all_die_with_this_process()
 with get_context("fork").Pool(2, lambda: (os.write(1, b"%d\\n" % os.getpid()), time.sleep(60))):
     time.sleep(60)
@@ -75,7 +75,7 @@ def test_a_child_dies_with_a_parent_that_is_killed(code: str) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
 def test_a_child_whose_parent_is_gone_before_it_could_ask_dies_at_once() -> None:
     code = (
-        "import os\nfrom torch_history.system import children\nfunction = children.dies_with_parent()\n"
+        "import os\nfrom contract import children\nfunction = children.dies_with_parent()\n"
         "os.fork() or (os.fork() or (function(), os.write(1, b'lived'))); os.wait() if os.getpid() else 0"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)

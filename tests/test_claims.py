@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tools.pages import claims as reports
 from torch_history.analysis import bases, causes, claims
 from torch_history.analysis.claims import (
     FAILS,
@@ -33,7 +34,6 @@ from torch_history.analysis.levels import REPEATED, REPEATED_FREEDOM, USUAL
 from torch_history.analysis.series import Series, history
 from torch_history.analysis.steps import Kind, Step
 from torch_history.releases.axis import Axis
-from torch_history.reports import claims as reports
 from torch_history.store.launches import Case, Launch
 
 ROOT = Path(__file__).resolve().parents[1]

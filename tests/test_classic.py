@@ -26,8 +26,8 @@ from asv.runner import BenchmarkResult
 
 import torch_history.releases.axis
 import torch_history.releases.repository
-from torch_history.errors import UserError
 from torch_history.site import asv_dashboard
+from torch_history.system.errors import UserError
 from torch_history.system.scratch import mark
 
 VERSIONS = ("2.1.0", "2.2.0", "2.3.0", "2.4.0", "2.5.0", "2.5.1", "2.6.0")

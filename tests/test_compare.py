@@ -267,7 +267,7 @@ def test_environment_falls_back_to_the_only_machine(results: Path) -> None:
     upgrade(results)
     (results / "here").rename(results / "there")
     store(results, *series("operators", [1], [2]), machine="there")
-    answer = CliRunner().invoke(cli.main, ["environment", "2.0.1", "2.1.2"])
+    answer = CliRunner().invoke(cli.main, ["facts", "2.0.1", "2.1.2"])
     assert answer.exit_code == 0
     assert "1.26.4 -> 2.0.0" in answer.output
 

@@ -29,6 +29,7 @@ from packaging.version import Version
 
 from contract import surroundings
 from contract.request import Request
+from tools import pinning
 from torch_history.measuring.subjects import InstalledEnvironment
 from torch_history.releases import environments, pins, repository
 from torch_history.releases.axis import Axis
@@ -106,7 +107,7 @@ def failed(said: str) -> subprocess.CalledProcessError:
 def uv(monkeypatch: pytest.MonkeyPatch) -> FakeUv:
     fake = FakeUv()
     monkeypatch.setattr(environments, "run_uv", fake)
-    monkeypatch.setattr(pins, "run_uv", fake)
+    monkeypatch.setattr(pinning, "run_uv", fake)
     monkeypatch.setattr(environments, "refusals", {})
     monkeypatch.delenv("UV_CACHE_DIR", raising=False)
     monkeypatch.delenv("UV_TORCH_BACKEND", raising=False)
@@ -572,7 +573,7 @@ def pin(conf: Config, uv: FakeUv, tmp_path: Path) -> Callable[..., bool]:
 
     def add(version: str, lane: str = LANE) -> bool:
         release = Axis.load(conf.repo).find(version)
-        return pins.lock(release, lane, environments.requirements_of(release), tmp_path / "pins")
+        return pinning.lock(release, lane, environments.requirements_of(release), tmp_path / "pins")
 
     return add
 
@@ -591,7 +592,7 @@ def test_lock_pins_a_release_once_and_never_changes_it(pin: Callable[..., bool],
 def test_lock_adds_behind_what_is_there(pin: Callable[..., bool], uv: FakeUv, tmp_path: Path) -> None:
     path = tmp_path / "pins"
     pin("2.0.1")
-    before = path.read_text().partition(pins.HASHES_HEADER)[0]
+    before = path.read_text().partition(pinning.HASHES_HEADER)[0]
     uv.resolved = ["torch==2.1.0", "sympy==1.12"]
     assert pin("2.1.0")
     assert path.read_text().startswith(before)

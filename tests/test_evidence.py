@@ -24,14 +24,14 @@ from torch_history.cli import explaining, main
 from torch_history.cli import suite as suites
 from torch_history.cli.explaining import report
 from torch_history.cli.run import Asked, explainable
-from torch_history.errors import UserError
 from torch_history.explaining import finding
 from torch_history.explaining.launching import CannotExplain, Side, Subject
 from torch_history.explaining.reproduction import CannotReproduce, script
+from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
-from torch_history.reports.check import check
 from torch_history.store import causes, sources
 from torch_history.store.causes import Evidence, Place, Pulled
+from torch_history.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARK = "selection.Selection.track_time"

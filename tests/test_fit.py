@@ -16,14 +16,13 @@ from recorder.build import Built, build
 from recorder.cards import DEVICES
 from recorder.environments import create, packages, python_for
 from torch_history.cli import main, suite
-from torch_history.errors import UserError
-from torch_history.fitting import answer
-from torch_history.fitting.answer import said_of
-from torch_history.fitting.bound import MIB
-from torch_history.fitting.cards import find
-from torch_history.fitting.counted import UNLIMITED, Process, explained
-from torch_history.fitting.search import TRIES, Largest, Outcome, Try, largest
 from torch_history.releases.axis import Axis, Release
+from torch_history.system.errors import UserError
+from torch_history.upgrading import fits as answer
+from torch_history.upgrading.batches import TRIES, Largest, Outcome, Try, largest
+from torch_history.upgrading.cards import find
+from torch_history.upgrading.counted import MIB, UNLIMITED, Process, explained
+from torch_history.upgrading.fits import said_of
 
 from .test_recorder import wheel
 

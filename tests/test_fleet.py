@@ -22,15 +22,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from torch_history.cli import main, suite
-from torch_history.cluster import executors, job
-from torch_history.cluster.attempts import FINISHED, RESULTS, Job, job_of
-from torch_history.cluster.executors import Local, Slurm
-from torch_history.cluster.order import FLEETS, Order
-from torch_history.cluster.planning import Work, cut, rates
-from torch_history.errors import UserError
+from torch_history.measuring.fleet import executors, job
+from torch_history.measuring.fleet.attempts import FINISHED, RESULTS, Job, job_of
+from torch_history.measuring.fleet.executors import Local, Slurm
+from torch_history.measuring.fleet.order import FLEETS, Order
+from torch_history.measuring.fleet.planning import Work, cut, rates
 from torch_history.measuring.plan import AT_ONCE
 from torch_history.store.collecting import collect, locked
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
+from torch_history.system.errors import UserError
 
 from .loopback_slurm import Cluster, cluster, missing
 
@@ -119,8 +119,7 @@ def test_everything_is_measured_once_and_collecting_again_adds_nothing(here: Her
     said = here(*RUN, "--executor", "local")
     assert f"{len(TAGS) * CASES} lines of launches are new, 0 were there." in said
     assert here.has_everything_once()
-    for again in (("collect",), (*RUN, "--executor", "local")):
-        assert f"0 lines of launches are new, {len(TAGS) * CASES} were there." in here(*again)
+    assert f"0 lines of launches are new, {len(TAGS) * CASES} were there." in here(*RUN, "--executor", "local")
     assert here.has_everything_once()
 
 
@@ -187,9 +186,9 @@ def test_a_cancelled_fleet_keeps_what_it_measured(here: Here, monkeypatch: pytes
     here("cancel")
     wait_for(lambda: not Local(here.fleet).live())
     assert here("status").count(": cancelled.") == 2
-    here("collect")
-    assert {launch.launch for launch in here.launches} == here.written()
+    assert here.launches
     assert "2 of 2 jobs are not done" in here(*RUN, "--executor", "local", code=3)
+    assert {launch.launch for launch in here.launches} == here.written()
 
 
 def test_results_of_another_kind_of_machine_are_refused_whole(tmp_path: Path) -> None:
@@ -218,9 +217,9 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str
 
 def test_what_is_not_in_the_queue_is_submitted_as_one_array(here: Here, slurm: Any, tmp_path: Path) -> None:
     slurm("squeue", "exit 0")
-    here(*RUN, "--detach", "--sbatch", "gres=gpu:1", "--exclusive", "--time-limit", "2h")
+    here(*RUN, "--detach", "--sbatch", "gres=gpu:1", "--sbatch", "exclusive")
     asked = (tmp_path / "asked").read_text().splitlines()
-    assert {"--array=0,1%2", "--gres=gpu:1", "--exclusive", "--time=120", "--requeue"} <= {*asked}
+    assert {"--array=0,1%2", "--gres=gpu:1", "--exclusive", "--requeue"} <= {*asked}
     slurm("squeue", "echo '0|RUNNING|n1|None'; echo '1|PENDING||Resources'")
     said = here("status")
     assert "running on n1." in said

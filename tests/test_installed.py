@@ -69,7 +69,7 @@ def test_it_has_no_results_of_the_suite_and_none_of_own_files(elsewhere: tuple[P
     refused = said(elsewhere, "compare", "2.14.1", "2.15.0")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "contains no launches" in refused.stderr
-    assert "Nothing is in" in said(elsewhere, "results").stdout
+    assert "Nothing is in" in said(elsewhere, "compare").stdout
 
 
 def test_what_it_writes_lies_in_the_users_cache(elsewhere: tuple[Path, Path, dict[str, str]], tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_file_is_measured_from_an_empty_folder(elsewhere: tuple[Path, Path, di
     found = said(elsewhere, "upgrade", "mine.py", "--from", "2.14.1", "--to", "2.15.0", "--rounds", "2")
     assert found.returncode == 0, found.stdout + found.stderr
     assert "v2.14.1" in found.stdout
-    assert "mine.py: v2.14.1, v2.15.0" in said(elsewhere, "results").stdout
+    assert "mine.py: v2.14.1, v2.15.0" in said(elsewhere, "compare").stdout
     again = said(elsewhere, "compare", "--workload", "mine.py", "2.14.1", "2.15.0", "--all")
     assert "mine operators, double" in again.stdout
 

@@ -18,11 +18,12 @@ from click.testing import CliRunner
 
 from recorder import certificate
 from recorder.build import build
+from tools import kit as make
 from torch_history.cli import main
-from torch_history.errors import UserError
-from torch_history.kit import archive, make
+from torch_history.kit import archive
 from torch_history.releases.axis import Axis
 from torch_history.releases.uv import run_uv
+from torch_history.system.errors import UserError
 
 from . import lab
 from .test_releases import environments  # noqa: F401  a fixture

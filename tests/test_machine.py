@@ -13,8 +13,8 @@ import pytest
 from asv import util
 from asv.machine import Machine, MachineCollection
 
-from torch_history.errors import UserError
 from torch_history.measuring import machine, machine_records
+from torch_history.system.errors import UserError
 
 CPUINFO = """\
 processor	: 0

@@ -12,9 +12,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
 
+from tools.pages import coverage, recorded
 from torch_history.analysis.markdown import code, escape, fenced
 from torch_history.releases.axis import Axis
-from torch_history.reports import coverage, recorded
 from torch_history.store.launches import Case, append_launches, read_launches
 
 from .test_launches import some_launch

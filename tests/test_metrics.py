@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, START, STEADY, TIMES, metric_of, metrics_of
 from contract.own_file import MEASURABLE
 from torch_history.analysis.compare import compared, sentence, summary
 from torch_history.analysis.series import Series, Verdict, history
 from torch_history.analysis.verdicts import judge
-from torch_history.cli.report import metrics
 from torch_history.store.launches import Case, Launch
 from torch_history.store.sources import versions
 
@@ -45,7 +43,6 @@ def test_every_row_is_consistent() -> None:
         assert (ROOT / "measure" / f"{metric.source}.py").is_file()
         differs = metric.varies or (metric.kind == TIMES and metric.measured in (RESIDENT, PROCESS, START))
         assert (metric.margin > 0) == differs
-        assert metric.about or metric.source == "counted"
         assert metric.is_positive >= metric.varies
         assert set(metric.more_and_less) <= {verdict.words for verdict in Verdict}
         assert json.loads(json.dumps(metric.as_data()))["name"] == name
@@ -102,16 +99,9 @@ def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeyp
 
 
 def test_what_can_be_measured_is_listed_with_unit_and_meaning() -> None:
-    answer = CliRunner().invoke(metrics)
-    assert answer.exit_code == 0
-    listed = [tuple(re.split(r"  +", line)) for line in answer.output.splitlines()]
-    assert listed == [(metric.name, metric.unit, metric.about) for metric in MEASURABLE]
-
-
-def test_what_is_listed_has_a_sentence_each() -> None:
-    for metric in MEASURABLE:
-        assert re.fullmatch(r"[A-Z][^.]*\.", metric.about)
-        assert metric.unit
+    page = (ROOT / "docs" / "own-workload.md").read_text(encoding="utf-8").partition("## What can be measured\n")[2]
+    listed = re.findall(r"^\| `(\w+)` \| (\w+) \| \S.+ \|$", page.partition("\n## ")[0], re.M)
+    assert listed == [(name, METRICS[name].unit) for name in MEASURABLE]
 
 
 GROWTH = Series("release-py3.11", "mine.Memory.track_resident_growth", ("'f'", "''"))

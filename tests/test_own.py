@@ -287,7 +287,7 @@ def sleep() -> str:
         (lambda: "", ""),
         (lambda: "it failed", "it failed"),
         (lambda: None, None),
-        (crash, "its process ended with status -9 and no answer"),
+        (crash, "its process ended with status 9 and no answer"),
         (sleep, ""),
     ],
 )

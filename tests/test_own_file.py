@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from torch_history.errors import SessionError
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store.sources import own_versions
+from torch_history.system.errors import SessionError
 
 FILE = "def inputs():\n    return 1\nfunctions = {'f': abs}\n"
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from torch_history.analysis.not_run import not_run
 from torch_history.analysis.series import history
-from torch_history.cli.report import compare_stored, results_of_own
+from torch_history.cli.report import compare_stored
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store import skipped
 from torch_history.store.launches import Case, append_launches
@@ -59,7 +59,7 @@ LACKS: dict[str, Any] = {"unavailable": "needs torch >= 3.0"}
 
 
 def told(*words: str) -> str:
-    answer = CliRunner().invoke(compare_stored if words else results_of_own, words)
+    answer = CliRunner().invoke(compare_stored, words)
     return answer.output if answer.exception is None else str(answer.exception)
 
 

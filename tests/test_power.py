@@ -18,7 +18,7 @@ from torch_history.analysis.power import ALL, Alone, LaneEvidence
 from torch_history.analysis.series import Series, history
 from torch_history.analysis.verdicts import Evidence, evidence_between
 from torch_history.releases.axis import Axis
-from torch_history.reports import calibration as report
+from torch_history.site import calibration as report
 from torch_history.store.launches import Case, Launch
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")

@@ -17,10 +17,10 @@ from contract.metrics import METRICS, RECORDED
 from contract.request import Request
 from torch_history.analysis.compare import CannotCompare, choose_machine
 from torch_history.cli import main
-from torch_history.errors import UserError
+from torch_history.kit import check
 from torch_history.measuring.machine import describe
-from torch_history.reports import check
 from torch_history.store.details import add_details, read_details
+from torch_history.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contract.request import DEVICES, PREFIX, Request
-from torch_history.errors import SessionError, UserError
 from torch_history.measuring.machine import asked, checked
 from torch_history.measuring.recording import RecordedResults
+from torch_history.system.errors import SessionError, UserError
 
 FULL = Request("cuda", ("small", "paper"), "counts", 4, "peak", "/a file.py", "/its text.py", "/proc/1/fd/3", "hopper")
 

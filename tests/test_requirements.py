@@ -14,13 +14,13 @@ import pytest
 
 from contract.request import ADDED
 from torch_history.cli.run import _having
-from torch_history.errors import SessionError
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases import added
 from torch_history.releases.added import AddingError
 from torch_history.releases.environments import ReleaseEnvironment
 from torch_history.store import skipped
 from torch_history.store.launches import packages_words
+from torch_history.system.errors import SessionError
 
 PACKAGES = ("torch==2.14.1", "numpy==1.26.4")
 ASKED = ("torchvision",)

@@ -29,13 +29,13 @@ from contract.request import Request
 from torch_history.analysis.series import Verdict
 from torch_history.analysis.verdicts import compare
 from torch_history.cli.run import Asked, seconds_within
-from torch_history.errors import SessionError
 from torch_history.measuring import choice, recording
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
 from torch_history.measuring.session import AGAIN_SHARE, LEAST_PATIENCE, Session, load_suite
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store.launches import Launch
+from torch_history.system.errors import SessionError
 from torch_history.upgrading.room import Room
 from torch_history.upgrading.sessions import Sessions
 

@@ -15,13 +15,13 @@ from asv import util
 from asv.commands.publish import Publish as AsvPublish
 from asv.config import Config
 
-from torch_history.errors import UserError
 from torch_history.releases import repository  # noqa: F401  asv finds the axis by it
 from torch_history.releases.axis import Axis
 from torch_history.site import folder as folders
 from torch_history.site.asv_dashboard import POLICY
 from torch_history.site.build import publish_site
 from torch_history.site.folder import SCRATCH, require_replaceable, scratch_beside
+from torch_history.system.errors import UserError
 from torch_history.system.scratch import MARK, MARK_TEXT, mark
 
 from .lab import write_lab

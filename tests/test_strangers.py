@@ -13,8 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from torch_history.analysis.series import history
+from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
-from torch_history.reports.check import check
 from torch_history.site import data
 from torch_history.site.data import Lane, file_name, lanes
 from torch_history.store import sources

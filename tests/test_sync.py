@@ -7,18 +7,17 @@ import json
 import re
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-from torch_history import cli
+from tools import sync
 from torch_history.cli import suite
-from torch_history.releases import sync
 from torch_history.releases.axis import Axis, AxisError
 
 AXIS = """\
@@ -218,32 +217,32 @@ def test_an_entry_that_the_axis_refuses_leaves_it_as_it_was(axis: Path) -> None:
 
 
 @pytest.fixture
-def command(axis: Path, monkeypatch: pytest.MonkeyPatch, root: Path, tmp_path: Path) -> Callable[..., Any]:
+def command(axis: Path, index: Index, monkeypatch: pytest.MonkeyPatch, root: Path, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(root)
     loaded = suite.load
     monkeypatch.setattr(suite, "load", lambda: replace(loaded(), list=axis, axis=Axis.load(axis)))
-    return lambda *arguments: CliRunner().invoke(cli.main, ["sync", *arguments])
+    monkeypatch.setenv("UV_DEFAULT_INDEX", index.address)
 
 
-def test_the_command_shows_the_difference_and_writes_it_when_asked(
-    command: Callable[..., Any], axis: Path, index: Index
+@pytest.mark.usefixtures("command")
+def test_the_command_shows_the_difference_and_writes_it(
+    axis: Path, index: Index, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index.add("2.3.0")
-    shown = command("--index", index.address)
-    assert shown.exit_code == 0, shown.output
-    assert '+version = "2.3.0"' in shown.output
-    assert "New: v2.3.0. Nothing was written" in shown.output
-    assert axis.read_text(encoding="utf-8") == AXIS
-    assert "Added v2.3.0." in command("--index", index.address, "--write").output
+    sync.main()
+    said = capsys.readouterr().out
+    assert '+version = "2.3.0"' in said
+    assert "Added v2.3.0." in said
     assert "v2.3.0" in Axis.load(axis)
-    assert "The axis has every release of the index." in command("--index", index.address).output
+    sync.main()
+    assert "The axis has every release." in capsys.readouterr().out
 
 
 def test_the_index_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("UV_DEFAULT_INDEX", "PIP_INDEX_URL"):
         monkeypatch.delenv(name, raising=False)
-    assert sync.configured_index() == sync.PYPI_SIMPLE_ENDPOINT
+    assert sync.configured_index() == PYPI_SIMPLE_ENDPOINT
     monkeypatch.setenv("PIP_INDEX_URL", "http://pip.example/simple")
     assert sync.configured_index() == "http://pip.example/simple"
     monkeypatch.setenv("UV_DEFAULT_INDEX", "ours=http://named.example/simple")

@@ -24,11 +24,11 @@ from torch_history.analysis.causes import Known
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import Change
 from torch_history.cli import main, upgrading
-from torch_history.errors import UserError
 from torch_history.measuring.budget import effort
 from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
+from torch_history.system.errors import UserError
 from torch_history.upgrading.expectation import expected, forecast, functions_in
 from torch_history.upgrading.installed import installed_version
 from torch_history.upgrading.room import GIGABYTE, NoRoom, Room

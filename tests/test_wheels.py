@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +12,9 @@ import pytest
 import requests
 from click.testing import CliRunner
 
+from tools import wheel_files
 from torch_history.cli import main
-from torch_history.releases import wheel_files, wheels
+from torch_history.releases import wheels
 from torch_history.releases.axis import Axis, Release
 from torch_history.releases.environments import MARK
 from torch_history.releases.wheels import CannotRead, Package, Wheel
@@ -183,9 +183,6 @@ def test_command_prints_what_differs() -> None:
     answer = CliRunner().invoke(main, ["facts", "2.3.1", "2.15.0"])
     assert answer.exit_code == 0
     assert "GPU architectures" in answer.output
-    assert max(map(len, answer.output.splitlines())) <= 80
     assert "from the wheels for Python 3.11.\n" in answer.output
     older = CliRunner().invoke(main, ["facts", "1.8.0", "2.15.0"]).output
     assert "from the wheels for Python 3.9 and 3.11.\n" in older
-    both = json.loads(CliRunner().invoke(main, ["facts", "2.3.1", "2.15.0", "--json"]).output)
-    assert sorted(both) == ["v2.15.0", "v2.3.1"]

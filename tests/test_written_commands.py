@@ -33,10 +33,10 @@ INSTALLS, INDEX, MEASURES = "it installs PyTorch releases", "it asks the package
 CLUSTER, TOOL = "it needs a cluster with Slurm", "it builds the environment of the tool that runs this test"
 NOT_RUN = {
     r"\. \.venv/bin/activate": TOOL,
-    r"make (\.venv/ready|lint|size)": TOOL,
+    r"make (\.venv/ready|document|lint|size)": TOOL,
     r"make (run|test|test-all)": INSTALLS,
     r"torch-history (run|upgrade|explain|fit) .*": INSTALLS,
-    r"torch-history sync.*": INDEX,
+    r"make sync": INDEX,
     r"torch-history fleet .*": CLUSTER,
     r"asv (run|continuous|find) .*": INSTALLS,
 }

@@ -29,8 +29,8 @@ from torch_history.explaining.launching import Launch, LaunchFailed, Side, Subje
 from torch_history.measuring.machine import cpu
 from torch_history.releases import environments
 from torch_history.releases.pins import LOCK_FILE, Lock
-from torch_history.releases.sync import Remote, configured_index
-from torch_history.releases.wheel_files import file_of
+from tools.sync import Remote, configured_index
+from tools.wheel_files import file_of
 from torch_history.store import code
 from torch_history.system.scratch import scratch, temporary_files
 

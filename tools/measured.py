@@ -2,7 +2,7 @@
 
 `python -m tools.measured take FOLDER` copies that from the checkout which is the working folder into a new one: of the
 machine's own files the lines that the commit lacks. `python -m tools.measured add FOLDER` adds such a copy to the results of
-a checkout, line by line, as `torch-history fleet collect` does. So no line is removed, and none comes back that was excluded
+a checkout, line by line, as `torch-history fleet run` does. So no line is removed, and none comes back that was excluded
 in between.
 """
 
@@ -14,11 +14,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from torch_history.errors import UserError
 from torch_history.measuring.machine import describe
 from torch_history.store.collecting import collect
 from torch_history.store.launches import ENVIRONMENTS
 from torch_history.store.machines import RECORD
+from torch_history.system.errors import UserError
 from torch_history.system.files import read_bytes
 
 RESULTS, ENV = Path("results"), Path("env")

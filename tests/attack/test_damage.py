@@ -16,7 +16,6 @@ from asv import util
 from tests.test_launches import some_launch
 from torch_history.analysis import calibration
 from torch_history.cli import suite
-from torch_history.errors import UserError
 from torch_history.measuring.plan import Plan
 from torch_history.measuring.session import Session
 from torch_history.releases import environments, pins
@@ -25,6 +24,7 @@ from torch_history.site.asv_dashboard import link_readable
 from torch_history.store.asv_results import load_asvs
 from torch_history.store.launches import append_launches, read_environment, read_launches
 from torch_history.store.machines import record_of
+from torch_history.system.errors import UserError
 from torch_history.system.files import warn
 
 from .material import ENVIRONMENT, RELEASES, command, file_of, fill

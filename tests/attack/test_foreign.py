@@ -17,12 +17,12 @@ import pytest
 from tests.test_certificates import TOLD, write
 from tests.test_evidence import EVIDENCE
 from torch_history.analysis.replication import Standing
-from torch_history.errors import SessionError
+from torch_history.kit.check import check
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases.axis import Axis
-from torch_history.reports.check import check
 from torch_history.store import causes
 from torch_history.store.details import add_details
+from torch_history.system.errors import SessionError
 
 from .material import ENVIRONMENT, RELEASES, command, file_of, fill, within
 from .tally import Attacks

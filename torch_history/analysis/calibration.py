@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import SessionError
 from ..store.launches import Launch, read_file, unfit
+from ..system.errors import SessionError
 from ..system.files import files_in
 from . import special
 from .series import History, Series, Verdict, history

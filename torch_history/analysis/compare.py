@@ -19,9 +19,9 @@ from typing import Any
 
 from contract.metrics import CALL_MARGIN
 
-from ..errors import UserError
 from ..store.launches import Launch, files_of, machines_in, of_file, read_environment, read_file, read_launches
 from ..store.machines import record_of
+from ..system.errors import UserError
 from . import answer, verdicts
 from .causes import Known, evidence, in_words, moved, of_ends, unconfirmed, why
 from .code import SAME_CODE, WhatChanged, as_data, of_times, pair_on

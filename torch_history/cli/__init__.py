@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.signals import say_stopped, stop_on_signals
 from . import certify, explain, fit, fleet, kit, maintain, report, run, upgrade
 from .options import WithFormer
@@ -31,7 +31,14 @@ MORE_MEMORY = "End other programs, or allow more: `ulimit -v` says how many KiB 
 class _Sentences(WithFormer):
     """Turns what is meant for a person into one sentence on stderr and exit code 1, instead of a traceback."""
 
-    former = {"lock": "`torch-history sync --write` pins packages, too"}
+    former = {
+        "document": "`make document`, in a clone",
+        "environment": "`torch-history facts` has the environments, too",
+        "lock": "`make sync`, in a clone, pins packages, too",
+        "metrics": "docs/own-workload.md lists them, and a file that names another is told which there are",
+        "results": "`torch-history compare` without releases lists files of your own",
+        "sync": "`make sync`, in a clone",
+    }
 
     def invoke(self, context: click.Context) -> object:
         try:

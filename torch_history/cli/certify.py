@@ -13,7 +13,7 @@ import click
 
 from contract.surroundings import PLACES, inherited
 
-from ..errors import UserError
+from ..system.errors import UserError
 from . import suite as suites
 from .options import python_option, seconds_of
 from .output import console, plain
@@ -47,7 +47,8 @@ def certify(files: tuple[Path, ...], target: Path | None, interpreter: str, with
     """
     suite, out = suites.load(), console()
     if target:
-        _ask(target, interpreter, within, out)
+        ask(target, interpreter, seconds_of(within), out)
+        out.print(plain(f"Compare them with the recorder, on any machine: torch-history certify {target}"))
     elif not files:
         raise UserError("Nothing was asked for. Give the FILE of a GPU's answers, or make one with --ask FILE.")
     else:
@@ -55,22 +56,18 @@ def certify(files: tuple[Path, ...], target: Path | None, interpreter: str, with
         sys.exit(0 if all(equal) else 3)
 
 
-def _ask(target: Path, interpreter: str, within: str, out: Console) -> None:
-    """Asks the GPU here, and says what came of it. Raises UserError where it could not be asked."""
+def ask(target: Path, interpreter: str, seconds: float, out: Console) -> None:
+    """Asks the GPU here, into `target`, and says what came of it. Raises UserError where it could not be asked."""
     from recorder import Refused, certificate
 
-    seconds = seconds_of(within)
-    out.print(f"Asking the GPU for at most {seconds / 60:.0f} minutes.")
+    out.print(f"Asking the GPU what each case takes and launches, for at most {seconds / 60:.1f} minutes.")
     try:
         asked = certificate.ask(Path(interpreter), inherited(os.environ, PLACES), target, ["--within", str(seconds)])
     except Refused as refused:
         raise UserError(str(refused)) from refused
     answered = sum(not of.why for of in asked.cases.values())
     out.print(
-        plain(
-            f"{answered} of {len(asked.cases)} cases of torch {asked.here.torch} were asked of {asked.here.gpu}. "
-            f"Compare them with the recorder, on any machine: torch-history certify {target}"
-        )
+        plain(f"{answered} of {len(asked.cases)} cases of torch {asked.here.torch} were asked of {asked.here.gpu}.")
     )
 
 
@@ -78,7 +75,7 @@ def _compared(path: Path, suite: Suite, out: Console) -> bool:
     """Compares one file with the recorder, prints and writes its certificate; returns whether nothing differs."""
     from recorder import Refused, certificate
 
-    from ..fitting.answer import made
+    from ..upgrading.fits import made
 
     try:
         gpu = certificate.read(path)

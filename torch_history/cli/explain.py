@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import UserError
+from ..system.errors import UserError
 from .options import seconds_of
 from .suite import DEFAULT_LANE, load
 

@@ -22,7 +22,6 @@ from ..analysis.code import pair_of
 from ..analysis.compare import choose_machine
 from ..analysis.series import Series
 from ..analysis.verdicts import difference, human
-from ..errors import UserError
 from ..explaining import finding
 from ..explaining.launching import CannotExplain, LaunchFailed, Side
 from ..explaining.verdict import KINDS
@@ -34,6 +33,7 @@ from ..measuring.subjects import OwnWorkload
 from ..releases import environments
 from ..store import causes, sources
 from ..store.causes import Evidence, Place
+from ..system.errors import UserError
 from ..system.scratch import temporary_files
 from .explain import MINUTES
 from .output import console, plain

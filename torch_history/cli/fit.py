@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UserError
+from ..system.errors import UserError
 from . import suite as suites
 from .options import gigabytes
 from .output import console, plain
 
 if TYPE_CHECKING:
-    from ..fitting.answer import Counted
-    from ..fitting.cards import Wanted
+    from ..upgrading.cards import Wanted
+    from ..upgrading.fits import Counted
 
 MINUTES_EACH = 2
 MINUTES_TO_COUNT = 1
@@ -26,17 +26,7 @@ MINUTES_TO_COUNT = 1
 @click.option("--memory", callback=gigabytes, help="Memory of a card like --gpu, such as 12GB.")
 @click.option("--from", "first", default="", help="Release to upgrade from [default: the one before the newest].")
 @click.option("--to", "last", default="", help="Release to upgrade to [default: the newest].")
-@click.option("--releases", "ranges", multiple=True, help="More releases, or ranges (2.3.1..2.6.0). Repeatable.")
-@click.option("--function", "only", multiple=True, help="Count only this function of the file. Repeatable.")
-def fit(
-    workload: Path,
-    gpu: str,
-    memory: float | None,
-    first: str,
-    last: str,
-    ranges: tuple[str, ...],
-    only: tuple[str, ...],
-) -> None:
+def fit(workload: Path, gpu: str, memory: float | None, first: str, last: str) -> None:
     """Count the memory that WORKLOAD takes on a GPU, without one.
 
     WORKLOAD is a file as for `run --workload` (docs/own-workload.md). If `inputs` has a parameter `batch`, the command
@@ -47,20 +37,16 @@ def fit(
 
     No kernel runs, so the answer says nothing about time. A workload that needs values computed on a GPU is refused.
     """
-    from ..fitting.answer import count, made, missing, needed
-    from ..fitting.cards import find
     from ..measuring.subjects import OwnWorkload
+    from ..upgrading.cards import find
+    from ..upgrading.fits import count, made, missing, needed
 
     own, wanted = OwnWorkload.of(workload), find(gpu, memory)
     if own.requirements:
         raise UserError(f"{workload.name} has `requirements`, and `fit` counts on the recorder, which has only torch.")
     suite, out = suites.load(), console()
     newest = suite.axis.find(last or "HEAD")
-    named = {
-        suite.axis.find(first or f"{newest.tag}^"),
-        newest,
-        *(one for text in ranges for one in suite.axis.select(text)),
-    }
+    named = {suite.axis.find(first or f"{newest.tag}^"), newest}
     releases, root = sorted(named, key=lambda release: suite.axis.position(release.tag)), suite.env / "recorder"
     left = missing(releases, root)
     what = needed(left, root) if left else f"{len(releases)} releases are installed."
@@ -70,14 +56,14 @@ def fit(
     counted = []
     for release in releases:
         built = made(release, root, lambda text: out.print(plain(text), style="dim"))
-        counted += count(built, wanted, own.path, only, lambda text: out.print(plain(text), style="dim"))
+        counted += count(built, wanted, own.path, lambda text: out.print(plain(text), style="dim"))
     out.print(plain(_answer(counted, wanted)))
 
 
 def _answer(counted: list[Counted], wanted: Wanted) -> str:
     """The answer as text: the peaks, the difference that the upgrade makes, and what fits."""
-    from ..fitting.answer import said_of
-    from ..fitting.bound import MIB
+    from ..upgrading.counted import MIB
+    from ..upgrading.fits import said_of
 
     lines = ["", "Counted on the recorder: real releases, no kernel ran. Bytes are MiB.", f"Card: {wanted.title}"]
     for variant in dict.fromkeys(each.variant for each in counted):

@@ -10,21 +10,21 @@ import click
 
 from contract.request import Request
 
-from ..cluster import head
-from ..cluster.attempts import OPEN
-from ..cluster.executors import Executor, Local, Slurm
-from ..cluster.order import FLEETS, ORDER, Order
-from ..cluster.planning import GIGABYTES, Work, all_questions, cut, rates
-from ..errors import UserError
+from ..measuring.fleet import head
+from ..measuring.fleet.attempts import OPEN
+from ..measuring.fleet.executors import Executor, Local, Slurm
+from ..measuring.fleet.order import FLEETS, ORDER, Order
+from ..measuring.fleet.planning import Work, all_questions, cut, rates
 from ..measuring.machine import describe
 from ..measuring.plan import anchored, chosen
 from ..releases import environments
 from ..store.collecting import locked
 from ..store.launches import read_launches
+from ..system.errors import UserError
 from . import suite as suites
 from .options import seconds_of
-from .output import harmless
-from .plan import machine_with_durations
+from .output import console, harmless
+from .plan import machine_with_durations, sessions
 
 
 def tell(words: str) -> None:
@@ -39,19 +39,10 @@ def plan(**asked: Any) -> None:
     machine = machine_with_durations(found.results, describe(Request.of(os.environ))["machine"], tell)
     known = rates(read_launches(found.results, machine, f"release-py{order.lane}", order.questions) if machine else ())
     work = Work(order.questions or all_questions(found.root), order.only, order.launches, order.budget)
-    if missing := [question for question in work.questions if question not in known.questions]:
-        tell(f"No duration of {', '.join(missing)} is stored, so the forecast of these is a guess.")
     every = [anchored(releases, order.anchor or None) for releases in order.jobs]
-    minutes = [work.seconds(known, tags) / 60 for tags in every]
-    for number, tags in enumerate(every):
-        tell(f"Job {number}, {minutes[number]:.1f} minutes: {', '.join(tags)}.")
-    places = {tag: found.env / f"{tag}-py{order.lane}" / environments.MARK for tags in every for tag in tags}
-    gigabytes = GIGABYTES * sum(not path.exists() for path in places.values())
-    turns = -(-len(every) // asked["nodes"])
-    tell(
-        f"{len(every)} jobs, {sum(minutes):.1f} minutes of one node in total, at most {gigabytes:.0f} GB to install. "
-        f"With {asked['nodes']} nodes it takes {turns * max(minutes):.1f} minutes at most, besides installing."
-    )
+    console().print(sessions(every, work, known, "job"))
+    turns, most = -(-len(every) // asked["nodes"]), max(work.seconds(known, tags) for tags in every) / 60
+    tell(f"With {asked['nodes']} nodes it takes {turns * most:.1f} minutes at most, besides installing.")
 
 
 def run(**asked: Any) -> bool:
@@ -92,16 +83,13 @@ def status(name: str | None) -> None:
 
 
 def cancel(name: str | None) -> None:
-    """Ends a fleet's jobs. Raises UserError where Slurm does not answer."""
-    fleet = _known(suites.load(), name)
-    head.cancel(fleet, _executor(fleet, Order.load(fleet), {}))
-    tell(f"Fleet {fleet.name} is cancelled. `torch-history fleet collect` adds what was measured to the results.")
-
-
-def collect(name: str | None) -> None:
-    """Merges a fleet's results. Raises UserError where another process does so at the same time."""
+    """Ends a fleet's jobs and merges what they measured. Raises UserError where Slurm does not answer, or where another
+    process merges at the same time."""
     found = suites.load()
-    _collect(found, _known(found, name))
+    fleet = _known(found, name)
+    head.cancel(fleet, _executor(fleet, Order.load(fleet), {}))
+    tell(f"Fleet {fleet.name} is cancelled.")
+    _collect(found, fleet)
 
 
 def _order(found: suites.Suite, asked: dict[str, Any]) -> Order:
@@ -127,12 +115,9 @@ def _order(found: suites.Suite, asked: dict[str, Any]) -> Order:
 
 
 def _options(asked: dict[str, Any]) -> dict[str, str]:
-    """What sbatch is given by name."""
-    options = {"exclusive": ""} if asked["exclusive"] else {}
-    options |= {"partition": asked["partition"]} if asked["partition"] else {}
-    options |= {"time": str(max(1, round(seconds_of(asked["time_limit"]) / 60)))} if asked["time_limit"] else {}
+    """What sbatch is given by name; the value is empty of one that takes none."""
     named = (option.lstrip("-").partition("=") for option in asked["more"])
-    return options | {name: value for name, _, value in named}
+    return {name: value for name, _, value in named}
 
 
 def _install(found: suites.Suite, order: Order) -> None:

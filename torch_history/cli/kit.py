@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from contract.surroundings import PLACES, inherited
-
-from ..errors import UserError
+from ..system.errors import UserError
 from . import suite as suites
-from .options import from_here, seconds_of
+from .certify import ask
+from .options import WithFormer, from_here, seconds_of
 from .output import console, plain
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 FOLDER = click.Path(path_type=Path, resolve_path=True)
 
@@ -34,24 +28,13 @@ LEAVES = 20.0
 """Seconds that packing and ending take at most."""
 
 
-@click.group()
+class _Kit(WithFormer):
+    former = {"carry": "`python -m tools.carry`, in a clone", "make": "`python -m tools.kit`, in a clone"}
+
+
+@click.group(cls=_Kit)
 def kit() -> None:
     """Measure on a machine that reaches no network. See docs/gpu.md."""
-
-
-@kit.command()
-@click.argument("folder", type=FOLDER)
-@click.option("--for-python", "python", default="3.12", show_default=True, help="The Python there that has torch.")
-def make(folder: Path, python: str) -> None:
-    """Make a FOLDER that measures a GPU without a network.
-
-    It holds the suite, this program and its packages. Take it to the machine with the GPU and run `./measure` there.
-    """
-    from ..kit import make as making
-
-    out = console()
-    size = making.make(folder, python, lambda words: out.print(plain(words)))
-    out.print(plain(f"{folder} takes {size / 2**20:.1f} MiB. Take it to the GPU, and run {folder.name}/measure there."))
 
 
 @kit.command()
@@ -69,9 +52,8 @@ def make(folder: Path, python: str) -> None:
 @click.option("--size", "sizes", multiple=True, help="Measure this size. Repeatable.")
 @click.option("--rounds", type=click.IntRange(min=1), help="Rounds that measure everything. [default: 3]")
 @click.option("--only", type=click.Choice(["times", "counts"]), help="Measure only times or only counts.")
-@click.option("--ask/--no-ask", default=True, help="Whether the card is asked for a certificate first.")
+@click.option("--ask/--no-ask", "asks", default=True, help="Whether the card is asked for a certificate first.")
 @click.option("--carried", type=FOLDER, help="Measure the releases that `unpack` put into this folder.")
-@click.option("--itself", help="Time for comparing the release with itself, such as 2m; it is part of --within.")
 def here(
     folder: Path,
     interpreter: str | None,
@@ -82,8 +64,7 @@ def here(
     sizes: tuple[str, ...],
     rounds: int | None,
     only: str | None,
-    ask: bool,
-    itself: str | None,
+    asks: bool,
     carried: Path | None,
 ) -> None:
     """Measure here, with the kit in FOLDER, and write one archive. `./measure` in a kit calls this.
@@ -93,7 +74,7 @@ def here(
     from ..kit import archive
     from ..measuring.machine import asked as asked_of_surroundings
     from ..measuring.machine import decided
-    from .run import Asked, Calibrating, calibrated, measure
+    from .run import Asked, measure
 
     archive.mark(folder)
     if seconds_of(within) < LEAST:
@@ -105,10 +86,12 @@ def here(
     answers = folder / archive.ANSWERS
     interpreter = interpreter or sys.executable
     try:
-        if ask:
-            _ask(answers, interpreter, min(MOST_ASKING, ASKING * seconds_of(within)), out)
-        last = seconds_of(itself) if itself else 0.0
-        left = ends - time.monotonic() - last - LEAVES
+        if asks:
+            try:
+                ask(answers, interpreter, min(MOST_ASKING, ASKING * seconds_of(within)), out)
+            except UserError as refused:
+                out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
+        left = ends - time.monotonic() - LEAVES
         asked = Asked(
             releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,
             only=only or "", budget=None, again=False, removes=False, shares=False,
@@ -117,31 +100,11 @@ def here(
             tells=find_spec("scipy") is not None,  # without it nothing can be compared here
         )  # fmt: skip
         ran = measure(asked)
-        if itself:
-            calibrated(
-                Calibrating(
-                    release=None, lane=suites.DEFAULT_LANE, device=device, questions=questions, launches=rounds, budget="0",
-                    within=itself, again=False, itself=True, interpreter=interpreter,
-                )
-            )  # fmt: skip
     finally:
         if path := archive.pack(folder, found.results.resolve(), answers, began):
             out.print(plain(f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)."))
     if not ran:
         sys.exit(4)
-
-
-def _ask(answers: Path, interpreter: str, seconds: float, out: Console) -> None:
-    """Asks the card for a certificate; where that fails it is said, and the rest goes on."""
-    from recorder import Refused, certificate
-
-    out.print(f"Asking the GPU what each case takes and launches, for at most {seconds / 60:.1f} minutes.")
-    try:
-        asked = certificate.ask(Path(interpreter), inherited(os.environ, PLACES), answers, ["--within", str(seconds)])
-    except Refused as refused:
-        out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
-        return
-    out.print(f"{sum(not of.why for of in asked.cases.values())} of {len(asked.cases)} cases were asked.")
 
 
 @kit.command("file")
@@ -161,46 +124,6 @@ def file_(path: Path) -> None:
         out.print(plain(f"Compare the GPU's answers with the recorder: torch-history certify {filed.answers}"))
     else:
         out.print(plain(f"No answers for a certificate were filed: {filed.why}."))
-
-
-@kit.command()
-@click.argument("release")
-@click.argument("folder", type=FOLDER)
-@click.option("--for-python", "python", default="3.12", show_default=True, help="The Python there that has torch.")
-@click.option("--arch", "architecture", default=90, show_default=True, help="The GPU's architecture, 90 for sm_90.")
-@click.option(
-    "--part",
-    "limits",
-    multiple=True,
-    type=int,
-    default=(60,),
-    help="MiB of a part, the last for all others. [default: 60]",
-)
-@click.option("--headers/--no-headers", default=True, help="Whether variants in C++ can be built there.")
-@click.option("--cores", default=os.cpu_count(), show_default=True, help="Processors to compress with.")
-def carry(
-    release: str, folder: Path, python: str, architecture: int, limits: tuple[int, ...], headers: bool, cores: int
-) -> None:
-    """Make in FOLDER the parts of a RELEASE, to measure it where there is no network.
-
-    It runs there on the CUDA libraries that the installed torch has. The same command continues where it was interrupted.
-    """
-    from ..kit import carry as carrying
-    from ..releases.pins import LOCK_FILE, Lock
-    from ..system.program import cache
-
-    found, out = suites.load(), console()
-    chosen = found.axis.find(release)
-    work = cache() / "carry" / f"{chosen.tag}-py{python}-sm{architecture}"
-    out.print(plain(carrying.cost(work, cores)), highlight=False)
-    index = carrying.carry(
-        chosen, python, architecture, folder,
-        work=work, results=found.results, lock=Lock.read(Path(LOCK_FILE)), limits=[limit * 2**20 for limit in limits],
-        headers=headers, cores=cores, tell=lambda words: out.print(plain(words), highlight=False),
-    )  # fmt: skip
-    for name, part in index.parts.items():
-        out.print(plain(f"{name} takes {part.size / 2**20:.1f} MiB."))
-    out.print(plain(f"Take {folder} there, and run: torch-history kit unpack {folder.name} CARRIED"))
 
 
 @kit.command()

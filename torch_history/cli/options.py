@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ..errors import SessionError
+from ..system.errors import SessionError
 
 
 class Renamed(click.Option):
@@ -31,14 +31,6 @@ class WithFormer(click.Group):
         if name in self.former:
             raise click.UsageError(f"There is no command '{name}' any more: {self.former[name]}.", context)
         return super().get_command(context, name)
-
-
-def metrics_listed() -> str:
-    """What can be measured of a user's own file, a line each: name, unit and meaning."""
-    from contract.own_file import MEASURABLE
-
-    widths = [max(len(text) for text in column) for column in zip(*((m.name, m.unit) for m in MEASURABLE), strict=True)]
-    return "\n".join(f"{m.name:{widths[0]}}  {m.unit:{widths[1]}}  {m.about}" for m in MEASURABLE)
 
 
 def lane(_context: click.Context, _option: click.Parameter, value: str) -> str:

@@ -1,20 +1,15 @@
-"""`run --plan`: what a run would measure, and how long that takes."""
+"""`run --plan` and `fleet run --plan`: what would be measured, and how long that takes."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from ..cluster.planning import GIGABYTES, Rates, Work
-from ..measuring.plan import anchored
+from ..measuring.fleet.planning import GIGABYTES, Rates, Work
 from ..store.launches import files_of, machines_in
-
-if TYPE_CHECKING:
-    from ..releases.axis import Release
 
 
 def machine_with_durations(results: Path, ours: str, tell: Callable[[str], None]) -> str:
@@ -27,9 +22,8 @@ def machine_with_durations(results: Path, ours: str, tell: Callable[[str], None]
     return most
 
 
-def sessions(groups: Sequence[Sequence[Release]], anchor: Release | None, work: Work, known: Rates) -> Table:
-    """The sessions of a run, and how long each takes by what is `known`."""
-    every = [[release.tag for release in anchored(group, anchor)] for group in groups]
+def sessions(every: Sequence[Sequence[str]], work: Work, known: Rates, what: str) -> Table:
+    """The sessions, `what` one is called, and how long each takes by what is `known`; `every` has the tags of each."""
     minutes = [work.seconds(known, tags) / 60 for tags in every]
     gigabytes = GIGABYTES * len({*itertools.chain(*every)})
     said = (
@@ -38,8 +32,8 @@ def sessions(groups: Sequence[Sequence[Release]], anchor: Release | None, work: 
     if unknown := [question for question in work.questions if question not in known.questions]:
         said += f" No duration of {', '.join(unknown)} is stored, so that of these is a guess."
     table = Table(box=None, caption=said, caption_justify="left")
-    for title in ("session", "minutes", "releases"):
+    for title in (what, "minutes", "releases"):
         table.add_column(title, justify="right" if title == "minutes" else "left")
-    for number, (tags, of_session) in enumerate(zip(every, minutes, strict=True), start=1):
+    for number, (tags, of_session) in enumerate(zip(every, minutes, strict=True), start=what == "session"):
         table.add_row(str(number), f"{of_session:.0f}", ", ".join(tags))
     return table

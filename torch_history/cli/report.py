@@ -1,40 +1,34 @@
-"""Commands that read results/ and say what is in it: `publish`, `document`, `environment`, `compare`, `regressions`."""
+"""Commands that read results/ and say what is in it: `publish`, `facts`, `compare`, `regressions`."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import gc
-import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.program import cache
 from . import suite as suites
-from .options import LANE_HELP, Renamed, lane, metrics_listed, site_address
+from .options import LANE_HELP, Renamed, lane, site_address
 from .output import bold, console, listed, machine_of, plain, show
-from .steps import Steps
 from .suite import DEFAULT_LANE
 
 if TYPE_CHECKING:
     from ..analysis.compare import Comparison
+    from ..releases.wheels import Wheel
 
-PICTURE = (
-    "amd-epyc-family-26-model-2-2-cores",
-    "release-py3.11",
-    "intersection.Intersection.track_peak_memory",
-    "small",
+_on_machine = click.option(
+    "--machine", help="A folder of results/ [default: this machine, else the one with most releases]."
 )
-"""Machine, environment, benchmark and size of the README's picture; its findings are of the same machine and environment."""
-
 _in_lane = click.option(
     "--lane",
     "--environment",
@@ -46,13 +40,6 @@ _in_lane = click.option(
     help=LANE_HELP,
 )
 """Former name of the option: --environment."""
-
-BEGIN, END = "<!-- findings: by `torch-history document` -->", "<!-- end of findings -->"
-BEGIN_OUTPUT, END_OUTPUT = "<!-- output: by `torch-history document` -->", "<!-- end of output -->"
-SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 12
-"""The releases whose comparison the README shows, and how many lines of it."""
-
-BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `torch-history document` -->", "<!-- end of the claim -->"
 
 
 @click.command()
@@ -68,7 +55,6 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     """Build the site from results/, including asv's dashboard. It opens on the results of this machine, if there are any."""
     from ..measuring.machine import describe
     from ..site.build import STEPS, publish_site
-    from ..site.data import PUBLISHED
     from ..store.launches import machines_in
     from ..system.files import naming
 
@@ -78,123 +64,24 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     conf.results_dir = str(results_dir or conf.results_dir)
     target = html_dir or suite.root / "html"
     here = describe()["machine"]
-    with naming(target), Steps(console(), STEPS, Path(conf.env_dir, PUBLISHED, "took.json")) as steps:
-        index = publish_site(conf, suite.axis, target, url, steps.begin, here)
+    out = console()
+
+    def begin(step: str) -> None:
+        out.print(f"Step {STEPS.index(step) + 1} of {len(STEPS)}: {step}", highlight=False)
+
+    with naming(target):
+        index = publish_site(conf, suite.axis, target, url, begin, here)
     has_results = here in machines_in(Path(conf.results_dir))
     opens = (
         f"It opens on this machine, {here}" if has_results else f"It opens on another machine: {here} has no results"
     )
-    console().print(plain(f"The site is in {index}. Open that file in a browser. {opens}."))
-
-
-@click.command()
-@click.option("--check", is_flag=True, help="Write nothing. Exit code 1 means that a file is out of date.")
-def document(check: bool) -> None:
-    """Update the generated pages from results/.
-
-    These are the README's picture and findings, and the pages in docs/generated/.
-    """
-    from ..analysis import bases, power, steps
-    from ..analysis import compare as said
-    from ..analysis.series import history
-    from ..releases import wheels
-    from ..reports import calibration as calibrations
-    from ..reports import claims, coverage, recorded
-    from ..site.picture import draw_bytes
-    from ..store.certificates import certificates_in
-    from ..store.launches import machines_in, read_on_axis
-    from ..system.files import write_atomically
-
-    suite = suites.load()
-    results = suite.results
-    launches = {machine: list(read_on_axis(results, machine, suite.axis)) for machine in machines_in(results)}
-    machine, lane, benchmark, size = PICTURE
-    found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
-    drawn = sorted({tag for of in found.values() for tag in of}, key=suite.axis.position)
-    happened = steps.of_history(found, suite.axis)
-    costs = said.tell_most(steps.costliest(happened), happened, found, results, machine)
-    answered = claims.lanes(results, launches, suite.axis)
-    evidence = {name: power.every_lane(history(of), suite.axis) for name, of in launches.items()}
-    certificates = certificates_in(results)
-    rows = bases.rows((each.told for each in answered), suite.axis, certificates)
-    on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), suite.axis)
-    rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
-    rose += [f"- {said.escape(line)}" for line in costs]
-    files = {
-        "README.md": _between(
-            "README.md",
-            (BEGIN, END, claims.findings(rows)),
-            *_shown(results, machine, lane),
-        ),
-        **{
-            f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", (BEGIN_CLAIM, END_CLAIM, text))
-            for question, text in claims.of_questions(rows).items()
-        },
-        "docs/generated/recorded.md": recorded.document(
-            results,
-            launches,
-            suite.axis,
-            lambda steps, of, machine: said.tell_findings(steps, of, results, machine),
-            certificates,
-        ),
-        "docs/generated/peak-memory.svg": draw_bytes(found, drawn, benchmark, size),
-        "docs/generated/answers.md": claims.document(
-            [on_a_gpu, "", claims.table(rows, "../questions"), "", *rose],
-            answered,
-            suite.axis,
-            lambda steps, of, machine: said.tell(steps, of, results, machine),
-        ),
-        "docs/generated/facts.md": wheels.document(wheels.load(suite.list.with_name(wheels.FILE)), suite.axis),
-        "docs/generated/coverage.md": coverage.document(launches, suite.axis),
-        "docs/generated/calibration.md": calibrations.document(results, evidence),
-    }
-    out = console()
-    stale = [name for name, text in files.items() if not _holds(Path(name), text)]
-    if check and stale:
-        raise UserError(f"These files are out of date: {', '.join(stale)}. Run `torch-history document`.")
-    for name in stale:
-        write_atomically(Path(name), files[name])
-    out.print(f"Written: {', '.join(stale)}." if stale else "Everything is up to date.")
-
-
-@click.command()
-@click.argument("releases", nargs=-1, required=True)
-@click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
-@_in_lane
-def environment(releases: tuple[str, ...], machine: str | None, environment: str) -> None:
-    """Show the environment of a release, or how two of them differ."""
-    from ..store.launches import packages_moved, read_environment
-
-    suite = suites.load()
-    out = console()
-    tags = [release.tag for spec in releases for release in suite.axis.select(spec)]
-    if len(tags) > 2:
-        raise UserError(f"{len(tags)} releases were named. Name one to show it, or two to compare them.")
-    machine = machine or machine_of(suite.results, None, tags, environment)
-    found = [read_environment(suite.results, machine, tag, environment) for tag in tags]
-    for tag, facts in zip(tags, found, strict=True):
-        if not facts:
-            raise UserError(
-                f"{tag} was not measured in {environment} on {machine}. Measure it with `torch-history run {tag}`."
-            )
-    if len(found) == 1:
-        for name, value in found[0].items():
-            out.print(f"{name:<15} {plain(listed(value))}", highlight=False)
-        return
-    old, new = found
-    for name in dict.fromkeys([*old, *new]):
-        if name not in ("packages", "installed") and old.get(name) != new.get(name):
-            out.print(f"{name:<15} {plain(listed(old.get(name)))} -> {plain(listed(new.get(name)))}", highlight=False)
-    for name, before, now in packages_moved(old, new):
-        out.print(f"  {name:<30} {before} -> {now}", highlight=False)
-    same = sum(old.get(name) == new.get(name) for name in old)
-    out.print(f"{same} of {len(old)} facts are equal in {tags[0]} and {tags[1]}.")
+    out.print(plain(f"The site is in {index}. Open that file in a browser. {opens}."))
 
 
 @click.command("compare", epilog="Exit codes: 0 success, 1 refused, 2 wrong usage, 3 a series failed --fail-on.")
-@click.argument("old")
-@click.argument("new")
-@click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
+@click.argument("old", required=False)
+@click.argument("new", required=False)
+@_on_machine
 @_in_lane
 @click.option("--workload", type=click.Path(path_type=Path), help="A file of your own that was measured before.")
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
@@ -215,8 +102,8 @@ def environment(releases: tuple[str, ...], machine: str | None, environment: str
     "`slower`, `faster`, `hungrier` (more bytes) and `more` (a higher count), with a percentage, and `broke` without one.",
 )
 def compare_stored(
-    old: str,
-    new: str,
+    old: str | None,
+    new: str | None,
     machine: str | None,
     environment: str,
     workload: Path | None,
@@ -228,9 +115,17 @@ def compare_stored(
     everything: bool,
     fail_on: str | None,
 ) -> None:
-    """Say what an upgrade from OLD to NEW costs, and why. Reads stored results only."""
+    """Say what an upgrade from OLD to NEW costs, and why. Reads stored results only.
+
+    Without releases, it lists the files of your own that were measured.
+    """
     from ..analysis import compare as said
 
+    if not old:
+        _list_own()
+        return
+    if not new:
+        raise click.UsageError("Name the other release, too.")
     if as_json and as_markdown:
         raise click.UsageError("--json and --markdown exclude each other. Choose one.")
     if url and not as_markdown:
@@ -269,6 +164,31 @@ def compare_stored(
         sys.exit(3)
 
 
+def _list_own() -> None:
+    """Prints each file of the user's own that was measured: where, when, and what did not run of it."""
+    from ..analysis.not_run import not_run
+    from ..analysis.series import history
+    from ..store.launches import read_launches
+    from ..store.own import measured, only_skipped
+    from ..store.skipped import reasons
+
+    lines = []
+    for each in measured(cache()):
+        lines.append(
+            f"{each.name}: {', '.join(each.releases)}, on {each.machine}, {each.environment}, last on {each.last[:10]}"
+        )
+        lines.append(f"  {each.folder}")
+        launches = read_launches(each.folder / "results", each.machine, each.environment)
+        lines += [f"  {sentence}" for sentence in not_run(history(launches))]
+        skipped = reasons(each.folder, each.environment, each.began)
+        lines += [f"  {tag} was skipped: {why}" for tag, why in skipped.items()]
+    for folder, environment in only_skipped(cache()):
+        lines.append(f"{folder.name}: nothing was measured in {environment}")
+        lines += [f"  {tag} was skipped: {why}" for tag, why in reasons(folder, environment).items()]
+    nothing = f"Nothing is in {cache()} yet. Measure a file with `torch-history run --workload mine.py 2.14.1 2.15.0`."
+    click.echo("\n".join(lines) or nothing)
+
+
 def _deciding(results: Path, comparison: Comparison) -> str:
     """Where nothing changed: what would decide the times that are inconclusive."""
     from ..measuring.budget import effort
@@ -294,7 +214,7 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
 
 
 @click.command()
-@click.option("--machine", help="A folder of results/ [default: this machine, else the one with most releases].")
+@_on_machine
 @_in_lane
 @click.option("--question", "questions", multiple=True, help="Only this question. Repeatable.")
 @click.option(
@@ -374,32 +294,6 @@ def _tell_changes(
     return len(found)
 
 
-def _between(page: str, *places: tuple[str, str, str]) -> str:
-    """The page with a text between each two comments that mark its place. Raises UserError where it lacks them."""
-    written = Path(page).read_text(encoding="utf-8")
-    for first, last, text in places:
-        before, begin, rest = written.partition(first)
-        _, end, after = rest.partition(last)
-        if not begin or not end:
-            raise UserError(f"{page} has no place for what is generated. Restore the lines {first} and {last}.")
-        written = f"{before}{begin}\n{text}\n{end}{after}"
-    return written
-
-
-def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]:
-    """The beginning of what `compare` prints of SHOWN, for `_between`; nothing where these were not measured."""
-    from ..analysis import compare as said
-
-    if not {*SHOWN} <= said.releases_of(results, machine):
-        return []
-    lines = said.text(said.find(results, machine, lane, *SHOWN, ["selection"]), everything=False).splitlines()
-    return [(BEGIN_OUTPUT, END_OUTPUT, "\n".join(["```text", *lines[:MOST_LINES], "…", "```"]))]
-
-
-def _holds(file: Path, text: str) -> bool:
-    return file.exists() and file.read_text(encoding="utf-8") == text
-
-
 def _of_own(workload: Path) -> tuple[Path, dict[str, str]]:
     """The results of a user's file, and the versions that its present text makes. Raises UserError where it is not read."""
     from ..measuring.subjects import OwnWorkload
@@ -430,75 +324,73 @@ def _show_packages(workload: Path, results: Path, machine: str, environment: str
         click.echo(words)
 
 
-@click.command("results")
-def results_of_own() -> None:
-    """List the files of your own that were measured."""
-    from ..analysis.not_run import not_run
-    from ..analysis.series import history
-    from ..store.launches import read_launches
-    from ..store.own import measured, only_skipped
-    from ..store.skipped import reasons
-
-    found = list(measured(cache()))
-    for each in found:
-        click.echo(
-            f"{each.name}: {', '.join(each.releases)}, on {each.machine}, {each.environment}, last on {each.last[:10]}"
-        )
-        click.echo(f"  {each.folder}")
-        launches = read_launches(each.folder / "results", each.machine, each.environment)
-        for sentence in not_run(history(launches)):
-            click.echo(f"  {sentence}")
-        for tag, why in reasons(each.folder, each.environment, each.began).items():
-            click.echo(f"  {tag} was skipped: {why}")
-    skipped = list(only_skipped(cache()))
-    for folder, environment in skipped:
-        click.echo(f"{folder.name}: nothing was measured in {environment}")
-        for tag, why in reasons(folder, environment).items():
-            click.echo(f"  {tag} was skipped: {why}")
-    if not found and not skipped:
-        click.echo(
-            f"Nothing is in {cache()} yet. Measure a file with `torch-history run --workload mine.py 2.14.1 2.15.0`."
-        )
-
-
-@click.command()
-def metrics() -> None:
-    """List what can be measured of a file of your own.
-
-    Name those that you want in the file, such as METRICS = ("time", "first_call"). See docs/own-workload.md.
-    """
-    click.echo(metrics_listed())
-
-
 @click.command()
 @click.argument("old")
-@click.argument("new")
-@click.option("--json", "as_json", is_flag=True, help="Print everything that is known of both, as JSON.")
-def facts(old: str, new: str, as_json: bool) -> None:
-    """Show how the wheels of two releases differ.
+@click.argument("new", required=False)
+@_on_machine
+@_in_lane
+def facts(old: str, new: str | None, machine: str | None, environment: str) -> None:
+    """Show what a release brings, or how two of them differ.
 
-    It is what the wheels say; nothing is downloaded or installed for it. docs/generated/facts.md has all releases.
+    It is what their wheels say, and the environments in which they were measured. Nothing is downloaded or installed.
+    docs/generated/facts.md has the wheels of all releases.
     """
-    import msgspec
-
+    from ..analysis.compare import CannotCompare
     from ..releases import wheels
+    from ..store.launches import machines_in
 
     suite = suites.load()
+    tags = [suite.axis.find(name).tag for name in (old, new) if name]
     known = wheels.load(suite.list.with_name(wheels.FILE))
-    tags = [suite.axis.find(name).tag for name in (old, new)]
-    if missing := [tag for tag in tags if tag not in known]:
-        raise UserError(f"The wheels of {missing[0]} are not read yet. `torch-history sync --wheels` reads them.")
-    before, now = (known[tag] for tag in tags)
-    if as_json:
-        click.echo(json.dumps({tag: msgspec.to_builtins(known[tag]) for tag in tags}, indent=1))
+    if all(tag in known for tag in tags):
+        _tell_wheels({tag: known[tag] for tag in tags})
+    else:
+        click.echo(
+            "The wheels are not read yet. `python -m tools.wheel_files`, in a clone, reads those that are installed."
+        )
+    if machine or machines_in(suite.results):
+        try:
+            machine = machine or machine_of(suite.results, None, tags, environment)
+            _tell_environments(suite.results, machine, environment, tags)
+        except CannotCompare as error:
+            click.echo(f"\n{error}")
+
+
+def _tell_environments(results: Path, machine: str, environment: str, tags: Sequence[str]) -> None:
+    """Prints the environment of one release, or what differs in those of two."""
+    from ..store.launches import packages_moved, read_environment
+
+    found = [read_environment(results, machine, tag, environment) for tag in tags]
+    for tag in [tag for tag, of in zip(tags, found, strict=True) if not of]:
+        click.echo(f"\n{tag} was not measured in {environment} on {machine}: `torch-history run {tag}` does that.")
+    if not all(found):
         return
-    rows = [("", *tags), *wheels.differences(before, now)]
-    pythons = " and ".join(dict.fromkeys((before.python, now.python)))
-    click.echo(f"{tags[0]} -> {tags[1]}, from the wheels for Python {pythons}.")
-    click.echo("GPU architectures are those that only one of the two has.\n")
+    out, before, now = console(), found[0], found[-1]
+    out.print(plain(f"\nMeasured in {environment} on {machine}:"), highlight=False)
+    for name in dict.fromkeys([*before, *now]):
+        words = [plain(listed(of.get(name))) for of in found]
+        if len(tags) == 1 or (name not in ("packages", "installed") and words[0] != words[-1]):
+            out.print(f"{name:<15} {' -> '.join(words)}", highlight=False)
+    for name, one, other in packages_moved(before, now):
+        out.print(f"  {name:<30} {one} -> {other}", highlight=False)
+
+
+def _tell_wheels(known: Mapping[str, Wheel]) -> None:
+    """Prints what the wheel of one release says, or where those of two differ."""
+    from ..releases import wheels
+
+    pythons = " and ".join(dict.fromkeys(wheel.python for wheel in known.values()))
+    click.echo(f"{' -> '.join(known)}, from the wheels for Python {pythons}.")
+    rows: list[tuple[str, ...]] = [("", *known)]
+    if len(known) == 1:
+        (wheel,) = known.values()
+        rows += [*wheels.told(wheel).items(), (wheels.ARCHITECTURES, " ".join(wheel.architectures))]
+    else:
+        click.echo("GPU architectures are those that only one of the two has.\n")
+        rows += wheels.differences(*known.values())
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for row in rows:
-        click.echo(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip())
+        click.echo("  ".join(f"{cell:{width}}" for cell, width in zip(row, (*widths, 0), strict=False)).rstrip())
 
 
-COMMANDS = (publish, document, facts, environment, compare_stored, results_of_own, metrics, regressions)
+COMMANDS = (publish, facts, compare_stored, regressions)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SessionError, UserError
+from ..system.errors import SessionError, UserError
 from . import suite as suites
 from .explain import MINUTES, explain_option, seconds_to_explain
 from .options import Renamed, python_option, seconds_of
@@ -457,7 +457,8 @@ def _plan(
     out: Console,
 ) -> None:
     """Says what would be measured, and how long that takes by what is stored of the lane."""
-    from ..cluster.planning import Work, all_questions, rates
+    from ..measuring.fleet.planning import Work, all_questions, rates
+    from ..measuring.plan import anchored
     from ..store.launches import read_launches
     from . import plan
 
@@ -469,7 +470,8 @@ def _plan(
         asked.launches or _rounds_of_all(asked),
         seconds_of(asked.budget) / len(groups) if asked.budget else 0.0,
     )
-    out.print(plan.sessions(groups, anchor, work, rates(stored)))
+    every = [[release.tag for release in anchored(group, anchor)] for group in groups]
+    out.print(plan.sessions(every, work, rates(stored), "session"))
 
 
 def _sessions(
@@ -662,7 +664,7 @@ def calibrated(asked: Calibrating) -> bool:
     from ..measuring.plan import measurable
     from ..measuring.subjects import InstalledEnvironment
     from ..releases.environments import ReleaseEnvironment
-    from ..reports.calibration import text
+    from ..site.calibration import text
     from ..system.scratch import temporary_files
 
     found = suites.load()

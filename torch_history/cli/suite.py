@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.program import SOURCES, in_cache, is_installed
 
 if TYPE_CHECKING:

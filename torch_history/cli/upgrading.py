@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
-from ..errors import UserError
 from ..measuring.budget import effort
 from ..measuring.conditions import business
 from ..measuring.locks import alone
@@ -21,6 +20,7 @@ from ..releases.added import AddingError
 from ..releases.axis import Axis, Release
 from ..store.launches import packages_moved
 from ..store.skipped import remember
+from ..system.errors import UserError
 from ..system.scratch import temporary_files
 from ..upgrading.expectation import adding, expected, forecast, functions_in, gigabytes_added
 from ..upgrading.installed import installed_version as installed_version

@@ -18,10 +18,10 @@ from contract.own_file import CLASSES
 from ..analysis.compare import find
 from ..analysis.series import Series
 from ..analysis.verdicts import human
-from ..errors import UserError
 from ..releases.environments import for_measuring
 from ..store import sources
 from ..store.causes import LONGEST_WORDS, NOT_LOOKED_INTO, Evidence
+from ..system.errors import UserError
 from . import counting, reproduction
 from .counting import COUNTED
 from .explanation import Explanation, Found, Say

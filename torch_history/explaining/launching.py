@@ -11,9 +11,9 @@ from typing import Any
 from contract.metrics import METRICS, PROCESS, SEQUENCE, START
 from contract.request import PREFIX
 
-from ..errors import UserError
 from ..releases.environments import for_measuring
 from ..system.children import Answering, Ended
+from ..system.errors import UserError
 
 LONGEST = 300.0
 """Seconds after which a launch is ended: what takes longer cannot be explained in minutes."""

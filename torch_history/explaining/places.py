@@ -19,8 +19,8 @@ from typing import Any
 from msgspec.structs import replace
 from scipy import special
 
-from ..errors import UserError
 from ..store.causes import Kind, Place
+from ..system.errors import UserError
 from .estimates import Group
 
 CONFIDENCE = 0.95

@@ -13,7 +13,7 @@ from typing import Any
 
 from contract.metrics import METRICS, SEQUENCE
 
-from ..errors import UserError
+from ..system.errors import UserError
 from .counting import COUNTED
 from .launching import Subject
 

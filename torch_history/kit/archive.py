@@ -14,14 +14,19 @@ from pathlib import Path, PurePosixPath
 
 from recorder import Refused, certificate
 
-from ..errors import UserError
 from ..releases.axis import Axis
-from ..reports.check import check
 from ..store.certificates import ASKED, FOLDER
 from ..store.collecting import collect
 from ..store.machines import RECORD
+from ..system.errors import UserError
 from ..system.files import read_bytes, read_object, write_atomically
-from .make import LISTED, MARK
+from .check import check
+
+MARK = "kit.json"
+"""The file in a kit that says what it is. Written first: who finds it in a folder may replace what lies there."""
+
+LISTED = Path("results/benchmarks.json")
+"""asv's list of all cases, in a suite."""
 
 RESULTS, ANSWERS = "results", "gpu.json"
 """In an archive: a folder of results, and what the GPU was asked for a certificate."""
@@ -172,4 +177,4 @@ def mark(kit: Path) -> dict[str, object]:
     try:
         return read_object(kit / MARK)
     except ValueError as error:
-        raise UserError(f"{kit} is no kit: {error}. `torch-history kit make` makes one.") from error
+        raise UserError(f"{kit} is no kit: {error}. `python -m tools.kit` makes one.") from error

@@ -25,12 +25,12 @@ from packaging.version import Version
 
 from contract.carried import CARRIED
 
-from ..errors import SessionError, UserError
 from ..releases.axis import Axis, Release
 from ..releases.environments import MARK, ReleaseEnvironment, digests, for_measuring
+from ..system.errors import SessionError, UserError
 from ..system.files import is_text, read_bytes, read_object, write_atomically
 from . import parts
-from .symbols import libraries, symbols
+from .elf import libraries, symbols
 
 ABOUT = "about.json"
 """The file in an unpacked release that says what it is."""
@@ -228,7 +228,7 @@ def _refuse_misfit(about: About, machine: Machine) -> None:
     if about.python != machine.python:
         raise CarriedError(
             f"{about.release} was carried for Python {about.python}, and {machine.interpreter} is Python {machine.python}. "
-            f"Carry it again: torch-history kit carry {about.release[1:]} --for-python {machine.python} FOLDER"
+            f"Carry it again: python -m tools.carry {about.release[1:]} --for-python {machine.python} FOLDER"
         )
     if about.cuda.partition(".")[0] != machine.cuda.partition(".")[0]:
         raise CarriedError(
@@ -335,7 +335,7 @@ class CarriedEnvironment(ReleaseEnvironment):
         if missing := sorted(named - self._there):
             raise SessionError(
                 f"{missing[0]} is not in {self._root}, which has {', '.join(release.tag for release in there)}. Carry it "
-                "there with `torch-history kit carry` and `kit unpack`."
+                "there with `python -m tools.carry` and `kit unpack`."
             )
         return [release for release in there if release.tag in named]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from contract.certified import SLOW
 
 from ..analysis.claims import CLAIMS
-from ..errors import SessionError
+from ..system.errors import SessionError
 
 SCALES = ("small", "paper")
 """Sizes that are measured when asked for; any other always is, unless sizes are asked for by their whole names."""

@@ -18,7 +18,8 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..system.children import dies_with_parent
+from contract.children import dies_with_parent
+
 from ..system.files import warn
 from .machine import of_measured
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..errors import SessionError
+from ..system.errors import SessionError
 
 RUNNING = "running"
 """The file in `env/` that whoever measures holds locked; it names the process."""

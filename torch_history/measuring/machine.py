@@ -18,7 +18,7 @@ from contract.request import Request
 from contract.surroundings import kept_words
 from recorder.cards import Card, cards
 
-from ..errors import UserError
+from ..system.errors import UserError
 
 LONGEST_SET = 60
 """Characters of the variables in a folder's name; in place of more stands their digest."""

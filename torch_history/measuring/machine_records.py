@@ -17,9 +17,9 @@ from asv.machine import Machine, MachineCollection
 from asv.repo import NoSuchNameError, get_repo
 
 from ..analysis.compare import choose_machine, whose
-from ..errors import UserError
 from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
+from ..system.errors import UserError
 from ..system.files import read_object, set_aside, write_atomically
 from .machine import describe
 

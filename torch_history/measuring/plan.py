@@ -13,9 +13,9 @@ from typing import TypeVar
 
 from contract.metrics import metric_of
 
-from ..errors import SessionError
 from ..releases.axis import Axis, Release
 from ..store.launches import Launch
+from ..system.errors import SessionError
 
 AT_ONCE = 6
 """Releases of one session: each has an interpreter with torch in memory, half a gigabyte, while a round lasts."""

@@ -36,7 +36,6 @@ from contract.request import ASKED, CHANNEL
 from contract.surroundings import kept
 from contract.words import storable
 
-from ..errors import SessionError
 from ..releases.environments import refusals
 from ..store.asv_results import load_asvs
 from ..store.details import DETAILS, add_details
@@ -49,6 +48,7 @@ from ..store.launches import (
     digest_of,
     new_session,
 )
+from ..system.errors import SessionError
 from ..system.files import is_number, parse, set_aside, write_atomically
 
 OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable", "turns")

@@ -20,10 +20,10 @@ from asv import util
 from asv.config import Config
 from asv.runner import get_spawner, run_benchmark
 
+from contract.children import all_die_with_this_process
 from contract.request import Request
 
-from ..errors import SessionError
-from ..system.children import all_die_with_this_process
+from ..system.errors import SessionError
 from ..system.signals import later
 from .conditions import allowed_processors
 from .recording import Channel, RecordedResults, note_end, told_through

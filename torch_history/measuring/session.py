@@ -36,10 +36,10 @@ from rich.console import Console
 from contract.metrics import NEVER_RECORDED, RUNNING, STEADY, TIMES, metric_of
 from contract.request import Request
 
-from ..errors import SessionError
 from ..releases.axis import Axis
 from ..releases.environments import InstallationError
 from ..store.launches import Launch, new_session, read_launches
+from ..system.errors import SessionError
 from ..system.files import is_text, read_object, write_atomically
 from . import choice
 from .budget import MOST_ROUNDS, Case, effort

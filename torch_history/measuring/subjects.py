@@ -23,10 +23,10 @@ from contract.own_file import KEYS, LITERALS, NEEDED, nearest
 from contract.request import Request
 from contract.surroundings import KEEP
 
-from ..errors import SessionError
 from ..releases import added
 from ..releases.axis import Axis, Release
 from ..releases.environments import for_measuring
+from ..system.errors import SessionError
 from ..system.files import open_regular, read_bytes, write_atomically
 from ..system.program import cache
 

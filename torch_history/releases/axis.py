@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, ValidationError, convert
 from packaging.version import InvalidVersion, Version
 
-from ..errors import UserError
+from ..system.errors import UserError
 
 ASV_ID_LENGTH = 8
 """asv cuts a commit's id to this many characters in the name of its result file."""

@@ -7,12 +7,10 @@ from __future__ import annotations
 import functools
 import os
 import re
-import subprocess
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import Requirement
 from packaging.tags import compatible_tags, cpython_tags
@@ -23,22 +21,13 @@ from packaging.utils import (
     parse_sdist_filename,
     parse_wheel_filename,
 )
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
-from ..errors import UserError
-from ..system.files import is_list_of_texts, write_atomically
+from ..system.errors import UserError
+from ..system.files import is_list_of_texts
 from .axis import Release
-from .uv import run_uv, told
 
 LOCK_FILE = "releases.lock"
-ENTRIES_HEADER = """\
-# Every package that a release needs in a lane, exact, as resolved when the release was added: `torch-history sync --write`.
-# An entry is never changed, so that a release is measured with the same packages for ever.
-"""
-HASHES_HEADER = """\
-# The sha256 of every file that these packages come in for Linux on x86_64 and the Pythons above. Nothing else is installed.
-[sha256]
-"""
 HASHES = "sha256"
 
 BACKEND = "UV_TORCH_BACKEND"
@@ -116,14 +105,14 @@ def _suits(file: str, python: str) -> bool:
     return not tags or any((tag.interpreter, tag.abi) in _builds(python) for tag in tags)
 
 
-def _key(release: Release, python: str) -> str:
+def key(release: Release, python: str) -> str:
     return f"{release.tag} py{python}"
 
 
 def locked_packages(release: Release, python: str, path: Path = Path(LOCK_FILE)) -> list[str]:
     """The exact versions of everything that `release` needs on `python`, from `releases.lock`; none without an entry.
     Raises LockError where the file is damaged."""
-    return list(Lock.read(path).entries.get(_key(release, python), []))
+    return list(Lock.read(path).entries.get(key(release, python), []))
 
 
 # --- what uv is told
@@ -152,7 +141,7 @@ def installation(
     """How `release` is installed: the locked files alone, by their digests; other files only where a person chose another
     index, or nothing is locked. Raises LockError where the lock does not fit `requirements` or lacks a digest."""
     lock = Lock.read(path)
-    packages = lock.entries.get(_key(release, python))
+    packages = lock.entries.get(key(release, python))
     chosen = backend()
     if not packages:
         origin = f"{f'torch from the {chosen} index, ' if chosen else ''}not checked: {LOCK_FILE} has no entry for it"
@@ -195,53 +184,3 @@ def _refuse_misfit(
                 f"{path} pins {asked.name} to {version} for {release.tag} on Python {python}, but {asked} is needed. "
                 "An entry is never changed: restore the lock or the list of releases with git, whichever was edited."
             )
-
-
-# --- adding to the lock
-
-
-def lock(release: Release, python: str, requirements: Sequence[str], path: Path = Path(LOCK_FILE)) -> bool:
-    """Adds to `releases.lock` what `release` needs on `python`; what stands there is not changed. Returns whether anything
-    was missing. Raises LockError."""
-    held = Lock.read(path)
-    if _key(release, python) in held.entries:
-        return False
-    packages, files = _asked_of_index(release, python, requirements)
-    for name, digest in files.items():
-        if held.sha256.get(name, digest) != digest:
-            raise LockError(
-                f"{path} says that {name} has the sha256 {held.sha256[name]}, and the package index has another, {digest}: "
-                "a file that was published does not change. Nothing was written; ask whoever runs that index."
-            )
-    text = path.read_text(encoding="utf-8") if path.exists() else ENTRIES_HEADER
-    standing = text.partition(HASHES_HEADER)[0].rstrip()  # byte by byte as it is
-    entry = "".join(f'    "{package}",\n' for package in packages)
-    digests = "".join(f'"{name}" = "{digest}"\n' for name, digest in sorted((held.sha256 | files).items()))
-    write_atomically(path, f'{standing}\n\n"{_key(release, python)}" = [\n{entry}]\n\n{HASHES_HEADER}{digests}')
-    return True
-
-
-def _asked_of_index(release: Release, python: str, requirements: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """name==version of all that uv would install for `requirements`, and the sha256 of each file that could be taken. Raises
-    LockError."""
-    subject = f"What {release.tag} needs on Python {python} could not be pinned"
-    platform = ["--python-version", python, "--python-platform", "x86_64-manylinux_2_28"]
-    options = [*platform, "--format", "pylock.toml", "--no-header", "--quiet"]
-    try:
-        answer = tomllib.loads(run_uv(["pip", "compile", "-", *options], stdin="\n".join(requirements)))
-    except subprocess.CalledProcessError as error:
-        raise LockError(f"{subject}: {told(error)}. Nothing was written.") from error
-    packages, files = [], {}
-    for package in answer["packages"]:
-        name, version = str(package["name"]), str(package.get("version", ""))
-        if Version(version).local:
-            raise LockError(
-                f"{subject}: uv chose {name} {version}, a private build. Unset UV_FIND_LINKS, UV_INDEX and {BACKEND}."
-            )
-        packages.append(f"{name}=={version}")
-        for file in package.get("wheels") or [package["sdist"]]:
-            digest = file.get("hashes", {}).get("sha256")
-            if digest is None:
-                raise LockError(f"{subject}: the package index gives no sha256 of {name} {version}.")
-            files[unquote(Path(urlsplit(file.get("url") or file["path"]).path).name)] = digest
-    return packages, files

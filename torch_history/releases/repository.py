@@ -9,7 +9,7 @@ from pathlib import Path
 from asv import util
 from asv.repo import NoSuchNameError, Repo
 
-from ..errors import UserError
+from ..system.errors import UserError
 from .axis import Axis, UnknownRelease
 
 

@@ -7,8 +7,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from ..errors import UserError
-from ..system.children import dies_with_parent
+from contract.children import dies_with_parent
+
+from ..system.errors import UserError
 
 OUT_OF_REACH = re.compile(
     r"dns error|error sending request|failed to fetch|connect|timed out|request failed", re.IGNORECASE

@@ -12,9 +12,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, ValidationError, convert
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.files import read_object
-from .axis import Axis
 
 FILE = "wheels.json"
 
@@ -112,7 +111,7 @@ def told(wheel: Wheel) -> dict[str, str]:
         size(wheel.installed),
         size(wheel.packages[0].installed),
         wheel.cuda or "none",
-        _abi(wheel.cxx11_abi),
+        abi(wheel.cxx11_abi),
         wheel.glibc or "not known",
     )
     packages = {name: version for name, version in wheel.versions.items() if name != "torch"}
@@ -126,45 +125,10 @@ def _sides(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, str]:
     return " ".join(dropped) or "-", " ".join(added) or "-"
 
 
-def _abi(value: bool | None) -> str:
+def abi(value: bool | None) -> str:
     return "not said" if value is None else "yes" if value else "no"
 
 
 def size(count: int) -> str:
     """Bytes for a person, in powers of ten as the package index tells them."""
     return f"{count / 1e9:.2f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
-
-
-PAGE = """\
-# What the wheels bring
-
-Made by `torch-history document` from `wheels.json`, which `torch-history sync --wheels` reads from the files of installed
-releases, without running them. Sizes are those of torch with all packages that `releases.lock` pins, NumPy included, in
-powers of ten. The architectures are what `torch.cuda.get_arch_list()` answers. `torch-history facts OLD NEW` says what
-differs between two releases.
-
-"""
-
-COLUMNS = (
-    "release", "Python", "download", "installed", "torch alone", "CUDA", "cuDNN", "NCCL", "Triton", "NumPy", "glibc",
-    "C++11 ABI", "GPU architectures",
-)  # fmt: skip
-
-
-def document(known: dict[str, Wheel], axis: Axis) -> str:
-    """A page with a row for each release, oldest first; one that was not read is named."""
-    lines = [f"| {' | '.join(COLUMNS)} |", "|---|---|---:|---:|---:|" + "---|" * (len(COLUMNS) - 5)]
-    for release in axis.releases:
-        wheel = known.get(release.tag)
-        if wheel is None:
-            lines.append(f"| {release.tag} | not read |" + " |" * (len(COLUMNS) - 2))
-            continue
-        has = wheel.versions
-        cells = [
-            release.tag, wheel.python, size(wheel.download), size(wheel.installed), size(wheel.packages[0].installed),
-            wheel.cuda or "none", has.get("nvidia-cudnn", "inside torch"), has.get("nvidia-nccl", "inside torch"),
-            has.get("triton", "none"), has.get("numpy", "none"), wheel.glibc or "not known", _abi(wheel.cxx11_abi),
-            " ".join(wheel.architectures),
-        ]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
-    return PAGE + "\n".join(lines) + "\n"

@@ -17,11 +17,12 @@ from asv.config import Config
 from asv.machine import Machine
 from asv.util import write_json
 
-from ..errors import UserError
+from contract.children import all_die_with_this_process
+
 from ..store.asv_results import load_asvs, parts_of, read_benchmarks, require_short
 from ..store.launches import unfit
 from ..store.machines import RECORD, record_of
-from ..system.children import all_die_with_this_process
+from ..system.errors import UserError
 from ..system.files import warn
 from ..system.scratch import is_own
 

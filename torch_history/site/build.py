@@ -39,14 +39,14 @@ from ..analysis import answer, bases, claims, compare, findings, power, series, 
 from ..analysis import causes as why
 from ..analysis.levels import on_one_thread
 from ..analysis.series import Verdict
-from ..errors import UserError
 from ..releases import wheels
 from ..releases.axis import Axis, Release
-from ..reports import calibration
 from ..store.certificates import certificates_in
 from ..store.launches import machines_in
+from ..system.errors import UserError
 from ..system.files import WRONG_DATA
 from ..system.scratch import mark
+from . import calibration
 from .asv_dashboard import POLICY, link_readable, publish_dashboard
 from .code import code_of, meanings
 from .data import SCHEMA, Lane, costs, elsewhere_of, file_name, lane_data, lanes, left_out, newest, numbers, unreadable

@@ -33,9 +33,6 @@ from . import pairs
 SCHEMA = 3
 """Of the site's data; it grows by one when a key goes or changes its meaning, not when one is added."""
 
-PUBLISHED = "published"
-"""Folder in `env/` that remembers how long the steps of a publish took."""
-
 
 @dataclass(frozen=True)
 class Lane:

@@ -14,7 +14,7 @@ from asv import util
 from asv.commands.publish import Publish
 from asv.config import Config
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.scratch import MARK, is_own, mark, scratch
 from .asv_dashboard import publish_dashboard
 

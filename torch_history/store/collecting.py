@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..errors import UserError
+from ..system.errors import UserError
 from ..system.files import append_lines, each_line, read_lines, read_object, warn, write_atomically
 from .asv_results import load_asvs
 from .details import DETAILS, add_details, read_details

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from ..errors import UserError
 from ..releases import environments
 from ..releases.axis import Release
+from ..system.errors import UserError
 
 SIZES = (("1.12", 2.0), ("2.0", 3.5), ("2.6", 4.5))
 """A version -> gigabytes that an environment of an earlier release takes at most, with what it shares with others."""

@@ -16,7 +16,6 @@ from contract.request import Request
 
 from ..analysis.causes import Known, evidence, not_there
 from ..analysis.series import Series
-from ..errors import UserError
 from ..measuring.budget import Effort, effort
 from ..measuring.choice import SCALES
 from ..measuring.plan import Plan
@@ -27,6 +26,7 @@ from ..releases import environments
 from ..releases.axis import Axis
 from ..store.launches import Launch, read_environment
 from ..store.skipped import remember
+from ..system.errors import UserError
 from .expectation import SIDES, rounds_of
 from .room import Room
 

@@ -14,12 +14,12 @@ from ..analysis.causes import Known
 from ..analysis.compare import Comparison, compared
 from ..analysis.series import Series, Verdict, history
 from ..analysis.verdicts import Change
-from ..errors import UserError
 from ..explaining.counting import COUNTED
 from ..explaining.explanation import TIMES_ONCE
 from ..explaining.finding import ONCE, TIMES
 from ..measuring.budget import Effort
 from ..store.causes import NOT_LOOKED_INTO
+from ..system.errors import UserError
 from .search import Look, Moved, Search, Span, Task, expected_releases
 from .sessions import Case, NotInstalled, Sessions
 

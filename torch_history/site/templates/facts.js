@@ -90,7 +90,7 @@
         render: (lane, address, main, wheels) => {
             const tags = Object.keys(wheels);
             if (!tags.length) {
-                main.append(el("p", {}, "Nothing is known of the wheels: `torch-history sync --wheels` reads them."));
+                main.append(el("p", {}, "Nothing is known of the wheels: `python -m tools.wheel_files` reads them."));
                 return;
             }
             const both = chosen(tags, address);

@@ -17,10 +17,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..errors import UserError
+from ...system.errors import UserError
 from .attempts import log_of
 
-JOB = "torch_history.cluster.job"
+JOB = "torch_history.measuring.fleet.job"
 """The module that is run on a node."""
 
 

@@ -1,6 +1,6 @@
 """What runs on a node: one session of a fleet, continued where the last attempt was stopped.
 
-`python -m torch_history.cluster.job FLEET NUMBER`; what it says last is kept as the reason where it fails.
+`python -m torch_history.measuring.fleet.job FLEET NUMBER`; what it says last is kept as the reason where it fails.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import UserError
-from ..system.signals import received, stop_on_signals
+from ...system.errors import UserError
+from ...system.signals import received, stop_on_signals
 from .attempts import FINISHED, OPEN, RESULTS, job_of
 from .order import Order
 
@@ -56,15 +56,15 @@ def run_session(order: Order, releases: tuple[str, ...], attempt: Path) -> None:
     from asv.machine import MachineCollection
     from rich.console import Console
 
-    from ..measuring.locks import allotted
-    from ..measuring.machine import asked, decided, describe
-    from ..measuring.machine_records import use
-    from ..measuring.plan import Plan, anchored
-    from ..measuring.recorded import RecorderEnvironment
-    from ..measuring.recording import RecordedResults
-    from ..measuring.session import Session, load_suite
-    from ..releases.environments import ReleaseEnvironment, cache
-    from ..system.scratch import temporary_files
+    from ...releases.environments import ReleaseEnvironment, cache
+    from ...system.scratch import temporary_files
+    from ..locks import allotted
+    from ..machine import asked, decided, describe
+    from ..machine_records import use
+    from ..plan import Plan, anchored
+    from ..recorded import RecorderEnvironment
+    from ..recording import RecordedResults
+    from ..session import Session, load_suite
 
     if order.offline:
         # What the login node installed lies beside its environments, also where a node has its own.

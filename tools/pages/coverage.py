@@ -7,16 +7,16 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from ..analysis.markdown import escape
-from ..analysis.series import History, Verdict, history
-from ..analysis.verdicts import compare_history
-from ..releases.axis import Axis
-from ..store.launches import Launch
+from torch_history.analysis.markdown import escape
+from torch_history.analysis.series import History, Verdict, history
+from torch_history.analysis.verdicts import compare_history
+from torch_history.releases.axis import Axis
+from torch_history.store.launches import Launch
 
 HEADER = """\
 # How much was measured
 
-`torch-history document` writes this page from `results/`. A case is a variant in one size on one release. *Ran* are those
+`make document` writes this page from `results/`. A case is a variant in one size on one release. *Ran* are those
 with any number. A time is compared with that of the release before it. *Rounds* have both releases, and are a median.
 *Inconclusive* is the share of these times that the rounds do not decide; the aim is at most a third. On the site, the page
 of a release says which cases did not run, and why.

@@ -1,4 +1,5 @@
-"""Which symbols does a library ask of others, and which does it have? Read from the tables that the loader reads.
+"""Which sections has a library, which symbols does it ask of others, and which does it have? Read from the tables that the
+loader reads.
 
 A symbol that no library has ends `import torch` with the loader's message, so it is looked for before.
 """
@@ -11,8 +12,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from . import fatbin
-from .fatbin import Bytes, FormatError
+from ..system.errors import UserError
+
+Bytes = bytes | bytearray | memoryview
+
+ELF = b"\x7fELF"
+
+NO_BYTES = 8
+"""The ELF type of a section that has no bytes in the file (SHT_NOBITS)."""
 
 ENTRY = struct.Struct("<IBBHQQ")
 """Of .dynsym: place of the name, type and binding, visibility, section (0: in another library), value, size."""
@@ -29,6 +36,20 @@ HIDDEN = 0x8000
 """A bit beside the number of a version."""
 
 
+class FormatError(UserError):
+    """A file is not built as its place says; the text says where and how."""
+
+
+class Section(NamedTuple):
+    """A section of an ELF file: `offset` and `size` in bytes of the file, `address` where it is loaded, 0 where it is
+    not."""
+
+    name: str
+    offset: int
+    size: int
+    address: int
+
+
 class Symbol(NamedTuple):
     """A name that a library asks of others: with the version that it wants, empty where any will do."""
 
@@ -42,11 +63,32 @@ class Symbols(NamedTuple):
     defined: frozenset[str]
 
 
+def sections(data: Bytes) -> list[Section]:
+    """The sections of a 64-bit little-endian ELF file that have bytes in it. Raises FormatError."""
+    if bytes(data[:4]) != ELF or len(data) < 64 or data[4] != 2 or data[5] != 1:
+        raise FormatError("this is no 64-bit ELF file")
+    (table,) = struct.unpack_from("<Q", data, 0x28)
+    entry, count, names_at = struct.unpack_from("<HHH", data, 0x3A)
+    if entry < 64 or names_at >= count or table + entry * count > len(data):
+        raise FormatError("the table of sections is not in the file, which may be cut short")
+    rows = [struct.unpack_from("<IIQQQQ", data, table + i * entry) for i in range(count)]
+    kept = [row for row in rows if row[1] not in (0, NO_BYTES)]
+    if any(offset + size > len(data) for _, _, _, _, offset, size in kept):
+        raise FormatError("a section is not in the file, which may be cut short")
+    names = rows[names_at]
+    texts = bytes(data[names[4] : names[4] + names[5]])
+    return [Section(_text(texts, name), offset, size, address) for name, _, _, address, offset, size in kept]
+
+
+def _text(texts: bytes, at: int) -> str:
+    return texts[at : texts.find(b"\0", at)].decode("utf-8", "replace")
+
+
 def symbols(path: Path) -> Symbols:
     """What the library at `path` asks of others and what it defines; nothing where the file is empty or a script for a
     linker. Raises FormatError where it is damaged."""
     with path.open("rb") as stream:
-        if stream.read(4) != fatbin.ELF:
+        if stream.read(4) != ELF:
             return Symbols(frozenset(), frozenset())
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
             try:
@@ -56,7 +98,7 @@ def symbols(path: Path) -> Symbols:
 
 
 def _symbols(data: Bytes) -> Symbols:
-    parts = {s.name: bytes(data[s.offset : s.offset + s.size]) for s in fatbin.sections(data) if s.name in _TABLES}
+    parts = {s.name: bytes(data[s.offset : s.offset + s.size]) for s in sections(data) if s.name in _TABLES}
     rows, texts = parts.get(".dynsym", b""), parts.get(".dynstr", b"")
     numbers = parts.get(".gnu.version", b"")
     versions = _versions(parts.get(".gnu.version_r", b""), texts)
@@ -88,10 +130,6 @@ def _versions(table: bytes, texts: bytes) -> dict[int, str]:
             inner += next_one
         at += following
     return found
-
-
-def _text(texts: bytes, at: int) -> str:
-    return texts[at : texts.find(b"\0", at)].decode("utf-8", "replace")
 
 
 def libraries(folder: Path) -> list[Path]:

@@ -7,12 +7,11 @@ from typing import Any, Self
 
 from recorder.build import Built
 
-from ..errors import UserError
 from ..system.children import Answering, Ended
+from ..system.errors import UserError
 from ..system.program import SOURCES
-from .bound import not_counted
+from .batches import Outcome, Try
 from .cards import Wanted
-from .search import Outcome, Try
 
 PROGRAM = """
 from pathlib import Path
@@ -20,6 +19,16 @@ from benchmarks import own
 from measure import fits
 fits.main(lambda path: own.load(Path(path), Path(path)))
 """
+
+MIB = 2**20
+
+LAZY, EAGER = 1024 * MIB, 2048 * MIB
+"""Bytes that a context, the code of kernels and what cuBLAS takes for itself are assumed not to exceed. Since CUDA
+11.7 PyTorch loads a kernel's code when it is first launched, before all of it at once. Public reports: 723 MiB for
+one number on a GPU in 2020 (discuss.pytorch.org/t/73021), 1,484 MiB beside a tensor on an RTX 3090 with 1.7.1 and
+CUDA 11.0 (pytorch #49877)."""
+
+LAZY_FROM = (11, 7)
 
 UNLIMITED = 2**46
 """Bytes of a card that never runs out, to learn what a workload takes where nothing stops it."""
@@ -32,6 +41,11 @@ SECRET = {
     "cublasLtMatmulAlgo": "cuBLASLt",
 }
 """How a call begins of a library whose workspace is known to nobody but it -> the library."""
+
+
+def not_counted(cuda: tuple[int, int]) -> int:
+    """Bytes of the card that are not counted, at most, with a wheel that was built with that version of CUDA."""
+    return LAZY if cuda >= LAZY_FROM else EAGER
 
 
 class Process:
@@ -74,7 +88,7 @@ class Process:
             said = " ".join(answer["failed"].split()).rstrip(" .")
             raise UserError(
                 f"{what} failed on {self.version}, on the recorder: {said}. Try it on a CPU. If it runs there, the recorder "
-                "is at fault: name another card with --gpu, or leave it out with --function."
+                "is at fault: name another card with --gpu, or leave it out of the file."
             )
         return answer
 

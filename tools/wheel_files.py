@@ -1,12 +1,15 @@
 """What do the files of a release say of it? Read from its environment, where the files lie that `releases.lock` names.
 
-Nothing of it is run. `torch-history sync --wheels` adds to `wheels.json` what it lacks of the releases that are installed.
+    python -m tools.wheel_files
+
+adds to `wheels.json` what it lacks of the releases that are installed. Nothing of them is run.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,13 +18,15 @@ from msgspec import to_builtins
 from packaging.utils import canonicalize_name
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
-from ..system.files import write_atomically
-from . import intact
-from .axis import Axis
-from .environments import MARK
-from .pins import LOCK_FILE, Lock
-from .sync import TIMEOUT, value_in
-from .wheels import CannotRead, Package, Wheel, load
+from torch_history.cli import suite as suites
+from torch_history.releases import intact
+from torch_history.releases.axis import Axis
+from torch_history.releases.environments import MARK
+from torch_history.releases.pins import LOCK_FILE, Lock
+from torch_history.releases.wheels import FILE, CannotRead, Package, Wheel, load
+from torch_history.system.files import write_atomically
+
+from .index import TIMEOUT, configured_index, value_in
 
 LANES = ("3.11", "3.9")
 """Pythons whose wheel is read: the first that the release has locked packages for."""
@@ -70,7 +75,7 @@ def file_of(index: PyPISimple, lock: Lock, locked: str, python: str) -> Distribu
         raise CannotRead(f"The index has no file of {locked} whose sha256 is in releases.lock.")
     file = min(found, key=lambda file: (not file.filename.endswith(".whl"), "x86_64" not in file.filename))
     if file.size is None:
-        raise CannotRead(f"The index does not tell how large {file.filename} is. Name another with --index.")
+        raise CannotRead(f"The index does not tell how large {file.filename} is.")
     return file
 
 
@@ -146,3 +151,17 @@ def _architectures(torch: Path) -> tuple[str, ...]:
 def _libraries(sizes: dict[str, int]) -> dict[str, int]:
     large = sorted((-size, path) for path, size in sizes.items() if size >= LEAST_LIBRARY and ".so" in path)
     return {re.sub(r"-[0-9a-f]{8,}", "", path.rpartition("/")[2]): -size for size, path in large}
+
+
+def main() -> None:
+    suite = suites.load()
+    path = suite.list.with_name(FILE)
+    try:
+        known = update(path, suite.axis, suite.env, configured_index(), print)
+    except CannotRead as error:
+        sys.exit(str(error))
+    print(f"{FILE} knows the wheels of {len(known)} releases.")
+
+
+if __name__ == "__main__":
+    main()

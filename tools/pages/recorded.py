@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ..analysis.markdown import escape
-from ..analysis.series import history
-from ..analysis.steps import largest, of_history
-from ..releases.axis import Axis
-from ..store.certificates import Certificate
-from ..store.launches import Launch
-from ..store.machines import record_of
+from torch_history.analysis.markdown import escape
+from torch_history.analysis.series import history
+from torch_history.analysis.steps import largest, of_history
+from torch_history.releases.axis import Axis
+from torch_history.store.certificates import Certificate
+from torch_history.store.launches import Launch
+from torch_history.store.machines import record_of
+
 from .claims import Tell
 
 MOST = 20
@@ -20,7 +21,7 @@ MOST = 20
 HEADER = f"""\
 # What releases ask of CUDA
 
-`torch-history document` writes this page from `results/`. **Recorded: no kernel ran.** Every number is a count of what a
+`make document` writes this page from `results/`. **Recorded: no kernel ran.** Every number is a count of what a
 release asks of a pretended card; no time and no result comes from it. [How it is counted, and what is
 refused](../recorder.md). [How much was counted](coverage.md). [Why the largest changes happened](recorded-changes.md).
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..errors import UserError
-from ..system.files import read_bytes, write_atomically
+from ...system.errors import UserError
+from ...system.files import read_bytes, write_atomically
 
 FLEETS = "fleets"
 """Folder in `env/` with a folder for each fleet: on the file system that all nodes share."""

@@ -10,12 +10,12 @@ from recorder import Refused
 from recorder.build import Built, build
 from recorder.environments import create, packages, python_for
 
-from ..errors import UserError
 from ..releases.axis import Release
 from ..releases.environments import is_ready
+from ..system.errors import UserError
+from .batches import Largest, Try, largest
 from .cards import Wanted
 from .counted import UNLIMITED, Process
-from .search import Largest, Try, largest
 
 GIGABYTES_EACH = 2.5
 """On disk that a release takes on the recorder; 1 GB of them is downloaded."""
@@ -71,14 +71,10 @@ def _folder(release: Release, root: Path) -> Path:
     return root / f"{release.tag}-py{python_for(release)}"
 
 
-def count(built: Built, wanted: Wanted, workload: Path, only: tuple[str, ...], say: Say) -> list[Counted]:
-    """Counts every function of the workload, or `only` those. Raises UserError where one cannot be counted."""
+def count(built: Built, wanted: Wanted, workload: Path, say: Say) -> list[Counted]:
+    """Counts every function of the workload. Raises UserError where one cannot be counted."""
     with Process(built, wanted, workload) as process:
-        variants = process.offer["variants"]
-        unknown = sorted(set(only) - set(variants))
-        if unknown:
-            raise UserError(f"{workload.name} has no function '{unknown[0]}'. It has {', '.join(variants)}.")
-        return [_count(process, wanted, variant, say) for variant in only or variants]
+        return [_count(process, wanted, variant, say) for variant in process.offer["variants"]]
 
 
 def _count(process: Process, wanted: Wanted, variant: str, say: Say) -> Counted:

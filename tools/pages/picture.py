@@ -8,8 +8,8 @@ import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..analysis.series import History
-from ..errors import UserError
+from torch_history.analysis.series import History
+from torch_history.system.errors import UserError
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#3d9ad1", "#e69f00", "#4d4d4d", "#a89600")
 """Of variants: Okabe and Ito (2008), which colour-blind readers tell apart; its sky blue and yellow are darker, to be seen

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recorder.record import demangled
+from torch_history.kit import elf
+from torch_history.system.errors import UserError
 
-from ..errors import UserError
 from . import fatbin
 from .fatbin import Container
 
@@ -101,7 +102,7 @@ def reduce_library(data: bytearray, architecture: int, wanted: Wanted, name: str
         size += sum(image.size for image in ours)
         size_kept += sum(image.size for image in ours) if keeps else 0
         _fill(data, container, b"".join(bytes(data[i.at : i.end]) for i in ours) if keeps else another)
-    for section in fatbin.sections(data):
+    for section in elf.sections(data):
         if section.name in NEVER_LOADED_SECTIONS and not section.address:
             data[section.offset : section.offset + section.size] = bytes(section.size)
     return Code(name, units, kept, size, size_kept)
@@ -116,13 +117,13 @@ def _fill(data: bytearray, container: Container, images: bytes) -> None:
 
 
 def reduce_wheel(
-    source: Path, target: Path, architecture: int, wanted: Wanted, headers: bool, tell: Callable[[str], None]
+    source: Path, target: Path, architecture: int, wanted: Wanted, tell: Callable[[str], None]
 ) -> list[Code]:
     """Copies an unpacked wheel of torch into `target` without what is not needed, and returns what each library with
     device code kept of it. `tell` is given the name of each library. Raises UserError where none has code for
     `architecture`."""
     found = []
-    for path in _needed(source, headers):
+    for path in _needed(source):
         to = target / path.relative_to(source)
         to.parent.mkdir(parents=True, exist_ok=True)
         if LIBRARY.search(path.name):
@@ -139,13 +140,10 @@ def reduce_wheel(
     return found
 
 
-def _needed(source: Path, headers: bool) -> Iterator[Path]:
+def _needed(source: Path) -> Iterator[Path]:
     for path in sorted(source.rglob("*")):
         name = path.relative_to(source).as_posix()
         dropped = name.startswith(DROPPED) and not name.startswith(LOADED)
-        if name.startswith(HEADERS):
-            dropped = not headers
-        elif path.suffix in NOT_LOADED or path.name == LIST_OF_FILES:
-            dropped = True
-        if path.is_file() and not dropped:
+        dropped |= path.suffix in NOT_LOADED or path.name == LIST_OF_FILES
+        if path.is_file() and (name.startswith(HEADERS) or not dropped):
             yield path

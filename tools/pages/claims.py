@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..analysis import bases
-from ..analysis.bases import BASES, Row
-from ..analysis.claims import CLAIMS, PARTLY, UNMEASURED, Answer, answers, in_turn, turns
-from ..analysis.markdown import escape
-from ..analysis.series import History, history
-from ..analysis.steps import Step, of_history
-from ..releases.axis import Axis
-from ..store.launches import Launch
-from ..store.machines import record_of
+from torch_history.analysis import bases
+from torch_history.analysis.bases import BASES, Row
+from torch_history.analysis.claims import CLAIMS, PARTLY, UNMEASURED, Answer, answers, in_turn, turns
+from torch_history.analysis.markdown import escape
+from torch_history.analysis.series import History, history
+from torch_history.analysis.steps import Step, of_history
+from torch_history.releases.axis import Axis
+from torch_history.store.launches import Launch
+from torch_history.store.machines import record_of
 
 HEADER = """\
 # The claims, release by release
 
-`torch-history document` writes this page from `results/`. Of each claim it has every lane that measured it: its answers from
+`make document` writes this page from `results/`. Of each claim it has every lane that measured it: its answers from
 the oldest release to the newest, when and why they changed, and the numbers of the newest. The page of a question says how
 its answer is decided. In the table, none of the three bases stands in the place of another: measured on a CPU, *recorded* of
 CUDA (counted; no kernel ran), and measured on a GPU.

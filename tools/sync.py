@@ -1,40 +1,48 @@
 """Which releases does the package index have that the axis has not? Found, described by what the index tells of their
 wheels, and put where they belong in `releases.toml`; what stands there is neither moved nor changed.
+
+    make sync
+
+also adds to `releases.lock` the packages of each release that it lacks, with the sha256 of each file.
 """
 
 from __future__ import annotations
 
 import difflib
 import io
-import os
 import re
+import sys
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import requests
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
-from pypi_simple import PYPI_SIMPLE_ENDPOINT, DistributionPackage, NoSuchProjectError, PyPISimple
+from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
-from ..errors import UserError
-from ..system.files import write_atomically
-from .axis import Axis, Release
+from torch_history.cli import suite as suites
+from torch_history.releases import environments
+from torch_history.releases.axis import Axis, Release
+from torch_history.system.errors import UserError
+from torch_history.system.files import write_atomically
+
+from . import pinning
+from .index import TIMEOUT, configured_index, value_in, without_secrets
 
 PROJECT = "torch"
 
 PLATFORM = re.compile(r"(many)?linux\w*_x86_64")
 
+LANES = (suites.DEFAULT_LANE, "3.9")
+"""Python versions for which packages are pinned."""
+
 PIECE = 2**16
 """Bytes of a wheel that are read at a time, at least."""
 
-TIMEOUT = 60
-"""Seconds without an answer after which an index counts as out of reach."""
-
-CONFIGURE = "Check the network, UV_DEFAULT_INDEX and PIP_INDEX_URL, or name an index with --index."
+CONFIGURE = "Check the network, UV_DEFAULT_INDEX and PIP_INDEX_URL."
 
 
 class CannotSync(UserError):
@@ -47,18 +55,6 @@ class Found:
 
     new: list[Release]
     sentences: list[str]
-
-
-def configured_index() -> str:
-    """The address of the package index that uv's or pip's variable names, else the one that both use without."""
-    address = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("PIP_INDEX_URL") or PYPI_SIMPLE_ENDPOINT
-    return re.sub(r"^[\w-]+=(?=\w+://)", "", address)
-
-
-def without_secrets(address: str) -> str:
-    """An address as it may be shown: without a name and a password in it."""
-    parts = urlsplit(address)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def find(axis: Axis, address: str) -> Found:
@@ -139,12 +135,6 @@ def _described(index: PyPISimple, version: Version, wheels: Sequence[Distributio
         cuda=cuda,
         yanked=why if all(each.is_yanked for each in wheels) else "",
     )
-
-
-def value_in(text: str, name: str) -> str:
-    """A string of torch/version.py, or "" where it is None."""
-    found = re.search(rf"^{name}(?:\s*:[^=]*)?\s*=\s*['\"]([\w.+-]+)['\"]", text, re.MULTILINE)
-    return found[1] if found else ""
 
 
 class Remote(io.RawIOBase):
@@ -229,3 +219,25 @@ def write(path: Path, text: str) -> None:
         scratch.replace(path)
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def main() -> None:
+    """Ends with a sentence and exit code 1 where the index cannot be asked, or something cannot be pinned."""
+    suite = suites.load()
+    try:
+        found = find(suite.axis, configured_index())
+        text = with_releases(suite.list.read_text(encoding="utf-8"), found.new)
+        print(difference(suite.list, text), *found.sentences, sep="\n")
+        write(suite.list, text)
+        for release in Axis.load(suite.list).releases:
+            for lane in LANES:
+                if lane in release.pythons and pinning.lock(release, lane, environments.requirements_of(release)):
+                    print(f"Pinned the packages of {release.tag} on Python {lane}.")
+    except UserError as error:
+        sys.exit(str(error))
+    names = ", ".join(release.tag for release in found.new)
+    print(f"Added {names}. Measure them with `torch-history run NEW`." if names else "The axis has every release.")
+
+
+if __name__ == "__main__":
+    main()

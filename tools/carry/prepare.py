@@ -8,6 +8,7 @@ last one.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import stat
@@ -23,17 +24,18 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
 from contract.carried import case_of
+from torch_history.kit import parts
+from torch_history.kit.carried import ABOUT, SITE, STUBS, About
+from torch_history.kit.elf import Symbol, asked_of_others, libraries
+from torch_history.releases.axis import Release
+from torch_history.releases.pins import Lock
+from torch_history.store.details import DETAILS, read_details
+from torch_history.system.errors import UserError
+from torch_history.system.files import write_atomically
 
-from ..errors import UserError
-from ..releases.axis import Release
-from ..releases.pins import Lock
-from ..releases.sync import TIMEOUT, configured_index, value_in, without_secrets
-from ..store.details import DETAILS, read_details
-from ..system.files import write_atomically
-from . import parts
-from .carried import ABOUT, SITE, STUBS, About
+from ..index import TIMEOUT, configured_index, value_in, without_secrets
+from .pack import pack
 from .reduce import Code, launching, reduce_wheel
-from .symbols import Symbol, asked_of_others, libraries
 
 NVIDIA = re.compile(r"(cuda[A-Z]|__cuda|cublas|cudnn|cufft|curand|cusolver|cusparse|cupti|nvtx|nvrtc|nvJitLink|cuFile)")
 """What the symbols of NVIDIA's libraries begin with. Those of the driver are looked for by name when they are
@@ -46,6 +48,9 @@ DATA_BYTES = 4096
 """Bytes of what a stub has in the place of data, all zeros."""
 
 PIECE = 2**22
+
+PART = 60 * 2**20
+"""Bytes of a part at most, so that each travels in one call of a service that takes 64 MiB."""
 
 DOWNLOADED, ON_DISK, MINUTES = 0.6, 3.0, 14
 """Of a release built for CUDA 13: GB to download and on disk, and minutes of one processor, nearly all for packing."""
@@ -69,22 +74,19 @@ def carry(
     work: Path,
     results: Path,
     lock: Lock,
-    limits: Iterable[int],
-    headers: bool,
-    cores: int,
     tell: Tell,
 ) -> parts.Index:
     """Makes in `target` the parts of a release for Python `python` and GPUs of `architecture` (90 for sm_90), of at most
-    `limits` bytes each. What is made on the way lies in `work`, and is removed in the end. The recorder's cases are
+    PART bytes each. What is made on the way lies in `work`, and is removed in the end. The recorder's cases are
     read from `results`. Raises UserError."""
-    payload = prepare(release, python, architecture, work, results, lock, headers, tell)
-    index = parts.pack(payload, target, limits, work / "pieces", cores, _percent(tell))
+    payload = prepare(release, python, architecture, work, results, lock, tell)
+    index = pack(payload, target, [PART], work / "pieces", os.cpu_count() or 1, _percent(tell))
     shutil.rmtree(work)
     return index
 
 
 def prepare(
-    release: Release, python: str, architecture: int, work: Path, results: Path, lock: Lock, headers: bool, tell: Tell
+    release: Release, python: str, architecture: int, work: Path, results: Path, lock: Lock, tell: Tell
 ) -> Path:
     """The folder in `work` with what is packed of a release. Beside it the unpacked wheel lies in WHEEL. Raises
     UserError."""
@@ -95,17 +97,18 @@ def prepare(
 
     def reduce(to: Path) -> None:
         wanted = launching({name for case in cases.values() for name in case["kernels"]})
-        code = reduce_wheel(unpacked, to / SITE, architecture, wanted, headers, lambda name: tell(f"Reducing {name}"))
+        code = reduce_wheel(unpacked, to / SITE, architecture, wanted, lambda name: tell(f"Reducing {name}"))
         asked = asked_of_others(libraries(to / SITE))
         make_stubs(asked, to / STUBS)
         about = _about(release, python, architecture, wheel.name, sha256, code, asked, cases, unpacked)
         write_atomically(to / ABOUT, json.dumps(asdict(about), indent=1))
 
-    return _once(work / f"payload{'-headers' if headers else ''}", reduce, "Reducing it", tell)
+    return _once(work / "payload-headers", reduce, "Reducing it", tell)
 
 
-def cost(work: Path, cores: int) -> str:
+def cost(work: Path) -> str:
     """What carrying a release takes, in a sentence that is said before."""
+    cores = os.cpu_count() or 1
     free = shutil.disk_usage(next(path for path in (work, *work.parents) if path.exists())).free
     return (
         f"This downloads {DOWNLOADED:.1f} GB, takes about {MINUTES / cores:.0f} minutes on {cores} processors and, while it "

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..errors import UserError
-from ..store.asv_results import read_benchmarks
-from ..store.collecting import Collected, collect
-from ..system.files import read_bytes, write_atomically
+from ...store.asv_results import read_benchmarks
+from ...store.collecting import Collected, collect
+from ...system.errors import UserError
+from ...system.files import read_bytes, write_atomically
 from .attempts import OPEN, Job, job_of, last_words
 from .executors import Executor
 from .order import Order

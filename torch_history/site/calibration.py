@@ -29,7 +29,7 @@ from ..analysis.calibration import (
 from ..analysis.markdown import escape
 from ..analysis.power import ALL, LaneEvidence
 from ..analysis.verdicts import FALSE_RATE, Change
-from ..errors import SessionError
+from ..system.errors import SessionError
 from ..system.files import warn
 
 AIMS = {"+5%": 0.21, "+10%": 0.83, power.NEW: MOST_FALSE, power.HELD: LEAST_HELD, power.HELD_FAR: 0.92}
@@ -38,7 +38,7 @@ AIMS = {"+5%": 0.21, "+10%": 0.83, power.NEW: MOST_FALSE, power.HELD: LEAST_HELD
 HEADER = f"""\
 # How often the verdicts are right
 
-`torch-history document` writes this page from `results/`. The first table of a machine is computed from its history: a
+`make document` writes this page from `results/`. The first table of a machine is computed from its history: a
 change is added to one time, while nothing else changes, between patch releases of which nothing else is reported. The share
 that is reported in its direction is the share that a person would see. Single calls get {IN_SINGLE} times the change.
 The table also has what is reported between releases with the same code. With two lanes it has how often {NOMINAL:.0%}

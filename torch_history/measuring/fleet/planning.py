@@ -14,9 +14,9 @@ from pathlib import Path
 
 from contract.metrics import metric_of
 
-from ..measuring.plan import AT_ONCE, SHARED, middle, overlapping
-from ..store.launches import Launch
-from ..store.sources import versions
+from ...store.launches import Launch
+from ...store.sources import versions
+from ..plan import AT_ONCE, SHARED, middle, overlapping
 
 GIGABYTES = 5.0
 """The most that a release's environment takes on a disk: 2 of the oldest to 5 of the newest."""

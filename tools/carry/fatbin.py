@@ -14,9 +14,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..errors import UserError
-
-Bytes = bytes | bytearray | memoryview
+from torch_history.kit.elf import Bytes, FormatError, Section, sections
 
 DEVICE_CODE = (".nv_fatbin", "__nv_relfatbin")
 """The sections that hold containers: of code that is linked as it is, and of code that is linked on the device."""
@@ -37,28 +35,10 @@ CUBIN, PTX = 2, 1
 
 ALIGNMENT = 8
 ZEROS = 2**12
-NO_BYTES = 8
-"""The ELF type of a section that has no bytes in the file (SHT_NOBITS)."""
-
 LARGEST_IMAGE = 2**30
 ZSTD = b"\x28\xb5\x2f\xfd"
-ELF = b"\x7fELF"
 KERNEL = ".text."
 """What the name of a cubin's section begins with that holds a kernel; the kernel's mangled name follows."""
-
-
-class FormatError(UserError):
-    """A file is not built as its place says; the text says where and how."""
-
-
-class Section(NamedTuple):
-    """A section of an ELF file: `offset` and `size` in bytes of the file, `address` where it is loaded, 0 where it is
-    not."""
-
-    name: str
-    offset: int
-    size: int
-    address: int
 
 
 class Image(NamedTuple):
@@ -87,27 +67,6 @@ class Container(NamedTuple):
     begin: int
     end: int
     images: tuple[Image, ...]
-
-
-def sections(data: Bytes) -> list[Section]:
-    """The sections of a 64-bit little-endian ELF file that have bytes in it. Raises FormatError."""
-    if bytes(data[:4]) != ELF or len(data) < 64 or data[4] != 2 or data[5] != 1:
-        raise FormatError("this is no 64-bit ELF file")
-    (table,) = struct.unpack_from("<Q", data, 0x28)
-    entry, count, names_at = struct.unpack_from("<HHH", data, 0x3A)
-    if entry < 64 or names_at >= count or table + entry * count > len(data):
-        raise FormatError("the table of sections is not in the file, which may be cut short")
-    rows = [struct.unpack_from("<IIQQQQ", data, table + i * entry) for i in range(count)]
-    kept = [row for row in rows if row[1] not in (0, NO_BYTES)]
-    if any(offset + size > len(data) for _, _, _, _, offset, size in kept):
-        raise FormatError("a section is not in the file, which may be cut short")
-    names = rows[names_at]
-    texts = bytes(data[names[4] : names[4] + names[5]])
-    return [Section(_text(texts, name), offset, size, address) for name, _, _, address, offset, size in kept]
-
-
-def _text(texts: bytes, at: int) -> str:
-    return texts[at : texts.find(b"\0", at)].decode("utf-8", "replace")
 
 
 def containers(data: Bytes, section: Section) -> Iterator[Container]:

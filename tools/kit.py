@@ -1,5 +1,7 @@
 """What does a GPU that reaches no network need, to be measured with the torch that it has? A folder that holds all of it.
 
+    python -m tools.kit FOLDER [--for-python 3.12]
+
 The suite and this program as they are here, and for one version of Python the packages that measuring takes, checked
 against kit.lock. Nothing is installed there: the folder's script names what lies in it.
 """
@@ -10,13 +12,17 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import UserError
-from ..releases.uv import run_uv
-from ..system import program
-from ..system.files import write_atomically
+import click
+
+from torch_history.kit.archive import LISTED, MARK
+from torch_history.releases.uv import run_uv
+from torch_history.system import program
+from torch_history.system.errors import UserError
+from torch_history.system.files import write_atomically
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 """For which kit.lock holds the packages."""
@@ -24,15 +30,11 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 MOST_BYTES = 60 * 2**20
 """What a kit may weigh, so that it travels in one call of a service that takes 64 MiB."""
 
-MARK = "kit.json"
-"""Written first: who finds it in a folder may replace what lies there, which nobody else made."""
-
 SUITE, SITE, SCRIPT, README = "suite", "site", "measure", "README.txt"
 """What lies in a kit; its scripts name the first two."""
 
 COPIED = ("benchmarks", "contract", "measure", "recorder", "workloads", "asv.conf.json", "releases.toml")
-LISTED = Path("results/benchmarks.json")
-"""What of the suite is needed to measure, beside the program itself; and asv's list of all cases, where there is one."""
+"""What of the suite is needed to measure, beside the program itself, and asv's list of all cases, LISTED."""
 
 NOT_MEASURING = ("__pycache__", "vendor", "*.pyc")
 
@@ -154,3 +156,22 @@ def _commit() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, resolve_path=True))
+@click.option("--for-python", "python", default="3.12", show_default=True, help="The Python there that has torch.")
+def main(folder: Path, python: str) -> None:
+    """Makes a FOLDER that measures a GPU without a network.
+
+    It holds the suite, this program and its packages. Take it to the machine with the GPU and run `./measure` there.
+    """
+    try:
+        size = make(folder, python, click.echo)
+    except UserError as error:
+        sys.exit(str(error))
+    click.echo(f"{folder} takes {size / 2**20:.1f} MiB. Take it to the GPU, and run {folder.name}/measure there.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Makes the parts of a release, to measure it where there is no network: docs/gpu.md."""

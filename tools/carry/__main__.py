@@ -1,0 +1,45 @@
+"""Makes the parts of a release, to measure it where there is no network: `python -m tools.carry --help`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from torch_history.cli import suite as suites
+from torch_history.releases.pins import LOCK_FILE, Lock
+from torch_history.system.errors import UserError
+from torch_history.system.program import cache
+
+from . import prepare
+
+
+@click.command()
+@click.argument("release")
+@click.argument("folder", type=click.Path(path_type=Path, resolve_path=True))
+@click.option("--for-python", "python", default="3.12", show_default=True, help="The Python there that has torch.")
+@click.option("--arch", "architecture", default=90, show_default=True, help="The GPU's architecture, 90 for sm_90.")
+def main(release: str, folder: Path, python: str, architecture: int) -> None:
+    """Makes in FOLDER the parts of a RELEASE, of at most 60 MiB each, to measure it where there is no network.
+
+    It runs there on the CUDA libraries that the installed torch has. The same command continues where it was interrupted.
+    """
+    try:
+        suite = suites.load()
+        chosen = suite.axis.find(release)
+        work = cache() / "carry" / f"{chosen.tag}-py{python}-sm{architecture}"
+        click.echo(prepare.cost(work))
+        lock = Lock.read(Path(LOCK_FILE))
+        index = prepare.carry(
+            chosen, python, architecture, folder, work=work, results=suite.results, lock=lock, tell=click.echo
+        )
+    except UserError as error:
+        sys.exit(str(error))
+    for name, part in index.parts.items():
+        click.echo(f"{name} takes {part.size / 2**20:.1f} MiB.")
+    click.echo(f"Take {folder} there, and run: torch-history kit unpack {folder.name} CARRIED")
+
+
+if __name__ == "__main__":
+    main()

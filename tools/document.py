@@ -1,0 +1,122 @@
+"""Writes what the documents take from results/: docs/generated/, the README's picture and findings, each question's claim.
+
+    python -m tools.document [--check]
+
+`--check` writes nothing; exit code 1 means that a file is out of date.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from torch_history.analysis import bases, power, steps
+from torch_history.analysis import compare as said
+from torch_history.analysis.series import history
+from torch_history.cli import suite as suites
+from torch_history.releases import wheels as facts
+from torch_history.site import calibration
+from torch_history.store.certificates import certificates_in
+from torch_history.store.launches import machines_in, read_on_axis
+from torch_history.system.errors import UserError
+from torch_history.system.files import write_atomically
+
+from .pages import claims, coverage, recorded, wheels
+from .pages.picture import draw_bytes
+
+PICTURE = (
+    "amd-epyc-family-26-model-2-2-cores",
+    "release-py3.11",
+    "intersection.Intersection.track_peak_memory",
+    "small",
+)
+"""Machine, environment, benchmark and size of the README's picture; its findings are of the same machine and environment."""
+
+BEGIN, END = "<!-- findings: by `make document` -->", "<!-- end of findings -->"
+BEGIN_OUTPUT, END_OUTPUT = "<!-- output: by `make document` -->", "<!-- end of output -->"
+SHOWN, MOST_LINES = ("v2.13.0", "v2.14.0"), 12
+"""The releases whose comparison the README shows, and how many lines of it."""
+
+BEGIN_CLAIM, END_CLAIM = "<!-- the claim: by `make document` -->", "<!-- end of the claim -->"
+
+
+def documents(suite: suites.Suite) -> dict[str, str]:
+    """File, as seen from the suite's folder -> its text as the results say it now."""
+    results, axis = suite.results, suite.axis
+    launches = {machine: list(read_on_axis(results, machine, axis)) for machine in machines_in(results)}
+    machine, lane, benchmark, size = PICTURE
+    found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
+    drawn = sorted({tag for of in found.values() for tag in of}, key=axis.position)
+    happened = steps.of_history(found, axis)
+    answered = claims.lanes(results, launches, axis)
+    evidence = {name: power.every_lane(history(of), axis) for name, of in launches.items()}
+    certificates = certificates_in(results)
+    rows = bases.rows((each.told for each in answered), axis, certificates)
+    on_a_gpu = bases.on_a_gpu(((each.told.setting.device, each.releases) for each in answered), axis)
+    rose = [f"What rose most from one release to the next, on a CPU (`results/{machine}`, `{lane}`):", ""]
+    rose += [
+        f"- {said.escape(line)}"
+        for line in said.tell_most(steps.costliest(happened), happened, found, results, machine)
+    ]
+    return {
+        "README.md": _between("README.md", (BEGIN, END, claims.findings(rows)), *_shown(results, machine, lane)),
+        **{
+            f"docs/questions/{question}.md": _between(f"docs/questions/{question}.md", (BEGIN_CLAIM, END_CLAIM, text))
+            for question, text in claims.of_questions(rows).items()
+        },
+        "docs/generated/recorded.md": recorded.document(
+            results,
+            launches,
+            axis,
+            lambda steps, of, machine: said.tell_findings(steps, of, results, machine),
+            certificates,
+        ),
+        "docs/generated/peak-memory.svg": draw_bytes(found, drawn, benchmark, size),
+        "docs/generated/answers.md": claims.document(
+            [on_a_gpu, "", claims.table(rows, "../questions"), "", *rose],
+            answered,
+            axis,
+            lambda steps, of, machine: said.tell(steps, of, results, machine),
+        ),
+        "docs/generated/facts.md": wheels.document(facts.load(suite.list.with_name(facts.FILE)), axis),
+        "docs/generated/coverage.md": coverage.document(launches, axis),
+        "docs/generated/calibration.md": calibration.document(results, evidence),
+    }
+
+
+def _between(page: str, *places: tuple[str, str, str]) -> str:
+    """The page with a text between each two comments that mark its place. Raises UserError where it lacks them."""
+    written = Path(page).read_text(encoding="utf-8")
+    for first, last, text in places:
+        before, begin, rest = written.partition(first)
+        _, end, after = rest.partition(last)
+        if not begin or not end:
+            raise UserError(f"{page} has no place for what is generated. Restore the lines {first} and {last}.")
+        written = f"{before}{begin}\n{text}\n{end}{after}"
+    return written
+
+
+def _shown(results: Path, machine: str, lane: str) -> list[tuple[str, str, str]]:
+    """The beginning of what `compare` prints of SHOWN, for `_between`; nothing where these were not measured."""
+    if not {*SHOWN} <= said.releases_of(results, machine):
+        return []
+    lines = said.text(said.find(results, machine, lane, *SHOWN, ["selection"]), everything=False).splitlines()
+    return [(BEGIN_OUTPUT, END_OUTPUT, "\n".join(["```text", *lines[:MOST_LINES], "…", "```"]))]
+
+
+def _holds(file: Path, text: str) -> bool:
+    return file.exists() and file.read_text(encoding="utf-8") == text
+
+
+def main() -> None:
+    files = documents(suites.load())
+    stale = [name for name, text in files.items() if not _holds(Path(name), text)]
+    if "--check" in sys.argv[1:] and stale:
+        sys.exit(f"These files are out of date: {', '.join(stale)}. Run `make document`.")
+    for name in stale:
+        write_atomically(Path(name), files[name])
+    print(f"Written: {', '.join(stale)}." if stale else "Everything is up to date.")
+
+
+if __name__ == "__main__":
+    main()
