@@ -21,6 +21,9 @@ from typing import Any
 
 from pypi_simple import DistributionPackage, PyPISimple
 
+from tools.index import configured_index
+from tools.sync import Remote
+from tools.wheel_files import file_of
 from torch_history.cli import suite as suites
 from torch_history.cli.suite import Suite
 from torch_history.explaining import fingerprints
@@ -29,8 +32,6 @@ from torch_history.explaining.launching import Launch, LaunchFailed, Side, Subje
 from torch_history.measuring.machine import cpu
 from torch_history.releases import environments
 from torch_history.releases.pins import LOCK_FILE, Lock
-from tools.sync import Remote, configured_index
-from tools.wheel_files import file_of
 from torch_history.store import code
 from torch_history.system.scratch import scratch, temporary_files
 
