@@ -19,7 +19,6 @@ from torch_history.analysis.claims import RESULT_BYTES
 from torch_history.analysis.series import history
 from torch_history.releases.axis import Axis
 from torch_history.reports import claims as reports
-from torch_history.reports import recorded
 from torch_history.store.certificates import Certificate
 from torch_history.store.launches import Case, Launch, append_launches
 from torch_history.store.sources import versions
@@ -231,13 +230,6 @@ def test_a_certificate_of_another_card_or_release_says_nothing() -> None:
     assert "equal" not in cells(row(*HOPPER, certificates=(other,)))[1]
 
 
-def test_a_sentence_says_what_was_measured_on_a_gpu() -> None:
-    lanes = [("cpu", ["v2.0.1"]), ("recorder", ["v2.0.1", "v2.1.0"])]
-    assert bases.on_a_gpu(lanes, AXIS) == "Nothing here was measured on a GPU."
-    one = bases.on_a_gpu([*lanes, ("cuda", ["v2.11.0"])], AXIS)
-    assert one == f"Releases measured on a GPU: v2.11.0. The axis has {len(AXIS.releases) - 1} more."
-
-
 # --- where they are told
 
 
@@ -275,26 +267,6 @@ def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_s
     text = reports.of_questions(found)["intersection"]
     assert text.splitlines()[0] == "| CPU measured | CUDA recorded | CUDA measured |"
     assert f"Holds on v2.11.0 ({GPU})." in text
-
-
-def test_page_of_counts_has_the_largest_changes_and_what_a_certificate_found(tmp_path: Path) -> None:
-    launches = peaks("recorder", {"2.11.0": 1.0, "2.13.0": 4.0})
-    for record, of_machine in (
-        (RECORDED["hopper"], launches),
-        (CPU_RECORD, peaks("cpu", {"2.11.0": 1.0, "2.13.0": 4.0})),
-    ):
-        write(tmp_path, record, of_machine)
-    named = {RECORDED["hopper"]["machine"]: launches, "here": launches}
-    one = certificate({"intersection scripted small"}, {"intersection eager small"})
-    text = recorded.document(
-        tmp_path, named, AXIS, lambda steps, _, name: [f"{step.new}: {name} {step.ratio}" for step in steps], [one]
-    )
-    differing = "intersection eager small (peak_requested, waits)"
-    assert text.partition("\n## ")[2] == (
-        "recorded-hopper-no-kernel-ran\n\n| release | largest changes |\n|---|---|\n"
-        "| v2.13.0 | recorded-hopper-no-kernel-ran 4.0 |\n\n"
-        f"1 cases are equal to a real {GPU}'s, certificate of v2.11.0; 1 are not: {differing}.\n"
-    )
 
 
 @pytest.fixture(scope="module")

@@ -131,16 +131,6 @@ def test_a_release_against_itself_alone_has_no_row_of_what_was_planted(keep: Kee
     assert "| planted |" not in text
 
 
-def test_the_page_has_every_machine(keep: Keep, tmp_path: Path) -> None:
-    keep()
-    page = report.document(tmp_path / "results", {"nothing": []})
-    assert "## here\n\nv2.15.0 in" in page
-    assert "## nothing" not in page
-    assert "| +10% time: steady calls | " in page
-    assert "single calls of a sequence |" not in page
-    assert "Nothing is known of any machine yet." in report.document(tmp_path / "nowhere", {})
-
-
 def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(
     keep: Keep, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ import pytest
 
 from contract.carried import case_of, refusal
 from contract.metrics import metric_of
-from torch_history.errors import SessionError, UserError
+from torch_history.errors import UserError
 from torch_history.kit import carried, carry, fatbin, make, parts
 from torch_history.kit.carried import About, CarriedError, Machine
 from torch_history.kit.parts import PartsError
@@ -109,20 +109,11 @@ def test_names_of_kernels_are_read_of_a_compressed_image() -> None:
     assert fatbin.kernels(data, found.images[0]) == {"squeezed"}
 
 
-def test_a_library_without_device_code_has_no_containers() -> None:
-    assert list(fatbin.device_code(elf((".text", b"host")))) == []
-
-
 @pytest.mark.parametrize("length", [0, 3, 40, 63, 100, 400, -1])
 def test_a_library_that_is_cut_short_is_refused(length: int) -> None:
     data = library(unit("one"))[:length]
     with pytest.raises(fatbin.FormatError):
         list(fatbin.device_code(data))
-
-
-def test_what_is_no_container_is_refused() -> None:
-    with pytest.raises(fatbin.FormatError, match="no container"):
-        list(fatbin.device_code(library(b"not a container of anything!!!!!")))
 
 
 def test_a_container_that_ends_after_its_section_is_refused() -> None:
@@ -308,12 +299,6 @@ def test_a_part_that_is_too_small_for_a_piece_is_refused(folder: Path, once: Pat
         pack_again(folder, tmp_path / "others", 1000)
 
 
-def test_an_interrupted_unpacking_begins_anew(folder: Path, packed: Path, tmp_path: Path) -> None:
-    (tmp_path / ".again.unfinished" / "left").mkdir(parents=True)
-    parts.unpack(packed, tmp_path / "again", 1)
-    assert contents(tmp_path / "again") == contents(folder)
-
-
 def test_nothing_is_unpacked_over_a_folder_that_is_there(folder: Path, packed: Path) -> None:
     with pytest.raises(PartsError, match="is there already"):
         parts.unpack(packed, folder, 1)
@@ -481,12 +466,6 @@ def test_a_part_that_is_no_lzma_is_refused(packed: Path, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["parts"]
 
 
-def test_the_ways_to_compress_are_raw_lzma_of_the_standard_library() -> None:
-    for way in parts.WAYS.values():
-        body = lzma.compress(b"some bytes", lzma.FORMAT_RAW, filters=way)
-        assert lzma.decompress(body, lzma.FORMAT_RAW, filters=way) == b"some bytes"
-
-
 # --- symbols and stubs
 
 
@@ -510,11 +489,6 @@ def test_symbols_that_are_asked_and_defined_are_those_that_nm_lists(asking: Path
     rows = [line.split()[-2:] for line in listed.splitlines()]
     assert {symbol.name for symbol in found.asked} == {name.partition("@")[0] for kind, name in rows if kind in "Uw"}
     assert found.defined == {name for kind, name in rows if kind not in "Uw"}
-
-
-def test_versions_that_are_asked_are_read(tmp_path: Path) -> None:
-    path = compiled(tmp_path, "libc-user.so", "#include <stdlib.h>\nvoid f(void) { abort(); }", "-lc")
-    assert "GLIBC_2.2.5" in {symbol.version for symbol in symbols(path).asked if symbol.name == "abort"}
 
 
 def test_a_stub_loads_and_ends_the_process_with_the_name_that_was_called(asking: Path, tmp_path: Path) -> None:
@@ -605,11 +579,6 @@ MACHINE = Machine(
 )
 
 
-def test_the_kind_and_the_words_name_the_libraries_of_the_machine() -> None:
-    assert MACHINE.kind == "carried-cuda13.0-py3.12"
-    assert MACHINE.libraries == "CUDA 13.0 (cuBLAS 13.1.0.3)"
-
-
 @pytest.mark.parametrize(("changed", "words"), [({"python": "3.11"}, "Python 3.11"), ({"cuda": "12.8"}, "CUDA 12.8")])
 def test_a_release_that_does_not_fit_the_machine_is_refused(changed: dict[str, str], words: str) -> None:
     with pytest.raises(CarriedError, match=words):
@@ -681,11 +650,6 @@ def test_what_would_not_test_the_release_is_refused_in_words(
 ) -> None:
     found = refusal(KNOWN, question, variant, "loop", device)
     assert words in found if words else found == ""
-
-
-def test_a_folder_without_carried_releases_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SessionError, match="holds no carried release"):
-        carried.CarriedEnvironment(None, tmp_path)
 
 
 # --- a real release, carried

@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from contract.certified import cases
 from recorder import Refused, certificate
 from recorder.build import Built, Wheel
 from recorder.cards import Card, cards, members
@@ -190,11 +189,6 @@ def test_a_certificate_is_written_and_results_read_as_before(
     text = read_object(path)
     assert [(each["what"], each["gpu"], each["recorder"]) for each in text["differences"]] == [("waits", 1, 9)]
     assert check(results, axis).problems == before.problems
-
-
-def test_questions_are_asked_in_the_order_of_what_may_be_lost() -> None:
-    listed = cases({name: (["a"], ["b"]) for name in ("selection", "warm_up", "batching", "intersection")})
-    assert [case.question for case in listed] == ["intersection", "batching", "selection", "warm_up"]
 
 
 WORKS = """

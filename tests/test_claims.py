@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from torch_history.analysis import bases, causes, claims
+from torch_history.analysis import claims
 from torch_history.analysis.claims import (
     FAILS,
     HOLDS,
@@ -25,15 +25,12 @@ from torch_history.analysis.claims import (
     Key,
     Numbers,
     Ratios,
-    Setting,
     Turn,
     Values,
 )
 from torch_history.analysis.levels import REPEATED, REPEATED_FREEDOM, USUAL
 from torch_history.analysis.series import Series, history
 from torch_history.analysis.steps import Kind, Step
-from torch_history.releases.axis import Axis
-from torch_history.reports import claims as reports
 from torch_history.store.launches import Case, Launch
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -289,22 +286,6 @@ def test_selection_is_decided_by_a_hundred_uses_and_shows_the_others() -> None:
     assert "(vector 1 % x 100, 11." in answer.sentence
 
 
-def test_what_is_quicker_than_the_advice_is_told_for_that_release() -> None:
-    seconds = {"mask": 8.0, "index_reused": 4.0, "index_select_reused": 1.0, "take_reused": 4.0, "masked_select": 2.0}
-    values = {("time", of, f"{size} x 100"): s for size in ("a", "b") for of, s in seconds.items()}
-    values["time", "masked_select", "a x 100"], values["time", "index_select_reused", "b x 100"] = 9.0, 1.2
-    claim = claims.CLAIMS["selection"]
-    answer = claim.answer(of_four_sessions(values))
-    assert without_ends(answer.instead) == (
-        "Against `index_reused`, `index_select_reused` takes 0.25 (a x 100) to 0.30 (b x 100) "
-        "times as long in 2 of 2 sizes; `masked_select` takes 0.50 (b x 100) times as long in 1 of 2 sizes."
-    )
-    told = claim.advice_on(Setting("cpu", 1), answer)
-    assert told.startswith("If a mask is used more than once, convert it to an index first. Against `index_reused`, ")
-    slow = {key: 8.0 if key[1] != "index_reused" else 4.0 for key in values}
-    assert claim.answer(of_four_sessions(slow)).instead == ""
-
-
 @pytest.mark.parametrize(("ratio", "word"), [(40.0, HOLDS), (0.8, FAILS)])
 def test_a_spawned_worker_is_slow_where_it_takes_longer_than_a_forked_one(ratio: float, word: str) -> None:
     seconds = {"spawned_worker": 0.02 * ratio, "forked_worker": 0.02, "import_torch": 0.5}
@@ -313,62 +294,6 @@ def test_a_spawned_worker_is_slow_where_it_takes_longer_than_a_forked_one(ratio:
     assert answer.sentence.startswith(f"A spawned worker takes {ratio:.{1 if ratio > 9 else 2}f} (files cached, ")
     assert " The import takes " in answer.sentence
     assert claims.start_up(of_four_sessions({})).word == UNMEASURED
-
-
-def test_a_claims_picture_is_of_the_size_that_most_releases_measured_then_of_the_one_that_changed_most() -> None:
-    def shown(numbers: Mapping[str, Mapping[str, float]]) -> Any:
-        name = "intersection.Intersection.track_peak_memory"
-        launches = [
-            Launch(
-                "s", 1, f"{size}{tag}", tag, "release-py3.11", name, "1", "2026-01-01", 1.0, {},
-                (Case(("'scripted'", repr(size)), value=value),),
-            )
-            for size, of in numbers.items()
-            for tag, value in of.items()
-        ]  # fmt: skip
-        words = {"intersection": [("v2.1.2", FAILS)]}
-        found = history(launches)
-        return claims.as_data(words, found, claims.answers(found))[0]["picture"]["size"]
-
-    late = {"v2.1.2": 1e9}
-    assert shown({"paper": late, "small": {"v2.0.1": 6e7, "v2.1.2": 24e7}}) == "small"
-    flat = {"v2.0.1": 1e9, "v2.1.2": 1e9}
-    assert shown({"paper": flat, "small": {"v2.0.1": 6e7, "v2.1.2": 24e7}}) == "small"
-    assert shown({"small": flat, "paper": {"v2.0.1": 6e7, "v2.1.2": 24e7}}) == "paper"
-
-
-def of_bytes(release: str, number: int, scripted: float) -> Launch:
-    """A launch of the intersection's peak memory, in size small."""
-    cases = (Case(("'scripted'", "'small'"), value=scripted), Case(("'eager'", "'small'"), value=240e6))
-    name = "intersection.Intersection.track_peak_memory"
-    return Launch(
-        "s", 1, f"{release}{number}", release, "release-py3.11", name, "1", f"2026-01-0{number}", 1.0, {}, cases
-    )
-
-
-def test_document_answers_release_by_release_from_the_medians_of_launches(tmp_path: Path) -> None:
-    axis = Axis.load(ROOT / "releases.toml")
-    launches = [of_bytes("v2.0.1", number, 60e6) for number in (1, 2)] + [of_bytes("v2.1.2", 3, 240e6)]
-    (tmp_path / "<b>m").mkdir()
-    (tmp_path / "<b>m" / "machine.json").write_text('{"machine": "<b>m", "cpu": "A processor", "device": "cpu"}')
-    lanes = reports.lanes(tmp_path, {"<b>m": launches}, axis)
-    rows = bases.rows([lane.told for lane in lanes], axis)
-    text = reports.document([], lanes, axis, lambda steps, _, machine: [f"{machine} {step.new}" for step in steps])
-    assert text.partition("\n## ")[2] == (
-        "[Scripting keeps intermediates out of memory](../questions/intersection.md)\n\n"
-        "**&#60;b&#62;m, release-py3.11, measured on a CPU with one thread.** "
-        "Holds up to v2.0.1, does not hold since v2.1.2.\n\n"
-        "- v2.0.1 → v2.1.2, from *holds* to *does not hold*. &#60;b&#62;m v2.1.2\n"
-        "- v2.1.2: In size small the scripted variant peaks at 240,000,000 B, the eager one at 240,000,000 B. "
-        "The result alone takes 60,000,000 B.\n"
-    )
-    *_, row = reports.table(rows, "docs/questions").splitlines()
-    assert row == (
-        "| [intersection](docs/questions/intersection.md) | Scripting keeps intermediates out of memory | "
-        "Holds up to v2.0.1, does not hold since v2.1.2 (A processor). | Not counted. | No GPU measured yet. | "
-        "Do not script it to save memory: its peak equals that of eager. Use in-place operations, or compile it. "
-        "Measured on a CPU with one thread. | Not measured. |"
-    )
 
 
 def happened(
@@ -403,11 +328,6 @@ def test_an_answer_that_came_back_names_the_excursion() -> None:
         ("v2", "scripted peak_memory 4.0."),
         ("v4", "scripted peak_memory 4.0."),
     ]
-
-
-def test_an_answer_near_its_border_says_so() -> None:
-    (turn,) = claims.turns("intersection", [("v1", HOLDS), ("v2", FAILS)], [])
-    assert turn.why == claims.NO_CAUSE
 
 
 class Asked(Numbers):
@@ -456,34 +376,11 @@ def test_a_release_without_a_number_of_a_question_was_not_measured_there() -> No
     assert claims.in_turn(list(answered.items())) == "Holds on v2.0.1."
 
 
-def test_releases_that_were_not_measured_are_named_where_they_lie_between_others() -> None:
-    answered = [("v1", UNMEASURED), ("v2", HOLDS), ("v3", UNMEASURED), ("v4", HOLDS), ("v5", UNMEASURED)]
-    assert claims.in_turn(answered) == "Holds from v2 to v4; not measured on v3."
-    assert claims.in_turn(answered, "not counted") == "Holds from v2 to v4; not counted on v3."
-    assert claims.in_turn(answered[:1]) == "Not measured."
-
-
 def test_inconclusive_releases_between_two_of_one_word_are_named_and_end_nothing() -> None:
     answered = [("v1", HOLDS), ("v2", UNKNOWN), ("v3", HOLDS), ("v4", UNKNOWN), ("v5", FAILS)]
     assert claims.in_turn(answered) == (
         "Holds up to v3, inconclusive on v4, does not hold since v5; inconclusive on v2."
     )
-
-
-def test_advice_says_what_it_rests_on() -> None:
-    claim = claims.CLAIMS["selection"]
-    answer = claims.Answer(PARTLY, "Numbers.", "holds for a; does not hold for b")
-    assert claim.advice_on(Setting("cpu", 1), answer) == (
-        "If a mask is used more than once, convert it to an index first where that holds. "
-        "Measured on a CPU with one thread: holds for a; does not hold for b."
-    )
-    counted = claims.CLAIMS["intersection"].advice_on(Setting("recorder", 1), claims.Answer(HOLDS, "Numbers."))
-    assert counted.endswith(" Counted, no kernel ran.")
-    on_cuda = claim.advice_on(Setting("cuda", 1), claims.Answer(FAILS, "Numbers."))
-    assert on_cuda == "Select by the mask: a reused index is no faster. Measured on CUDA."
-    unknown = claim.advice_on(Setting("cuda", 1), claims.Answer(UNKNOWN, "Numbers."))
-    assert unknown == "The results here are inconclusive. Numbers. Measure it on your own machine."
-    assert claim.advice_on(Setting("cpu", 1), claims.Answer(UNMEASURED, "None.")).startswith("None. Measure it")
 
 
 def test_counts_decide_no_claim_of_time_and_are_told_beside_it() -> None:
@@ -501,20 +398,3 @@ def test_counts_decide_no_claim_of_time_and_are_told_beside_it() -> None:
     assert claims.CLAIMS["batching"].answer(alone({}), "recorder").beside == ""
     by_counts = {question for question, claim in claims.CLAIMS.items() if not claim.needs_times}
     assert by_counts == {"intersection", "saved_tensors"}
-
-
-def test_what_stands_for_a_variant_is_a_variant_of_its_question_and_in_one_group() -> None:
-    assert claims.INSTEAD.keys() == claims.CLAIMS.keys()
-    for question, groups in claims.INSTEAD.items():
-        named = [variant for group in groups for variant in group]
-        assert len(named) == len(set(named)) > 1, question
-        source = (ROOT / "workloads" / f"{question}.py").read_text(encoding="utf-8")
-        assert [variant for variant in named if f'"{variant}": ' not in source] == [], question
-
-
-def test_what_is_luck_of_placement_is_named_in_the_causes_by_hand() -> None:
-    assert any(cause.words == causes.PLACEMENT for cause in causes.FOUND)
-
-
-def test_every_claim_has_advice_for_each_word_that_decides_something() -> None:
-    assert all(claim.advice.keys() == {HOLDS, PARTLY, FAILS} for claim in claims.CLAIMS.values())

@@ -15,8 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
-from torch_history.cli import main, output, report, suite
-from torch_history.errors import UserError
+from torch_history.cli import main, output, suite
 from torch_history.measuring import plan
 from torch_history.measuring.locks import alone
 from torch_history.releases import environments
@@ -39,26 +38,6 @@ def in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def command(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (None, "it cannot be read (No such file or directory). Give the path of a Python file."),
-        ("def f(:\n", "line 1 of mine.py is no Python: invalid syntax"),
-        ("x = 1\n" * 3 + "  y = 2\n", "line 4 of mine.py is no Python: unexpected indent"),
-    ],
-)
-def test_own_workload_that_is_no_python_is_refused_in_a_sentence(
-    tmp_path: Path, text: str | None, sentence: str
-) -> None:
-    path = tmp_path / "mine.py"
-    if text is not None:
-        path.write_text(text)
-    answer = command("run", "--workload", str(path), "2.15.0")
-    assert answer.exit_code == 1
-    assert sentence in answer.stderr
-    assert "Traceback" not in answer.output
 
 
 def stored_environment(results: Path, release: str, **facts: object) -> None:
@@ -88,12 +67,6 @@ def test_environments_of_two_releases_are_compared(results: Path) -> None:
     assert "architectures   sm_37, sm_90 -> sm_90" in said
     assert [line.split() for line in said if "triton" in line] == [["triton", "2.0.0", "->", "2.1.0"]]
     assert not [line for line in said if line.startswith(("cuda", "  numpy"))]
-
-
-def test_environment_that_is_not_known_is_refused_in_a_sentence(results: Path) -> None:
-    answer = command("environment", "2.0.1", "--machine", "a-machine")
-    assert answer.exit_code == 1
-    assert "v2.0.1 was not measured in" in answer.stderr
 
 
 # --- what is measured together
@@ -175,31 +148,6 @@ def test_run_that_is_interrupted_prints_what_is_known(monkeypatch: pytest.Monkey
     assert "Of some releases nothing was measured yet." in command("run", "2.14.1", "2.15.0").output
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (
-            ("--budget", "20m"),
-            "The 20 min go to the times that they can decide, and the others wait. Ctrl+C prints what is known.",
-        ),
-        (("--within", "8m"), "All of it ends after 8 min. Ctrl+C"),
-        ((), "It may take several times as long: --budget 20m bounds all of it. Ctrl+C"),
-    ],
-)
-def test_a_busy_machine_is_said_beforehand_with_what_it_costs(
-    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
-) -> None:
-    monkeypatch.setattr("torch_history.measuring.conditions.business", lambda: "other processes kept 74% of it busy")
-    monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
-    ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
-    monkeypatch.setattr("torch_history.cli.run._sessions", lambda *_: (ended, True, []))
-    words = " ".join(command("run", *options, "2.14.1", "2.15.0").output.split())
-    assert (
-        f"This machine is busy: other processes kept 74% of it busy. More times will stay inconclusive. {said}" in words
-    )
-    assert "busy" not in command("run", "--only", "counts", "2.14.1", "2.15.0").output
-
-
 def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
     monkeypatch.setattr("torch_history.cli.run._sessions", lambda *_: (ended, True, []))
@@ -230,12 +178,6 @@ def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.S
     _, said = process.communicate(timeout=30)
     assert process.returncode == 128 + asked
     assert "The same command continues from here" in said
-
-
-def test_each_command_is_listed_with_a_whole_sentence() -> None:
-    listed = command("--help").output.partition("Commands:\n")[2].splitlines()
-    assert len(listed) == len(main.commands)
-    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
 
 
 # --- documents
@@ -269,19 +211,6 @@ def test_a_plan_says_which_sessions_a_run_would_have_and_measures_nothing() -> N
     assert re.search(
         r"1 \d+ v2\.12\.1, v2\.9\.1, .* 3 \d+ .*, v2\.15\.0 About \d+ min in all, .* Nothing was measured", said
     )
-
-
-def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    readme = Path("README.md")
-    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-    assert (
-        report._between("README.md", (report.BEGIN, report.END, "new"))
-        == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
-    )
-    readme.write_text("before\nafter\n")
-    with pytest.raises(UserError, match=r"README\.md has no place for what is generated"):
-        report._between("README.md", (report.BEGIN, report.END, "new"))
 
 
 @pytest.mark.committed

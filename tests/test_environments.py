@@ -370,32 +370,7 @@ def test_release_without_a_wheel_names_the_lane_the_release_and_the_way_out(
     assert environments.refusals == {("v2.0.1", lane.name): sentence}
 
 
-def test_refusal_is_said_once_and_forgotten_when_the_release_can_be_installed(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, warned: list[str]
-) -> None:
-    uv.failing["pip install"] = failed(NO_NAME)
-    sentences = {refusal(lane, conf) for _ in range(3)}
-    assert warned == list(sentences)
-    uv.failing.clear()
-    install(lane, conf, "v2.0.1")
-    assert environments.refusals == {}
-
-
 # --- interpreters
-
-
-def test_interpreter_is_downloaded_where_this_machine_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[list[str]] = []
-
-    def uv(arguments: list[str]) -> str:
-        calls.append(arguments)
-        if "--no-python-downloads" in arguments:
-            raise failed("error: No interpreter found for Python 3.9 in managed installations or search path")
-        return "/downloaded/python3.9\n"
-
-    monkeypatch.setattr(environments, "run_uv", uv)
-    assert environments.find_python("3.9") == "/downloaded/python3.9"
-    assert calls[1] == ["python", "install", "3.9"]
 
 
 def test_where_uv_is_missing_what_is_installed_is_used_and_the_rest_refused_in_a_sentence(
@@ -424,16 +399,6 @@ def test_two_that_build_the_same_folder_build_it_once(conf: Config, uv: FakeUv) 
     assert folders[0] == folders[1]
     assert len(uv.asked("venv")) == len(uv.asked("pip", "install")) == 1
     assert [lane.installed_commit_hash for lane in lanes] == ["v2.0.1", "v2.0.1"]
-
-
-def test_two_that_build_different_folders_do_not_wait_for_each_other(conf: Config, uv: FakeUv) -> None:
-    uv.seconds = 0.3
-    lanes = [ReleaseEnvironment(conf, LANE, {}, {}) for _ in range(2)]
-    together = threading.Barrier(2, timeout=20)
-    uv.began.set = together.wait  # type: ignore[assignment]  # both are inside `pip install`, or this times out
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda lane, tag: install(lane, conf, tag), lanes, ["v2.0.1", "v2.1.0"]))
-    assert not together.broken
 
 
 def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(
@@ -472,11 +437,6 @@ def test_prune_removes_only_the_releases_asked_for(three: list[str]) -> None:
     assert Path("env", "session.json").read_text() == "{}"
 
 
-def test_prune_of_one_lane_leaves_the_others(three: list[str]) -> None:
-    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1", "3.8").names == ["v2.0.1-py3.8"]
-    assert Path("env", f"v2.0.1-py{LANE}", MARK).exists()
-
-
 def test_prune_leaves_what_a_link_leads_to(three: list[str], tmp_path: Path) -> None:
     """Whoever made the link shares an environment that lies elsewhere, and its mark is one of what lies there."""
     elsewhere = tmp_path / "elsewhere"
@@ -499,26 +459,6 @@ def test_prune_clears_from_our_cache_what_no_other_environment_has(three: list[s
     uv.calls.clear()
     environments.prune(Path("env"), lambda tag: True)
     assert uv.asked("cache", "clean")[0][4:] == ["numpy", "nvidia-nccl-cu12", "torch"]
-
-
-def test_prune_says_by_how_much_the_disk_is_emptier(three: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    free = iter([1_000, 4_000, 4_000, 3_000])
-    monkeypatch.setattr(environments.shutil, "disk_usage", lambda path: SimpleNamespace(free=next(free)))
-    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1").freed == 3_000
-    assert environments.prune(Path("env"), lambda tag: False).freed == 0, "another program wrote meanwhile"
-
-
-def test_size_counts_a_file_once_however_many_names_it_has(tmp_path: Path) -> None:
-    (tmp_path / "one").write_bytes(bytes(4_000_000))
-    os.link(tmp_path / "one", tmp_path / "other")
-    assert 4_000_000 <= environments.size_of(tmp_path) < 5_000_000
-
-
-def test_prune_of_nothing_removes_nothing(three: list[str], uv: FakeUv, tmp_path: Path) -> None:
-    assert environments.prune(Path("env"), lambda tag: False)[0] == []
-    assert sorted(path.name for path in Path("env").glob("v*/")) == sorted(three)
-    assert environments.prune(tmp_path / "nowhere", lambda tag: True).names == []
-    assert uv.calls == []
 
 
 def test_prune_leaves_the_locks_for_those_who_wait_at_them(three: list[str]) -> None:
@@ -555,12 +495,6 @@ def test_two_prunes_at_once_remove_a_folder_once(three: list[str]) -> None:
         time.sleep(0.2)  # the other has listed the folders and waits at this one's lock
         environments.shutil.rmtree(folder)
     assert f"v2.1.0-py{LANE}" in other.result(20)[0]
-
-
-def test_prune_whose_cache_cannot_be_cleared_still_says_what_it_removed(three: list[str], uv: FakeUv) -> None:
-    uv.failing["cache clean"] = failed("error: Timeout when waiting for the cache lock")
-    removed = environments.prune(Path("env"), lambda tag: tag == "v2.1.0").names
-    assert removed == [f"v2.1.0-py{LANE}"]
 
 
 # --- the lock file

@@ -18,11 +18,10 @@ from recorder.environments import create, packages, python_for
 from torch_history.cli import main, suite
 from torch_history.errors import UserError
 from torch_history.fitting import answer
-from torch_history.fitting.answer import said_of
 from torch_history.fitting.bound import MIB
 from torch_history.fitting.cards import find
 from torch_history.fitting.counted import UNLIMITED, Process, explained
-from torch_history.fitting.search import TRIES, Largest, Outcome, Try, largest
+from torch_history.fitting.search import TRIES, Outcome, Try, largest
 from torch_history.releases.axis import Axis, Release
 
 from .test_recorder import wheel
@@ -71,19 +70,6 @@ def test_steps_in_memory_cost_no_more_tries() -> None:
     assert found.too_much is not None
     assert attempt(found.too_much).outcome is Outcome.TOO_MUCH
     assert found.too_much - found.fits <= 40
-
-
-def test_what_was_found_is_said_and_what_was_not_counted_is_no_answer() -> None:
-    fits, unclear, no = Try(Outcome.FITS, 1), Try(Outcome.UNCLEAR, 2), Try(Outcome.TOO_MUCH)
-    assert said_of(Largest({8: fits, 9: no})) == "8 fits, 9 does not (2 tries)"
-    assert said_of(Largest({8: fits, 10: unclear, 12: no})) == (
-        "8 fits; CAN'T TELL for 9 to 11; 12 does not fit (3 tries)"
-    )
-    assert said_of(Largest({1: no})) == "none fits surely, 1 does not (1 tries)"
-    assert said_of(Largest({8: no, 9: fits})).startswith("CAN'T TELL")
-    assert said_of(Largest({7: unclear, 8: fits, 9: no})) == (
-        "8 fits (of the smaller ones, CAN'T TELL for 7), 9 does not (3 tries)"
-    )
 
 
 def test_cards_are_known_by_name_and_by_memory_and_others_are_like_one() -> None:

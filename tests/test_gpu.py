@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -225,13 +224,6 @@ def test_a_refusal_is_said_in_the_tools_words(box: Box, watched: Callable[[], Wa
     assert why == "nvidia-smi ended with 15 and said: Unable to determine the device handle: Unknown Error"
 
 
-def test_a_machine_without_the_tool_says_so(
-    box: Box, watched: Callable[[], WatchedGpu], said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(box.folder))
-    assert unknown(watched(), said) == "nvidia-smi cannot be started (No such file or directory)"
-
-
 def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(
     box: Box, watched: Callable[[], WatchedGpu], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,16 +246,6 @@ def test_a_tool_that_dies_is_said_to_be_gone(box: Box, watched: Callable[[], Wat
     assert unknown(found, said) == "nvidia-smi ended with 7"
 
 
-def test_a_lap_too_short_for_a_sample_is_said_in_the_record_only(
-    box: Box, watched: Callable[[], WatchedGpu], said: list[str]
-) -> None:
-    box.plays(f"cat {box.line}; sleep 1000")
-    found = watched()
-    found.begin()
-    assert found.state()["unknown"] == "nvidia-smi told nothing of it within 0.0 s"
-    assert said == []
-
-
 # --- whose end is whose
 
 
@@ -273,11 +255,6 @@ def test_it_ends_with_what_watches(box: Box, said: list[str]) -> None:
     del found
     gc.collect()
     assert not box.alive()
-
-
-def test_a_keyboards_interrupt_is_not_for_it(box: Box, watched: Callable[[], WatchedGpu]) -> None:
-    watched()
-    assert os.getpgid(int(box.number.read_text())) != os.getpgid(0)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="another system does not end it")

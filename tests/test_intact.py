@@ -18,8 +18,7 @@ from asv.config import Config
 from asv.repo import get_repo
 
 from torch_history.releases import added, environments, intact, repository
-from torch_history.releases.environments import HARNESS, InstallationError, ReleaseEnvironment
-from torch_history.releases.uv import run_uv
+from torch_history.releases.environments import HARNESS, ReleaseEnvironment
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 RELEASES = ("2.0.0", "2.0.1", "2.1.0")
@@ -189,14 +188,3 @@ def test_a_configuration_in_the_working_folder_sends_no_package_elsewhere(conf: 
     Path(file).write_text(text)
     assert (install(conf, "v2.0.1") / "torch.py").exists()
     assert not Path("elsewhere").exists()
-
-
-def test_a_configuration_that_is_named_is_read(conf: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("UV_FIND_LINKS")
-    named = tmp_path / "named.toml"
-    named.write_text(f'find-links = ["{tmp_path / "wheels"}"]\n')
-    with pytest.raises(InstallationError):
-        install(conf, "v2.0.1")
-    monkeypatch.setenv("UV_CONFIG_FILE", str(named))
-    assert (install(conf, "v2.0.1") / "torch.py").exists()
-    assert run_uv(["--version"]).startswith("uv ")

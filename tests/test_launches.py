@@ -181,11 +181,6 @@ OURS = "not measured, because "
 """How the reason of a case begins that the suite failed to measure."""
 
 
-def test_failed_case_keeps_the_last_line_of_its_traceback(tmp_path: Path) -> None:
-    sentence = "WrongResult: an overlap area is off by 3.2 square pixels"
-    assert reason(tmp_path, f"{FACTS}\n{TRACEBACK}", 1) == sentence
-
-
 LONG = """
 benchmarks.common.CaseFailed: UnpicklingError: Weights only load failed, \x1b[1mdo those steps\x1b[0m:
     \t(1) Set `weights_only` to False.
@@ -204,11 +199,6 @@ def test_failed_case_keeps_what_a_long_message_says_first(tmp_path: Path) -> Non
     assert reason(tmp_path / "other", f"{FACTS}\n{before}{raised}", 1) == (
         "BackendCompilerFailed: backend raised: InvalidCxxCompiler: No compiler"
     )
-
-
-def test_timed_out_case_says_after_how_long_and_is_not_called_broken(tmp_path: Path) -> None:
-    said = f"{FACTS}\n\n\nasv: benchmark timed out (timeout 300s)\n"
-    assert reason(tmp_path, said, util.TIMEOUT_RETCODE) == f"{OURS}benchmark timed out (timeout 300s)"
 
 
 BY_ASV = """\
@@ -278,14 +268,6 @@ def test_stored_failure_of_the_suite_is_read_as_one(failed: str, device: str, ou
     )
     (case,) = Launch.from_json(launch.to_json()).cases
     assert (case.unmeasured, case.failed) == ((failed, "") if ours else ("", failed))
-
-
-@pytest.mark.parametrize(("status", "name"), [(-9, "signal 9"), (-11, "signal 11")])
-@pytest.mark.parametrize("said", [FACTS, ""], ids=["after its facts", "without a word"])
-def test_killed_case_names_the_signal(tmp_path: Path, status: int, name: str, said: str) -> None:
-    sentence = reason(tmp_path, said, status)
-    assert f"ended by {name} " in sentence
-    assert "memory" in sentence
 
 
 def test_each_case_keeps_its_own_exit_status(tmp_path: Path) -> None:

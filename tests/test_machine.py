@@ -167,14 +167,6 @@ def test_processor_whose_number_is_hidden_is_told_by_family_and_model(box: Box) 
     assert record["machine"] == "amd-epyc-family-26-model-2-16-cores"
 
 
-def test_a_device_that_is_none_is_refused_in_a_sentence(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "banana")
-    with pytest.raises(UserError, match="'banana' is no device, and a measurement runs on 'cpu' or 'cuda'"):
-        machine.describe()
-    with pytest.raises(util.UserError, match="banana"):
-        machine_records.setup()
-
-
 def test_asv_knows_this_machine_once_the_plugin_is_loaded(box: Box, tmp_path: Path) -> None:
     box.nvidia_smi(H200)
     machine_records.setup()
@@ -184,15 +176,3 @@ def test_asv_knows_this_machine_once_the_plugin_is_loaded(box: Box, tmp_path: Pa
     loaded.save(str(tmp_path / "results"))
     stored = json.loads((tmp_path / "results" / "nvidia-h200" / "machine.json").read_text())
     assert (stored["device"], stored["gpu"], stored["driver"]) == ("cuda", "NVIDIA H200", "570.86.15")
-
-
-def test_record_follows_the_machine_from_one_start_to_the_next(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    box.nvidia_smi(H200)
-    machine_records.setup()
-    box.nvidia_smi("echo 'NVIDIA H200, 580.10'")
-    machine_records.setup()
-    assert vars(Machine.load(interactive=False))["driver"] == "580.10"
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
-    machine_records.setup()
-    assert vars(Machine.load(interactive=False))["machine"] == CPU_RECORD["machine"]
-    assert vars(Machine.load(machine_name="nvidia-h200", interactive=False))["device"] == "cuda"

@@ -59,16 +59,6 @@ def overlap_in_float64(arguments: tuple) -> Any:
 # --- the workload
 
 
-def test_overlap_of_boxes_counted_by_hand() -> None:
-    one = np.array([[0, 0, 4, 4]], np.float32)
-    others = np.array([[1, 2, 9, 9], [4, 0, 8, 4], [1, 1, 2, 2], [0, 0, 4, 4], [9, 9, 10, 10]], np.float32)
-    want = [[3 * 2, 0, 1, 16, 0]]  # a corner, an edge shared, inside, itself, apart
-    assert intersection.expected(one, others).tolist() == want
-    for variant in UNCOMPILED:
-        call = intersection.variants[variant]((torch.from_numpy(one), torch.from_numpy(others)))
-        assert call().tolist() == want
-
-
 @pytest.mark.parametrize("variant", UNCOMPILED)
 def test_variant_agrees_with_float64_numpy_in_full(arguments: tuple, variant: str) -> None:
     call = intersection.variants[variant](arguments)
@@ -143,46 +133,11 @@ def test_wrong_rows_of_a_large_result_are_seen_at_both_ends() -> None:
             intersection.check(arguments, result)
 
 
-@pytest.mark.parametrize(
-    ("version", "python", "sentence"),
-    [
-        ("1.13.1+cu117", (3, 9), "torch.compile needs torch >= 2.0"),
-        ("2.0.1+cu117", (3, 11), "torch.compile needs torch >= 2.1 on Python 3.11"),
-    ],
-)
-def test_release_without_torch_compile_says_so(
-    monkeypatch: pytest.MonkeyPatch, version: str, python: tuple, sentence: str
-) -> None:
-    monkeypatch.setattr(torch, "__version__", version)
-    monkeypatch.setattr(compilers, "sys", SimpleNamespace(version_info=python))
-    with pytest.raises(Unavailable, match=sentence):
-        compilers.compiled(intersection.overlap, "cpu")
-
-
 def test_machine_without_a_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "__version__", "2.5.1+cu124")
     monkeypatch.setattr(compilers.shutil, "which", lambda name: None)
     with pytest.raises(Unavailable, match=r"needs a C\+\+ compiler on a CPU"):
         compilers.compiled(intersection.overlap, "cpu")
-
-
-def test_python_without_torchscript_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilers, "sys", SimpleNamespace(version_info=(3, 14)))
-    for compiler in (
-        lambda: compilers.scripted(intersection.overlap),
-        lambda: compilers.traced(intersection.overlap, ()),
-    ):
-        with pytest.raises(Unavailable, match="TorchScript is not supported on Python 3"):
-            compiler()
-
-
-@pytest.mark.parametrize(
-    ("version", "release"),
-    [("2.5.1+cu124", (2, 5)), ("1.13.1", (1, 13)), ("2.16.0a0+git1234", (2, 16)), ("2.10.0.dev20260101", (2, 10))],
-)
-def test_release_is_read_from_any_version(monkeypatch: pytest.MonkeyPatch, version: str, release: tuple) -> None:
-    monkeypatch.setattr(torch, "__version__", version)
-    assert compilers.release() == release
 
 
 # --- bytes, allocations, operators
@@ -243,19 +198,10 @@ def test_what_a_call_returns_or_keeps_is_retained() -> None:
     assert found.peak_memory == 4_000_000 + found.retained
 
 
-def test_counts_repeat_exactly(arguments: tuple) -> None:
-    call = intersection.variants["eager"](arguments)
-    assert len({profile.profile(call, "cpu") for _ in range(3)}) == 1
-
-
 def alone(work: Callable[[], Any]) -> Any:
     """What `work` returns in a thread of its own: the graph executed last is remembered per thread."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work).result()
-
-
-def test_plain_function_has_no_graph_to_ask_for_fused_groups(arguments: tuple) -> None:
-    assert alone(lambda: profile.fusion_groups(intersection.variants["eager"](arguments))) is None
 
 
 def test_fused_groups_of_scripted_overlap_explain_its_allocations(arguments: tuple) -> None:
@@ -381,18 +327,6 @@ def test_an_interrupted_first_call_does_not_make_blocks_of_one(ticking: Time) ->
 
     clock.samples(call, "cpu")
     assert calls > 50_000
-
-
-def test_call_that_takes_no_time_at_all_is_calibrated_nevertheless(ticking: Time) -> None:
-    calls = 0
-
-    def call() -> None:
-        nonlocal calls
-        calls += 1
-        ticking.now += 0.02 if calls > 500 else 0.0
-
-    assert clock.samples(call, "cpu")
-    assert calls > 500
 
 
 def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -590,24 +524,6 @@ def test_driver_without_a_gpu_is_no_gpu(system: Path) -> None:
     assert device.name() == "cpu"
 
 
-@pytest.mark.parametrize("asked", ["cpu", "cuda"])
-@pytest.mark.parametrize("present", [True, False])
-def test_device_that_is_asked_for_is_preferred(
-    system: Path, monkeypatch: pytest.MonkeyPatch, asked: str, present: bool
-) -> None:
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", asked)
-    monkeypatch.setattr(device, "gpu_present", lambda: present)
-    assert device.name() == asked
-    assert device.is_cpu() is (asked == "cpu")
-
-
-def test_device_of_no_kind_is_refused_in_a_sentence(system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "tpu")
-    with pytest.raises(device.DeviceUnavailable, match=r"'tpu' is no device.*'cpu' or 'cuda'"):
-        device.name()
-    assert not device.is_cpu()
-
-
 @pytest.mark.parametrize(
     ("on", "asked", "sizes"),
     [
@@ -696,28 +612,6 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch, major: int, minor: int, archs: str
     monkeypatch.setattr(torch._C, "_cuda_getArchFlags", lambda: archs, raising=False)
 
 
-OF_2_11 = "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"
-
-
-@pytest.mark.parametrize(
-    ("capability", "archs", "sentence"),
-    [
-        ((6, 1), OF_2_11, "wheels of the package index from 1.8.0 to 2.7.1 run on it"),
-        ((7, 0), OF_2_11, "wheels of the package index from 1.8.0 to 2.10.0 run on it"),
-        ((3, 7), OF_2_11, "wheels of the package index from 1.8.0 to 2.0.1 run on it"),
-        ((9, 0), "sm_70 sm_80", "wheels of the package index of 2.1.0 and later run on it"),
-        ((3, 5), OF_2_11, "no wheel of the package index runs on it, so measure on the CPU: --device cpu"),
-    ],
-)
-def test_gpu_without_code_in_the_wheel_is_told_which_releases_run_on_it(
-    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], archs: str, sentence: str
-) -> None:
-    fake_gpu(monkeypatch, *capability, archs)
-    with pytest.raises(device.DeviceUnavailable) as refused:
-        device.ready("cuda")
-    assert str(refused.value).partition("; ")[2] == sentence
-
-
 def test_releases_that_run_on_a_gpu_are_those_whose_wheels_say_so() -> None:
     """Of every capability between the oldest and the newest, by the architectures that wheels.json has of each release."""
     wheels = json.loads((ROOT / "wheels.json").read_text())
@@ -749,21 +643,6 @@ def test_compiling_on_a_gpu_that_triton_does_not_support_is_refused_in_a_sentenc
         device.require_capability("warm_up", "compiled")
 
 
-def test_variants_that_need_a_newer_gpu_are_variants_of_the_suite() -> None:
-    for question, variant in device.LEAST_CAPABILITY:
-        text = (ROOT / "workloads" / f"{question}.py").read_text()
-        assert f'"{variant}": ' in text
-
-
-def test_only_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[str] = []
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waited.append("waited"))
-    device.synchronize("cpu")
-    assert waited == []
-    device.synchronize("cuda")
-    assert waited == ["waited"]
-
-
 # --- what was measured
 
 
@@ -785,19 +664,6 @@ def test_environment_names_the_libraries_of_the_wheel_and_every_package() -> Non
     assert found["fuses_on_cpu"] in (True, False, None)
 
 
-def test_what_setuptools_brings_for_itself_is_no_package_of_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It puts that folder on the path when it is imported, as torch's compiler does."""
-    folder = tmp_path / "site-packages"
-    for at, name in ((folder, "mine"), (folder / "setuptools" / "_vendor", "typeguard")):
-        (at / f"{name}-1.dist-info").mkdir(parents=True)
-        (at / f"{name}-1.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
-        monkeypatch.syspath_prepend(str(at))
-    assert "mine==1" in facts._packages()
-    assert "typeguard==1" not in facts._packages()
-
-
 def test_environment_says_where_its_packages_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(facts.sys, "prefix", str(tmp_path))
     unknown = {"origin": "unknown, not checked", "installed": None}
@@ -815,11 +681,6 @@ def test_environment_says_where_its_packages_came_from(tmp_path: Path, monkeypat
     assert len(digests) == 2
     mark.write_text(json.dumps({"requirements": [], "packages": []}))  # a mark of old
     assert facts._installation() == unknown
-
-
-def test_environment_shows_what_reconfigures_the_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
-    assert facts.environment()["allocator"]["PYTORCH_CUDA_ALLOC_CONF"] == "expandable_segments:True"
 
 
 def test_loop_in_python_is_found_although_the_profiler_of_functions_makes_it_slow() -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, START, STEADY, TIMES, metric_of, metrics_of
-from contract.own_file import MEASURABLE
-from torch_history.analysis.compare import compared, sentence, summary
-from torch_history.analysis.series import Series, Verdict, history
+from torch_history.analysis.compare import sentence
+from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import judge
-from torch_history.cli.report import metrics
 from torch_history.store.launches import Case, Launch
 from torch_history.store.sources import versions
 
@@ -57,16 +53,6 @@ def test_a_metric_of_another_version_is_a_bare_count() -> None:
     assert series.direction(rose=True) is Verdict.MORE
 
 
-def test_direction_is_in_the_words_of_the_metric() -> None:
-    def series(metric: str) -> Series:
-        return Series("release-py3.11", f"question.Class.track_{metric}", ())
-
-    assert series("time").direction(rose=True) is Verdict.SLOWER
-    assert series("peak_memory").direction(rose=False) is Verdict.LEANER
-    assert series("stalls").direction(rose=True) is Verdict.MORE
-    assert not series("stalls").is_counted
-
-
 @pytest.mark.parametrize(
     ("olds", "news", "verdict"),
     [
@@ -99,19 +85,6 @@ def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeyp
     assert metrics_of(["pages", "time"]) == ("pages", "time")
     assert metrics_of(["stalls"]) == ("stalls",)
     assert "everywhere" not in METRICS["pages"].as_data()
-
-
-def test_what_can_be_measured_is_listed_with_unit_and_meaning() -> None:
-    answer = CliRunner().invoke(metrics)
-    assert answer.exit_code == 0
-    listed = [tuple(re.split(r"  +", line)) for line in answer.output.splitlines()]
-    assert listed == [(metric.name, metric.unit, metric.about) for metric in MEASURABLE]
-
-
-def test_what_is_listed_has_a_sentence_each() -> None:
-    for metric in MEASURABLE:
-        assert re.fullmatch(r"[A-Z][^.]*\.", metric.about)
-        assert metric.unit
 
 
 GROWTH = Series("release-py3.11", "mine.Memory.track_resident_growth", ("'f'", "''"))
@@ -192,21 +165,3 @@ def test_a_process_that_begins_to_grow_is_not_broken() -> None:
     assert grows.verdict is Verdict.CANT_TELL
     assert "it grows by 9 B" in grows.reason
     assert judged(failed="RuntimeError: gone").verdict is Verdict.BROKE
-
-
-def test_margins_of_whole_processes_are_said_beside_those_of_calls() -> None:
-    def told(*metrics: str) -> str:
-        launches = [
-            Launch(
-                *("s", number, f"{number} {tag} {metric}", tag, "release-py3.11", f"mine.Own.track_{metric}", "1"),
-                *(f"2026-01-01T00:00:0{number}", 1.0, {}, (Case(("'f'", "''"), samples=(1.0 + number / 100,)),)),
-            )
-            for number in (1, 2, 3)
-            for tag in ("v1", "v2")
-            for metric in metrics
-        ]
-        found = compared("here", "release-py3.11", "v1", "v2", history(launches), {"v1": {}, "v2": {}}, "cpu")
-        return " ".join(summary(found))
-
-    assert "a margin of 4 % (25 % for single calls, 10 % for process cpu time)." in told("time", "process_cpu_time")
-    assert "a margin of 4 % (25 % for single calls)." in told("time", "first_call")

@@ -63,12 +63,6 @@ def test_no_growth_is_told_of_memory_that_wanders_or_settles() -> None:
         assert resident.growth(settling(draw))[0] == 0
 
 
-def test_growth_is_the_slope() -> None:
-    draw = random.Random(2)
-    readings = [5e8 + i * 3e6 + draw.randrange(-200_000, 200_000) for i in range(26)]
-    assert resident.growth(readings)[0] == pytest.approx(3e6, rel=0.02)
-
-
 @pytest.mark.parametrize("drawn", [wandering, settling])
 def test_a_growth_that_is_said_to_be_seen_is_seen(drawn: Callable[[random.Random], list[float]]) -> None:
     """On top of what memory does anyway."""
@@ -254,8 +248,3 @@ def wait_until(true: Callable[[], object]) -> None:
     while not true():
         assert time.monotonic() < ends, "nothing happened within 20 s"
         time.sleep(0.05)
-
-
-def test_a_program_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(process.CommandFailed, match="status 127: no-such-program cannot be started"):
-        process.measured(["no-such-program"], str(tmp_path))

@@ -9,8 +9,6 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from torch_history.analysis.not_run import not_run
-from torch_history.analysis.series import history
 from torch_history.cli.report import compare_stored, results_of_own
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store import skipped
@@ -98,19 +96,3 @@ def test_what_is_damaged_is_told_and_passed_over(own: OwnWorkload, text: str, wa
     (own.folder / skipped.FILE).write_text(text)
     assert skipped.reasons(own.folder, LANE) == {}
     assert any(skipped.FILE in line for line in warned)
-
-
-def test_reasons_of_a_case_are_told_with_their_releases(own: OwnWorkload) -> None:
-    pairs = {tag: LACKS if tag < "v2.2" else RAN for tag in ("v2.0.1", "v2.1.2", "v2.2.2")}
-    launches = [
-        replace(
-            some_launch(),
-            release=tag,
-            launch=tag,
-            environment=LANE,
-            benchmark="mine.Own.track_time",
-            cases=(Case(("'g'", "'large'"), **of),),
-        )
-        for tag, of in pairs.items()
-    ]
-    assert not_run(history(launches)) == ["g large did not run on v2.0.1, v2.1.2: needs torch >= 3.0."]

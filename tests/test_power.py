@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from dataclasses import replace as changed_in
 from pathlib import Path
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from torch_history.analysis import power
 from torch_history.analysis.levels import REPEATED, Fitted
 from torch_history.analysis.power import ALL, Alone, LaneEvidence
-from torch_history.analysis.series import Series, history
+from torch_history.analysis.series import history
 from torch_history.analysis.verdicts import Evidence, evidence_between
 from torch_history.releases.axis import Axis
 from torch_history.reports import calibration as report
@@ -153,18 +152,6 @@ def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs() -> None:
     )
 
 
-def test_single_calls_are_said_where_there_are_only_those() -> None:
-    calls = [replace(launch, benchmark="warm_up.W.track_first_call") for launch in quiet_lane(1)]
-    found = history([*calls, *quiet_lane(1)])
-    asked: dict[str, list[Series]] = {"warm_up": [], "selection": []}
-    for series in found:
-        asked[series.question].append(series)
-    steady, single = ("5 %", "steady times, one of 10 %"), ("50 %", "times of single calls, one of 100 %")
-    for wanted, (first, rest) in ((found, steady), (asked["selection"], steady), (asked["warm_up"], single)):
-        said = power.found_alone(found.fits.values(), PATCH, wanted).words
-        assert re.fullmatch(rf"If one .* a change of {first} would be found in \d+ % of the {rest} in \d+ %\.", said)
-
-
 def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise() -> None:
     hits, number = 0, 0
     for seed in range(0, 20, 2):
@@ -198,23 +185,6 @@ def test_pairs_that_launches_say_nothing_of_are_not_compared_and_warn_of_nothing
         ((_, agree, compared),) = power.agreement(lanes[0], lanes[1], lanes[0].near)
     assert compared[:3, 0].tolist() == [True, False, True]
     assert agree[0, 0]
-
-
-def test_the_table_of_a_machine_has_its_lanes_and_names_the_aims_that_are_missed() -> None:
-    """The noise of these lanes hides half of what is aimed at; their intervals hold, since nothing differs."""
-    other = [replace(launch, environment="release-py3.9") for launch in quiet_lane(2, 0.03)]
-    text = report.of_history(power.every_lane(history([*quiet_lane(1, 0.03), *other]), AXIS))
-    assert (
-        "| question | +5%, release-py3.11 | +10%, release-py3.11 | reported if nothing is new, release-py3.11 |" in text
-    )
-    missed = text.partition("Aims missed:")[2]
-    assert "+10%, release-py3.9: " in missed
-    assert power.HELD not in missed
-
-
-def test_a_machine_without_patch_releases_has_no_table() -> None:
-    found = history([launch for launch in quiet_lane(1) if launch.release in TAGS[1:3]])
-    assert report.of_history(power.every_lane(found, AXIS)) == ""
 
 
 def test_names_of_strangers_are_no_markup_in_the_table() -> None:

@@ -83,25 +83,6 @@ def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path: Path, 
     assert added.packages_in(tmp_path) == {"pillow==11.0.0", "torchvision==0.29.1"}
 
 
-def test_sizes_of_what_would_be_installed_are_those_of_the_index(uv: PlayedUv) -> None:
-    found = WANTED.sized()
-    assert found == [("pillow==11.0.0", None), ("torchvision==0.29.1", 8000000)]
-    assert len(uv.calls) == 1
-    uv.answer = "packages = 3"
-    with pytest.raises(AddingError, match="damaged"):
-        WANTED.sized()
-
-
-def test_what_is_there_already_adds_nothing(tmp_path: Path, uv: PlayedUv) -> None:
-    environment = ReleaseEnvironment.__new__(ReleaseEnvironment)
-    environment.needed, environment._root, environment._python = ASKED, tmp_path, "3.11"
-    release: Any = PlayedRelease("v2.14.1")
-    add(environment.folder(release))
-    calls = len(uv.calls)
-    assert environment.adding(release) == []
-    assert len(uv.calls) == calls
-
-
 @pytest.mark.parametrize("step", ["compile", "install"])
 def test_what_fails_is_told_and_leaves_nothing(tmp_path: Path, uv: PlayedUv, step: str) -> None:
     uv.failing[step] = "No solution found"

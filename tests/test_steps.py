@@ -6,7 +6,6 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,6 @@ from torch_history.analysis.steps import (
     Kind,
     Step,
     chains,
-    costliest,
     largest,
     of_history,
     unconnected,
@@ -165,18 +163,6 @@ def quiet(series: int) -> Callable[[int], np.ndarray]:
     return lambda i: np.ones(series)
 
 
-def test_two_disturbed_launches_of_one_release_are_no_excursion() -> None:
-    launches = measured(lambda i: 1.0, in_sessions(TAGS[:20], 5))
-    disturbed = [x for x in launches if x.release == TAGS[10]][:2]
-    assert told([x for x in launches if x not in disturbed] + [slowed(x) for x in disturbed]) == []
-
-
-def test_releases_of_one_launch_each_that_all_differ_are_not_explained_one_by_one() -> None:
-    # whatever is noise here and what is not, seven numbers cannot tell
-    seconds = [1.0, 0.8, 0.9, 0.7, 0.75, 0.95, 0.6]
-    assert told([each for tag, x in zip(TAGS, seconds, strict=False) for each in timed(tag, [x])]) == []
-
-
 def test_return_after_a_gap_is_compared_with_the_last_before_it() -> None:
     tags = [tag for i, tag in enumerate(TAGS[:14]) if i not in (7, 8)]
     launches = measured(lambda i: 1.2 if i > 7 else 1.0, [tags])
@@ -209,13 +195,6 @@ def test_what_lasts_longer_than_an_excursion_is_a_step_and_its_end_another_newes
     steps = told(measured(lambda i: 1.1 if 8 <= i < back else 1.0, in_sessions(tags, 5), 0.01, 0.01))
     assert where(steps) == [(Kind.STEP, tags[back], tags[back]), (Kind.STEP, tags[8], tags[8])]
     assert [step.verdict for step in steps] == [Verdict.FASTER, Verdict.SLOWER]
-
-
-def test_step_that_half_comes_back_is_two_steps() -> None:
-    levels = (1.0, 1.6, 1.6, 1.2, 1.2)
-    steps = told(measured(lambda i: levels[i], [TAGS[:5]], 0.002, launches=3))
-    assert where(steps) == [(Kind.STEP, TAGS[3], TAGS[3]), (Kind.STEP, TAGS[1], TAGS[1])]
-    assert [step.ratio for step in steps] == pytest.approx([1.2 / 1.6, 1.6], rel=0.01)
 
 
 def disagreements(found: History, steps: Sequence[Step]) -> Iterator[str]:
@@ -376,17 +355,6 @@ def test_memory_that_wanders_within_its_margin_has_steps_where_it_leaves_that() 
     step = next(step for step in found if step.kind is Kind.STEP)
     assert (step.before, step.after, step.verdict) == (100.5e6, 140.5e6, Verdict.HUNGRIER)
     assert told(launches[::2]) == []  # one launch each
-
-
-def test_costliest_are_the_largest_rise_in_time_or_peak_of_each_question() -> None:
-    def step(benchmark: str, ratio: float | None, new: str = "v2.1.2") -> Step:
-        series = Series(LANE, f"{benchmark}.Q.track_time", ("'f'",))
-        return Step(series, Kind.STEP, "v2.0.1", new, new, 1.0, 2.0, ratio, None, None)
-
-    largest, smaller = step("batching", 3.0), step("batching", 2.0, "v2.5.1")
-    other, faster, unknown = step("selection", 5.0), step("selection", 0.1), step("warm_up", None)
-    counts = replace(largest, series=Series(LANE, "batching.Q.track_operators", ("'f'",)), ratio=9.0)
-    assert costliest([largest, smaller, other, faster, unknown, counts]) == [other, largest]
 
 
 def test_largest_are_one_of_each_question_quantity_and_release() -> None:
