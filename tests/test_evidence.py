@@ -27,7 +27,7 @@ from torch_history.cli.run import Asked, explainable
 from torch_history.errors import UserError
 from torch_history.explaining import finding
 from torch_history.explaining.launching import CannotExplain, Side, Subject
-from torch_history.explaining.reproduction import CannotReproduce, script
+from torch_history.explaining.reproduction import script
 from torch_history.releases.axis import Axis
 from torch_history.reports.check import check
 from torch_history.store import causes, sources
@@ -181,21 +181,6 @@ def test_script_that_does_not_show_the_difference_is_said(reproduced: tuple[floa
     assert ("which does not show the difference" in report(evidence)) == (bool(reproduced) and not shows)
 
 
-def test_report_has_tables_levers_and_notes() -> None:
-    text = report(EVIDENCE)
-    for said in (
-        "selection time, mask vector 50 % x 10, v2.13.0 -> v2.14.0: CAUSE: because aten::index holds 95 % of the",
-        "new / old is 2.000 (1.900 to 2.100).",
-        "+950μs (+900μs to +1.00ms)  aten::index",
-        "could be chance)  everything else",
-        "with the collector off: removes 1 % (-10 to 10 %): CLEARED",
-        "There is no table of native symbols: perf is not installed.",
-        "The script in plain PyTorch gives 1.00ms and 2.00ms.",
-    ):
-        assert said in text
-    assert "fuser" not in text
-
-
 def subject(workload: str, variant: str, size: str, metric: str = "time") -> Subject:
     return Subject(ROOT, workload, variant, size, metric)
 
@@ -259,16 +244,6 @@ def test_script_of_a_first_call_calls_no_more_than_that(tmp_path: Path, metric: 
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True)
     assert done.stderr == "before step " * calls
     assert 0 < float(done.stdout.removeprefix("seconds: ")) < 1
-
-
-def test_what_a_new_process_does_has_no_script_and_a_sentence_says_so() -> None:
-    with pytest.raises(CannotReproduce, match="a new process"):
-        script(subject("start_up", "import_torch", "files cached", "start_time"), "")
-
-
-def test_variant_in_cpp_has_no_script_and_a_sentence_says_so() -> None:
-    with pytest.raises(CannotReproduce, match=r"Its code is C\+\+"):
-        script(subject("selection", "cpp_mask", "vector 50 % x 1"), "")
 
 
 # --- what is asked for

@@ -58,7 +58,7 @@ def by_child_that_ended(look):
     return lambda: (subprocess.run([sys.executable, "-c", code]), None)
 
 def by_child_that_runs(look):
-    code = "import time\\nwhile time.process_time() < 0.2: pass\\nprint(1, flush=True)\\ntime.sleep(60)"
+    code = "import time\\nwhile time.process_time() < 0.2: pass\\nprint(1, flush=True)\\ntime.sleep(2)"
     def step():
         child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
         child.stdout.readline()
