@@ -141,33 +141,9 @@ def test_a_gpu_fills_its_column_and_decides_the_advice_where_it_has_a_number(
     assert (found.gpu.startswith(advice[0]), found.gpu.endswith(advice[1])) == (True, True)
 
 
-def test_a_question_that_no_gpu_measured_says_so_where_another_was_measured_on_one() -> None:
-    batching = of(CPU_RECORD, times("cpu", 9.0, 3, "release-py3.11"))
-    first, second = bases.rows([*batching, *H100], AXIS)
-    assert cells(first)[0] == "Not measured."
-    assert cells(second)[2] == "Not measured."
-    assert second.gpu == bases.NO_TIMES_ON_A_GPU
-    assert cells(row(*batching))[2] == bases.NO_GPU
-
-
 def times(device: str, slow: float, rounds: int, lane: str) -> list[Launch]:
     sizes = {("vstack_rows", "64 x 128"): slow, ("flat_buffer", "64 x 128"): 1.0}
     return [launch("2.11.0", TIME, sizes, device, lane, turn) for turn in range(1, rounds + 1)]
-
-
-def test_counts_decide_no_claim_of_time_and_a_gpu_does() -> None:
-    counted = of(RECORDED["turing"], [launch("2.11.0", TIME, {("vstack_rows", "64 x 128"): None}, "recorder", "py")])
-    found = row(*counted)
-    assert cells(found) == ["Not measured.", claims.NEEDS_TIMES, "No GPU measured yet."]
-    assert found.gpu == bases.NO_TIMES_ON_A_GPU
-    found = row(*counted, *of(GPU_RECORD, times("cuda", 9.0, 3, "installed-py3.12")))
-    assert cells(found)[1:] == [claims.NEEDS_TIMES, f"Holds on v2.11.0 ({GPU})."]
-    assert found.gpu == "Gather the rows in NumPy and make one tensor. Measured on CUDA."
-    found = row(*of(GPU_RECORD, times("cuda", 9.0, 1, "installed-py3.12")))
-    assert cells(found)[2] == f"Inconclusive on v2.11.0 ({GPU})."
-    assert found.gpu.startswith(
-        "The results here are inconclusive. One tensor per row takes 9.00 (64 x 128, one round)"
-    )
 
 
 def test_pythons_of_a_machine_are_one_history_and_machines_are_told_one_after_another() -> None:

@@ -140,25 +140,20 @@ def test_version_depends_neither_on_the_folder_nor_on_torch(suites: dict[str, An
     assert changed(suites, other) == set()
 
 
-@pytest.mark.parametrize("edit", ["a line of the workload", "a comment in the workload", "a compiler that it uses"])
-def test_edit_of_a_workload_changes_all_its_versions(suites: dict[str, Any], edit: str) -> None:
-    assert changed(suites, edit) >= {name for name in suites["in place"] if name.startswith("intersection.")}
-
-
-def test_edit_of_the_seed_changes_every_version(suites: dict[str, Any]) -> None:
-    assert changed(suites, "the seed") == set(suites["in place"])
-
-
-def test_edit_of_the_clock_changes_times_alone(suites: dict[str, Any]) -> None:
-    found = changed(suites, "the clock")
-    assert "intersection.Intersection.track_time" in found
-    assert {suites["in place"][name]["unit"] for name in found} == {"seconds"}
-
-
-def test_edit_of_the_profiler_changes_counts_and_no_times(suites: dict[str, Any]) -> None:
-    found = changed(suites, "the profiler")
-    assert "intersection.Intersection.track_peak_memory" in found
-    assert not {suites["in place"][name]["unit"] for name in found} & {"seconds", "ratio"}
+@pytest.mark.parametrize("edit", EDITS)
+def test_edit_changes_the_versions_of_what_it_measures_and_no_others(suites: dict[str, Any], edit: str) -> None:
+    found = changed(suites, edit)
+    units = {suites["in place"][name]["unit"] for name in found}
+    if edit == "the clock":
+        assert "intersection.Intersection.track_time" in found
+        assert units == {"seconds"}
+    elif edit == "the profiler":
+        assert "intersection.Intersection.track_peak_memory" in found
+        assert not units & {"seconds", "ratio"}
+    elif edit == "the seed":
+        assert found == set(suites["in place"])
+    else:
+        assert found >= {name for name in suites["in place"] if name.startswith("intersection.")}
 
 
 # --- one process per measurement

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from torch_history import cli
 from torch_history.analysis import calibration
 from torch_history.analysis.series import Series
-from torch_history.errors import SessionError
 from torch_history.measuring import calibrate
 from torch_history.reports import calibration as report
 from torch_history.store.launches import Case, Launch
@@ -107,15 +106,6 @@ def test_a_change_that_is_not_found_is_counted(keep: Keep) -> None:
 def test_a_count_that_is_not_exact_is_missed(keep: Keep) -> None:
     found = calibration.read(keep(operators=2))
     assert found.missed == ["one operator more found in 0.0 %"]
-
-
-def test_a_file_without_both_parts_is_refused(keep: Keep) -> None:
-    path = keep()
-    path.write_text(
-        "".join(line for line in path.read_text().splitlines(True) if json.loads(line)["benchmark"][-4:] == "time")
-    )
-    with pytest.raises(SessionError, match="contains no calibration"):
-        calibration.read(path)
 
 
 def test_a_release_against_itself_alone_has_no_row_of_what_was_planted(keep: Keep) -> None:

@@ -57,11 +57,6 @@ def exactly(values: Mapping[Key, float]) -> Numbers:
     return alone({key: {("s", i): value for i in (1, 2, 3)} for key, value in values.items()})
 
 
-def without_ends(sentence: str) -> str:
-    """`12.0 (vector, 11.7 to 12.3)` as `12.0 (vector)`."""
-    return re.sub(r", [\d.]+ to [\d.]+\)", ")", sentence)
-
-
 @pytest.mark.parametrize(
     ("small", "paper", "word"),
     [
@@ -272,20 +267,6 @@ def test_a_session_that_shifts_is_heard_by_the_releases_that_it_shares() -> None
     assert two == pytest.approx(math.sqrt(2.0 * 2.2), rel=1e-3)
 
 
-def test_selection_is_decided_by_a_hundred_uses_and_shows_the_others() -> None:
-    values = {}
-    for uses, ratio in (("1", 1.0), ("10", 5.0), ("100", 12.0)):
-        values["time", "mask", f"vector 1 % x {uses}"] = ratio
-        values["time", "index_reused", f"vector 1 % x {uses}"] = 1.0
-    answer = claims.selection(of_four_sessions(values))
-    assert answer.word == HOLDS
-    assert without_ends(answer.sentence) == (
-        "A mask takes 12.0 (vector 1 % x 100) times as long as an index that is reused. "
-        "In other sizes it takes 1.00 (vector 1 % x 1) to 5.00 (vector 1 % x 10) times as long."
-    )
-    assert "(vector 1 % x 100, 11." in answer.sentence
-
-
 @pytest.mark.parametrize(("ratio", "word"), [(40.0, HOLDS), (0.8, FAILS)])
 def test_a_spawned_worker_is_slow_where_it_takes_longer_than_a_forked_one(ratio: float, word: str) -> None:
     seconds = {"spawned_worker": 0.02 * ratio, "forked_worker": 0.02, "import_torch": 0.5}
@@ -319,15 +300,6 @@ def test_an_answer_that_changed_names_what_it_depends_on_the_largest_first() -> 
         ],
     )
     assert found == [Turn("v1", "v3", HOLDS, FAILS, "scripted peak_memory 0.25. scripted peak_memory 2.0.")]
-
-
-def test_an_answer_that_came_back_names_the_excursion() -> None:
-    answered = [("v1", HOLDS), ("v2", FAILS), ("v3", FAILS), ("v4", HOLDS)]
-    found = claims.turns("intersection", answered, [happened("v2", 4.0, until="v3")])
-    assert [(turn.new, turn.why) for turn in found] == [
-        ("v2", "scripted peak_memory 4.0."),
-        ("v4", "scripted peak_memory 4.0."),
-    ]
 
 
 class Asked(Numbers):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from torch_history.measuring.locks import alone
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis
 from torch_history.reports import coverage
-from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
+from torch_history.store.launches import Case, Launch, append_launches, read_launches
 
 from .lab import MACHINE
 
@@ -40,11 +39,6 @@ def command(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def stored_environment(results: Path, release: str, **facts: object) -> None:
-    path = results / "a-machine" / f"{release}-release-py3.11.environments"
-    append_environment(path, {"torch": release, "cuda": "11.7", "packages": [], **facts})
-
-
 def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """asv's exception for it is none that `except Exception` catches."""
 
@@ -58,15 +52,6 @@ def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch
     assert answer.exit_code == 1
     assert "Lane 3.9 needs Python 3.9, which is neither on this machine nor could it be downloaded." in answer.stderr
     assert "Traceback" not in answer.output
-
-
-def test_environments_of_two_releases_are_compared(results: Path) -> None:
-    stored_environment(results, "v2.0.1", packages=["numpy==1.26.4", "triton==2.0.0"], architectures=["sm_37", "sm_90"])
-    stored_environment(results, "v2.1.2", packages=["numpy==1.26.4", "triton==2.1.0"], architectures=["sm_90"])
-    said = command("environment", "2.0.1", "2.1.2", "--machine", "a-machine").output.splitlines()
-    assert "architectures   sm_37, sm_90 -> sm_90" in said
-    assert [line.split() for line in said if "triton" in line] == [["triton", "2.0.0", "->", "2.1.0"]]
-    assert not [line for line in said if line.startswith(("cuda", "  numpy"))]
 
 
 # --- what is measured together
@@ -204,15 +189,6 @@ def test_how_much_was_measured_is_said_by_lane_and_question() -> None:
     assert row == "| m | release-py3.11 | q | 4: v2.0.0 to v2.1.1 | 8 | 50% | 2 | 3 | 50% | 3 | 1 |"
 
 
-def test_a_plan_says_which_sessions_a_run_would_have_and_measures_nothing() -> None:
-    answer = command("run", "--plan", "--question", "batching", "2.9.0..2.15.0")
-    assert answer.exit_code == 0, answer.output
-    said = " ".join(answer.output.split())
-    assert re.search(
-        r"1 \d+ v2\.12\.1, v2\.9\.1, .* 3 \d+ .*, v2\.15\.0 About \d+ min in all, .* Nothing was measured", said
-    )
-
-
 @pytest.mark.committed
 def test_committed_documents_are_up_to_date() -> None:
     answer = command("document", "--check")
@@ -294,11 +270,6 @@ def test_a_path_is_meant_from_the_callers_folder(
     group, rest = (main.commands["fleet"], words[1:]) if words[0] == "fleet" else (main, words)
     command = group.commands[rest[0]]  # type: ignore[attr-defined]
     assert command.make_context(rest[0], [*rest[1:], named]).params[parameter] == str(place)
-
-
-def test_an_interpreter_without_a_folder_is_looked_up_on_the_path() -> None:
-    asked = main.commands["run"].make_context("run", ["--installed", "--python", "python3.11"])
-    assert asked.params["interpreter"] == "python3.11"
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,7 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
     assert lines[0].endswith("see #12 [x](http://y).")
     rest = lines[1:]
     assert re.fullmatch(
-        r"selection time, nonzero small: SLOWER (1\.9\d|2\.0\d) times \(1\.[89]\d to 2\.\d\d\), unexplained\.",
-        rest[0],
+        r"selection time, nonzero small: SLOWER (1\.9\d|2\.0\d) times \(1\.[89]\d to 2\.\d\d\), unexplained\.", rest[0]
     )
     found = re.fullmatch(
         r"selection time, mask small: SLOWER 1\.09 times \((\S+) to (\S+)\), "

@@ -17,13 +17,10 @@ from msgspec import structs
 from rich.console import Console
 
 from torch_history.analysis.causes import evidence as known_causes
-from torch_history.analysis.compare import Comparison
-from torch_history.analysis.series import Series, Verdict
-from torch_history.analysis.verdicts import Change
+from torch_history.analysis.series import Series
 from torch_history.cli import explaining, main
 from torch_history.cli import suite as suites
 from torch_history.cli.explaining import report
-from torch_history.cli.run import Asked, explainable
 from torch_history.errors import UserError
 from torch_history.explaining import finding
 from torch_history.explaining.launching import CannotExplain, Side, Subject
@@ -287,27 +284,6 @@ def test_explain_refuses_in_a_sentence(arguments: list[str], sentence: str) -> N
 
 
 # --- what `run` offers
-
-
-def compared_with(changes: list[Change]) -> Comparison:
-    return Comparison("here", "release-py3.11", "v2.13.0", "v2.14.0", changes, {}, {}, 0)
-
-
-def rise(benchmark: str, ratio: float) -> Change:
-    verdict = Verdict.SLOWER if ratio > 1 else Verdict.FASTER
-    return Change(Series("release-py3.11", benchmark, ("'mask'", "'small'")), verdict, 1.0, ratio, ratio)
-
-
-def test_run_offers_the_largest_of_many_rises_by_name() -> None:
-    asked: dict[str, Any] = dict.fromkeys(Asked.__dataclass_fields__) | {"lane": "3.11"}
-    rises = [rise(BENCHMARK, 1 + 0.1 * number) for number in range(1, 6)]
-    said = explainable(compared_with(rises), Asked(**asked))
-    assert said.startswith("5 times rose.")
-    assert said.count("'selection time, mask small'") == 3
-    assert said.endswith("looks for the causes of the 3 largest and takes about 12 minutes.")
-    own = Asked(**asked | {"lane": "3.9", "workload": Path("my file.py")})
-    assert "explain --lane 3.9 --workload 'my file.py' v2.13.0" in explainable(compared_with(rises[:1]), own)
-    assert explainable(compared_with([rise(BENCHMARK, 0.5)]), own) == ""
 
 
 # --- what `run --explain` does

@@ -5,24 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from recorder import Refused
 from recorder.build import Built, build
 from recorder.cards import DEVICES
-from recorder.environments import create, packages, python_for
-from torch_history.cli import main, suite
+from recorder.environments import create, python_for
+from torch_history.cli import main
 from torch_history.errors import UserError
 from torch_history.fitting import answer
 from torch_history.fitting.bound import MIB
 from torch_history.fitting.cards import find
 from torch_history.fitting.counted import UNLIMITED, Process, explained
 from torch_history.fitting.search import TRIES, Outcome, Try, largest
-from torch_history.releases.axis import Axis, Release
+from torch_history.releases.axis import Axis
 
 from .test_recorder import wheel
 
@@ -72,17 +70,6 @@ def test_steps_in_memory_cost_no_more_tries() -> None:
     assert found.too_much - found.fits <= 40
 
 
-def test_cards_are_known_by_name_and_by_memory_and_others_are_like_one() -> None:
-    assert find("t4").card.key == find("Tesla T4").card.key == find("16GB").card.key == "turing"
-    assert find("24GB").card.sold_with == find("rtx 3090").card.sold_with == 24
-    assert find("a100-80gb").memory == 85_197_848_576
-    other = find("rtx3090", 12.0)
-    assert (other.card.key, other.memory) == ("rtx3090", 12 * 10**9)
-    assert other.title.startswith("a card like NVIDIA GeForce RTX 3090 (sm_86, 12,000,000,000")
-    with pytest.raises(UserError, match=r"No card 'abacus' is known\. Name one of these: .*t4 \(16 GB, sm_75\)"):
-        find("abacus")
-
-
 @pytest.mark.parametrize(
     ("refused", "said"),
     [
@@ -100,43 +87,6 @@ def environment(folder: Path, requirements: list[str]) -> None:
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").touch()
     (folder / "torch-history.json").write_text(json.dumps({"requirements": requirements}))
-
-
-def test_what_will_be_installed_is_said_before_anything_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = suite.load
-    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), env=tmp_path))
-    begun: list[str] = []
-
-    def stop(release: Release, python: str, folder: Path) -> Path:
-        begun.append(release.tag)
-        raise Refused("It ends here.")
-
-    monkeypatch.setattr(answer, "create", stop)
-    axis = Axis.load(ROOT / "releases.toml")
-    wanted = packages(axis.find("2.15.0"), "3.11")
-    root = tmp_path / "recorder"
-    environment(root / "v2.14.1-py3.9", wanted)  # of another Python
-    environment(root / "v2.15.0-py3.11", ["torch==2.15.0"])  # of another lock
-    said = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--from", "2.14.1", "--to", "2.15.0"])
-    first = " ".join(said.output.split()).partition("It takes")[0]
-    assert first == (
-        f"This installs v2.14.1, v2.15.0 in {root}, besides what other commands installed: about 5.0 GB more on disk, "
-        "2 GB to download. "
-    )
-    assert begun == ["v2.14.1"]
-
-    (root / "v2.15.0-py3.11" / "torch-history.json").write_text(json.dumps({"requirements": wanted}))
-    environment(root / "v2.14.1-py3.11", packages(axis.find("2.14.1"), "3.11"))
-    said = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--from", "2.14.1", "--to", "2.15.0"])
-    assert "2 releases are installed" in said.output
-    assert "This installs" not in said.output
-
-
-def test_a_file_that_is_none_is_refused_before_anything_is_installed(tmp_path: Path) -> None:
-    asked = CliRunner().invoke(main, ["fit", str(tmp_path / "none.py")])
-    assert asked.exit_code == 1
-    assert "cannot be read" in asked.output
-    assert "installs" not in asked.output
 
 
 @pytest.mark.parametrize(

@@ -65,16 +65,20 @@ def conf(write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytes
     return Config.from_json(told)
 
 
+def only_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets uv find wheels in `folder` alone."""
+    for name in [name for name in os.environ if name.startswith("UV_")]:
+        monkeypatch.delenv(name)
+    for name, value in {"FIND_LINKS": str(folder), "NO_INDEX": "1", "OFFLINE": "1"}.items():
+        monkeypatch.setenv(f"UV_{name}", value)
+
+
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of the resolver's, which has all that it has; its cache is one that other projects use."""
     folder = tmp_path / "wheels"
     folder.mkdir()
-    for name in [name for name in os.environ if name.startswith("UV_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
-    monkeypatch.setenv("UV_NO_INDEX", "1")
-    monkeypatch.setenv("UV_OFFLINE", "1")
+    only_from(folder, monkeypatch)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "theirs"))
     monkeypatch.setattr(environments, "HARNESS", ())
     monkeypatch.setattr(environments, "refusals", {})

@@ -5,10 +5,7 @@ The real uv installs wheels that are made here, from a folder and without a netw
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,26 +17,9 @@ from asv.repo import get_repo
 from torch_history.releases import added, environments, intact, repository
 from torch_history.releases.environments import HARNESS, ReleaseEnvironment
 
-LANE = "{}.{}".format(*sys.version_info[:2])
+from .test_installation import LANE, only_from, write_wheel
+
 RELEASES = ("2.0.0", "2.0.1", "2.1.0")
-
-
-def wheel(folder: Path, package: str, text: str) -> Path:
-    """A wheel of `name==version` with one module, and a RECORD as wheels have it."""
-    name, version = package.replace("-", "_").split("==")
-    info = f"{name}-{version}.dist-info"
-    files = {
-        f"{name}.py": text,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    digests = {path: hashlib.sha256(of.encode()).digest() for path, of in files.items()}
-    rows = [f"{path},sha256={base64.urlsafe_b64encode(of).rstrip(b'=').decode()},1" for path, of in digests.items()]
-    path = folder / f"{name}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for each, of in {**files, f"{info}/RECORD": "\n".join([*rows, f"{info}/RECORD,,"]) + "\n"}.items():
-            archive.writestr(each, of)
-    return path
 
 
 @pytest.fixture
@@ -47,12 +27,8 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "wheels"
     folder.mkdir()
     for package in (*HARNESS, *(f"torch=={release}" for release in RELEASES), "more==1"):
-        wheel(folder, package, f"name = {package!r}\n")
-    for name in [name for name in os.environ if name.startswith("UV_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
-    monkeypatch.setenv("UV_NO_INDEX", "1")
-    monkeypatch.setenv("UV_OFFLINE", "1")
+        write_wheel(folder, package.replace("-", "_"), f"name = {package!r}\n")
+    only_from(folder, monkeypatch)
     return folder
 
 
@@ -148,7 +124,8 @@ def test_a_wheel_whose_record_is_wrong_is_installed_and_then_held_to_what_it_bro
     conf: Config, wheels: Path, warned: list[str]
 ) -> None:
     """As torch 1.9.1's is of libtorch_cpu.so: it is a wheel all the same, of the sha256 that the lock has."""
-    path = wheel(wheels, "numpy==1.26.4", "name = 1\n")
+    write_wheel(wheels, "numpy==1.26.4", "name = 1\n")
+    path = wheels / "numpy-1.26.4-py3-none-any.whl"
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w") as archive:

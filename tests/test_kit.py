@@ -9,16 +9,13 @@ import shlex
 import shutil
 import subprocess
 import tarfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from recorder import certificate
 from recorder.build import build
-from torch_history.cli import main
 from torch_history.errors import UserError
 from torch_history.kit import archive, make
 from torch_history.releases.axis import Axis
@@ -151,14 +148,6 @@ class Zeros(io.RawIOBase):
         return bytes(given)
 
 
-def test_something_else_than_an_archive_is_a_sentence(tmp_path: Path) -> None:
-    path = tmp_path / "none.tar.xz"
-    path.write_bytes(b"\xfd7zXZ\x00 no archive")
-    answer = CliRunner().invoke(main, ["kit", "file", str(path)])
-    assert answer.exit_code == 1
-    assert "is no archive of a kit" in answer.output
-
-
 def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="holds files that this program did not make"):
@@ -184,21 +173,6 @@ def test_what_a_kit_copies_is_understood_by_every_python_that_it_is_made_for(pyt
     make._copy(tmp_path)
     answer = subprocess.run([found, "-c", COMPILE, str(tmp_path)], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
-
-
-def test_a_kit_that_measured_nothing_writes_no_archive(tmp_path: Path) -> None:
-    assert archive.pack(tmp_path, tmp_path / "results", tmp_path / archive.ANSWERS, 0.0) is None
-
-
-def test_what_an_earlier_run_left_is_not_packed_again(measured: Path) -> None:
-    ago = time.time() - 100
-    os.utime(measured / archive.ANSWERS, (ago, ago))
-    since = time.time() - 50
-    path = archive.pack(measured, measured / "results", measured / archive.ANSWERS, since)
-    assert path
-    with tarfile.open(path) as stream:
-        assert archive.ANSWERS not in stream.getnames()
-    assert archive.pack(measured, measured / "results", measured / archive.ANSWERS, time.time() + 50) is None
 
 
 def test_answers_that_lie_there_already_are_never_replaced(measured: Path, tmp_path: Path) -> None:

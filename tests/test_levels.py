@@ -135,18 +135,6 @@ def test_where_trigamma_is_where_it_is(value: float) -> None:
     assert special.polygamma(1, levels.where_trigamma(value)) == pytest.approx(value, rel=1e-9)
 
 
-def test_what_rounding_leaves_where_launches_agree_says_nothing_of_noise() -> None:
-    chance = np.random.default_rng(5)
-    sums, freedom = 0.0009 * chance.chisquare(4, (20, 1)), np.full((20, 1), 4.0)
-    expected, lent = levels.expected_noise(sums, freedom)
-    both = levels.expected_noise(np.vstack([sums, np.full((20, 1), 1e-32)]), np.vstack([freedom, freedom]))
-    assert both[0][:20] == pytest.approx(expected)
-    assert both[1] == pytest.approx(lent)
-    few = levels.expected_noise(sums[: levels.LENDERS - 1], freedom[: levels.LENDERS - 1])
-    assert (few[0] == levels.USUAL[True].noise ** 2).all()
-    assert few[1] == levels.USUAL[True].freedom
-
-
 def test_noise_is_lent_on_the_logarithm_by_series_and_session() -> None:
     """Of variances that are a series' own number times a session's, each is expected to be near that."""
     chance = np.random.default_rng(2)

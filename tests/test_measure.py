@@ -29,7 +29,7 @@ except ImportError as _error:
 
 from contract.request import END, TAKE
 from measure import clock, device, explain, facts, launched, profile, turns
-from workloads import Unavailable, WrongResult, compilers, intersection
+from workloads import WrongResult, intersection
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -89,10 +89,6 @@ def test_inputs_are_the_same_for_the_same_seed_and_hold_proper_boxes() -> None:
     assert 0.2 < share < 0.3
 
 
-def test_right_result_is_accepted(arguments: tuple) -> None:
-    intersection.check(arguments, torch.from_numpy(overlap_in_float64(arguments).astype(np.float32)))
-
-
 def planted(change: Callable[[Any], Any]) -> Callable[[tuple], Any]:
     return lambda arguments: change(torch.from_numpy(overlap_in_float64(arguments).astype(np.float32)))
 
@@ -112,32 +108,14 @@ def not_a_number(result: Any) -> Any:
     [
         (off_by_one_pixel, r"an overlap area is off by 1 square pixels"),
         (not_a_number, r"an overlap area is off by nan"),
-        (lambda result: torch.zeros_like(result), r"an overlap area is off by \d"),
         (lambda result: result[:-1], r"the result is torch\.float32 \(499, 40\), not float32 \(500, 40\)"),
-        (lambda result: result.t(), r"the result is torch\.float32 \(40, 500\), not float32 \(500, 40\)"),
         (lambda result: result.double(), r"the result is torch\.float64 \(500, 40\), not float32 \(500, 40\)"),
-        (lambda result: result.half(), r"the result is torch\.float16"),
     ],
 )
 def test_wrong_result_is_refused_in_a_sentence(arguments: tuple, wrong: Callable[[Any], Any], sentence: str) -> None:
+    intersection.check(arguments, planted(lambda right: right)(arguments))
     with pytest.raises(WrongResult, match=sentence):
         intersection.check(arguments, planted(wrong)(arguments))
-
-
-def test_wrong_rows_of_a_large_result_are_seen_at_both_ends() -> None:
-    arguments = boxes(1, 5000), boxes(2, 4)
-    for row in (0, -1):
-        result = torch.from_numpy(overlap_in_float64(arguments).astype(np.float32))
-        result[row] += 1
-        with pytest.raises(WrongResult):
-            intersection.check(arguments, result)
-
-
-def test_machine_without_a_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "__version__", "2.5.1+cu124")
-    monkeypatch.setattr(compilers.shutil, "which", lambda name: None)
-    with pytest.raises(Unavailable, match=r"needs a C\+\+ compiler on a CPU"):
-        compilers.compiled(intersection.overlap, "cpu")
 
 
 # --- bytes, allocations, operators
@@ -307,26 +285,6 @@ def test_blocks_that_were_interrupted_are_left_out(ticking: Time, seconds: float
             ticking.now += 0.004
 
     assert clock.samples(call, "cpu") == pytest.approx([seconds] * 5, rel=1e-6)
-
-
-@pytest.mark.parametrize("seconds", [1e-6, 1e-4, 5e-4])
-def test_bursts_that_slow_all_down_half_of_the_time_are_left_out(ticking: Time, seconds: float) -> None:
-    def call() -> None:
-        ticking.now += seconds * (1.6 if ticking.now % 0.016 < 0.008 else 1.0)
-
-    assert clock.samples(call, "cpu") == pytest.approx([seconds] * 5, rel=1e-6)
-
-
-def test_an_interrupted_first_call_does_not_make_blocks_of_one(ticking: Time) -> None:
-    calls = 0
-
-    def call() -> None:
-        nonlocal calls
-        calls += 1
-        ticking.now += 0.004 if calls == 1 else 1e-6
-
-    clock.samples(call, "cpu")
-    assert calls > 50_000
 
 
 def test_device_is_idle_at_both_ends_of_a_block_and_never_asked_between(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,17 +469,13 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("file", ["dev/nvidia0", "proc/driver/nvidia/gpus/0000:01:00.0"])
 def test_gpu_is_found_by_the_drivers_files(system: Path, file: str) -> None:
+    (system / "proc/driver/nvidia/gpus").mkdir(parents=True)  # as a driver without a GPU has it
     assert not device.gpu_present()
     assert device.name() == "cpu"
     (system / file).mkdir(parents=True)
     assert device.gpu_present()
     assert device.name() == "cuda"
     assert not device.is_cpu()
-
-
-def test_driver_without_a_gpu_is_no_gpu(system: Path) -> None:
-    (system / "proc/driver/nvidia/gpus").mkdir(parents=True)
-    assert device.name() == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -582,12 +536,6 @@ def test_cpu_is_ready_with_the_number_of_threads_that_was_fixed(system: Path) ->
     torch.set_num_threads(2)
     device.ready("cpu")
     assert torch.get_num_threads() == measure.THREADS
-
-
-def test_unusable_gpu_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(device.DeviceUnavailable, match=r"^torch \d.* sees no usable GPU$"):
-        device.ready("cuda")
 
 
 def test_wheel_without_code_for_the_gpu_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,26 +169,6 @@ def test_state_is_made_once_and_something_is_done_before_each_call(tmp_path: Pat
     workload.check(workload.inputs("", "cpu", 1), result)
 
 
-DRAWN = """
-import torch
-
-def inputs():
-    return torch.ones(3)
-
-def setup(x):
-    return torch.nn.Linear(3, 3), x
-
-functions = {"f": lambda layer, x: layer(x), "g": lambda layer, x: layer(x)}
-"""
-
-
-def test_a_model_that_setup_draws_has_the_same_weights_in_each_function(tmp_path: Path) -> None:
-    workload = written(tmp_path, DRAWN)
-    arguments = workload.inputs("", "cpu", 1)
-    for build in workload.variants.values():
-        workload.check(arguments, build(arguments)())
-
-
 def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_path: Path) -> None:
     text = "import torch\ndef inputs(call):\n    return torch.ones(2 + call)\nfunctions = {'f': lambda x: len(x)}\n"
     view = own.of_first_calls(written(tmp_path, text + "METRICS = ('time', 'first_call')"))
@@ -229,11 +209,6 @@ def crash() -> str:
     return ""
 
 
-def fork_and_answer_twice() -> str:
-    os.fork()
-    return "twice"
-
-
 def sleep() -> str:
     time.sleep(60)
     return ""
@@ -252,11 +227,6 @@ def sleep() -> str:
 def test_a_trial_ends_and_says_how(once: Any, answer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own, "TRIAL_SECONDS", 1.0)
     assert own._tried(once) == answer
-
-
-def test_two_answers_of_a_trial_are_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own, "TRIAL_SECONDS", 1.0)
-    assert own._tried(fork_and_answer_twice) in ("", "twice")
 
 
 def profiled(folder: Path, call: Any) -> dict:

@@ -86,11 +86,6 @@ def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own: OwnWo
     assert skipped.reasons(own.folder, "release-py3.9") == {}
 
 
-def test_a_file_of_which_every_release_was_skipped_is_listed(own: OwnWorkload) -> None:
-    skipped.remember(own.folder, LANE, NEW, "it cannot be had.")
-    assert told() == f"{own.folder.name}: nothing was measured in {LANE}\n  {NEW} was skipped: it cannot be had.\n"
-
-
 @pytest.mark.parametrize("text", ["", "[]", '{"release-py3.11": 3}', '{"release-py3.11": {"v2.15.0": [1, 2]}}', "{"])
 def test_what_is_damaged_is_told_and_passed_over(own: OwnWorkload, text: str, warned: list[str]) -> None:
     (own.folder / skipped.FILE).write_text(text)

@@ -14,17 +14,8 @@ from msgspec.structs import replace
 
 from torch_history.analysis import replication as replication_module
 from torch_history.analysis import verdicts
-from torch_history.analysis.compare import as_json, find, sentence, summary
-from torch_history.analysis.replication import (
-    NOWHERE,
-    Elsewhere,
-    Measured,
-    OtherPlaces,
-    Place,
-    Replication,
-    Standing,
-    replication,
-)
+from torch_history.analysis.compare import as_json, find, summary
+from torch_history.analysis.replication import Measured, OtherPlaces, Place, Standing, replication
 from torch_history.analysis.series import ANY_BUILD, BUILDS, Series, Verdict, history
 from torch_history.analysis.verdicts import Change, compare_history
 from torch_history.releases.axis import Axis
@@ -143,17 +134,6 @@ def test_compare_says_of_each_change_what_the_other_lane_says(results: Path) -> 
     assert "build" not in said["large"]
 
 
-def test_the_summary_and_the_json_tell_the_standing(results: Path) -> None:
-    found = find(results, "here", HERE, OLD, NEW)
-    said = (
-        "Of the changed times, held against the wheels of other lanes: 1 replicated, 2 not replicated, 2 not testable."
-    )
-    assert said in summary(found)
-    assert sorted(change["replicated"] for change in json.loads(as_json(found))["changes"]) == sorted(
-        ["replicated", *["not replicated"] * 2, *["not testable"] * 2]
-    )
-
-
 def machine(results: Path, name: str, about: dict[str, str], ratios: dict[str, float], version: str = "1") -> None:
     (results / name).mkdir(exist_ok=True)
     (results / name / "machine.json").write_text(
@@ -226,14 +206,6 @@ def test_only_steady_times_are_held_against_what_two_builds_differ_by(
     verdict = Verdict.SLOWER if ratio > 1 else Verdict.FASTER
     assert changed(verdict, ratio, series).within_builds is within
     assert not changed(Verdict.SAME, ratio, series).within_builds
-
-
-def test_what_another_lane_says_goes_before_what_builds_may_do() -> None:
-    small = changed(Verdict.SLOWER, 1.05)
-    assert "two builds" in sentence(small, "", NOWHERE.words)
-    said = sentence(small, "", Elsewhere(Replication(Standing.REPLICATED, OTHER, "SLOWER")).words)
-    assert "two builds" not in said
-    assert "replicated in release-py3.9" in said
 
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")

@@ -5,9 +5,11 @@ uv is played by a function that writes the folders that uv would write, and keep
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +22,6 @@ from torch_history.releases import added
 from torch_history.releases.added import AddingError
 from torch_history.releases.environments import ReleaseEnvironment
 from torch_history.store import skipped
-from torch_history.store.launches import packages_words
 
 PACKAGES = ("torch==2.14.1", "numpy==1.26.4")
 ASKED = ("torchvision",)
@@ -95,43 +96,20 @@ def test_what_fails_is_told_and_leaves_nothing(tmp_path: Path, uv: PlayedUv, ste
     assert (add(tmp_path) / "torchvision").exists()
 
 
-class PlayedConsole:
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def print(self, words: str, **options: Any) -> None:
-        self.said.append(words)
-
-    def status(self, words: str) -> Any:
-        import contextlib
-
-        return contextlib.nullcontext()
-
-
-class PlayedEnvironment:
-    needed = ASKED
-    name = "release-py3.11"
-
-    def __init__(self, lacking: Sequence[str]) -> None:
-        self._lacking = lacking
-
-    def lacking(self, release: Any) -> str:
-        return "no such package." if release.tag in self._lacking else ""
-
-
-class PlayedRelease:
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
-
-
 def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path: Path) -> None:
-    out: Any = PlayedConsole()
-    releases: Any = [PlayedRelease("v1"), PlayedRelease("v2")]
-    assert _having(releases, PlayedEnvironment(["v1"]), out, tmp_path) == releases[1:]
+    said: list[str] = []
+    out: Any = SimpleNamespace(print=lambda words, **_: said.append(words), status=lambda _: contextlib.nullcontext())
+    releases: Any = [SimpleNamespace(tag="v1"), SimpleNamespace(tag="v2")]
+
+    def environment(*lacking: str) -> Any:
+        lacks = lambda release: "no such package." if release.tag in lacking else ""  # noqa: E731
+        return SimpleNamespace(needed=ASKED, name="release-py3.11", lacking=lacks)
+
+    assert _having(releases, environment("v1"), out, tmp_path) == releases[1:]
     assert skipped.reasons(tmp_path, "release-py3.11") == {"v1": "no such package."}
-    assert out.said == ["v1 is skipped: no such package."]
+    assert said == ["v1 is skipped: no such package."]
     with pytest.raises(SessionError, match="None of these releases"):
-        _having(releases, PlayedEnvironment(["v1", "v2"]), out, tmp_path)
+        _having(releases, environment("v1", "v2"), out, tmp_path)
 
 
 def test_the_processes_are_told_where_they_lie(tmp_path: Path) -> None:
@@ -177,15 +155,3 @@ def test_what_is_no_plain_package_is_refused(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(SessionError, match=sentence):
         read(tmp_path, requirements)
-
-
-def test_packages_that_differ_are_listed() -> None:
-    old = {"packages": ["torchvision==0.29.1", "numpy==1.26.4", "gone==1"]}
-    new = {"packages": ["torchvision==0.30.0", "numpy==1.26.4"]}
-    assert packages_words(old, new) == "Packages that differ: gone 1 -> none, torchvision 0.29.1 -> 0.30.0."
-    assert packages_words(new, new) == "Both have the same packages."
-    assert packages_words({}, new) == ""
-    assert packages_words(old, new, ["torchvision"]).startswith(
-        "Packages that differ: torchvision 0.29.1 -> 0.30.0, gone"
-    )
-    assert added.name_of("Torch_Vision[extra]>=0.2; python_version > '3'") == "torch-vision"

@@ -39,7 +39,6 @@ from torch_history.measuring.session import Session
 from torch_history.store import machines
 from torch_history.store.asv_results import load_asvs
 from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
-from torch_history.system import files as stored
 from torch_history.system.scratch import mark
 
 from .test_launches import BYTES, ENVIRONMENT, TIME, add, answer, environment_said, some_launch
@@ -60,14 +59,6 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "NaN": lambda whole: b"NaN",
     "half a character": lambda whole: b'{"machine": "\\ud800", "id": "\\ud800"}',
 }
-
-
-@pytest.fixture(autouse=True)
-def heard_anew() -> Iterator[None]:
-    """A warning is said once per process; each test is one."""
-    stored.warn.cache_clear()
-    yield
-    stored.warn.cache_clear()
 
 
 @pytest.fixture
@@ -216,37 +207,6 @@ def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path: Path) -> None
     (launch,) = read_launches(tmp_path, "here")
     assert [case.number for case in launch.cases] == [4, None, 8, None]
     assert launch.cases[1].failed == "its answer, inf, is no number"
-
-
-def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda whole: {**whole, **changed}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        asvs(commit_hash="v2.1.0"),
-        asvs(commit_hash=None),
-        asvs(env_name="release-py3.9"),
-        asvs(params=None),
-        asvs(params={**RECORD, "machine": "elsewhere"}),
-        asvs(params={**RECORD, "ram": []}),
-        asvs(version=1),
-        asvs(version="2"),
-        asvs(results=[]),
-        asvs(results={"a": "b"}),
-        asvs(results={"a": [["x"], [["1"]]]}),
-        asvs(results={"a": [[1], 5]}),
-        asvs(result_columns=[]),
-        lambda whole: {key: value for key, value in whole.items() if key != "results"},
-    ],
-)
-def test_file_that_asv_would_stumble_over_is_none_of_asvs(here: Path, change: Callable) -> None:
-    path = file_of(here, "json")
-    assert load_asvs(path)["commit_hash"] == RELEASES[0]
-    path.write_text(json.dumps(change(json.loads(path.read_text()))))
-    with pytest.raises(ValueError, match=r"it (is no whole result file|holds results of)"):
-        load_asvs(path)
 
 
 def test_site_and_documents_are_made_without_what_cannot_be_read(

@@ -10,8 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,11 +27,7 @@ from measure import profile
 from workloads import Unavailable, WrongResult, saved_tensors
 from workloads.compilers import release
 
-TINY = {
-    "product": {"side": 6},
-    "loop": {"side": 5, "turns": 7},
-    "chain": {"batch": 3, "width": 4, "layers": 8},
-}
+TINY = {"product": {"side": 6}, "loop": {"side": 5, "turns": 7}, "chain": {"batch": 3, "width": 4, "layers": 8}}
 SIDE, TURNS, BATCH, WIDTH = 128, 20, 48, 32
 SMALL = {
     "product": {"side": SIDE},
@@ -135,17 +130,6 @@ def test_mode_without_gradients_keeps_the_value_and_says_none(made: Any, variant
     saved_tensors.check(arguments, result)
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_inputs_without_gradients_leave_every_mode_without(made: Any, script: str) -> None:
-    arguments = made(script, requires_grad=0)
-    for variant in sorted(set(saved_tensors.variants) - {NEEDS_GPU, "subprocess_start"}):
-        with contextlib.suppress(Unavailable):
-            call = saved_tensors.variants[variant](arguments)
-            result = call()
-            assert (call.gradients, hasattr(call, "forward")) == (0, False), variant
-            saved_tensors.check(arguments, result)
-
-
 # --- the inputs
 
 
@@ -237,19 +221,6 @@ def test_disabled_hooks_refuse_the_modes_that_are_made_of_hooks_and_no_other(mad
             built(variant, arguments)()
 
 
-@since_1_13
-def test_hooks_are_disabled_while_the_script_runs_and_not_after(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def hooked(run: Callable, turns: int, x: Any) -> tuple:
-        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor):
-            return (x @ x).sum(), ()
-
-    monkeypatch.setitem(saved_tensors._script_of, "product", hooked)
-    arguments = made("product")
-    with pytest.raises(RuntimeError, match="saved-tensor hooks are disabled here"):
-        built("hooks_disabled", arguments)()
-    built("plain", arguments)()
-
-
 # --- what cannot run here
 
 
@@ -269,25 +240,6 @@ def test_release_without_a_hook_says_so(
     monkeypatch.delattr(torch.autograd.graph, missing, raising=False)
     with pytest.raises(Unavailable, match=f"torch.autograd.graph.{sentence}"):
         saved_tensors.variants[variant](made("product"))
-
-
-def test_pinned_memory_needs_a_gpu_and_is_asked_for_where_there_is_one(
-    made: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(Unavailable, match="save_on_cpu with pinned memory needs a GPU"):
-        saved_tensors.variants["save_on_cpu_pinned"](made("product"))
-    asked: list[dict] = []
-
-    @contextlib.contextmanager
-    def save_on_cpu(**keywords: Any) -> Iterator[None]:
-        asked.append(keywords)
-        yield
-
-    monkeypatch.setattr(torch.autograd.graph, "save_on_cpu", save_on_cpu)
-    monkeypatch.setitem(saved_tensors._script_of, "product", lambda run, turns, x: (x, ()))
-    on_gpu = SimpleNamespace(device=SimpleNamespace(type="cuda"), requires_grad=False)
-    saved_tensors.variants["save_on_cpu_pinned"](saved_tensors.Arguments("product", 1, (on_gpu,)))()
-    assert asked == [{"pin_memory": True}]
 
 
 # --- another process
@@ -346,17 +298,6 @@ def test_started_process_is_another_one_and_has_ended(made: Any) -> None:
     assert children() == before
     assert call.gradients == 0
     saved_tensors.check(arguments, first)
-
-
-def test_process_started_anew_as_for_a_gpu_gives_the_same_value(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments = made("chain")
-    forked = built("subprocess", arguments)()
-    monkeypatch.setitem(saved_tensors.START_METHOD, "cpu", saved_tensors.START_METHOD["cuda"])
-    before = children()
-    spawned = built("subprocess", arguments)()
-    assert float(spawned.value) == float(forked.value)
-    # multiprocessing keeps one helper that watches what processes share
-    assert len(children()) <= len(before) + 1
 
 
 def test_profile_of_a_child_counts_the_parent_alone(made: Any) -> None:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from torch_history.analysis import verdicts
 from torch_history.analysis.compare import sentence
 from torch_history.analysis.levels import REPEATED, USUAL, Array
 from torch_history.analysis.series import Verdict, history
@@ -29,7 +28,6 @@ from torch_history.analysis.verdicts import (
     Change,
     Evidence,
     compare,
-    error_rate_of_each,
     error_rates,
     evidence_of,
     in_steps,
@@ -245,10 +243,7 @@ def test_changes_among_hundreds_of_uneven_series_are_found_and_what_builds_diffe
     assert found[2] <= 2
 
 
-QUIET = [(2, 5), (6, 2), (6, 5), (2, 2)]
-
-
-@pytest.mark.parametrize(("rounds", "releases"), QUIET)
+@pytest.mark.parametrize(("rounds", "releases"), [(2, 5), (6, 2)])
 def test_false_changes_of_quiet_questions_are_no_more_than_the_stated_rate(rounds: int, releases: int) -> None:
     """Of questions without any change, whose noises are as uneven as real ones, at most FALSE_RATE tells one."""
     random, trials = np.random.default_rng(21), 100
@@ -261,18 +256,6 @@ def test_false_changes_of_quiet_questions_are_no_more_than_the_stated_rate(round
 def said(shift: float, error: float, freedom: float, looks: int = 1) -> Evidence:
     """Of one series."""
     return Evidence(np.array(shift), np.array(error), np.array(float(freedom)), MARGIN, looks)
-
-
-def test_error_rate_of_each_is_that_of_benjamini_and_hochberg(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The example of their paper (1995, section 4.1): of these 15, four are rejected at 5 %.
-    monkeypatch.setattr(verdicts, "FALSE_RATE", 0.05)
-    p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459]
-    p_values += [0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
-    evidence = [said(float(stats.norm.isf(p / 2)), 1.0, 1e9) for p in p_values]
-    assert [item.p_value for item in evidence] == pytest.approx(p_values)
-    assert error_rate_of_each(evidence) == pytest.approx(0.05 * 4 / 15)
-    assert error_rate_of_each(evidence[-3:]) == pytest.approx(0.05 / 3)
-    assert error_rate_of_each([]) == 0.05
 
 
 def test_error_rates_are_what_scipy_makes_of_many_chances() -> None:
@@ -289,9 +272,9 @@ def test_error_rates_are_what_scipy_makes_of_many_chances() -> None:
 
 
 def test_true_changes_within_the_margin_do_not_make_room_for_false_ones_beyond_it() -> None:
-    tiny = [said(0.01, 0.0001, 20)] * 99
-    assert tiny[0].p_value < 1e-9
-    assert error_rate_of_each([*tiny, said(0.2, 0.05, 20)]) == FALSE_RATE / 100
+    many = Evidence(np.array([[0.01]] * 99 + [[0.2]]), np.array([[0.0001]] * 99 + [[0.05]]), np.full((100, 1), 20.0))
+    assert many.p_value[0] < 1e-9
+    assert error_rates(many) == pytest.approx([FALSE_RATE / 100])
 
 
 def test_more_series_of_its_question_make_a_verdict_harder_and_no_others_do() -> None:
@@ -321,18 +304,6 @@ def test_a_lone_change_of_the_detectable_size_is_told_four_times_of_five(series:
     found = sum(0 in told(compare(question(random, planted, 8), OLD, NEW)) for _ in range(trials))
     # three standard deviations of 200 tosses at 80 % are 8.5 %
     assert 0.715 <= found / trials <= 0.885
-
-
-def test_four_rounds_that_agree_are_a_change_even_beside_noisy_series() -> None:
-    """A series' own noise counts where it has rounds, though the others of its question scatter by 8 %, unevenly."""
-    random = np.random.default_rng(25)
-    launches = question(random, np.ones(20), 4, 0.08 * np.exp(random.normal(0, 1, 20)))
-    olds = [1.0, 1.01, 0.99, 1.0]
-    news = [(1 - fall) * one for fall, one in zip([0.2, 0.22, 0.2, 0.21], olds, strict=True)]
-    for release, seconds in ((OLD, olds), (NEW, news)):
-        launches += [replace(one, benchmark="q.Q.track_time") for one in timed(release, seconds)]
-    (change,) = (one for one in compare(launches, OLD, NEW) if one.series.parameters == EAGER)
-    assert change.verdict is Verdict.FASTER
 
 
 @pytest.mark.parametrize("rounds", [2, 3, 6])
@@ -376,32 +347,12 @@ def test_round_that_holds_one_release_only_does_not_count_where_the_machine_had_
     assert only(launches).verdict is Verdict.SAME
 
 
-@pytest.mark.parametrize("launches", [2, 3, 4, 5, 6])
-def test_one_launch_out_of_line_among_few_is_no_change(launches: int) -> None:
+@pytest.mark.parametrize(("launches", "disturbed"), [(2, 1), (4, 1), (6, 1), (10, 1), (10, 2)])
+def test_launches_out_of_line_make_no_change(launches: int, disturbed: int) -> None:
     random = np.random.default_rng(launches)
     for _ in range(30):
         olds, news = noisy(random, 1.0, 0.003, launches), noisy(random, 1.0, 0.003, launches)
-        news[1] *= 3
-        assert only(timed(OLD, olds) + timed(NEW, news)).verdict is Verdict.CANT_TELL
-
-
-def test_two_rounds_of_five_releases_find_a_change_and_call_next_to_none_falsely() -> None:
-    random = np.random.default_rng(20)
-    noise = 0.01 * np.exp(random.normal(0, 0.7, 300))
-    planted = np.where(np.arange(300) < 30, 1.2, 1.0)
-    launches = question(random, planted, 2, noise, releases=(OLD, "v2.0.2", "v2.0.3", "v2.0.4", NEW))
-    slower, false = told(compare(launches, OLD, NEW)), told(compare(launches, OLD, "v2.0.3"))
-    assert len(slower & {*range(30)}) >= 20
-    assert len(slower - {*range(30)}) <= 1
-    assert len(false) <= 1
-
-
-@pytest.mark.parametrize("disturbed", [1, 2])
-def test_launches_out_of_line_among_many_make_no_change(disturbed: int) -> None:
-    random = np.random.default_rng(9)
-    for _ in range(30):
-        olds, news = noisy(random, 1.0, 0.003, 10), noisy(random, 1.0, 0.003, 10)
-        news[:disturbed] = [3 * second for second in news[:disturbed]]
+        news[-disturbed:] = [3 * second for second in news[-disturbed:]]
         assert only(timed(OLD, olds) + timed(NEW, news)).verdict is Verdict.CANT_TELL
 
 
@@ -433,13 +384,6 @@ def test_releases_that_sessions_tie_by_another_are_compared_though_machines_diff
 
 
 # --- noise that series tell each other
-
-
-def test_launches_that_agree_to_the_last_digit_are_no_proof_of_the_smallest_change() -> None:
-    change = only(timed(OLD, [1.0, 1.0, 1.0]) + timed(NEW, [1.0, 1.0, 1.0]))
-    assert change.verdict is Verdict.SAME
-    assert change.low is not None
-    assert change.low < 1
 
 
 # --- disturbed launches
@@ -484,7 +428,6 @@ def test_disturbed_launch_that_was_not_repeated_counts_and_is_counted() -> None:
         (COUNT, 53, 52, Verdict.FEWER),
         (COUNT, 53, 53, Verdict.SAME),
         (COUNT, 0, 1, Verdict.MORE),
-        (COUNT, 1, 0, Verdict.FEWER),
         (COUNT, 0, 0, Verdict.SAME),
     ],
 )
@@ -535,30 +478,23 @@ def test_number_that_was_lost_broke_and_that_was_won_is_fixed_with_the_reason(ki
     assert won == Change(won.series, Verdict.FIXED, new=0.375, launches=(0, 2), reason=reason)
 
 
-@pytest.mark.parametrize(("released", "expected"), [((OLD, NEW), (1, None)), ((NEW, OLD), (None, 1))])
-def test_what_the_recorder_could_not_count_neither_breaks_nor_mends_a_release(
-    released: tuple[str, str], expected: tuple[float | None, float | None]
-) -> None:
-    counted_on, refused_on = released
-    refused = launch(refused_on, BYTES, MISSING["unavailable"], facts={"device": "recorder"})
-    change = only([*counted(counted_on, [1]), refused])
-    assert (change.verdict, change.old, change.new) == (Verdict.CANT_TELL, *expected)
-    assert change.reason == f"{refused_on} was not counted: {NEEDS}"
-    failed = launch(refused_on, BYTES, MISSING["failed"], facts={"device": "recorder"})
-    assert only([*counted(counted_on, [1]), failed]).verdict in (Verdict.BROKE, Verdict.FIXED)
-
-
+@pytest.mark.parametrize(("there", "lacking", "numbers"), [(OLD, NEW, (1, None)), (NEW, OLD, (None, 1))])
 @pytest.mark.parametrize("metric", [TIME, BYTES])
-@pytest.mark.parametrize(("released", "expected"), [((OLD, NEW), (1, None)), ((NEW, OLD), (None, 1))])
-def test_what_the_suite_could_not_measure_neither_breaks_nor_mends_a_release(
-    released: tuple[str, str], expected: tuple[float | None, float | None], metric: str
+def test_what_was_not_measured_neither_breaks_nor_mends_a_release(
+    there: str, lacking: str, numbers: tuple[float | None, float | None], metric: str
 ) -> None:
-    measured_on, lacking = released
-    unmeasured = launch(lacking, metric, UNMEASURED)
-    measured = timed(measured_on, [1.0]) if metric == TIME else counted(measured_on, [1])
-    change = only([*measured, unmeasured])
-    assert (change.verdict, change.old, change.new) == (Verdict.CANT_TELL, *expected)
-    assert change.reason == f"{lacking} was not measured, because {UNMEASURED.unmeasured}"
+    """By the suite, or by the recorder, which cannot count everything; what failed on it did fail."""
+    measured = timed(there, [1.0]) if metric == TIME else counted(there, [1])
+    recorder = {"device": "recorder"}
+    for case, facts, reason in (
+        (UNMEASURED, {}, f"was not measured, because {UNMEASURED.unmeasured}"),
+        (MISSING["unavailable"], recorder, f"was not counted: {NEEDS}"),
+    ):
+        change = only([*measured, launch(lacking, metric, case, facts=facts)])
+        assert (change.verdict, change.old, change.new) == (Verdict.CANT_TELL, *numbers)
+        assert change.reason == f"{lacking} {reason}"
+    failed = launch(lacking, metric, MISSING["failed"], facts=recorder)
+    assert only([*measured, failed]).verdict in (Verdict.BROKE, Verdict.FIXED)
 
 
 @pytest.mark.parametrize("unmeasured_on", [OLD, NEW])
@@ -574,11 +510,6 @@ def test_failure_of_the_suite_in_the_same_round_leaves_the_number_before_it() ->
     (before,) = counted(NEW, [1])
     later = launch(NEW, BYTES, UNMEASURED, launch=before.launch, round=before.round)
     assert only([*counted(OLD, [1]), before, later]).verdict is Verdict.SAME
-
-
-def test_number_that_neither_has_never_ran_with_the_newer_reason() -> None:
-    change = only([launch(OLD, TIME, MISSING["failed"]), launch(NEW, TIME, MISSING["unavailable"])])
-    assert change == Change(change.series, Verdict.NEVER_RAN, reason=NEEDS)
 
 
 @pytest.mark.parametrize("measured", [OLD, NEW])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,12 +39,6 @@ def test_a_setting_is_chosen_by_what_scores_best_on_other_series() -> None:
     assert all(said[one.id] == [1, 3, 5] for one in records if one.fold == 0)
 
 
-def test_a_setting_that_reports_nothing_is_best_where_nothing_changes() -> None:
-    records = many([], 20)
-    alarms, silent = ({one.id: places for one in records} for places in ([2], []))
-    assert yardstick.chosen(records, {"alarms": alarms, "silent": silent}) == silent
-
-
 def in_two_sessions(random: np.random.Generator, name: str) -> Record:
     """Of which the second makes every time a fifth slower; the releases are the first of the axis."""
     launches = []
@@ -65,18 +57,6 @@ def test_others_read_levels_without_what_sessions_do_to_all_series(monkeypatch: 
     assert all(max(of) / min(of) < 1.03 for of in read.values())
     assert not any(said["hud"]["5%"].values())
     assert not any(said["ours"]["its own"].values())
-
-
-def test_a_command_gets_no_labels_and_must_answer_every_series(tmp_path: Path) -> None:
-    program = tmp_path / "detector.py"
-    program.write_text(
-        "import json, sys\nfor line in sys.stdin:\n    one = json.loads(line)\n"
-        "    assert not one.keys() & {'kind', 'noise', 'changes'}\n    print([3])\n"
-    )
-    assert yardstick.asked(f"{sys.executable} {program}", [series([(3, 2.0)])]) == {"0": [3]}
-    program.write_text("")
-    with pytest.raises(ValueError, match="one list of positions per series"):
-        yardstick.asked(f"{sys.executable} {program}", [series([])])
 
 
 @pytest.mark.committed
