@@ -108,19 +108,6 @@ def test_a_count_that_is_not_exact_is_missed(keep: Keep) -> None:
     assert found.missed == ["one operator more found in 0.0 %"]
 
 
-def test_a_release_against_itself_alone_has_no_row_of_what_was_planted(keep: Keep) -> None:
-    path = keep(false="variant 7")
-    lines = path.read_text().splitlines(True)
-    times = [line for line in lines if '"selection.Selection.track_time"' in line]
-    path.write_text("".join(line for line in times if json.loads(line)["release"] in calibrate.ITSELF))
-    found = calibration.read(path)
-    assert not found.is_planted
-    assert [change.series.words for change in found.false_times] == ["selection time, variant 7 small"]
-    text = report.text(found)
-    assert "Of all 60 unchanged times, 1 (1.7 %) were reported as changed" in text
-    assert "| planted |" not in text
-
-
 def test_the_command_prints_the_report_and_fails_where_an_aim_is_missed(
     keep: Keep, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

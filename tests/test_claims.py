@@ -25,12 +25,10 @@ from torch_history.analysis.claims import (
     Key,
     Numbers,
     Ratios,
-    Turn,
     Values,
 )
 from torch_history.analysis.levels import REPEATED, REPEATED_FREEDOM, USUAL
-from torch_history.analysis.series import Series, history
-from torch_history.analysis.steps import Kind, Step
+from torch_history.analysis.series import history
 from torch_history.store.launches import Case, Launch
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -277,31 +275,6 @@ def test_a_spawned_worker_is_slow_where_it_takes_longer_than_a_forked_one(ratio:
     assert claims.start_up(of_four_sessions({})).word == UNMEASURED
 
 
-def happened(
-    new: str, ratio: float, variant: str = "scripted", metric: str = "peak_memory", until: str = ""
-) -> tuple[Step, str]:
-    series = Series("release-py3.11", f"intersection.Intersection.track_{metric}", (f"'{variant}'", "'small'"))
-    kind = Kind.EXCURSION if until else Kind.STEP
-    return Step(series, kind, "", new, until or new, 1.0, ratio, ratio, ratio, ratio), f"{variant} {metric} {ratio}."
-
-
-def test_an_answer_that_changed_names_what_it_depends_on_the_largest_first() -> None:
-    answered = [("v1", HOLDS), ("v2", UNKNOWN), ("v3", FAILS), ("v4", FAILS)]
-    found = claims.turns(
-        "intersection",
-        answered,
-        [
-            happened("v2", 2.0),
-            happened("v3", 3.0, "eager"),
-            happened("v3", 1 / 4),
-            happened("v3", 9.0, "compiled"),
-            happened("v3", 9.0, metric="time"),
-            happened("v4", 5.0),
-        ],
-    )
-    assert found == [Turn("v1", "v3", HOLDS, FAILS, "scripted peak_memory 0.25. scripted peak_memory 2.0.")]
-
-
 class Asked(Numbers):
     """Has every number, and remembers which were asked for."""
 
@@ -346,13 +319,6 @@ def test_a_release_without_a_number_of_a_question_was_not_measured_there() -> No
     answered = {release: answer.word for release, answer in claims.answers(found)["batching"].items()}
     assert answered == {"v2.0.1": HOLDS, "v2.1.0": UNMEASURED}
     assert claims.in_turn(list(answered.items())) == "Holds on v2.0.1."
-
-
-def test_inconclusive_releases_between_two_of_one_word_are_named_and_end_nothing() -> None:
-    answered = [("v1", HOLDS), ("v2", UNKNOWN), ("v3", HOLDS), ("v4", UNKNOWN), ("v5", FAILS)]
-    assert claims.in_turn(answered) == (
-        "Holds up to v3, inconclusive on v4, does not hold since v5; inconclusive on v2."
-    )
 
 
 def test_counts_decide_no_claim_of_time_and_are_told_beside_it() -> None:

@@ -194,19 +194,6 @@ def test_what_is_not_there_is_refused_in_a_sentence_that_names_what_is(
     assert sentence in answer.stderr.replace("\n", " ")
 
 
-def test_release_of_another_lane_is_said_to_be_there_and_how_to_bridge_the_lanes(results: Path) -> None:
-    upgrade(results)
-    name = "selection.Selection.track_time"
-    for release in ("v1.8.1", OLD):
-        store(results, launch(release, name, Case(("'mask'", "'small'"), value=1.0), environment="release-py3.9"))
-    answer = command("1.8.1", "2.1.2")
-    assert answer.exit_code == 1
-    said = " ".join(answer.stderr.split())
-    assert "v1.8.1 was not measured in release-py3.11 on here, but in release-py3.9." in said
-    assert "`compare v1.8.1 v2.0.1 --lane release-py3.9` and `compare v2.0.1 v2.1.2 --lane release-py3.11`" in said
-    assert "Compare there: add `--lane release-py3.9`" in " ".join(command("1.8.1", "2.0.1").stderr.split())
-
-
 def test_empty_results_are_refused_in_a_sentence(results: Path) -> None:
     answer = command("2.0.1", "2.1.2")
     assert answer.exit_code == 1
@@ -386,18 +373,3 @@ def test_a_change_of_a_time_is_said_as_a_factor(
 ) -> None:
     change = Change(Series("e", "q.Q.track_time", ("'f'",)), verdict, 1.0, ratio, ratio, low, high, (3, 3))
     assert compared.sentence(change) == f"q time, f: {said}"
-
-
-@pytest.mark.parametrize(
-    ("new", "said"),
-    [
-        (1_000_512, "HUNGRIER by 512 B, from 1,000,000 B to 1,000,512 B."),
-        (1_000_064, "HUNGRIER by 64 B, from 1,000,000 B to 1,000,064 B."),
-        (999_936, "LEANER by 64 B, from 1,000,000 B to 999,936 B."),
-    ],
-)
-def test_bytes_of_which_a_factor_says_nothing_are_said_in_bytes(new: int, said: str) -> None:
-    old = 1_000_000
-    verdict = Verdict.HUNGRIER if new > old else Verdict.LEANER
-    change = Change(Series("e", "q.Q.track_peak_memory", ("'f'",)), verdict, old, new, new / old, launches=(1, 1))
-    assert compared.sentence(change) == f"q peak memory, f: {said}"

@@ -19,7 +19,6 @@ import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -239,61 +238,11 @@ def test_build_that_is_killed_halfway_leaves_nothing(
 
 # --- what is said when it cannot be built
 
-NO_NAME = """\
-Using Python 3.11.7 environment at: v
-error: Request failed after 1 retry in 1.4s
-  cause: Failed to fetch: http://nonexistent.invalid/simple/torch/
-  cause: error sending request for url (http://nonexistent.invalid/simple/torch/)
-  cause: client error (Connect)
-  cause: dns error
-  cause: error resolving DNS
-  cause: failed to lookup address information: Name or service not known
-"""
-FULL = """\
-error: Failed to install: torch-2.0.1-cp311-cp311-manylinux1_x86_64.whl (torch==2.0.1)
-  Caused by: failed to copy file from /cache/archive-v0/x/torch/lib/libtorch_cuda.so to /env/libtorch_cuda.so
-  Caused by: No space left on device (os error 28)
-"""
-
 
 def refusal(lane: ReleaseEnvironment, conf: Config, tag: str = "v2.0.1") -> str:
     with pytest.raises(InstallationError) as refused:
         install(lane, conf, tag)
     return str(refused.value)
-
-
-def test_index_out_of_reach_names_the_release_and_two_ways_out(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv
-) -> None:
-    uv.failing["pip install"] = failed(NO_NAME)
-    sentence = refusal(lane, conf)
-    assert sentence.startswith(
-        f"PyTorch 2.0.1 for Python {LANE} could not be installed: the package index is out of reach."
-    )
-    assert "Check the network" in sentence
-    assert "torch-history run --installed" in sentence
-    assert "Nothing half-built was kept" in sentence
-
-
-@pytest.mark.parametrize(
-    ("error", "file"),
-    [
-        (failed(FULL), "/env/libtorch_cuda.so"),
-        (OSError(28, "No space left on device", "/env/mark"), "/env/mark"),
-        (OSError(28, "No space left on device"), "/env"),
-    ],
-    ids=["uv", "system", "system without a name"],
-)
-def test_full_disk_says_what_is_free_and_how_to_free_more(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch, error: Exception, file: str
-) -> None:
-    monkeypatch.setattr(environments.shutil, "disk_usage", lambda path: SimpleNamespace(free=3 * 2**29))
-    uv.failing["pip install"] = error
-    sentence = refusal(lane, conf)
-    assert "PyTorch 2.0.1" in sentence
-    assert "the disk is full (1.5 GiB free; a release needs 2 to 5)" in sentence
-    assert f"so {file} could not be written" in sentence.replace(str(Path.cwd()), "")
-    assert "torch-history prune" in sentence
 
 
 def test_release_without_a_wheel_names_the_lane_the_release_and_the_way_out(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from torch_history.analysis import answer, compare, findings
+from torch_history.analysis import answer, findings
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import Change
 
@@ -97,21 +95,3 @@ def test_half_of_what_is_shown_first_is_what_costs() -> None:
     assert [one.verdict for one in shown] == [Verdict.SLOWER] * 5 + [Verdict.FASTER] * 5
     few = answer.picked(of(*rows[:7], rows[-1]))
     assert len(few) == 8
-
-
-def comparison(*changes: Change) -> compare.Comparison:
-    return compare.Comparison("machine", LANE, "v2.3.1", "v2.15.0", list(changes), {}, {}, 3, threads="1")
-
-
-def test_sheet_says_that_memory_is_the_same_and_what_was_not_measured_in_80_columns() -> None:
-    same = Series(LANE, "selection.Q.track_peak_memory", ("'take'", "'a'"))
-    rows = [changed(f"variant with a long name {i}", "of a long size", 1.2 + i / 100) for i in range(30)]
-    text = answer.text(comparison(*rows, Change(same, Verdict.SAME, 8.0, 8.0, 1.0, 1.0, 1.0)))
-    assert max(map(len, text.splitlines())) <= answer.WIDTH
-    assert "Peak memory: the same in all 1 series." in text
-    assert "Nothing broke in 31 cases." in text
-    assert "no GPU time, with one thread" in " ".join(text.split())
-    assert "Not measured here: import and start-up of a process, resident memory." in " ".join(text.split())
-    assert "3 series were measured on only one of the two releases." in " ".join(text.split())
-    assert len(re.findall(r"^ ?\d+\. ", text, re.MULTILINE)) == answer.MOST_FINDINGS
-    assert "10 of 30 findings, which are 30 changed series:" in text

@@ -28,7 +28,7 @@ except ImportError as _error:
     pytest.skip(f"needs torch and NumPy, and {_error}", allow_module_level=True)
 
 from contract.request import END, TAKE
-from measure import clock, device, explain, facts, launched, profile, turns
+from measure import clock, device, explain, facts, profile, turns
 from workloads import WrongResult, intersection
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -656,23 +656,3 @@ def test_operators_hold_what_profile_counts() -> None:
     assert found["rows"]["aten::mul"]["peak_memory"] >= 4000
     assert found["rows"]["aten::exp"]["peak_memory"] == 4000
     assert found["rows"]["aten::sum"]["retained"] == 4
-
-
-class OnGpu:
-    """A thing that the profiler saw on a GPU; older releases do not say whether it is an annotation."""
-
-    def __init__(self, name: str, is_mark: bool | None = None) -> None:
-        self._name = name
-        if is_mark is not None:
-            self.is_user_annotation = lambda: is_mark
-
-    def name(self) -> str:
-        return self._name
-
-
-def test_a_fused_kernel_with_its_hosts_name_is_told_from_the_mark_of_an_annotation() -> None:
-    host = ["fused_add", "my annotation"]
-    assert not launched._is_mark(OnGpu("fused_add", is_mark=False), host)
-    assert launched._is_mark(OnGpu("my annotation", is_mark=True), host)
-    assert launched._is_mark(OnGpu("my annotation"), host)
-    assert not launched._is_mark(OnGpu("relu"), host)

@@ -131,15 +131,6 @@ def test_where_nothing_grows_the_growth_is_told_that_every_launch_would_have_sho
     assert "would have been seen" not in sentence(grows)
 
 
-def test_what_each_call_leaves_is_told_in_what_it_is_counted_in() -> None:
-    kept = Series("release-py3.11", "mine.Memory.track_kept_objects", ("'f'", "''"))
-    grows = judge(kept, launches_of([0, 0], 1, 1), launches_of([21, 21], 1, 1))
-    assert grows.verdict is Verdict.HUNGRIER
-    assert sentence(grows) == "mine kept objects, f: HUNGRIER by 21 at each call, from 0 to 21."
-    none = judge(kept, launches_of([0, 0], 1, 1), launches_of([0, 0], 1, 1))
-    assert sentence(none) == "mine kept objects, f: SAME at 0 at each call; a growth of 1 would have been seen."
-
-
 @pytest.mark.parametrize("count", [3, 5])
 def test_interval_of_growth_holds_the_true_change_as_often_as_the_page_says(count: int) -> None:
     draw = random.Random(count)

@@ -29,7 +29,7 @@ from asv.results import Results
 from click.testing import CliRunner, Result
 
 from torch_history import cli
-from torch_history.cli import report, suite
+from torch_history.cli import suite
 from torch_history.errors import SessionError
 from torch_history.measuring import machine_records
 from torch_history.measuring.locks import alone, beside
@@ -39,7 +39,6 @@ from torch_history.measuring.session import Session
 from torch_history.store import machines
 from torch_history.store.asv_results import load_asvs
 from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
-from torch_history.system.scratch import mark
 
 from .test_launches import BYTES, ENVIRONMENT, TIME, add, answer, environment_said, some_launch
 
@@ -207,44 +206,6 @@ def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path: Path) -> None
     (launch,) = read_launches(tmp_path, "here")
     assert [case.number for case in launch.cases] == [4, None, 8, None]
     assert launch.cases[1].failed == "its answer, inf, is no number"
-
-
-def test_site_and_documents_are_made_without_what_cannot_be_read(
-    here: Path, tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = file_of(here, "json").read_bytes()
-    for damage, of in DAMAGE.items():
-        (here / f"{damage}.json").write_bytes(of(whole))
-    (here / "copy.json").write_bytes(whole)
-    (here / "machine.json").unlink()
-    named: tuple[tuple[str, ...], ...] = ((), ("'a'",), ("'a'", "'b'", "'c'"))
-    other = [some_launch(benchmark="other.track_it", cases=(Case(names, value=0),)) for names in named]
-    append_launches(here / "other.jsonl", other)
-    published = command("publish", "--html-dir", str(tmp_path / "html"), "--results-dir", str(here.parent))
-    assert published.exit_code == 0, published.output
-    assert len(warned) == len(set(warned)) == len(DAMAGE) + 2
-    dashboard = tmp_path / "html" / "asv"
-    assert json.loads((dashboard / "index.json").read_text())["machines"].keys() == {"here"}
-    assert (dashboard / "graphs" / "summary" / f"{TIME['name']}.json").is_file()
-    (lane,) = json.loads((tmp_path / "html" / "data" / "index.json").read_text())["lanes"]
-    assert (lane["machine"], lane["environment"]) == ("here", ENVIRONMENT)
-    monkeypatch.setattr(report, "PICTURE", ("here", ENVIRONMENT, BYTES["name"], "small"))
-    assert "These files are out of date" in command("document", "--check").stderr
-
-
-@pytest.mark.parametrize("damage", [damage for damage in DAMAGE if damage != "half a character"])
-def test_list_of_benchmarks_that_is_damaged_is_refused_and_the_old_site_stays(
-    here: Path, tmp_path: Path, damage: str
-) -> None:
-    (tmp_path / "html").mkdir()
-    (tmp_path / "html" / "index.html").write_text("old")
-    mark(tmp_path / "html")
-    path = here.parent / "benchmarks.json"
-    path.write_bytes(DAMAGE[damage](path.read_bytes()))
-    published = command("publish", "--html-dir", str(tmp_path / "html"), "--results-dir", str(here.parent))
-    assert published.exit_code == 1
-    assert f"{path} is missing or damaged" in published.stderr
-    assert (tmp_path / "html" / "index.html").read_text() == "old"
 
 
 # --- machines

@@ -224,24 +224,6 @@ def test_disabled_hooks_refuse_the_modes_that_are_made_of_hooks_and_no_other(mad
 # --- what cannot run here
 
 
-@pytest.mark.parametrize(
-    ("variant", "missing", "sentence"),
-    [
-        ("hooks_disabled", "disable_saved_tensors_hooks", "disable_saved_tensors_hooks needs torch >= 1.13"),
-        ("hooks_identity", "saved_tensors_hooks", "saved_tensors_hooks needs torch >= 1.10"),
-        ("hooks_half", "saved_tensors_hooks", "saved_tensors_hooks needs torch >= 1.10"),
-        ("save_on_cpu", "save_on_cpu", "save_on_cpu needs torch >= 1.10"),
-        ("save_on_cpu_pinned", "save_on_cpu", "save_on_cpu needs torch >= 1.10"),
-    ],
-)
-def test_release_without_a_hook_says_so(
-    made: Any, monkeypatch: pytest.MonkeyPatch, variant: str, missing: str, sentence: str
-) -> None:
-    monkeypatch.delattr(torch.autograd.graph, missing, raising=False)
-    with pytest.raises(Unavailable, match=f"torch.autograd.graph.{sentence}"):
-        saved_tensors.variants[variant](made("product"))
-
-
 # --- another process
 
 

@@ -214,13 +214,3 @@ def test_the_command_shows_the_difference_and_writes_it_when_asked(
     assert "Added v2.3.0." in command("--index", index.address, "--write").output
     assert "v2.3.0" in Axis.load(axis)
     assert "The axis has every release of the index." in command("--index", index.address).output
-
-
-def test_the_index_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("UV_DEFAULT_INDEX", "PIP_INDEX_URL"):
-        monkeypatch.delenv(name, raising=False)
-    assert sync.configured_index() == sync.PYPI_SIMPLE_ENDPOINT
-    monkeypatch.setenv("PIP_INDEX_URL", "http://pip.example/simple")
-    assert sync.configured_index() == "http://pip.example/simple"
-    monkeypatch.setenv("UV_DEFAULT_INDEX", "ours=http://named.example/simple")
-    assert sync.configured_index() == "http://named.example/simple"
