@@ -14,13 +14,14 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
 
-from torch_history.cli import main, output, suite
+from torch_history.cli import main, output, report, suite
+from torch_history.errors import UserError
 from torch_history.measuring import plan
 from torch_history.measuring.locks import alone
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis
 from torch_history.reports import coverage
-from torch_history.store.launches import Case, Launch, append_launches, read_launches
+from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
 
 from .lab import MACHINE
 
@@ -39,6 +40,11 @@ def command(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
+def stored_environment(results: Path, release: str, **facts: object) -> None:
+    path = results / "a-machine" / f"{release}-release-py3.11.environments"
+    append_environment(path, {"torch": release, "cuda": "11.7", "packages": [], **facts})
+
+
 def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """asv's exception for it is none that `except Exception` catches."""
 
@@ -52,6 +58,21 @@ def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch
     assert answer.exit_code == 1
     assert "Lane 3.9 needs Python 3.9, which is neither on this machine nor could it be downloaded." in answer.stderr
     assert "Traceback" not in answer.output
+
+
+def test_environments_of_two_releases_are_compared(results: Path) -> None:
+    stored_environment(results, "v2.0.1", packages=["numpy==1.26.4", "triton==2.0.0"], architectures=["sm_37", "sm_90"])
+    stored_environment(results, "v2.1.2", packages=["numpy==1.26.4", "triton==2.1.0"], architectures=["sm_90"])
+    said = command("environment", "2.0.1", "2.1.2", "--machine", "a-machine").output.splitlines()
+    assert "architectures   sm_37, sm_90 -> sm_90" in said
+    assert [line.split() for line in said if "triton" in line] == [["triton", "2.0.0", "->", "2.1.0"]]
+    assert not [line for line in said if line.startswith(("cuda", "  numpy"))]
+
+
+def test_environment_that_is_not_known_is_refused_in_a_sentence(results: Path) -> None:
+    answer = command("environment", "2.0.1", "--machine", "a-machine")
+    assert answer.exit_code == 1
+    assert "v2.0.1 was not measured in" in answer.stderr
 
 
 # --- what is measured together
@@ -133,6 +154,31 @@ def test_run_that_is_interrupted_prints_what_is_known(monkeypatch: pytest.Monkey
     assert "Of some releases nothing was measured yet." in command("run", "2.14.1", "2.15.0").output
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--budget", "20m"),
+            "The 20 min go to the times that they can decide, and the others wait. Ctrl+C prints what is known.",
+        ),
+        (("--within", "8m"), "All of it ends after 8 min. Ctrl+C"),
+        ((), "It may take several times as long: --budget 20m bounds all of it. Ctrl+C"),
+    ],
+)
+def test_a_busy_machine_is_said_beforehand_with_what_it_costs(
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.setattr("torch_history.measuring.conditions.business", lambda: "other processes kept 74% of it busy")
+    monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
+    ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
+    monkeypatch.setattr("torch_history.cli.run._sessions", lambda *_: (ended, True, []))
+    words = " ".join(command("run", *options, "2.14.1", "2.15.0").output.split())
+    assert (
+        f"This machine is busy: other processes kept 74% of it busy. More times will stay inconclusive. {said}" in words
+    )
+    assert "busy" not in command("run", "--only", "counts", "2.14.1", "2.15.0").output
+
+
 def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
     monkeypatch.setattr("torch_history.cli.run._sessions", lambda *_: (ended, True, []))
@@ -187,6 +233,19 @@ def test_how_much_was_measured_is_said_by_lane_and_question() -> None:
         launches.append(launch(tag, *cases, benchmark="q.Q.track_peak_memory"))
     row = coverage.document({"m": launches}, axis).splitlines()[-1]
     assert row == "| m | release-py3.11 | q | 4: v2.0.0 to v2.1.1 | 8 | 50% | 2 | 3 | 50% | 3 | 1 |"
+
+
+def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    readme = Path("README.md")
+    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    assert (
+        report._between("README.md", (report.BEGIN, report.END, "new"))
+        == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
+    )
+    readme.write_text("before\nafter\n")
+    with pytest.raises(UserError, match=r"README\.md has no place for what is generated"):
+        report._between("README.md", (report.BEGIN, report.END, "new"))
 
 
 @pytest.mark.committed

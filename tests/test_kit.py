@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from recorder import certificate
 from recorder.build import build
+from torch_history.cli import main
 from torch_history.errors import UserError
 from torch_history.kit import archive, make
 from torch_history.releases.axis import Axis
@@ -146,6 +148,14 @@ class Zeros(io.RawIOBase):
         given = min(size, self.left)
         self.left -= given
         return bytes(given)
+
+
+def test_something_else_than_an_archive_is_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "none.tar.xz"
+    path.write_bytes(b"\xfd7zXZ\x00 no archive")
+    answer = CliRunner().invoke(main, ["kit", "file", str(path)])
+    assert answer.exit_code == 1
+    assert "is no archive of a kit" in answer.output
 
 
 def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:

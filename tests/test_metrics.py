@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, START, STEADY, TIMES, metric_of, metrics_of
+from contract.own_file import MEASURABLE
 from torch_history.analysis.compare import sentence
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import judge
+from torch_history.cli.report import metrics
 from torch_history.store.launches import Case, Launch
 from torch_history.store.sources import versions
 
@@ -85,6 +89,13 @@ def test_a_metric_that_is_everywhere_is_of_each_workload_with_such_calls(monkeyp
     assert metrics_of(["pages", "time"]) == ("pages", "time")
     assert metrics_of(["stalls"]) == ("stalls",)
     assert "everywhere" not in METRICS["pages"].as_data()
+
+
+def test_what_can_be_measured_is_listed_with_unit_and_meaning() -> None:
+    answer = CliRunner().invoke(metrics)
+    assert answer.exit_code == 0
+    listed = [tuple(re.split(r"  +", line)) for line in answer.output.splitlines()]
+    assert listed == [(metric.name, metric.unit, metric.about) for metric in MEASURABLE]
 
 
 GROWTH = Series("release-py3.11", "mine.Memory.track_resident_growth", ("'f'", "''"))

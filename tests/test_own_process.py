@@ -158,7 +158,7 @@ def test_a_leak_is_no_less_a_growth_where_memory_lay_free_in_the_process(hasty: 
     assert found["resident_growth"]["value"] == pytest.approx(20_000, rel=0.2)
 
 
-def test_what_each_call_leaves_on_a_device_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_each_call_leaves_on_a_device_is_counted(hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A workspace of the first calls is not what each of them leaves."""
     calls: list[int] = []
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 10**6 + 4096 * len(calls))
@@ -183,7 +183,9 @@ def test_what_comes_before_a_call_is_left_out() -> None:
     assert calls[1::2] == ["call"] * (len(calls) // 2)
 
 
-def test_processor_time_leaves_waiting_out() -> None:
+def test_processor_time_leaves_waiting_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopwatch, "CPU_BLOCK_SECONDS", 0.002)  # hundreds of calls that wait take long
+
     def busy() -> None:
         until = time.perf_counter() + 0.002
         while time.perf_counter() < until:

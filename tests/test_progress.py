@@ -34,3 +34,12 @@ def test_steps_are_counted_and_the_end_is_told_by_the_last_time(
     ]
     memory.write_text("[" * 100)
     assert said(memory, 1.0, monkeypatch) == ["Step 1 of 2: reading", "Step 2 of 2: writing"]
+
+
+def test_what_failed_leaves_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = tmp_path / "took.json"
+    said(memory, 20.0, monkeypatch)
+    before = memory.read_text()
+    with pytest.raises(ValueError, match="not in tuple"), Steps(Console(), NAMES, memory) as steps:
+        steps.begin("sleeping")
+    assert memory.read_text() == before
