@@ -265,6 +265,15 @@ def test_a_session_that_shifts_is_heard_by_the_releases_that_it_shares() -> None
     assert two == pytest.approx(math.sqrt(2.0 * 2.2), rel=1e-3)
 
 
+@pytest.mark.parametrize(("often", "word"), [(12.0, HOLDS), (0.9, FAILS)])
+def test_selection_is_decided_by_a_hundred_uses(often: float, word: str) -> None:
+    values = {}
+    for uses, ratio in (("1", 5.0), ("10", 1.0), ("100", often)):
+        values["time", "mask", f"vector 1 % x {uses}"] = ratio
+        values["time", "index_reused", f"vector 1 % x {uses}"] = 1.0
+    assert claims.selection(of_four_sessions(values)).word == word
+
+
 @pytest.mark.parametrize(("ratio", "word"), [(40.0, HOLDS), (0.8, FAILS)])
 def test_a_spawned_worker_is_slow_where_it_takes_longer_than_a_forked_one(ratio: float, word: str) -> None:
     seconds = {"spawned_worker": 0.02 * ratio, "forked_worker": 0.02, "import_torch": 0.5}

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from torch_history.analysis import power
 from torch_history.analysis.levels import REPEATED, Fitted
-from torch_history.analysis.power import ALL, LaneEvidence
+from torch_history.analysis.power import ALL, Alone, LaneEvidence
 from torch_history.analysis.series import history
 from torch_history.analysis.verdicts import Evidence, evidence_between
 from torch_history.releases.axis import Axis
@@ -125,6 +125,25 @@ def test_power_counts_what_is_told_and_nothing_else() -> None:
 def test_a_pair_of_which_something_is_told_is_not_quiet() -> None:
     """A change is planted into the told series alone, of which nothing else is told."""
     assert counts(changed(quiet_lane(1), 0, 1.5))["selection", "+5%"][1] == 2 * SERIES + 2
+
+
+def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs() -> None:
+    """And of the series that are asked for; what is told is taken away, so that it makes no room for others."""
+    found = history([launch for launch in quiet_lane(1) if launch.release in TAGS[:3]])
+    counted = power.counted(power.every_lane(found, AXIS)).counts
+    shares = power.found_alone(found.fits.values(), PATCH, found)
+    of = {size: counted["selection", f"{size:+.0%}, {LANE}"] for size in power.SIZES}
+    assert shares == Alone({size: hits / number for size, (hits, number) in of.items()})
+    one = next(iter(found))
+    assert set(power.found_alone(found.fits.values(), PATCH, [one]).shares.values()) <= {0.0, 0.5, 1.0}
+    assert power.found_alone(found.fits.values(), ("v2.0.0", "v2.0.1"), found) == power.NOTHING_ALONE
+    launches = quiet_lane(1)
+    for series in range(SERIES // 2):
+        launches = changed(launches, series, 1.5)
+    after = history(launches)
+    assert power.found_alone(after.fits.values(), PATCH, after).shares[0.1] == pytest.approx(
+        shares.shares[0.1], abs=0.1
+    )
 
 
 def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise() -> None:

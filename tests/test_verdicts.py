@@ -386,6 +386,13 @@ def test_releases_that_sessions_tie_by_another_are_compared_though_machines_diff
 # --- noise that series tell each other
 
 
+def test_launches_that_agree_to_the_last_digit_are_no_proof_of_the_smallest_change() -> None:
+    change = only(timed(OLD, [1.0, 1.0, 1.0]) + timed(NEW, [1.0, 1.0, 1.0]))
+    assert change.verdict is Verdict.SAME
+    assert change.low is not None
+    assert change.low < 1
+
+
 # --- disturbed launches
 
 DISTURBED = {"conditions": {"disturbed": "another process took 40 % of a core"}}
