@@ -23,6 +23,7 @@ import pytest
 
 from contract.carried import case_of, refusal
 from contract.metrics import metric_of
+from torch_history.errors import UserError
 from torch_history.kit import carried, carry, fatbin, make, parts
 from torch_history.kit.carried import About, CarriedError, Machine
 from torch_history.kit.parts import PartsError
@@ -115,6 +116,16 @@ def test_a_library_that_is_cut_short_is_refused(length: int) -> None:
         list(fatbin.device_code(data))
 
 
+def test_what_is_no_container_is_refused() -> None:
+    with pytest.raises(fatbin.FormatError, match="no container"):
+        list(fatbin.device_code(library(b"not a container of anything!!!!!")))
+
+
+def test_a_container_that_ends_after_its_section_is_refused() -> None:
+    with pytest.raises(fatbin.FormatError, match="no container"):
+        list(fatbin.device_code(library(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 2**40) + bytes(64))))
+
+
 @pytest.mark.parametrize(("header", "size"), [(0, 8), (64, 2**40), (8, 8)])
 def test_an_image_that_does_not_lie_in_its_container_is_refused(header: int, size: int) -> None:
     odd = struct.pack("<HHIQIIHHIIIQQQ", 2, 1, header, size, 0, 0, 0, 1, 90, 0, 0, 0, 0, 0) + bytes(64)
@@ -169,11 +180,26 @@ def test_an_emptied_unit_has_no_code_for_the_card_and_the_smallest_for_another()
     assert b"planted" not in made
 
 
+def test_a_unit_without_room_for_another_image_is_left_with_none() -> None:
+    data = library(unit("a_kernel_with_a_long_name" * 9), container(image(90, b"tiny")))
+    with pytest.raises(fatbin.FormatError):
+        reduced(data, "wanted")  # an image that is no cubin is not taken for one without kernels
+    made = reduced(library(unit("a_kernel_with_a_long_name" * 9), container(image(90, cubin("k")))), "wanted")
+    assert architectures(made) == [[75], []]
+
+
 def test_kernels_are_wanted_by_the_names_that_the_recorder_has_and_by_operator() -> None:
     wanted = launching(["void at::native::fill<float>(float*)"])
     assert wanted(frozenset({"_ZN2at6native4fillIfEEvPT_"}))
     assert wanted(frozenset({"_ZN2at6native14indexSelectXYZEv"}))
     assert not wanted(frozenset({"_ZN2at6native5flashEv"}))
+
+
+def test_a_wheel_without_code_for_the_card_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "wheel").mkdir()
+    (tmp_path / "wheel" / "libtorch_cuda.so").write_bytes(library(container(image(75, cubin("old")))))
+    with pytest.raises(UserError, match="no code for sm_90"):
+        reduce_wheel(tmp_path / "wheel", tmp_path / "made", 90, launching(["old"]), False, lambda words: None)
 
 
 def test_what_nobody_loads_is_left_out_of_a_wheel(tmp_path: Path) -> None:
@@ -271,6 +297,12 @@ def test_packing_stops_when_it_is_asked_to_and_leaves_no_process(tmp_path: Path,
     assert process.wait(30) == 128 + number
     assert len(workers) == 2
     assert not any(Path("/proc", worker).exists() for worker in workers)
+
+
+def test_an_interrupted_unpacking_begins_anew(folder: Path, packed: Path, tmp_path: Path) -> None:
+    (tmp_path / ".again.unfinished" / "left").mkdir(parents=True)
+    parts.unpack(packed, tmp_path / "again", 1)
+    assert contents(tmp_path / "again") == contents(folder)
 
 
 def test_nothing_is_unpacked_over_a_folder_that_is_there(folder: Path, packed: Path) -> None:

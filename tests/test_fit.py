@@ -16,10 +16,11 @@ from recorder.environments import create, python_for
 from torch_history.cli import main
 from torch_history.errors import UserError
 from torch_history.fitting import answer
+from torch_history.fitting.answer import said_of
 from torch_history.fitting.bound import MIB
 from torch_history.fitting.cards import find
 from torch_history.fitting.counted import UNLIMITED, Process, explained
-from torch_history.fitting.search import TRIES, Outcome, Try, largest
+from torch_history.fitting.search import TRIES, Largest, Outcome, Try, largest
 from torch_history.releases.axis import Axis
 
 from .test_recorder import wheel
@@ -68,6 +69,30 @@ def test_steps_in_memory_cost_no_more_tries() -> None:
     assert found.too_much is not None
     assert attempt(found.too_much).outcome is Outcome.TOO_MUCH
     assert found.too_much - found.fits <= 40
+
+
+def test_what_was_found_is_said_and_what_was_not_counted_is_no_answer() -> None:
+    fits, unclear, no = Try(Outcome.FITS, 1), Try(Outcome.UNCLEAR, 2), Try(Outcome.TOO_MUCH)
+    assert said_of(Largest({8: fits, 9: no})) == "8 fits, 9 does not (2 tries)"
+    assert said_of(Largest({8: fits, 10: unclear, 12: no})) == (
+        "8 fits; CAN'T TELL for 9 to 11; 12 does not fit (3 tries)"
+    )
+    assert said_of(Largest({1: no})) == "none fits surely, 1 does not (1 tries)"
+    assert said_of(Largest({8: no, 9: fits})).startswith("CAN'T TELL")
+    assert said_of(Largest({7: unclear, 8: fits, 9: no})) == (
+        "8 fits (of the smaller ones, CAN'T TELL for 7), 9 does not (3 tries)"
+    )
+
+
+def test_cards_are_known_by_name_and_by_memory_and_others_are_like_one() -> None:
+    assert find("t4").card.key == find("Tesla T4").card.key == find("16GB").card.key == "turing"
+    assert find("24GB").card.sold_with == find("rtx 3090").card.sold_with == 24
+    assert find("a100-80gb").memory == 85_197_848_576
+    other = find("rtx3090", 12.0)
+    assert (other.card.key, other.memory) == ("rtx3090", 12 * 10**9)
+    assert other.title.startswith("a card like NVIDIA GeForce RTX 3090 (sm_86, 12,000,000,000")
+    with pytest.raises(UserError, match=r"No card 'abacus' is known\. Name one of these: .*t4 \(16 GB, sm_75\)"):
+        find("abacus")
 
 
 @pytest.mark.parametrize(

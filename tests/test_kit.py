@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -183,6 +184,17 @@ def test_what_a_kit_copies_is_understood_by_every_python_that_it_is_made_for(pyt
     make._copy(tmp_path)
     answer = subprocess.run([found, "-c", COMPILE, str(tmp_path)], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
+
+
+def test_what_an_earlier_run_left_is_not_packed_again(measured: Path) -> None:
+    ago = time.time() - 100
+    os.utime(measured / archive.ANSWERS, (ago, ago))
+    since = time.time() - 50
+    path = archive.pack(measured, measured / "results", measured / archive.ANSWERS, since)
+    assert path
+    with tarfile.open(path) as stream:
+        assert archive.ANSWERS not in stream.getnames()
+    assert archive.pack(measured, measured / "results", measured / archive.ANSWERS, time.time() + 50) is None
 
 
 def test_answers_that_lie_there_already_are_never_replaced(measured: Path, tmp_path: Path) -> None:

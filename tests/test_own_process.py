@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -143,6 +144,15 @@ def test_a_quiet_function_leaves_nothing_and_what_would_be_seen_is_said(
         assert found["resident_growth"]["value"] == 0
         assert found["kept_objects"]["detectable"] == 1
         assert found["resident_growth"]["detectable"] < 2**20
+
+
+@pytest.mark.parametrize("library", [SimpleNamespace(), SimpleNamespace(mallinfo2=lambda: resident._Mallinfo())])
+def test_an_allocator_that_is_not_counted_has_no_bytes_rather_than_none(
+    library: object, hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A C library that tells nothing, and one from which the memory does not come."""
+    monkeypatch.setattr(resident.ctypes, "CDLL", lambda name: library)
+    assert resident.measured(lambda: None)["kept_bytes"] == {"unavailable": resident.NO_COUNT}
 
 
 def test_a_leak_is_no_less_a_growth_where_memory_lay_free_in_the_process(hasty: None) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from contract.metrics import METRICS, RECORDED
 from contract.request import Request
 from torch_history.analysis.compare import CannotCompare, choose_machine
 from torch_history.cli import main
@@ -54,6 +55,13 @@ def test_what_the_recorder_cannot_answer_is_refused_in_a_sentence(
     assert sentence in " ".join(ended.output.split())
 
 
+def test_no_time_and_no_operator_is_a_metric_of_the_recorder() -> None:
+    counted = {name for name, metric in METRICS.items() if "recorder" in metric.devices}
+    assert not {name for name in counted if METRICS[name].kind == "times"}
+    assert "operators" not in counted
+    assert {*RECORDED, "peak_memory", "kernels", "host_syncs"} <= counted
+
+
 DETAIL: dict[str, Any] = {"kernels": {"a": 2, "b": 1}, "library_calls": {}, "copied": {}, "form": ["float32 [2]"]}
 
 
@@ -77,6 +85,15 @@ def test_damaged_details_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"it holds no details"):
         read_details(path)
     assert check.CHECKS[path.suffix] is read_details
+
+
+def test_machine_that_nobody_named_is_one_on_which_something_ran(tmp_path: Path) -> None:
+    for name, device in (("a", "cpu"), ("recorded", "recorder")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "machine.json").write_text(json.dumps({"machine": name, "device": device}))
+        (tmp_path / name / "v2.0.1-release-py3.11.jsonl").write_text("")
+    assert choose_machine(tmp_path, None, "elsewhere") == "a"
+    assert choose_machine(tmp_path, "recorded", "elsewhere") == "recorded"
 
 
 def test_machine_that_nobody_named_is_the_one_that_measured_more_releases_and_then_more_of_each(tmp_path: Path) -> None:

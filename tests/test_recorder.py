@@ -143,6 +143,12 @@ def test_memory_that_the_card_does_not_have_is_out_of_memory(program: Program) -
     assert program(body, RECORDER_CARD="hopper")["returned"] == 0
 
 
+def test_part_of_the_cards_memory_may_be_another_program_s(program: Program) -> None:
+    body = "void *a; size_t free, all; cudaMemGetInfo(&free, &all); return cudaMalloc(&a, 3000) * 10 + (all - free == 1000);"
+    assert program(body, RECORDER_MEMORY="4000", RECORDER_OCCUPIED="1000")["returned"] == 1
+    assert program(body, RECORDER_MEMORY="3999", RECORDER_OCCUPIED="1000")["returned"] == 21
+
+
 SHARING = """void *a, *b; int there = 41, back = 0, ended = 0; handle_t handle; cudaMalloc(&a, 8);
     cudaMemcpyAsync(a, &there, 4, 1, NULL); if (cudaIpcGetMemHandle(&handle, a)) return -1;"""
 

@@ -22,6 +22,7 @@ from torch_history.releases import added
 from torch_history.releases.added import AddingError
 from torch_history.releases.environments import ReleaseEnvironment
 from torch_history.store import skipped
+from torch_history.store.launches import packages_words
 
 PACKAGES = ("torch==2.14.1", "numpy==1.26.4")
 ASKED = ("torchvision",)
@@ -155,3 +156,15 @@ def test_what_is_no_plain_package_is_refused(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(SessionError, match=sentence):
         read(tmp_path, requirements)
+
+
+def test_packages_that_differ_are_listed() -> None:
+    old = {"packages": ["torchvision==0.29.1", "numpy==1.26.4", "gone==1"]}
+    new = {"packages": ["torchvision==0.30.0", "numpy==1.26.4"]}
+    assert packages_words(old, new) == "Packages that differ: gone 1 -> none, torchvision 0.29.1 -> 0.30.0."
+    assert packages_words(new, new) == "Both have the same packages."
+    assert packages_words({}, new) == ""
+    assert packages_words(old, new, ["torchvision"]).startswith(
+        "Packages that differ: torchvision 0.29.1 -> 0.30.0, gone"
+    )
+    assert added.name_of("Torch_Vision[extra]>=0.2; python_version > '3'") == "torch-vision"

@@ -211,6 +211,37 @@ def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path: Path) -> None
 # --- machines
 
 
+def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda whole: {**whole, **changed}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        asvs(commit_hash="v2.1.0"),
+        asvs(commit_hash=None),
+        asvs(env_name="release-py3.9"),
+        asvs(params=None),
+        asvs(params={**RECORD, "machine": "elsewhere"}),
+        asvs(params={**RECORD, "ram": []}),
+        asvs(version=1),
+        asvs(version="2"),
+        asvs(results=[]),
+        asvs(results={"a": "b"}),
+        asvs(results={"a": [["x"], [["1"]]]}),
+        asvs(results={"a": [[1], 5]}),
+        asvs(result_columns=[]),
+        lambda whole: {key: value for key, value in whole.items() if key != "results"},
+    ],
+)
+def test_file_that_asv_would_stumble_over_is_none_of_asvs(here: Path, change: Callable) -> None:
+    path = file_of(here, "json")
+    assert load_asvs(path)["commit_hash"] == RELEASES[0]
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(ValueError, match=r"it (is no whole result file|holds results of)"):
+        load_asvs(path)
+
+
 def test_folder_names_its_machine_whatever_its_record_says(here: Path, tmp_path: Path, warned: list[str]) -> None:
     here.rename(here.parent / "renamed")
     record = here.parent / "renamed" / "machine.json"

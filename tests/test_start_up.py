@@ -169,6 +169,11 @@ def test_a_torch_that_computes_wrongly_fails(suite: Path) -> None:
         assert "WrongResult: the result is 4096" in ended(suite, "start_up", variant).stderr
 
 
+def test_what_was_imported_before_is_refused(suite: Path) -> None:
+    (suite / "workloads" / "__init__.py").open("a").write("\nimport torch\n")
+    assert "torch was imported before the import that is measured" in ended(suite, "start_up", "import_torch").stderr
+
+
 def test_the_first_process_of_a_launch_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = iter(
         [{"seconds": 9.0 - i, "busy": 8.0 - i, "memory": 70 + i, "resident": 90 + i} for i in range(start_up.PROCESSES)]
