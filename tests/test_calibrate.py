@@ -48,7 +48,7 @@ Keep = Callable[..., Path]
 def keep(tmp_path: Path) -> Keep:
     """Writes a calibration with 0.5 % noise in which all is well, except for what is given."""
 
-    def keep(false: str = "", missed: str = "", operators: int = 1, more: list[Launch] | None = None) -> Path:
+    def keep(false: str = "", missed: str = "", operators: int = 1) -> Path:
         random = np.random.default_rng(5)
         launches = []
         for turn in range(1, ROUNDS + 1):
@@ -68,7 +68,7 @@ def keep(tmp_path: Path) -> Keep:
             launches.append(launch(arm, 1, "operators", dict.fromkeys(VARIANTS, "planted" if failed else count)))
         path = tmp_path / "results" / "here" / calibrate.FOLDER / "v2.15.0-release-py3.11.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(each.to_json() + "\n" for each in [*launches, *(more or [])]))
+        path.write_text("".join(each.to_json() + "\n" for each in launches))
         return path
 
     return keep

@@ -29,7 +29,9 @@ from torch_history.analysis.claims import (
 )
 from torch_history.analysis.levels import REPEATED, REPEATED_FREEDOM, USUAL
 from torch_history.analysis.series import history
-from torch_history.store.launches import Case, Launch
+from torch_history.store.launches import Case
+
+from .test_verdicts import launch
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -317,12 +319,8 @@ def test_what_a_claim_depends_on_is_what_decides_it() -> None:
 
 
 def test_a_release_without_a_number_of_a_question_was_not_measured_there() -> None:
-    def launch(release: str, benchmark: str, case: Case, turn: int = 1) -> Launch:
-        about = (f"{release} {turn}", release, "release-py3.11", benchmark, "1", release)
-        return Launch("s", turn, *about, 1.0, {}, (case,))
-
     rows = Case(("'vstack_rows'", "'64 x 128'"), samples=(9.0,)), Case(("'flat_buffer'", "'64 x 128'"), samples=(1.0,))
-    times = [launch("v2.0.1", "batching.Batching.track_time", case, turn) for case in rows for turn in (1, 2)]
+    times = [launch("v2.0.1", "batching.Batching.track_time", case, round=turn) for case in rows for turn in (1, 2)]
     peak = Case(("'vstack_rows'", "'64 x 128'"), value=1.0)
     found = history([*times, launch("v2.1.0", "intersection.Intersection.track_peak_memory", peak)])
     answered = {release: answer.word for release, answer in claims.answers(found)["batching"].items()}

@@ -18,6 +18,8 @@ from torch_history.analysis.series import History, history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, read_on_axis
 
+from .test_verdicts import launch
+
 ROOT = Path(__file__).resolve().parents[1]
 MAIN = "amd-epyc-family-26-model-2-2-cores"
 NOISE = Noise(np.array([0.0004, 0.0001, 0.0009]), np.array([9.0, 12.0, 7.0]))
@@ -170,21 +172,8 @@ def launches_of(
                 numbers = shift + besides + rounds + again[:, release] + draw.normal(0, 0.012, series)
                 numbers[0] += jumped
                 cases = tuple(Case((f"'{i}'",), samples=(math.exp(number),)) for i, number in enumerate(numbers))
-                found.append(
-                    Launch(
-                        session=f"session-{session}",
-                        round=turn,
-                        launch=f"{len(found):08x}",
-                        release=f"v2.{release}.0",
-                        environment="release-py3.11",
-                        benchmark="selection.Selection.track_time",
-                        version="1",
-                        started_at=f"2026-01-01T00:00:00.{len(found):06}",
-                        duration=1.0,
-                        facts={},
-                        cases=cases,
-                    )
-                )
+                tag, session_of = f"v2.{release}.0", f"session-{session}"
+                found.append(launch(tag, "selection.Selection.track_time", *cases, session=session_of, round=turn))
     return found
 
 

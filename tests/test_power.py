@@ -19,6 +19,8 @@ from torch_history.releases.axis import Axis
 from torch_history.reports import calibration as report
 from torch_history.store.launches import Case, Launch
 
+from .test_verdicts import launch
+
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 TAGS = ["v2.3.0", "v2.3.1", "v2.4.0", "v2.4.1", "v2.5.0"]
 PATCH = (TAGS[0], TAGS[1])
@@ -37,8 +39,7 @@ def quiet_lane(seed: int, noise: float = 0.016) -> list[Launch]:
             for tag in tags:
                 numbers = np.exp(besides + rounds + again[tag] + random.normal(0, noise, SERIES))
                 cases = tuple(Case((f"'{i}'",), samples=(float(number),)) for i, number in enumerate(numbers))
-                about = f"s{session}", turn, f"{session}{turn}{tag}", tag, LANE, "selection.S.track_time"
-                found.append(Launch(*about, "1", f"2026-01-0{session + 1}T00:00:0{turn}", 1.0, {}, cases))
+                found.append(launch(tag, "selection.S.track_time", *cases, session=f"s{session}", round=turn))
     return found
 
 
@@ -50,11 +51,11 @@ def fit_of(launches: list[Launch]) -> Fitted:
 def changed(launches: list[Launch], series: int, factor: float) -> list[Launch]:
     """With one series so many times as slow on PATCH's newer release and all after it."""
     made = []
-    for launch in launches:
-        cases = list(launch.cases)
-        if launch.release != TAGS[0]:
+    for one in launches:
+        cases = list(one.cases)
+        if one.release != TAGS[0]:
             cases[series] = replace(cases[series], samples=(factor * cases[series].samples[0],))
-        made.append(replace(launch, cases=tuple(cases)))
+        made.append(replace(one, cases=tuple(cases)))
     return made
 
 

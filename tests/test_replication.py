@@ -23,6 +23,8 @@ from torch_history.site.data import lanes
 from torch_history.store.launches import Case, Launch, append_launches, read_on_axis
 from torch_history.store.machines import processor_of
 
+from .test_verdicts import launch
+
 OLD, NEW = "v2.0.1", "v2.1.2"
 HERE, OTHER = "release-py3.11", "release-py3.9"
 SERIES = Series(HERE, "selection.Selection.track_time", ("'mask'", "'small'"))
@@ -84,24 +86,13 @@ def test_another_machine_that_cannot_be_read_ends_nothing(results: Path, monkeyp
 def launches(lane: str, ratios: dict[str, float], seed: int) -> list[Launch]:
     """Six rounds of each variant, whose time changes by its ratio; a launch differs by half a per cent."""
     random = np.random.default_rng(seed)
-    return [
-        Launch(
-            f"s {lane} {seed}",
-            turn,
-            f"{lane} {seed} {release} {turn} {variant}",
-            release,
-            lane,
-            SERIES.benchmark,
-            "1",
-            f"2026-01-01T00:00:{turn:02}+00:00",
-            1.0,
-            {},
-            (Case((f"'{variant}'", "'small'"), samples=(level * float(random.lognormal(0, 0.005)),)),),
-        )
-        for turn in range(1, 7)
-        for variant, ratio in ratios.items()
-        for release, level in ((OLD, 1.0), (NEW, ratio))
-    ]
+    found = []
+    for turn, (variant, ratio) in itertools.product(range(1, 7), ratios.items()):
+        for release, level in ((OLD, 1.0), (NEW, ratio)):
+            case = Case((f"'{variant}'", "'small'"), samples=(level * float(random.lognormal(0, 0.005)),))
+            of_lane = f"s {lane} {seed}"
+            found.append(launch(release, SERIES.benchmark, case, session=of_lane, round=turn, environment=lane))
+    return found
 
 
 @pytest.fixture

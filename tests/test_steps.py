@@ -80,8 +80,7 @@ def lane_of(
             for tag, here in zip(tags, again, strict=True):
                 logs = np.log(level(TAGS.index(tag))) + added + here + of_round + random.normal(0, noise, series)
                 cases = tuple(Case((f"'{i}'",), samples=(float(one),)) for i, one in enumerate(np.exp(logs)))
-                one = launch(tag, TIME, cases[0], session=f"s{number}", round=turn)
-                found.append(structs.replace(one, cases=cases))
+                found.append(launch(tag, TIME, *cases, session=f"s{number}", round=turn))
     return found
 
 

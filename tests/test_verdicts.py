@@ -45,7 +45,7 @@ EAGER = ("'eager'", "'small'")
 _names = itertools.count()
 
 
-def launch(release: str, benchmark: str, case: Case, session: str = "s1", **changed: Any) -> Launch:
+def launch(release: str, benchmark: str, *cases: Case, session: str = "s1", **changed: Any) -> Launch:
     number = next(_names)
     fields: dict[str, Any] = {
         "session": session,
@@ -58,7 +58,7 @@ def launch(release: str, benchmark: str, case: Case, session: str = "s1", **chan
         "started_at": f"2026-11-21T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}+00:00",
         "duration": 1.0,
         "facts": {},
-        "cases": (case,),
+        "cases": cases,
     }
     return Launch(**{**fields, **changed})
 
@@ -106,8 +106,7 @@ def question(
         for release, here in zip(releases, again, strict=True):
             seconds = 0.3 * np.exp(here + of_round + random.normal(0, np.broadcast_to(noise, here.shape)))
             cases = tuple(Case((f"'{i}'",), samples=(float(of),)) for i, of in enumerate(seconds))
-            one = launch(release, f"{name}.Q.track_time", cases[0], round=turn)
-            found.append(replace(one, cases=cases))
+            found.append(launch(release, f"{name}.Q.track_time", *cases, round=turn))
     return found
 
 
