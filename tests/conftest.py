@@ -51,7 +51,10 @@ def write_releases(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every warning and error that was logged, in order."""
+    """Every warning and error that was logged, in order, those too that another test was told already."""
+    from torch_history.system import files
+
+    files.warn.cache_clear()
     said: list[str] = []
     heard = logging.Handler(logging.WARNING)
     monkeypatch.setattr(heard, "emit", lambda record: said.append(record.getMessage()))

@@ -17,6 +17,8 @@ from typing import Any
 from contract.metrics import METRICS, STEADY, metric_of
 from torch_history.store.sources import versions
 
+from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
+
 ROOT = Path(__file__).resolve().parents[1]
 MACHINE = "a-laboratory-4-cores"
 ENVIRONMENT, OTHER_ENVIRONMENT = "release-py3.11", "release-py3.9"
@@ -70,11 +72,13 @@ def write_lab(folder: Path) -> Path:
         shutil.copy(ROOT / name, folder)
     results = folder / "results"
     machine = results / MACHINE
-    machine.mkdir(parents=True)
-    about = {"machine": MACHINE, "cpu": "A processor", "num_cpu": "4", "arch": "x86_64", "os": "Linux", "ram": "8 GiB"}
-    (machine / "machine.json").write_text(json.dumps({**about, "device": "cpu", "threads": "1", "version": 1}))
-    listed = {name: _listed(name, version) for name, version in versions(ROOT).items() if _question(name) in SIZES}
-    (results / "benchmarks.json").write_text(json.dumps({**listed, "version": 2}))
+    write_machine(machine, num_cpu="4")
+    listed = {
+        name: benchmark(name, version, _params(_question(name)), metric_of(name).unit)
+        for name, version in versions(ROOT).items()
+        if _question(name) in SIZES
+    }
+    write_benchmarks(results, listed)
     for environment, releases in RELEASES.items():
         for release in releases:
             _write_release(machine, environment, release, listed)
@@ -85,12 +89,8 @@ def _question(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _listed(name: str, version: str) -> dict[str, Any]:
-    """A benchmark as asv lists it."""
-    question = _question(name)
-    params = [[repr(variant) for variant in VARIANTS[question]], [repr(size) for size in SIZES[question]]]
-    names = {"name": name, "pretty_name": name, "param_names": ["variant", "size"], "code": ""}
-    return {**names, "params": params, "version": version, "type": "track", "unit": metric_of(name).unit}
+def _params(question: str) -> list[list[str]]:
+    return [[repr(variant) for variant in VARIANTS[question]], [repr(size) for size in SIZES[question]]]
 
 
 def _sessions(environment: str, release: str) -> list[int]:
@@ -105,55 +105,21 @@ def _sessions(environment: str, release: str) -> list[int]:
 
 def _write_release(machine: Path, environment: str, release: str, listed: dict[str, dict[str, Any]]) -> None:
     facts = _facts(environment, release)
-    lines = []
-    newest: dict[str, list[Any]] = {}
-    for session, (name, benchmark) in itertools.product(_sessions(environment, release), listed.items()):
+    about = {"torch": release, "device": "cpu", "environment": facts["id"], "conditions": {"load": 0.1}}
+    lines, newest = [], {}
+    for session, (name, of) in itertools.product(_sessions(environment, release), listed.items()):
         if "cpu" not in metric_of(name).devices:
             continue
         for round in range(1, 1 + (ROUNDS if metric_of(name).kind == "times" else 1)):
-            cases = [
-                _case(environment, release, session, round, name, case)
-                for case in itertools.product(*benchmark["params"])
-            ]
-            lines.append(
-                {
-                    "session": f"202602{1 + session:02}T100000-ab{session:02}",
-                    "round": round,
-                    "launch": f"{environment[-2:]}{release}{session}{round}",
-                    "release": f"v{release}",
-                    "environment": environment,
-                    "benchmark": name,
-                    "version": benchmark["version"],
-                    "started_at": f"2026-02-{1 + session:02}T{round:02}:00:00+00:00",
-                    "duration": 1.0,
-                    "facts": {
-                        "torch": release,
-                        "device": "cpu",
-                        "environment": facts["id"],
-                        "conditions": {"load": 0.1},
-                    },
-                    "cases": cases,
-                }
-            )
-            numbers = [min(case["samples"]) if "samples" in case else case.get("value") for case in cases]
-            newest[name] = [numbers, benchmark["params"], benchmark["version"], 1767225600000, 1.0]
-    path = machine / f"v{release}-{environment}"
-    Path(f"{path}.jsonl").write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
-    Path(f"{path}.environments").write_text(json.dumps(facts) + "\n")
-    python = environment.removeprefix("release-py")
-    asvs: dict[str, Any] = {
-        "commit_hash": f"v{release}",
-        "env_name": environment,
-        "date": 1767225600000,
-        "python": python,
-    }
-    asvs |= {"params": {"machine": MACHINE, "python": python}, "requirements": {}, "env_vars": {}, "durations": {}}
-    asvs |= {
-        "result_columns": ["result", "params", "version", "started_at", "duration"],
-        "results": newest,
-        "version": 2,
-    }
-    Path(f"{path}.json").write_text(json.dumps(asvs))
+            which = environment, release, session, round, name
+            cases = [_case(*which, case) for case in itertools.product(*of["params"])]
+            more = {"round": round, "launch": f"{environment[-2:]}{release}{session}{round}", "facts": about}
+            more |= {"session": f"202602{1 + session:02}T100000-ab{session:02}"}
+            more |= {"started_at": f"2026-02-{1 + session:02}T{round:02}:00:00+00:00"}
+            lines.append(launch_line(f"v{release}", name, of["version"], cases, environment, **more))
+            newest[name] = [min(case["samples"]) if "samples" in case else case.get("value") for case in cases]
+    write_release(machine, f"v{release}", environment, lines, listed, newest)
+    (machine / f"v{release}-{environment}.environments").write_text(json.dumps(facts) + "\n")
 
 
 def _facts(environment: str, release: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import pytest
 
 from tools.compare_sites import BESIDE_SOURCES
 
+from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
 from .site_data import read_lane
 
 ROW = '    _count("operators_and_kernels", "operators", everywhere=True),\n'
@@ -110,36 +111,25 @@ def require_both(copy: Path, command: Command, environment: str) -> None:
 def write_results(copy: Path, versions: dict[str, str]) -> None:
     """What two releases would store of the questions batching and addition, as `versions` lists their benchmarks."""
     params = {"batching": [["'vstack_rows'"], ["'64 x 128'"]], "addition": [["'apart'"], ["'small'"]]}
-    chosen = {name: version for name, version in versions.items() if name.partition(".")[0] in params}
-    listed = {name: of_asv(name, version, params[name.partition(".")[0]]) for name, version in chosen.items()}
-    machine = copy / "results" / "test"
-    machine.mkdir(parents=True)
-    (copy / "results" / "benchmarks.json").write_text(json.dumps({**listed, "version": 2}))
-    record = {"machine": "test", "cpu": "a cpu", "num_cpu": "2", "arch": "x", "os": "Linux", "ram": "1 GiB"}
-    (machine / "machine.json").write_text(json.dumps({**record, "device": "cpu", "threads": "1", "version": 1}))
+    listed = {
+        name: benchmark(name, version, params[question], "operators")
+        for name, version in versions.items()
+        if (question := name.partition(".")[0]) in params
+    }
+    write_benchmarks(copy / "results", listed)
+    write_machine(copy / "results" / "test")
     for release in (OLD, NEW):
-        launches = [of_launch(release, name, of["version"], of["params"]) for name, of in listed.items()]
-        text = "".join(json.dumps(launch) + "\n" for launch in launches)
-        (machine / f"{release}-release-py3.11.jsonl").write_text(text)
-        results = {name: [[1000.0], of["params"], of["version"], 1767225600000, 1.0] for name, of in listed.items()}
-        asvs: dict[str, Any] = {"commit_hash": release, "env_name": "release-py3.11", "date": 1767225600000}
-        asvs |= {"params": {**record, "python": "3.11"}, "python": "3.11", "requirements": {}, "env_vars": {}}
-        asvs |= {"result_columns": ["result", "params", "version", "started_at", "duration"], "results": results}
-        (machine / f"{release}-release-py3.11.json").write_text(json.dumps({**asvs, "durations": {}, "version": 2}))
+        lines = [
+            launch_line(release, name, of["version"], [case_of(name, of["params"])], "release-py3.11")
+            for name, of in listed.items()
+        ]
+        numbers = {name: [1000.0] for name in listed}
+        write_release(copy / "results" / "test", release, "release-py3.11", lines, listed, numbers)
 
 
-def of_asv(name: str, version: str, params: list[list[str]]) -> dict[str, Any]:
-    """A benchmark as asv lists it."""
-    names = {"name": name, "pretty_name": name, "param_names": ["variant", "size"]}
-    return {**names, "params": params, "version": version, "type": "track", "unit": "operators", "code": ""}
-
-
-def of_launch(release: str, name: str, version: str, params: list[list[str]]) -> dict[str, Any]:
+def case_of(name: str, params: list[list[str]]) -> dict[str, Any]:
     number = {"samples": [1e-3]} if name.endswith("_time") else {"value": 1000}
-    which = {"session": "s", "round": 1, "launch": release, "release": release, "environment": "release-py3.11"}
-    when = {"started_at": "2026-01-01T00:00:00+00:00", "duration": 1.0, "facts": {"torch": release[1:]}}
-    cases = [{"parameters": [params[0][0], params[1][0]], **number}]
-    return {**which, "benchmark": name, "version": version, **when, "cases": cases}
+    return {"parameters": [params[0][0], params[1][0]], **number}
 
 
 def test_what_was_added_is_checked_listed_published_and_compared(copy: Path, command: Command) -> None:

@@ -104,10 +104,3 @@ def test_a_strangers_description_is_checked_before_it_is_compiled(
         asked["attributes"] = {**answer["attributes"], **numbers}
     with pytest.raises(Refused, match=said):
         asked_card("asked", asked)
-
-
-def test_without_a_driver_a_sentence_says_so() -> None:
-    ended = ask(None)
-    assert ended.returncode == 1
-    assert ended.stderr.startswith("The driver of NVIDIA GPUs cannot be loaded: libcuda.so.1")
-    assert "Traceback" not in ended.stderr

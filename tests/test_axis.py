@@ -57,19 +57,6 @@ def tags(releases: list[Release]) -> list[str]:
 # --- the shipped list
 
 
-def test_shipped_axis_holds_every_release_from_1_8_to_2_15_oldest_first(shipped: Axis) -> None:
-    assert [release.version for release in shipped.releases] == SHIPPED
-    assert len(SHIPPED) == 40
-    assert shipped.newest.tag == "v2.15.0"
-
-
-def test_shipped_releases_are_in_the_order_of_their_versions_and_dates(shipped: Axis) -> None:
-    numbers = [tuple(int(part) for part in release.version.split(".")) for release in shipped.releases]
-    dates = [release.date for release in shipped.releases]
-    assert numbers == sorted(numbers)
-    assert dates == sorted(dates)
-
-
 def test_lane_3_11_has_1_13_to_2_15_and_lane_3_9_has_1_8_to_2_8(shipped: Axis) -> None:
     lanes = {
         lane: [release.version for release in shipped.releases if lane in release.pythons] for lane in ("3.11", "3.9")
@@ -78,21 +65,7 @@ def test_lane_3_11_has_1_13_to_2_15_and_lane_3_9_has_1_8_to_2_8(shipped: Axis) -
     assert lanes["3.9"] == SHIPPED[: SHIPPED.index("2.8.0") + 1]
 
 
-@pytest.mark.parametrize(
-    ("version", "seconds"),
-    [("1.8.0", 1614816000), ("2.5.1", 1730160000), ("2.15.0", 1793145600)],
-)
-def test_timestamp_is_midnight_utc_in_milliseconds(shipped: Axis, version: str, seconds: int) -> None:
-    # seconds: date -u -d 2024-10-29 +%s
-    assert shipped.find(version).timestamp == seconds * 1000
-
-
 # --- names and ranges
-
-
-@pytest.mark.parametrize("name", ["2.1.0", "v2.1.0", " v2.1.0 "])
-def test_release_is_found_with_and_without_the_v(axis: Axis, name: str) -> None:
-    assert axis.find(name).tag == "v2.1.0"
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +87,7 @@ def git(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["HEAD", "HEAD^", "HEAD^^", "HEAD~3", "v2.1.0", "v2.1.0~2", "v2.1.0~", "v2.1.0^~1", "v2.2.0~0", "v2.2.0~2^"],
+    "name", ["HEAD", "HEAD^", "HEAD^^", "HEAD~3", "v2.1.0", "v2.1.0~2", "v2.1.0~", "v2.1.0^~1", "v2.2.0~0", "v2.2.0~2^"]
 )
 def test_name_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[str]], name: str) -> None:
     assert [axis.find(name).tag] == git("rev-parse", name)
@@ -138,33 +110,18 @@ def test_range_means_what_it_means_in_git(axis: Axis, git: Callable[..., list[st
     assert tags(axis.select(spec)) == git("rev-list", "--reverse", spec)
 
 
-@pytest.mark.parametrize("spec", ["2.1.1 2.0.0", "2.1.1,2.0.0", "v2.1.1, 2.0.0", "2.0.0\n2.1.1", "2.1.1 2.1.1,2.0.0"])
-def test_list_is_read_by_spaces_and_commas_and_answered_oldest_first(axis: Axis, spec: str) -> None:
-    assert tags(axis.select(spec)) == ["v2.0.0", "v2.1.1"]
-
-
-def test_unknown_name_is_refused_by_name_and_the_nearest_are_offered(axis: Axis) -> None:
-    with pytest.raises(
-        UnknownRelease, match=r"'2\.1\.9' is no PyTorch release .* nearest are .*v2\.1\.[01].*releases\.toml"
-    ):
-        axis.find("2.1.9")
-
-
-def test_name_before_the_oldest_release_is_refused(axis: Axis) -> None:
-    with pytest.raises(UnknownRelease, match=r"'2\.0\.1~2' lies before v2\.0\.0, the oldest"):
-        axis.find("2.0.1~2")
-
-
-def test_empty_range_says_that_it_begins_after_its_first(axis: Axis) -> None:
-    with pytest.raises(
-        AxisError, match=r"2\.1\.0\.\.2\.0\.0 holds no release: .*begins after v2\.1\.0 and ends with v2\.0\.0"
-    ):
-        axis.select("2.1.0..2.0.0")
-
-
-def test_three_dots_are_refused_and_two_offered(axis: Axis) -> None:
-    with pytest.raises(AxisError, match=r"'2\.0\.0\.\.\.2\.1\.0': three dots .*write a\.\.b"):
-        axis.select("2.0.0...2.1.0")
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("2.1.9", r"'2\.1\.9' is no PyTorch release .* nearest are .*v2\.1\.[01].*releases\.toml"),
+        ("2.0.1~2", r"'2\.0\.1~2' lies before v2\.0\.0, the oldest"),
+        ("2.1.0..2.0.0", r"holds no release: .*begins after v2\.1\.0 and ends with v2\.0\.0"),
+        ("2.0.0...2.1.0", r"'2\.0\.0\.\.\.2\.1\.0': three dots .*write a\.\.b"),
+    ],
+)
+def test_what_names_no_release_is_refused(axis: Axis, spec: str, sentence: str) -> None:
+    with pytest.raises((AxisError, UnknownRelease), match=sentence):
+        axis.select(spec)
 
 
 # --- inserting
@@ -278,10 +235,6 @@ def test_asv_gets_tags_oldest_first_and_positions_that_grow(conf: Config) -> Non
     assert list(repo.get_tags()) == ["v2.0.0", "v2.0.1", "v2.1.0", "v2.1.1", "v2.2.0"]
     positions = repo.get_revisions(repo.get_tags().values())
     assert [positions[tag] for tag in repo.get_tags()] == [0, 1, 2, 3, 4]
-
-
-def test_asv_run_new_measures_what_came_after_the_newest_result(conf: Config) -> None:
-    assert get_repo(conf).get_new_branch_commits(["releases"], {"v2.1.0", "v2.0.0"}) == ["v2.2.0", "v2.1.1"]
 
 
 def test_asv_catches_an_unknown_release_as_it_catches_an_unknown_commit(conf: Config) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from tools.pages import claims as reports
-from tools.pages import recorded
 from torch_history.analysis import bases, claims
 from torch_history.analysis.bases import Answered, Row
 from torch_history.analysis.claims import RESULT_BYTES
@@ -142,33 +141,9 @@ def test_a_gpu_fills_its_column_and_decides_the_advice_where_it_has_a_number(
     assert (found.gpu.startswith(advice[0]), found.gpu.endswith(advice[1])) == (True, True)
 
 
-def test_a_question_that_no_gpu_measured_says_so_where_another_was_measured_on_one() -> None:
-    batching = of(CPU_RECORD, times("cpu", 9.0, 3, "release-py3.11"))
-    first, second = bases.rows([*batching, *H100], AXIS)
-    assert cells(first)[0] == "Not measured."
-    assert cells(second)[2] == "Not measured."
-    assert second.gpu == bases.NO_TIMES_ON_A_GPU
-    assert cells(row(*batching))[2] == bases.NO_GPU
-
-
 def times(device: str, slow: float, rounds: int, lane: str) -> list[Launch]:
     sizes = {("vstack_rows", "64 x 128"): slow, ("flat_buffer", "64 x 128"): 1.0}
     return [launch("2.11.0", TIME, sizes, device, lane, turn) for turn in range(1, rounds + 1)]
-
-
-def test_counts_decide_no_claim_of_time_and_a_gpu_does() -> None:
-    counted = of(RECORDED["turing"], [launch("2.11.0", TIME, {("vstack_rows", "64 x 128"): None}, "recorder", "py")])
-    found = row(*counted)
-    assert cells(found) == ["Not measured.", claims.NEEDS_TIMES, "No GPU measured yet."]
-    assert found.gpu == bases.NO_TIMES_ON_A_GPU
-    found = row(*counted, *of(GPU_RECORD, times("cuda", 9.0, 3, "installed-py3.12")))
-    assert cells(found)[1:] == [claims.NEEDS_TIMES, f"Holds on v2.11.0 ({GPU})."]
-    assert found.gpu == "Gather the rows in NumPy and make one tensor. Measured on CUDA."
-    found = row(*of(GPU_RECORD, times("cuda", 9.0, 1, "installed-py3.12")))
-    assert cells(found)[2] == f"Inconclusive on v2.11.0 ({GPU})."
-    assert found.gpu.startswith(
-        "The results here are inconclusive. One tensor per row takes 9.00 (64 x 128, one round)"
-    )
 
 
 def test_pythons_of_a_machine_are_one_history_and_machines_are_told_one_after_another() -> None:
@@ -231,13 +206,6 @@ def test_a_certificate_of_another_card_or_release_says_nothing() -> None:
     assert "equal" not in cells(row(*HOPPER, certificates=(other,)))[1]
 
 
-def test_a_sentence_says_what_was_measured_on_a_gpu() -> None:
-    lanes = [("cpu", ["v2.0.1"]), ("recorder", ["v2.0.1", "v2.1.0"])]
-    assert bases.on_a_gpu(lanes, AXIS) == "Nothing here was measured on a GPU."
-    one = bases.on_a_gpu([*lanes, ("cuda", ["v2.11.0"])], AXIS)
-    assert one == f"Releases measured on a GPU: v2.11.0. The axis has {len(AXIS.releases) - 1} more."
-
-
 # --- where they are told
 
 
@@ -275,26 +243,6 @@ def test_tables_of_the_readme_and_of_a_question_hold_the_row_and_hostile_names_s
     text = reports.of_questions(found)["intersection"]
     assert text.splitlines()[0] == "| CPU measured | CUDA recorded | CUDA measured |"
     assert f"Holds on v2.11.0 ({GPU})." in text
-
-
-def test_page_of_counts_has_the_largest_changes_and_what_a_certificate_found(tmp_path: Path) -> None:
-    launches = peaks("recorder", {"2.11.0": 1.0, "2.13.0": 4.0})
-    for record, of_machine in (
-        (RECORDED["hopper"], launches),
-        (CPU_RECORD, peaks("cpu", {"2.11.0": 1.0, "2.13.0": 4.0})),
-    ):
-        write(tmp_path, record, of_machine)
-    named = {RECORDED["hopper"]["machine"]: launches, "here": launches}
-    one = certificate({"intersection scripted small"}, {"intersection eager small"})
-    text = recorded.document(
-        tmp_path, named, AXIS, lambda steps, _, name: [f"{step.new}: {name} {step.ratio}" for step in steps], [one]
-    )
-    differing = "intersection eager small (peak_requested, waits)"
-    assert text.partition("\n## ")[2] == (
-        "recorded-hopper-no-kernel-ran\n\n| release | largest changes |\n|---|---|\n"
-        "| v2.13.0 | recorded-hopper-no-kernel-ran 4.0 |\n\n"
-        f"1 cases are equal to a real {GPU}'s, certificate of v2.11.0; 1 are not: {differing}.\n"
-    )
 
 
 @pytest.fixture(scope="module")

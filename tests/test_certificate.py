@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from contract.certified import cases
 from recorder import Refused, certificate
 from recorder.build import Built, Wheel
 from recorder.cards import Card, cards, members
@@ -55,14 +54,6 @@ def compared(gpu: Asked, recorder: Asked) -> certificate.Certificate:
     return certificate.compare(gpu, recorder, cards()["turing"])
 
 
-def test_two_sides_that_agree_differ_in_nothing() -> None:
-    result = compared(told(), recorded())
-    assert (result.differences, result.refused) == ([], {})
-    assert result.agreed == ["intersection eager small", "saved_tensors plain chain"]
-    assert result.compared["intersection eager small"] == [*certificate.COMPARED, "kernels"]
-    assert result.left_out == {"saved_tensors numpy chain": "slow"}
-
-
 @pytest.mark.parametrize("what", certificate.COMPARED)
 def test_every_byte_and_count_that_differs_is_said(what: str) -> None:
     other = {"device to host": 2} if what == "copies" else 7
@@ -87,12 +78,6 @@ def test_what_a_library_launches_is_told_apart_and_what_pytorch_launches_is_stil
     assert (inside.differences, inside.library_kernels["intersection eager small"]) == ([], {"sm90_gemm": 2})
     lacking = compared(gpu, recorded(kernels={"relu": 3}, library_calls={"cublasSgemm_v2": 2}))
     assert [(each.what, each.gpu, each.recorder) for each in lacking.differences] == [("kernel relu", 1, 3)]
-
-
-def test_of_a_case_whose_waits_alone_are_known_the_waits_are_compared() -> None:
-    result = compared(told(waits=3), Asked(1, HERE, {"intersection eager small": Answer(waits=3)}, {}, True))
-    assert result.compared == {"intersection eager small": ["waits"]}
-    assert result.refused == {"saved_tensors plain chain": "recorder: the file says nothing of it"}
 
 
 def test_a_case_that_one_side_cannot_tell_is_said_with_its_side() -> None:
@@ -165,13 +150,6 @@ def test_a_file_that_is_none_is_refused_in_words(tmp_path: Path, text: str, word
         certificate.read(path)
 
 
-def test_an_interpreter_without_torch_gets_a_sentence(results: Path, tmp_path: Path) -> None:
-    asked = CliRunner().invoke(main, ["certify", "--python", "/bin/false", "--ask", str(tmp_path / "gpu.json")])
-    assert asked.exit_code == 1
-    assert "Nothing could be asked, for the reason above" in asked.output
-    assert not (tmp_path / "gpu.json").exists()
-
-
 def test_a_certificate_is_written_and_results_read_as_before(
     results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -190,11 +168,6 @@ def test_a_certificate_is_written_and_results_read_as_before(
     text = read_object(path)
     assert [(each["what"], each["gpu"], each["recorder"]) for each in text["differences"]] == [("waits", 1, 9)]
     assert check(results, axis).problems == before.problems
-
-
-def test_questions_are_asked_in_the_order_of_what_may_be_lost() -> None:
-    listed = cases({name: (["a"], ["b"]) for name in ("selection", "warm_up", "batching", "intersection")})
-    assert [case.question for case in listed] == ["intersection", "batching", "selection", "warm_up"]
 
 
 WORKS = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import signal
 import subprocess
 import sys
@@ -40,26 +39,6 @@ def in_the_repository(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def command(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (None, "it cannot be read (No such file or directory). Give the path of a Python file."),
-        ("def f(:\n", "line 1 of mine.py is no Python: invalid syntax"),
-        ("x = 1\n" * 3 + "  y = 2\n", "line 4 of mine.py is no Python: unexpected indent"),
-    ],
-)
-def test_own_workload_that_is_no_python_is_refused_in_a_sentence(
-    tmp_path: Path, text: str | None, sentence: str
-) -> None:
-    path = tmp_path / "mine.py"
-    if text is not None:
-        path.write_text(text)
-    answer = command("run", "--workload", str(path), "2.15.0")
-    assert answer.exit_code == 1
-    assert sentence in answer.stderr
-    assert "Traceback" not in answer.output
 
 
 def stored_environment(results: Path, release: str, **facts: object) -> None:
@@ -233,12 +212,6 @@ def test_a_command_in_the_background_ends_in_order_when_asked_to(asked: signal.S
     assert "The same command continues from here" in said
 
 
-def test_each_command_is_listed_with_a_whole_sentence() -> None:
-    listed = command("--help").output.partition("Commands:\n")[2].splitlines()
-    assert len(listed) == len(main.commands)
-    assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
-
-
 # --- documents
 
 
@@ -261,15 +234,6 @@ def test_how_much_was_measured_is_said_by_lane_and_question() -> None:
         launches.append(launch(tag, *cases, benchmark="q.Q.track_peak_memory"))
     row = coverage.document({"m": launches}, axis).splitlines()[-1]
     assert row == "| m | release-py3.11 | q | 4: v2.0.0 to v2.1.1 | 8 | 50% | 2 | 3 | 50% | 3 | 1 |"
-
-
-def test_a_plan_says_which_sessions_a_run_would_have_and_measures_nothing() -> None:
-    answer = command("run", "--plan", "--question", "batching", "2.9.0..2.15.0")
-    assert answer.exit_code == 0, answer.output
-    said = " ".join(answer.output.split())
-    assert re.search(
-        r"1 \d+ v2\.12\.1, v2\.9\.1, .* 3 \d+ .*, v2\.15\.0 About \d+ min in all, .* Nothing was measured", said
-    )
 
 
 def test_findings_stand_in_the_readme_between_their_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -367,11 +331,6 @@ def test_a_path_is_meant_from_the_callers_folder(
     group, rest = (main.commands["fleet"], words[1:]) if words[0] == "fleet" else (main, words)
     command = group.commands[rest[0]]  # type: ignore[attr-defined]
     assert command.make_context(rest[0], [*rest[1:], named]).params[parameter] == str(place)
-
-
-def test_an_interpreter_without_a_folder_is_looked_up_on_the_path() -> None:
-    asked = main.commands["run"].make_context("run", ["--installed", "--python", "python3.11"])
-    assert asked.params["interpreter"] == "python3.11"
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,10 @@ from msgspec import structs
 
 from torch_history import cli
 from torch_history.analysis import compare as compared
-from torch_history.analysis import verdicts
-from torch_history.analysis.power import found_alone
 from torch_history.analysis.series import Series, Verdict
-from torch_history.analysis.steps import Kind, Step
 from torch_history.analysis.verdicts import FALSE_RATE, Change
 from torch_history.store import causes, sources
-from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
+from torch_history.store.launches import Case, Launch, append_environment, append_launches
 
 from .test_evidence import EVIDENCE
 from .test_verdicts import launch
@@ -94,8 +91,7 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
     assert lines[0].endswith("see #12 [x](http://y).")
     rest = lines[1:]
     assert re.fullmatch(
-        r"selection time, nonzero small: SLOWER (1\.9\d|2\.0\d) times \(1\.[89]\d to 2\.\d\d\), unexplained\.",
-        rest[0],
+        r"selection time, nonzero small: SLOWER (1\.9\d|2\.0\d) times \(1\.[89]\d to 2\.\d\d\), unexplained\.", rest[0]
     )
     found = re.fullmatch(
         r"selection time, mask small: SLOWER 1\.09 times \((\S+) to (\S+)\), "
@@ -117,30 +113,6 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
     assert rest[-1] == "The environments differ: NumPy went from 1.26.4 to 2.0.0."
 
 
-def test_all_lists_the_rest_too_and_says_what_could_have_been_seen(results: Path) -> None:
-    upgrade(results)
-    short, everything = command("2.0.1", "2.1.2").output, command("2.0.1", "2.1.2", "--all").output
-    assert "index" not in short
-    same = re.search(r"^selection time, index small: SAME \((\S+) to (\S+) times\)\.$", everything, re.MULTILINE)
-    assert same
-    assert 0.96 < float(same[1]) <= 1 <= float(same[2]) < 1.04
-    assert re.search(r"^selection operators, nonzero small: SAME at 5\.$", everything, re.MULTILINE)
-    assert "selection time, never small: NO NUMBER: no wheel." in everything
-    assert re.search(
-        r"^selection time, noisy small: INCONCLUSIVE, from \S+s to \S+s( \(0\.\d+ to \d.* times\)\.$|: .*tenfold)",
-        everything,
-        re.M,
-    )
-
-
-def test_change_said_the_other_way_round_is_faster(results: Path) -> None:
-    upgrade(results)
-    said = command("2.1.2", "2.0.1", "--all").output
-    assert re.search(r"mask small: FASTER 1\.09 times \(1\.0\d to 1\.1\d\), while .* from 9 to 1\.", said)
-    assert re.search(r"nonzero small: FASTER (1\.9\d|2\.0\d) times \(1\.[89]\d to 2\.\d\d\)", said)
-    assert "selection time, broken small: FIXED at 1.00s; before, RuntimeError" in said
-
-
 def test_single_launch_is_no_evidence_and_the_next_command_is_named(results: Path) -> None:
     store(results, *series("time", [1.0], [5.0]))
     answer = command("2.0.1", "2.1.2")
@@ -149,23 +121,6 @@ def test_single_launch_is_no_evidence_and_the_next_command_is_named(results: Pat
     assert "Undecided: 1 of 1 time is inconclusive." in said
     assert "Time Inconclusive in all 1 series." in said
     assert "`torch-history run --lane 3.11 --rounds 5 v2.0.1 v2.1.2`" in said
-
-
-def test_where_most_times_are_inconclusive_that_is_what_is_said_and_what_would_decide_it(results: Path) -> None:
-    store(results, *series("time", [1.0, 1.2, 0.9], [1.05, 0.92, 1.2]), *series("operators", [5], [5]))
-    said = " ".join(command("2.0.1", "2.1.2").output.split())
-    assert "Undecided: 1 of 1 time is inconclusive." in said
-    assert re.search(
-        r"On that machine `torch-history run --lane 3.11 v2.0.1 v2.1.2` with --budget \d+m would prob", said
-    )
-    assert "Undecided: 1 of 1 time is inconclusive." in command("2.0.1", "2.1.2", "--markdown").output
-
-
-def test_where_a_few_times_are_inconclusive_the_headline_counts_them(results: Path) -> None:
-    quiet = [one for name in "abc" for one in series("time", STEADY, STEADY, name)]
-    store(results, *quiet, *series("time", STEADY, [0.5, 1.0, 2.0], "noisy"))
-    said = " ".join(command("2.0.1", "2.1.2").output.split())
-    assert "No change was detected, but 1 of 4 times is inconclusive." in said
 
 
 def write_evidence(results: Path, verdict: str, taken_at: str) -> None:
@@ -196,17 +151,6 @@ def test_what_explain_did_not_see_again_is_no_finding_until_it_is_measured_again
     assert "nonzero" not in str(after["answer"]["cards"])
     write_evidence(results, verdict, "2020-01-01T00:00:00+00:00")
     assert json.loads(command("2.0.1", "2.1.2", "--json").output)["findings"] == before["findings"]
-
-
-def test_where_all_that_changed_was_not_seen_again_no_change_is_certain(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "here", dict)
-    store(results, *series("time", STEADY, [2.0, 2.001, 1.999], "nonzero"))
-    write_evidence(results, "INCONCLUSIVE", "2030-01-01T00:00:00+00:00")
-    for form in ((), ("--markdown",)):
-        said = command("2.0.1", "2.1.2", *form).output
-        assert "No change is certain: 1 series changed, and not when a cause was looked for." in said
 
 
 def test_questions_and_metrics_narrow_what_is_listed_but_not_its_causes(results: Path) -> None:
@@ -250,28 +194,6 @@ def test_what_is_not_there_is_refused_in_a_sentence_that_names_what_is(
     assert sentence in answer.stderr.replace("\n", " ")
 
 
-def test_release_of_another_lane_is_said_to_be_there_and_how_to_bridge_the_lanes(results: Path) -> None:
-    upgrade(results)
-    name = "selection.Selection.track_time"
-    for release in ("v1.8.1", OLD):
-        store(results, launch(release, name, Case(("'mask'", "'small'"), value=1.0), environment="release-py3.9"))
-    answer = command("1.8.1", "2.1.2")
-    assert answer.exit_code == 1
-    said = " ".join(answer.stderr.split())
-    assert "v1.8.1 was not measured in release-py3.11 on here, but in release-py3.9." in said
-    assert "`compare v1.8.1 v2.0.1 --lane release-py3.9` and `compare v2.0.1 v2.1.2 --lane release-py3.11`" in said
-    assert "Compare there: add `--lane release-py3.9`" in " ".join(command("1.8.1", "2.0.1").stderr.split())
-
-
-def test_environment_falls_back_to_the_only_machine(results: Path) -> None:
-    upgrade(results)
-    (results / "here").rename(results / "there")
-    store(results, *series("operators", [1], [2]), machine="there")
-    answer = CliRunner().invoke(cli.main, ["facts", "2.0.1", "2.1.2"])
-    assert answer.exit_code == 0
-    assert "1.26.4 -> 2.0.0" in answer.output
-
-
 def test_empty_results_are_refused_in_a_sentence(results: Path) -> None:
     answer = command("2.0.1", "2.1.2")
     assert answer.exit_code == 1
@@ -284,30 +206,6 @@ def test_releases_with_nothing_in_common_are_refused(results: Path) -> None:
     answer = command("2.0.1", "2.1.2")
     assert answer.exit_code == 1
     assert "nothing in common. v2.0.1 has batching, and v2.1.2 has selection" in answer.stderr
-
-
-def test_machine_is_this_one_else_the_one_of_most_releases_else_asked_for(results: Path) -> None:
-    store(results, *series("operators", [1], [2]), machine="there")
-    assert "\nthere, release-py3.11\n" in command("2.0.1", "2.1.2").output
-    store(results, *series("operators", [1], [2]), machine="elsewhere")
-    answer = command("2.0.1", "2.1.2")
-    assert answer.exit_code == 1
-    assert "no results of this machine, here. Name one with --machine: elsewhere, there." in answer.stderr
-    assert "\nelsewhere, release-py3.11\n" in command("2.0.1", "2.1.2", "--machine", "elsewhere").output
-    store(results, launch("v2.2.2", "batching.Batching.track_operators", Case(("'a'",), value=1)), machine="there")
-    answer = command("2.0.1", "2.1.2")
-    assert "\nthere, release-py3.11\n" in answer.output
-    assert (
-        "Results of there, which has the longest history: 3 releases. There are others, see --machine: elsewhere."
-        in (answer.stderr)
-    )
-    store(results, *series("operators", [1], [2]))
-    assert "\nhere, release-py3.11\n" in command("2.0.1", "2.1.2").output
-    assert "Results of here, this machine: 2 releases." in command("2.0.1", "2.1.2").stderr
-    for tag in (NEW, "v2.2.2"):
-        store(results, launch(tag, "batching.Batching.track_operators", Case(("'a'",), value=1)), machine="elsewhere")
-    store(results, launch("v2.3.0", "batching.Batching.track_operators", Case(("'a'",), value=1)), machine="elsewhere")
-    assert "\nelsewhere, release-py3.11\n" in command("2.2.2", "2.3.0").output
 
 
 # --- exit codes
@@ -338,13 +236,6 @@ def test_series_beyond_a_threshold_fails(results: Path, limits: str, code: int, 
     assert document["failed"] == len(failed)
 
 
-def test_failed_series_are_named_in_text(results: Path) -> None:
-    upgrade(results)
-    answer = command("2.0.1", "2.1.2", "--fail-on", "slower:5%")
-    assert answer.exit_code == 3
-    assert answer.output.endswith("Failed by --fail-on: selection time, nonzero small; selection time, mask small.\n")
-
-
 def test_count_that_came_from_none_is_beyond_every_threshold(results: Path) -> None:
     store(results, *series("operators", [0], [1]))
     assert command("2.0.1", "2.1.2", "--fail-on", "more:1000%").exit_code == 3
@@ -368,16 +259,6 @@ def test_wrong_usage_is_exit_code_2(results: Path, arguments: list[str], sentenc
 
 
 # --- JSON and Markdown
-
-
-def test_which_lone_changes_would_be_found_is_said_of_this_very_pair(results: Path) -> None:
-    upgrade(results)
-    found = verdicts.history(read_launches(results, "here"))
-    words = found_alone(found.fits.values(), (OLD, NEW), found).words
-    assert words.startswith("If one time changed and nothing else did, a change of 5 % would be found in ")
-    assert words in json.loads(command("2.0.1", "2.1.2", "--json").output)["answer"]["sure"]
-    assert words in " ".join(command("2.0.1", "2.1.2").output.split())
-    assert "If one time" not in command("2.0.1", "2.1.2", "--metric", "operators").output
 
 
 def test_json_has_the_documented_keys_and_no_others(results: Path) -> None:
@@ -419,15 +300,6 @@ def test_markdown_lists_the_findings_by_kind_and_counts_the_rest(results: Path) 
     assert "while the number of operators went from 1 to 9" in shown
     assert "Not listed: " in shown
     assert "--all" in shown
-
-
-def test_markdown_of_everything_has_a_table_per_verdict(results: Path) -> None:
-    upgrade(results)
-    everything = (
-        MarkdownIt("commonmark").enable("table").render(command("2.0.1", "2.1.2", "--markdown", "--all").output)
-    )
-    assert "Not listed" not in everything
-    assert everything.count("<td>") + everything.count("<td ") == 9 * 6
 
 
 def test_markdown_links_to_the_comparison_on_a_site(results: Path) -> None:
@@ -482,14 +354,6 @@ def test_what_is_not_seen_is_shown() -> None:
         assert compared.escape(f"a{unseen}b") == "a\ufffdb"
 
 
-def test_text_in_markdown_stays_text() -> None:
-    html = MarkdownIt("commonmark").enable("table").render(f"| a |\n|---|\n| {compared.escape(NASTY)} |\n")
-    (cell,) = re.findall(r"<td>(.*)</td>", html)
-    plain = cell.replace("\u2060", "").replace("&lt;", "<").replace("&gt;", ">")
-    assert plain == " ".join(NASTY.split())
-    assert not re.search(r"[@#]\w", cell)
-
-
 # --- sentences
 
 
@@ -509,46 +373,3 @@ def test_a_change_of_a_time_is_said_as_a_factor(
 ) -> None:
     change = Change(Series("e", "q.Q.track_time", ("'f'",)), verdict, 1.0, ratio, ratio, low, high, (3, 3))
     assert compared.sentence(change) == f"q time, f: {said}"
-
-
-@pytest.mark.parametrize(
-    ("new", "said"),
-    [
-        (1_000_512, "HUNGRIER by 512 B, from 1,000,000 B to 1,000,512 B."),
-        (1_000_064, "HUNGRIER by 64 B, from 1,000,000 B to 1,000,064 B."),
-        (999_936, "LEANER by 64 B, from 1,000,000 B to 999,936 B."),
-    ],
-)
-def test_bytes_of_which_a_factor_says_nothing_are_said_in_bytes(new: int, said: str) -> None:
-    old = 1_000_000
-    verdict = Verdict.HUNGRIER if new > old else Verdict.LEANER
-    change = Change(Series("e", "q.Q.track_peak_memory", ("'f'",)), verdict, old, new, new / old, launches=(1, 1))
-    assert compared.sentence(change) == f"q peak memory, f: {said}"
-
-
-def test_a_case_that_lacks_all_its_metrics_is_said_once() -> None:
-    changes = [
-        Change(Series("e", f"mine.Own.track_{metric}", ("'f'", "''")), Verdict.BROKE, old=1.0, reason="ValueError: no")
-        for metric in ("time", "peak_memory")
-    ]
-    fixed = Change(Series("e", "mine.Own.track_time", ("'g'", "''")), Verdict.FIXED, new=1.0, reason="it failed")
-    said = compared.text(
-        compared.Comparison("m", "e", "v1", "v2", [*changes, fixed], {}, {}, 0), everything=True
-    ).splitlines()
-    assert said[:2] == [
-        "mine f: BROKE: ValueError: no (time, peak memory).",
-        "mine time, g: FIXED at 1.00s; before, it failed.",
-    ]
-
-
-def test_changes_of_one_variant_at_one_release_are_one_sentence(tmp_path: Path) -> None:
-    launches = [
-        launch(release, "q.Q.track_operators", Case(("'f'", f"'{size}'"), samples=(count,)))
-        for release, count in (("v2.0.1", 10.0), ("v2.1.2", 12.0))
-        for size in ("small", "large", "paper")
-    ]
-    found = verdicts.history(launches)
-    steps = [Step(series, Kind.STEP, "v2.0.1", "v2.1.2", "v2.1.2", 10.0, 12.0, 1.2, None, None) for series in found]
-    (said,) = compared.tell_findings(steps, found, tmp_path, "here")
-    assert said == "v2.1.2: q operators, f: 1.20 times more in 3 cases."
-    assert len(compared.tell(steps, found, tmp_path, "here")) == 3

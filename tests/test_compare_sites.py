@@ -47,9 +47,3 @@ def test_a_checkout_publishes_the_same_site_twice_and_another_after_an_edit(root
     assert answer.exit_code == 1
     assert answer.output.startswith("style.css: from byte ")
     assert "\nFiles that differ: 1 of " in answer.output
-
-
-def test_what_is_no_checkout_is_said(root: Path, tmp_path: Path) -> None:
-    answer = CliRunner().invoke(main, [str(tmp_path), str(root), "--results", str(tmp_path)])
-    assert answer.exit_code == 1
-    assert "is no checkout of torch-history" in answer.output

@@ -93,22 +93,6 @@ def test_failed_build_is_remembered_with_its_first_error(source: Path, compiler:
     assert compiler.count() == 1
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "g++: error: unrecognized command-line option '-std=c++20'; did you mean '-std=c++2a'?",
-        "error: invalid value 'c++20' in '-std=c++20'",
-    ],
-)
-def test_compiler_that_does_not_know_the_standard_is_too_old(source: Path, compiler: Compiler, said: str) -> None:
-    compiler.does(f'echo "{said}" >&2; exit 1')
-    for _ in range(2):
-        with pytest.raises(Unavailable) as refused:
-            cpp.library(source)
-        assert f"needs a compiler that knows {cpp.standard()}" in str(refused.value)
-    assert compiler.count() == 1
-
-
 def test_killed_build_leaves_nothing_that_is_used(source: Path, compiler: Compiler) -> None:
     compiler.does('echo part > "$out"; kill -9 $$')
     with pytest.raises(RuntimeError):

@@ -122,9 +122,3 @@ def test_what_a_forked_case_drew_is_there_for_the_next_one(
     os.waitpid(child, 0)
     drawn.once(workload, "small", 7)
     assert log == []
-
-
-def test_other_workloads_are_left_alone(drawn: ModuleType, workload: ModuleType, log: list[str]) -> None:
-    workload.__name__ = "workloads.batching"
-    assert drawn.once(workload, "small", 7) is workload
-    assert log == []

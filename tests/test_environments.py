@@ -19,7 +19,6 @@ import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,7 +34,6 @@ from torch_history.releases import environments, pins, repository
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import MARK, InstallationError, ReleaseEnvironment
 from torch_history.releases.pins import LockError
-from torch_history.releases.uv import run_uv
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 """The Python that runs these tests, so that one of that version is always found."""
@@ -153,31 +151,12 @@ def test_release_is_built_from_exactly_what_was_asked(lane: ReleaseEnvironment, 
     assert environments.packages_of(folder) == mark["packages"]
 
 
-def test_release_with_pins_of_its_own_gets_them(conf: Config, uv: FakeUv, write_releases: Callable[..., Path]) -> None:
-    write_releases(*FEW, pythons=(LANE,), more='pins = ["numpy<2"]')
-    install(ReleaseEnvironment(conf, LANE, {}, {}), conf, "v2.0.1")
-    assert "numpy<2" in uv.asked("pip", "install")[0]
-
-
 LOCKED = ("torch==2.0.1", "asv-runner==0.3.2", "numpy==1.26.4", "setuptools==77.0.3", "sympy==1.13.1")
 
 
 def listed(call: list[str], option: str) -> list[str]:
     """The lines of the file that uv was given by `option`."""
     return Path(call[call.index(option) + 1]).read_text().splitlines()
-
-
-def test_release_is_installed_from_the_files_that_the_lock_lists_and_no_others(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, warned: list[str]
-) -> None:
-    write_lock(*LOCKED)
-    folder = install(lane, conf, "v2.0.1")
-    (call,) = uv.asked("pip", "install")
-    exact = [f"{package.replace('==', '===')} --hash=sha256:{digest_of(package)}" for package in LOCKED]
-    assert listed(call, "--requirement") == exact
-    assert call[-1] == "--require-hashes"
-    assert not {"torch==2.0.1", *environments.HARNESS} & set(call)
-    assert json.loads((folder / MARK).read_text())["origin"] == "as releases.lock says, checked"
 
 
 @pytest.mark.parametrize(
@@ -205,27 +184,6 @@ def test_lock_without_a_digest_is_refused(lane: ReleaseEnvironment, conf: Config
     assert f"has no sha256 of sympy==1.13.1, which v2.0.1 needs on Python {LANE}" in refusal(lane, conf)
 
 
-def test_another_index_for_torch_is_a_choice_that_is_recorded(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_lock(*LOCKED)
-    said: list[str] = []
-    monkeypatch.setattr(environments.log, "info", said.append)
-    monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
-    folder = install(lane, conf, "v2.0.1")
-    (call,) = uv.asked("pip", "install")
-    assert "--require-hashes" not in call
-    assert listed(call, "--constraint")[0] == "torch==2.0.1"
-    assert listed(call, "--constraint")[4] == f"sympy===1.13.1 --hash=sha256:{digest_of('sympy==1.13.1')}"
-    assert said == [f"Installing PyTorch 2.0.1 for Python {LANE}: torch from the cpu index, not checked."]
-    assert json.loads((folder / MARK).read_text())["origin"] == "torch from the cpu index, not checked"
-    install(lane, conf, "v2.0.1")
-    assert len(uv.asked("venv")) == 1
-    monkeypatch.delenv("UV_TORCH_BACKEND")
-    install(lane, conf, "v2.0.1")
-    assert json.loads((folder / MARK).read_text())["origin"] == "as releases.lock says, checked"
-
-
 def test_switching_back_asks_uv_for_nothing(lane: ReleaseEnvironment, conf: Config, uv: FakeUv) -> None:
     first = install(lane, conf, "v2.0.1")
     second = install(lane, conf, "v2.1.0")
@@ -235,16 +193,6 @@ def test_switching_back_asks_uv_for_nothing(lane: ReleaseEnvironment, conf: Conf
         assert install(lane, conf, "v2.1.0") == second
     assert len(uv.calls) == calls
     assert len(uv.asked("venv")) == 2
-
-
-def test_selected_release_is_the_one_that_asv_runs(lane: ReleaseEnvironment, conf: Config) -> None:
-    assert lane.installed_commit_hash is None
-    for tag in ("v2.0.1", "v2.1.0", "v2.0.1"):
-        folder = install(lane, conf, tag)
-        assert lane.installed_commit_hash == tag
-        assert lane.find_executable("python") == str(folder / "bin" / "python")
-        told = lane.run(["-c", "import os; print(os.environ['ASV_COMMIT'], os.environ['ASV_ENV_DIR'])"])
-        assert told.split() == [tag, str(folder)]
 
 
 def test_environment_is_rebuilt_when_its_requirements_change(
@@ -291,70 +239,11 @@ def test_build_that_is_killed_halfway_leaves_nothing(
 
 # --- what is said when it cannot be built
 
-NO_NAME = """\
-Using Python 3.11.7 environment at: v
-error: Request failed after 1 retry in 1.4s
-  cause: Failed to fetch: http://nonexistent.invalid/simple/torch/
-  cause: error sending request for url (http://nonexistent.invalid/simple/torch/)
-  cause: client error (Connect)
-  cause: dns error
-  cause: error resolving DNS
-  cause: failed to lookup address information: Name or service not known
-"""
-NO_LISTENER = """\
-error: Request failed after 1 retry in 1.5s
-  cause: Failed to fetch: http://127.0.0.1:9/simple/torch/
-  cause: error sending request for url (http://127.0.0.1:9/simple/torch/)
-  cause: client error (Connect)
-  cause: tcp connect error
-  cause: Connection refused (os error 111)
-"""
-FULL = """\
-error: Failed to install: torch-2.0.1-cp311-cp311-manylinux1_x86_64.whl (torch==2.0.1)
-  Caused by: failed to copy file from /cache/archive-v0/x/torch/lib/libtorch_cuda.so to /env/libtorch_cuda.so
-  Caused by: No space left on device (os error 28)
-"""
-
 
 def refusal(lane: ReleaseEnvironment, conf: Config, tag: str = "v2.0.1") -> str:
     with pytest.raises(InstallationError) as refused:
         install(lane, conf, tag)
     return str(refused.value)
-
-
-@pytest.mark.parametrize("said", [NO_NAME, NO_LISTENER])
-def test_index_out_of_reach_names_the_release_and_two_ways_out(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, said: str
-) -> None:
-    uv.failing["pip install"] = failed(said)
-    sentence = refusal(lane, conf)
-    assert sentence.startswith(
-        f"PyTorch 2.0.1 for Python {LANE} could not be installed: the package index is out of reach."
-    )
-    assert "Check the network" in sentence
-    assert "torch-history run --installed" in sentence
-    assert "Nothing half-built was kept" in sentence
-
-
-@pytest.mark.parametrize(
-    ("error", "file"),
-    [
-        (failed(FULL), "/env/libtorch_cuda.so"),
-        (OSError(28, "No space left on device", "/env/mark"), "/env/mark"),
-        (OSError(28, "No space left on device"), "/env"),
-    ],
-    ids=["uv", "system", "system without a name"],
-)
-def test_full_disk_says_what_is_free_and_how_to_free_more(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, monkeypatch: pytest.MonkeyPatch, error: Exception, file: str
-) -> None:
-    monkeypatch.setattr(environments.shutil, "disk_usage", lambda path: SimpleNamespace(free=3 * 2**29))
-    uv.failing["pip install"] = error
-    sentence = refusal(lane, conf)
-    assert "PyTorch 2.0.1" in sentence
-    assert "the disk is full (1.5 GiB free; a release needs 2 to 5)" in sentence
-    assert f"so {file} could not be written" in sentence.replace(str(Path.cwd()), "")
-    assert "torch-history prune" in sentence
 
 
 def test_release_without_a_wheel_names_the_lane_the_release_and_the_way_out(
@@ -371,47 +260,7 @@ def test_release_without_a_wheel_names_the_lane_the_release_and_the_way_out(
     assert environments.refusals == {("v2.0.1", lane.name): sentence}
 
 
-def test_refusal_is_said_once_and_forgotten_when_the_release_can_be_installed(
-    lane: ReleaseEnvironment, conf: Config, uv: FakeUv, warned: list[str]
-) -> None:
-    uv.failing["pip install"] = failed(NO_NAME)
-    sentences = {refusal(lane, conf) for _ in range(3)}
-    assert warned == list(sentences)
-    uv.failing.clear()
-    install(lane, conf, "v2.0.1")
-    assert environments.refusals == {}
-
-
 # --- interpreters
-
-
-def test_interpreter_is_downloaded_where_this_machine_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[list[str]] = []
-
-    def uv(arguments: list[str]) -> str:
-        calls.append(arguments)
-        if "--no-python-downloads" in arguments:
-            raise failed("error: No interpreter found for Python 3.9 in managed installations or search path")
-        return "/downloaded/python3.9\n"
-
-    monkeypatch.setattr(environments, "run_uv", uv)
-    assert environments.find_python("3.9") == "/downloaded/python3.9"
-    assert calls[1] == ["python", "install", "3.9"]
-
-
-def test_where_uv_is_missing_what_is_installed_is_used_and_the_rest_refused_in_a_sentence(
-    lane: ReleaseEnvironment, conf: Config, monkeypatch: pytest.MonkeyPatch, warned: list[str]
-) -> None:
-    install(lane, conf, "v2.0.1")
-    monkeypatch.setattr(environments, "run_uv", run_uv)
-    monkeypatch.setitem(sys.modules, "uv", None)
-    assert install(lane, conf, "v2.0.1").is_dir()
-    said = refusal(lane, conf, "v2.1.0")
-    assert "does not have it. Install it with" in said
-    assert "torch-history run --installed" in said
-    Path("env", environments.CACHE).mkdir()
-    assert environments.prune(Path("env"), lambda tag: True).names == [f"v2.0.1-py{LANE}"]
-    assert warned[-1].startswith("uv could not clear")
 
 
 # --- two processes
@@ -425,16 +274,6 @@ def test_two_that_build_the_same_folder_build_it_once(conf: Config, uv: FakeUv) 
     assert folders[0] == folders[1]
     assert len(uv.asked("venv")) == len(uv.asked("pip", "install")) == 1
     assert [lane.installed_commit_hash for lane in lanes] == ["v2.0.1", "v2.0.1"]
-
-
-def test_two_that_build_different_folders_do_not_wait_for_each_other(conf: Config, uv: FakeUv) -> None:
-    uv.seconds = 0.3
-    lanes = [ReleaseEnvironment(conf, LANE, {}, {}) for _ in range(2)]
-    together = threading.Barrier(2, timeout=20)
-    uv.began.set = together.wait  # type: ignore[assignment]  # both are inside `pip install`, or this times out
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda lane, tag: install(lane, conf, tag), lanes, ["v2.0.1", "v2.1.0"]))
-    assert not together.broken
 
 
 def test_environment_that_is_being_built_is_removed_only_when_it_is_finished(
@@ -465,19 +304,6 @@ def three(conf: Config, uv: FakeUv) -> list[str]:
     return [*names, other_lane.name]
 
 
-def test_prune_removes_only_the_releases_asked_for(three: list[str]) -> None:
-    removed = environments.prune(Path("env"), lambda tag: tag == "v2.0.1").names
-    assert sorted(removed) == sorted([f"v2.0.1-py{LANE}", "v2.0.1-py3.8"])
-    assert [path.name for path in Path("env").glob("v*/")] == [f"v2.1.0-py{LANE}"]
-    assert Path("env", f"v2.1.0-py{LANE}", MARK).exists()
-    assert Path("env", "session.json").read_text() == "{}"
-
-
-def test_prune_of_one_lane_leaves_the_others(three: list[str]) -> None:
-    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1", "3.8").names == ["v2.0.1-py3.8"]
-    assert Path("env", f"v2.0.1-py{LANE}", MARK).exists()
-
-
 def test_prune_leaves_what_a_link_leads_to(three: list[str], tmp_path: Path) -> None:
     """Whoever made the link shares an environment that lies elsewhere, and its mark is one of what lies there."""
     elsewhere = tmp_path / "elsewhere"
@@ -500,26 +326,6 @@ def test_prune_clears_from_our_cache_what_no_other_environment_has(three: list[s
     uv.calls.clear()
     environments.prune(Path("env"), lambda tag: True)
     assert uv.asked("cache", "clean")[0][4:] == ["numpy", "nvidia-nccl-cu12", "torch"]
-
-
-def test_prune_says_by_how_much_the_disk_is_emptier(three: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    free = iter([1_000, 4_000, 4_000, 3_000])
-    monkeypatch.setattr(environments.shutil, "disk_usage", lambda path: SimpleNamespace(free=next(free)))
-    assert environments.prune(Path("env"), lambda tag: tag == "v2.0.1").freed == 3_000
-    assert environments.prune(Path("env"), lambda tag: False).freed == 0, "another program wrote meanwhile"
-
-
-def test_size_counts_a_file_once_however_many_names_it_has(tmp_path: Path) -> None:
-    (tmp_path / "one").write_bytes(bytes(4_000_000))
-    os.link(tmp_path / "one", tmp_path / "other")
-    assert 4_000_000 <= environments.size_of(tmp_path) < 5_000_000
-
-
-def test_prune_of_nothing_removes_nothing(three: list[str], uv: FakeUv, tmp_path: Path) -> None:
-    assert environments.prune(Path("env"), lambda tag: False)[0] == []
-    assert sorted(path.name for path in Path("env").glob("v*/")) == sorted(three)
-    assert environments.prune(tmp_path / "nowhere", lambda tag: True).names == []
-    assert uv.calls == []
 
 
 def test_prune_leaves_the_locks_for_those_who_wait_at_them(three: list[str]) -> None:
@@ -556,12 +362,6 @@ def test_two_prunes_at_once_remove_a_folder_once(three: list[str]) -> None:
         time.sleep(0.2)  # the other has listed the folders and waits at this one's lock
         environments.shutil.rmtree(folder)
     assert f"v2.1.0-py{LANE}" in other.result(20)[0]
-
-
-def test_prune_whose_cache_cannot_be_cleared_still_says_what_it_removed(three: list[str], uv: FakeUv) -> None:
-    uv.failing["cache clean"] = failed("error: Timeout when waiting for the cache lock")
-    removed = environments.prune(Path("env"), lambda tag: tag == "v2.1.0").names
-    assert removed == [f"v2.1.0-py{LANE}"]
 
 
 # --- the lock file
@@ -619,15 +419,6 @@ def test_lock_takes_no_other_file_for_a_published_one(
     with pytest.raises(LockError, match=said):
         pin("2.1.0")
     assert path.read_bytes() == before
-
-
-def test_lock_that_cannot_be_resolved_changes_nothing(pin: Callable[..., bool], uv: FakeUv, tmp_path: Path) -> None:
-    pin("2.0.1")
-    before = (tmp_path / "pins").read_bytes()
-    uv.failing["pip compile"] = failed(NO_NAME)
-    with pytest.raises(LockError, match=r"What v2\.1\.0 needs .* the package index is out of reach"):
-        pin("2.1.0")
-    assert (tmp_path / "pins").read_bytes() == before
 
 
 @pytest.fixture(scope="module")

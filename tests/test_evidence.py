@@ -17,16 +17,13 @@ from msgspec import structs
 from rich.console import Console
 
 from torch_history.analysis.causes import evidence as known_causes
-from torch_history.analysis.compare import Comparison
-from torch_history.analysis.series import Series, Verdict
-from torch_history.analysis.verdicts import Change
+from torch_history.analysis.series import Series
 from torch_history.cli import explaining, main
 from torch_history.cli import suite as suites
 from torch_history.cli.explaining import report
-from torch_history.cli.run import Asked, explainable
 from torch_history.explaining import finding
 from torch_history.explaining.launching import CannotExplain, Side, Subject
-from torch_history.explaining.reproduction import CannotReproduce, script
+from torch_history.explaining.reproduction import script
 from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.store import causes, sources
@@ -181,21 +178,6 @@ def test_script_that_does_not_show_the_difference_is_said(reproduced: tuple[floa
     assert ("which does not show the difference" in report(evidence)) == (bool(reproduced) and not shows)
 
 
-def test_report_has_tables_levers_and_notes() -> None:
-    text = report(EVIDENCE)
-    for said in (
-        "selection time, mask vector 50 % x 10, v2.13.0 -> v2.14.0: CAUSE: because aten::index holds 95 % of the",
-        "new / old is 2.000 (1.900 to 2.100).",
-        "+950μs (+900μs to +1.00ms)  aten::index",
-        "could be chance)  everything else",
-        "with the collector off: removes 1 % (-10 to 10 %): CLEARED",
-        "There is no table of native symbols: perf is not installed.",
-        "The script in plain PyTorch gives 1.00ms and 2.00ms.",
-    ):
-        assert said in text
-    assert "fuser" not in text
-
-
 def subject(workload: str, variant: str, size: str, metric: str = "time") -> Subject:
     return Subject(ROOT, workload, variant, size, metric)
 
@@ -261,16 +243,6 @@ def test_script_of_a_first_call_calls_no_more_than_that(tmp_path: Path, metric: 
     assert 0 < float(done.stdout.removeprefix("seconds: ")) < 1
 
 
-def test_what_a_new_process_does_has_no_script_and_a_sentence_says_so() -> None:
-    with pytest.raises(CannotReproduce, match="a new process"):
-        script(subject("start_up", "import_torch", "files cached", "start_time"), "")
-
-
-def test_variant_in_cpp_has_no_script_and_a_sentence_says_so() -> None:
-    with pytest.raises(CannotReproduce, match=r"Its code is C\+\+"):
-        script(subject("selection", "cpp_mask", "vector 50 % x 1"), "")
-
-
 # --- what is asked for
 
 SERIES = [
@@ -312,27 +284,6 @@ def test_explain_refuses_in_a_sentence(arguments: list[str], sentence: str) -> N
 
 
 # --- what `run` offers
-
-
-def compared_with(changes: list[Change]) -> Comparison:
-    return Comparison("here", "release-py3.11", "v2.13.0", "v2.14.0", changes, {}, {}, 0)
-
-
-def rise(benchmark: str, ratio: float) -> Change:
-    verdict = Verdict.SLOWER if ratio > 1 else Verdict.FASTER
-    return Change(Series("release-py3.11", benchmark, ("'mask'", "'small'")), verdict, 1.0, ratio, ratio)
-
-
-def test_run_offers_the_largest_of_many_rises_by_name() -> None:
-    asked: dict[str, Any] = dict.fromkeys(Asked.__dataclass_fields__) | {"lane": "3.11"}
-    rises = [rise(BENCHMARK, 1 + 0.1 * number) for number in range(1, 6)]
-    said = explainable(compared_with(rises), Asked(**asked))
-    assert said.startswith("5 times rose.")
-    assert said.count("'selection time, mask small'") == 3
-    assert said.endswith("looks for the causes of the 3 largest and takes about 12 minutes.")
-    own = Asked(**asked | {"lane": "3.9", "workload": Path("my file.py")})
-    assert "explain --lane 3.9 --workload 'my file.py' v2.13.0" in explainable(compared_with(rises[:1]), own)
-    assert explainable(compared_with([rise(BENCHMARK, 0.5)]), own) == ""
 
 
 # --- what `run --explain` does

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from torch_history.explaining import levers, places, verdict
+from torch_history.explaining import places, verdict
 from torch_history.explaining.estimates import Group, Noise, Share, ratio, removed
 from torch_history.explaining.explanation import MOST_NOISY_TURNS, Explanation, Found
 from torch_history.explaining.launching import LaunchFailed, Side, Subject
@@ -229,21 +229,6 @@ def test_lever_that_a_release_cannot_run_under_is_left_out_with_a_sentence() -> 
     assert [lever.refused for lever in found.levers] == ["v1.0.0 gave no answer: no such thing."]
 
 
-def test_lever_that_surely_leaves_the_difference_is_pulled_no_further() -> None:
-    old, new = {"aten::a": 1e-3}, {"aten::a": 3e-3}
-    alone = Lever("alone", "something", "of it", "", variables={"A": "1"})
-    found = explained(Drawn((old, new), noise=0.005, drift=0.005, chance=random.Random(1)), [alone])
-    assert (found.levers[0].verdict, len(found.levers[0].old)) == ("CLEARED", 1)
-
-
-def test_lever_that_is_not_tried_for_want_of_time_says_so() -> None:
-    alone = Lever("alone", "something", "of it", "", variables={"A": "1"})
-    drawn = Drawn((SAME, {**SAME, "aten::index": 2e-3}), chance=random.Random(1))
-    found = Explanation(SUBJECT, SIDES, [alone], Path(), lambda words: None, seconds=0.0, opened=drawn.open).explain()
-    assert found.levers[0].refused == "the time was over before it was tried"
-    assert found.notes[-1] == "no time to try something"
-
-
 # --- estimates
 
 
@@ -317,16 +302,6 @@ def test_libraries_of_two_releases_share_their_names(name: str, expected: str) -
 
 
 # --- levers
-
-
-def test_each_lever_can_be_pulled_and_says_what_it_proves() -> None:
-    source = (Path(__file__).resolve().parents[1] / "measure" / "explain.py").read_text(encoding="utf-8")
-    found = levers.load()
-    assert len({lever.name for lever in found}) == len(found) > 5
-    for lever in found:
-        assert all([lever.words, lever.because, lever.proves])
-        assert bool(lever.set) != bool(lever.variables)
-        assert all(f'"{setting}":' in source for setting in lever.set)
 
 
 @pytest.mark.parametrize(

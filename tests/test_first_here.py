@@ -124,10 +124,6 @@ def test_publish_says_that_the_site_opens_on_this_machine(own_site: tuple[Path, 
     assert json.loads((html / "asv" / "index.json").read_text())["params"]["machine"] == [OWN, MACHINE]
 
 
-def test_a_site_of_a_machine_without_results_names_none_as_its_own(site: Path) -> None:
-    assert json.loads((site / "data" / "index.json").read_text())["here"] == ""
-
-
 @pytest.mark.browser
 def test_the_site_opens_on_what_its_publisher_measured_and_says_so(page: Any, own_site: tuple[Path, str]) -> None:
     page.goto((own_site[0] / "index.html").as_uri())

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from recorder import Refused
 from recorder.build import Built, build
 from recorder.cards import DEVICES
-from recorder.environments import create, packages, python_for
-from torch_history.cli import main, suite
-from torch_history.releases.axis import Axis, Release
+from recorder.environments import create, python_for
+from torch_history.cli import main
+from torch_history.releases.axis import Axis
 from torch_history.system.errors import UserError
 from torch_history.upgrading import fits as answer
 from torch_history.upgrading.batches import TRIES, Largest, Outcome, Try, largest
@@ -113,43 +111,6 @@ def environment(folder: Path, requirements: list[str]) -> None:
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "python").touch()
     (folder / "torch-history.json").write_text(json.dumps({"requirements": requirements}))
-
-
-def test_what_will_be_installed_is_said_before_anything_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded = suite.load
-    monkeypatch.setattr(suite, "load", lambda: replace(loaded(), env=tmp_path))
-    begun: list[str] = []
-
-    def stop(release: Release, python: str, folder: Path) -> Path:
-        begun.append(release.tag)
-        raise Refused("It ends here.")
-
-    monkeypatch.setattr(answer, "create", stop)
-    axis = Axis.load(ROOT / "releases.toml")
-    wanted = packages(axis.find("2.15.0"), "3.11")
-    root = tmp_path / "recorder"
-    environment(root / "v2.14.1-py3.9", wanted)  # of another Python
-    environment(root / "v2.15.0-py3.11", ["torch==2.15.0"])  # of another lock
-    said = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--from", "2.14.1", "--to", "2.15.0"])
-    first = " ".join(said.output.split()).partition("It takes")[0]
-    assert first == (
-        f"This installs v2.14.1, v2.15.0 in {root}, besides what other commands installed: about 5.0 GB more on disk, "
-        "2 GB to download. "
-    )
-    assert begun == ["v2.14.1"]
-
-    (root / "v2.15.0-py3.11" / "torch-history.json").write_text(json.dumps({"requirements": wanted}))
-    environment(root / "v2.14.1-py3.11", packages(axis.find("2.14.1"), "3.11"))
-    said = CliRunner().invoke(main, ["fit", str(EXAMPLE), "--from", "2.14.1", "--to", "2.15.0"])
-    assert "2 releases are installed" in said.output
-    assert "This installs" not in said.output
-
-
-def test_a_file_that_is_none_is_refused_before_anything_is_installed(tmp_path: Path) -> None:
-    asked = CliRunner().invoke(main, ["fit", str(tmp_path / "none.py")])
-    assert asked.exit_code == 1
-    assert "cannot be read" in asked.output
-    assert "installs" not in asked.output
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from torch_history.measuring.fleet import executors, job
 from torch_history.measuring.fleet.attempts import FINISHED, RESULTS, Job, job_of
 from torch_history.measuring.fleet.executors import Local, Slurm
 from torch_history.measuring.fleet.order import FLEETS, Order
-from torch_history.measuring.fleet.planning import Work, cut, rates
+from torch_history.measuring.fleet.planning import cut
 from torch_history.measuring.plan import AT_ONCE
 from torch_history.store.collecting import collect, locked
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
@@ -247,14 +247,6 @@ def test_every_pair_of_neighbours_is_measured_on_one_node(count: int, nodes: int
     assert {tag for job in jobs for tag in job} == {*tags}
     assert all(len({*job, anchor} - {""}) <= AT_ONCE for job in jobs)
     assert sorted(tag for job in cut(tags, nodes, apart=True)[0] for tag in job) == sorted(tags)
-
-
-def test_a_forecast_rests_on_the_rounds_that_are_stored() -> None:
-    both = [launch("v2.0.0", 0, "time", 10.0), launch("v2.0.0", 0, duration=4.0)]
-    assert rates(both).usual == {("selection", "times"): 7.0, ("selection", "counts"): 7.0}
-    known = rates([*both, launch("v2.1.0", 0, duration=1.0)])
-    assert Work(("selection",), "", 3).seconds(known, TAGS[:2]) == 2 * (3 * 7 + 1)
-    assert Work(("selection",), "", 3, budget=600).seconds(known, TAGS[:2]) == 600
 
 
 @pytest.mark.parametrize(("only", "folder"), [("counts", "here"), ("times", "here-on-n1")])

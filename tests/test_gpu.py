@@ -4,9 +4,7 @@ The driver's tool nvidia-smi is played by a script."""
 
 from __future__ import annotations
 
-import gc
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -155,31 +153,6 @@ def test_reasons_of_work_count_and_those_of_idling_do_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "works"),
-    [
-        ("1980, 2619, [N/A], 90, [N/A], 0x0", True),  # as with MIG
-        ("345, 2619, [N/A], 90, [N/A], 0x1", False),
-        ("1980, 2619, 40, 90, [N/A], [N/A]", True),
-        ("1980, 2619, 40, 90, 1, 0x1", True),
-        ("1980, 2619, 40, 90, 0, Requested functionality has been deprecated", False),
-    ],
-)
-def test_what_a_card_does_not_tell_is_left_out(line: str, works: bool) -> None:
-    sample = sample_of(line)
-    assert sample
-    assert sample.works is works
-    assert summary([sample])["watts"] == 90
-    assert ("celsius" in summary([sample])) is ("40" in line)
-
-
-@pytest.mark.parametrize(
-    "line", ["", "no devices", "a, b, c, d, e, f", "1, 2, 3, 4, 5", "1, 2, 3, 4, 5, 0x0, 7", "nan, inf, 1_0, -, , f"]
-)
-def test_anything_else_is_no_sample(line: str) -> None:
-    assert sample_of(line) is None
-
-
-@pytest.mark.parametrize(
     ("visible", "asked"), [(None, "--id=0"), ("1,0", "--id=1"), ("GPU-5a", "--id=GPU-5a"), ("", "--id=none")]
 )
 def test_the_card_that_is_measured_is_asked_and_no_other(
@@ -191,15 +164,6 @@ def test_the_card_that_is_measured_is_asked_and_no_other(
     calls = box.asked.read_text().splitlines()
     assert len(calls) == 2
     assert all(asked in call.split() for call in calls)
-
-
-def test_a_tool_that_keeps_its_lines_back_from_a_pipe_is_heard_at_once(
-    box: Box, watched: Callable[[], WatchedGpu], said: list[str]
-) -> None:
-    code = f"import time\nwhile True: print('{WORK}'); time.sleep(0.05)"
-    box.plays(f'exec {sys.executable} -c "{code}"')
-    assert watched().state()["samples"]
-    assert said == []
 
 
 # --- what cannot be had is said
@@ -225,13 +189,6 @@ def test_a_refusal_is_said_in_the_tools_words(box: Box, watched: Callable[[], Wa
     assert why == "nvidia-smi ended with 15 and said: Unable to determine the device handle: Unknown Error"
 
 
-def test_a_machine_without_the_tool_says_so(
-    box: Box, watched: Callable[[], WatchedGpu], said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(box.folder))
-    assert unknown(watched(), said) == "nvidia-smi cannot be started (No such file or directory)"
-
-
 def test_a_tool_that_blocks_is_waited_for_no_longer_than_it_takes(
     box: Box, watched: Callable[[], WatchedGpu], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,30 +211,7 @@ def test_a_tool_that_dies_is_said_to_be_gone(box: Box, watched: Callable[[], Wat
     assert unknown(found, said) == "nvidia-smi ended with 7"
 
 
-def test_a_lap_too_short_for_a_sample_is_said_in_the_record_only(
-    box: Box, watched: Callable[[], WatchedGpu], said: list[str]
-) -> None:
-    box.plays(f"cat {box.line}; sleep 1000")
-    found = watched()
-    found.begin()
-    assert found.state()["unknown"] == "nvidia-smi told nothing of it within 0.0 s"
-    assert said == []
-
-
 # --- whose end is whose
-
-
-def test_it_ends_with_what_watches(box: Box, said: list[str]) -> None:
-    found = WatchedGpu(said.append)
-    assert box.alive()
-    del found
-    gc.collect()
-    assert not box.alive()
-
-
-def test_a_keyboards_interrupt_is_not_for_it(box: Box, watched: Callable[[], WatchedGpu]) -> None:
-    watched()
-    assert os.getpgid(int(box.number.read_text())) != os.getpgid(0)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="another system does not end it")

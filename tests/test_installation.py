@@ -21,11 +21,12 @@ from asv.config import Config
 from asv.repo import get_repo
 from uv import find_uv_bin
 
-from torch_history.releases import environments, repository
+from torch_history.releases import added, environments, intact, repository
 from torch_history.releases.environments import CACHE, MARK, InstallationError, ReleaseEnvironment
 
 LANE = "{}.{}".format(*sys.version_info[:2])
 NAME = f"v2.0.1-py{LANE}"
+VERSIONS = ("2.0.0", "2.0.1", "2.1.0")
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -60,9 +61,17 @@ def write_lock(digests: dict[str, str], tag: str = "v2.0.1") -> None:
 @pytest.fixture
 def conf(write_releases: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
     monkeypatch.chdir(tmp_path)
-    releases = write_releases("2.0.1", "2.1.0", pythons=(LANE,))
+    releases = write_releases(*VERSIONS, pythons=(LANE,))
     told = {"repo": str(releases), "dvcs": repository.ReleaseAxis.dvcs, "env_dir": "env", "project": "PyTorch"}
     return Config.from_json(told)
+
+
+def only_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets uv find wheels in `folder` alone."""
+    for name in [name for name in os.environ if name.startswith("UV_")]:
+        monkeypatch.delenv(name)
+    for name, value in {"FIND_LINKS": str(folder), "NO_INDEX": "1", "OFFLINE": "1"}.items():
+        monkeypatch.setenv(f"UV_{name}", value)
 
 
 @pytest.fixture
@@ -70,11 +79,7 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of the resolver's, which has all that it has; its cache is one that other projects use."""
     folder = tmp_path / "wheels"
     folder.mkdir()
-    for name in [name for name in os.environ if name.startswith("UV_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
-    monkeypatch.setenv("UV_NO_INDEX", "1")
-    monkeypatch.setenv("UV_OFFLINE", "1")
+    only_from(folder, monkeypatch)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "theirs"))
     monkeypatch.setattr(environments, "HARNESS", ())
     monkeypatch.setattr(environments, "refusals", {})
@@ -200,6 +205,146 @@ def test_cache_of_ours_shares_its_files_and_loses_what_no_environment_has(conf: 
     kept = {path.name for path in Path("env", CACHE, "archive-v0").rglob("*.py")}
     assert same.stat().st_nlink == 2
     assert kept == {"helper.py"}
+
+
+# --- what is edited afterwards, which reaches every release that shares the file
+
+
+@pytest.fixture
+def shared(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The resolver's folder with all releases, which share a package, and with one more that a file may ask for."""
+    for package in ("helper==1.0", "more==1", *(f"torch=={version}" for version in VERSIONS)):
+        write_wheel(wheels, package, f"name = {package!r}\n", "helper" if package.startswith("torch") else "")
+    monkeypatch.setattr(environments, "_intact", set())
+    return wheels
+
+
+def at_work(conf: Config, tag: str, *needed: str) -> Path:
+    """Installs as another process would, which has looked at no environment yet; returns the folder of packages."""
+    environments._intact.clear()
+    lane = ReleaseEnvironment(conf, LANE, {}, {})
+    lane.needed = needed
+    lane.install_project(conf, get_repo(conf), tag)
+    return Path("env", f"{tag}-py{LANE}", "lib", f"python{LANE}", "site-packages").resolve()
+
+
+def edit(path: Path) -> None:
+    """In place, with as many bytes as before, and its time set back: what a hurried look would not see."""
+    status, text = path.stat(), path.read_text()
+    with path.open("r+") as stream:
+        stream.write(text.replace("name", "evil"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_an_edit_through_one_release_is_found_in_each_and_no_cache_hands_it_out(
+    conf: Config, shared: Path, warned: list[str]
+) -> None:
+    one, other = at_work(conf, "v2.0.1"), at_work(conf, "v2.1.0")
+    if not (one / "helper.py").samefile(other / "helper.py"):
+        pytest.skip("this file system shares blocks, so no file has two names")
+    edit(one / "helper.py")
+    assert (other / "helper.py").read_text().startswith("evil")
+    third = at_work(conf, "v2.0.0")  # which the edited cache would be linked into
+    assert (third / "helper.py").read_text().startswith("name")
+    for tag, folder in (("v2.1.0", other), ("v2.0.1", one)):
+        warned.clear()
+        assert at_work(conf, tag) == folder
+        assert (folder / "helper.py").read_text().startswith("name")
+        (sentence,) = warned
+        assert sentence.startswith(
+            f"{tag} in {folder.parents[2]} is not as its packages say: helper.py of helper differ."
+        )
+        assert "installed again" in sentence
+    warned.clear()
+    assert [at_work(conf, f"v{release}") for release in VERSIONS] == [third, one, other]
+    assert warned == []
+
+
+def test_a_file_is_read_again_only_where_the_system_says_that_it_may_have_changed(
+    conf: Config, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    sha256 = intact._sha256
+
+    def reading(path: Path) -> str:
+        read.append(path.name)
+        return sha256(path)
+
+    monkeypatch.setattr(intact, "_sha256", reading)
+    folder = at_work(conf, "v2.0.1")
+    assert {"torch.py", "helper.py"} == set(read)  # what the cache handed out is looked at at once
+    read.clear()
+    at_work(conf, "v2.0.1")
+    assert read == []
+    os.utime(folder / "torch.py")
+    at_work(conf, "v2.0.1")
+    assert read == ["torch.py"]
+
+
+@pytest.mark.parametrize("change", ["removed", "record", "record gone"])
+def test_what_is_missing_and_an_edited_record_are_damage_too(
+    conf: Config, shared: Path, warned: list[str], change: str
+) -> None:
+    folder = at_work(conf, "v2.0.1")
+    (record,) = folder.glob("helper-*.dist-info/RECORD")
+    if change == "removed":
+        (folder / "helper.py").unlink()
+    elif change == "record":
+        record.write_text(record.read_text().splitlines()[-1] + "\n")
+    else:
+        record.unlink()
+    at_work(conf, "v2.0.1")
+    assert "is not as its packages say" in warned[0]
+    assert (folder / "helper.py").read_text().startswith("name")
+
+
+def test_a_wheel_whose_record_is_wrong_is_installed_and_then_held_to_what_it_brought(
+    conf: Config, shared: Path, warned: list[str]
+) -> None:
+    """As torch 1.9.1's is of libtorch_cpu.so: it is a wheel all the same, of the sha256 that the lock has."""
+    write_wheel(shared, "helper==1.0", "name = 1\n")
+    path = shared / "helper-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, b"other = 1\n" if name == "helper.py" else content)
+    folder = at_work(conf, "v2.0.1")
+    assert (folder / "helper.py").read_text() == "other = 1\n"
+    at_work(conf, "v2.0.1")
+    assert warned == []
+    linked = shared / "linked"
+    linked.symlink_to(Path("env", f"v2.0.1-py{LANE}").resolve())
+    assert intact.damage(linked) == {}  # wherever it is looked at from
+    edit(folder / "torch.py")
+    with (folder / "helper.py").open("a") as stream:
+        stream.write("evil = 1\n")
+    at_work(conf, "v2.0.1")
+    assert "helper.py and 1 other file of helper, torch differ" in warned[0]
+    assert (folder / "helper.py").read_text() == "other = 1\n"
+
+
+def test_what_an_own_file_needs_besides_is_looked_at_too(conf: Config, shared: Path) -> None:
+    at_work(conf, "v2.0.1", "more")
+    (module,) = Path("env").glob(f"v2.0.1-py{LANE}/{added.FOLDER}/*/site-packages/more.py")
+    edit(module)
+    at_work(conf, "v2.0.1", "more")
+    assert module.read_text().startswith("name")
+
+
+# --- uv's own configuration
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [("uv.toml", '[pip]\ntarget = "elsewhere"\n'), ("pyproject.toml", '[tool.uv.pip]\ntarget = "elsewhere"\n')],
+)
+def test_a_configuration_in_the_working_folder_sends_no_package_elsewhere(
+    conf: Config, shared: Path, file: str, text: str
+) -> None:
+    Path(file).write_text(text)
+    assert (at_work(conf, "v2.0.1") / "torch.py").exists()
+    assert not Path("elsewhere").exists()
 
 
 # --- one writer

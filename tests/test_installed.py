@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,33 +19,62 @@ import pytest
 from torch_history.system import program
 
 ROOT = Path(__file__).resolve().parents[1]
+UV = str(Path(sys.executable).with_name("uv"))
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    options = ["--wheel", "--no-build-isolation", "--python", sys.executable, "--out-dir", str(folder)]
+    subprocess.run([UV, "build", *options, str(ROOT)], check=True, capture_output=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command `torch-history` of a fresh environment with the wheel; its needs are met by this environment."""
     folder = tmp_path_factory.mktemp("installed")
-    uv = str(Path(sys.executable).with_name("uv"))
-    building = [
-        uv,
-        "build",
-        "--wheel",
-        "--no-build-isolation",
-        "--python",
-        sys.executable,
-        "-o",
-        str(folder),
-        str(ROOT),
-    ]
-    subprocess.run(building, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
     venv.create(folder / "venv", with_pip=False)
     python = folder / "venv" / "bin" / "python"
-    subprocess.run([uv, "pip", "install", "-q", "--python", str(python), "--no-deps", str(wheel)], check=True)
+    subprocess.run([UV, "pip", "install", "-q", "--python", str(python), "--no-deps", str(wheel)], check=True)
     (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
     (needed,) = {path for path in sys.path if path.endswith("site-packages") and Path(path, "click").is_dir()}
     (packages / "needed.pth").write_text(f"{needed}\n")
     return python.with_name("torch-history")
+
+
+def imported(archive: zipfile.ZipFile, modules: Iterable[str]) -> set[str]:
+    """The first names of what modules of a wheel import."""
+    return {
+        name.partition(".")[0]
+        for module in modules
+        for node in ast.walk(ast.parse(archive.read(module)))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else []
+        )
+    }
+
+
+def test_wheel_holds_what_its_modules_import(wheel: Path) -> None:
+    """`recorder` was left out once, and every command that describes the machine failed where the wheel was installed. The
+    suite that measures is a folder of its own in the wheel, and holds what its modules import too."""
+    ours = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    suite = "torch_history/suite/"
+    archive = zipfile.ZipFile(wheel)
+    every = [name for name in archive.namelist() if name.endswith(".py")]
+    for folder, modules in (
+        ("", [name for name in every if not name.startswith(suite)]),
+        (suite, [name for name in every if name.startswith(suite)]),
+    ):
+        held = {"torch_history", *(name.removeprefix(folder).partition("/")[0] for name in modules)}
+        assert imported(archive, modules) & ours <= held
+    needed = {"recorder/device.c", "recorder/devices.toml", "torch_history/py.typed", "contract/py.typed"}
+    assert needed <= set(archive.namelist())
 
 
 @pytest.fixture
@@ -59,7 +92,11 @@ def said(elsewhere: tuple[Path, Path, dict[str, str]], *words: str) -> subproces
 
 
 def test_it_says_its_version_and_what_wheels_bring(elsewhere: tuple[Path, Path, dict[str, str]]) -> None:
-    assert said(elsewhere, "--version").stdout.startswith("torch-history ")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert said(elsewhere, "--version").stdout == f"torch-history {version}\n"
+    cited = re.search(r'^version: "(.+)"$', (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited is not None
+    assert cited[1] == version
     told = said(elsewhere, "facts", "2.14.1", "2.15.0")
     assert told.returncode == 0, told.stderr
     assert "download, with all packages" in told.stdout

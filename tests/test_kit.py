@@ -187,10 +187,6 @@ def test_what_a_kit_copies_is_understood_by_every_python_that_it_is_made_for(pyt
     assert answer.returncode == 0, answer.stderr
 
 
-def test_a_kit_that_measured_nothing_writes_no_archive(tmp_path: Path) -> None:
-    assert archive.pack(tmp_path, tmp_path / "results", tmp_path / archive.ANSWERS, 0.0) is None
-
-
 def test_what_an_earlier_run_left_is_not_packed_again(measured: Path) -> None:
     ago = time.time() - 100
     os.utime(measured / archive.ANSWERS, (ago, ago))

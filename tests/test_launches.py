@@ -24,14 +24,7 @@ from asv.runner import BenchmarkResult, fail_benchmark
 from torch_history.measuring import recording
 from torch_history.measuring.recording import RecordedResults, Told, of_sibling
 from torch_history.releases import environments
-from torch_history.store.launches import (
-    Case,
-    Launch,
-    append_launches,
-    read_environment,
-    read_file,
-    read_launches,
-)
+from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
 
 MACHINE = {"machine": "a-machine", "arch": "x86_64", "cpu": "a cpu", "num_cpu": "2", "os": "Linux", "ram": "8 GiB"}
 ENVIRONMENT = "release-py3.11"
@@ -181,11 +174,6 @@ OURS = "not measured, because "
 """How the reason of a case begins that the suite failed to measure."""
 
 
-def test_failed_case_keeps_the_last_line_of_its_traceback(tmp_path: Path) -> None:
-    sentence = "WrongResult: an overlap area is off by 3.2 square pixels"
-    assert reason(tmp_path, f"{FACTS}\n{TRACEBACK}", 1) == sentence
-
-
 LONG = """
 benchmarks.common.CaseFailed: UnpicklingError: Weights only load failed, \x1b[1mdo those steps\x1b[0m:
     \t(1) Set `weights_only` to False.
@@ -204,11 +192,6 @@ def test_failed_case_keeps_what_a_long_message_says_first(tmp_path: Path) -> Non
     assert reason(tmp_path / "other", f"{FACTS}\n{before}{raised}", 1) == (
         "BackendCompilerFailed: backend raised: InvalidCxxCompiler: No compiler"
     )
-
-
-def test_timed_out_case_says_after_how_long_and_is_not_called_broken(tmp_path: Path) -> None:
-    said = f"{FACTS}\n\n\nasv: benchmark timed out (timeout 300s)\n"
-    assert reason(tmp_path, said, util.TIMEOUT_RETCODE) == f"{OURS}benchmark timed out (timeout 300s)"
 
 
 BY_ASV = """\
@@ -278,14 +261,6 @@ def test_stored_failure_of_the_suite_is_read_as_one(failed: str, device: str, ou
     )
     (case,) = Launch.from_json(launch.to_json()).cases
     assert (case.unmeasured, case.failed) == ((failed, "") if ours else ("", failed))
-
-
-@pytest.mark.parametrize(("status", "name"), [(-9, "signal 9"), (-11, "signal 11")])
-@pytest.mark.parametrize("said", [FACTS, ""], ids=["after its facts", "without a word"])
-def test_killed_case_names_the_signal(tmp_path: Path, status: int, name: str, said: str) -> None:
-    sentence = reason(tmp_path, said, status)
-    assert f"ended by {name} " in sentence
-    assert "memory" in sentence
 
 
 def test_each_case_keeps_its_own_exit_status(tmp_path: Path) -> None:
@@ -467,14 +442,6 @@ def test_interrupted_save_leaves_asvs_file_as_it_was(tmp_path: Path, monkeypatch
     ]
 
 
-def test_launch_is_stored_once_however_often_it_is_saved(tmp_path: Path) -> None:
-    recorded = results()
-    add(recorded, TIME, answer(SAMPLES))
-    for _ in range(3):
-        recorded.save(str(tmp_path))
-    assert len(stored(tmp_path)) == 1
-
-
 def test_refused_release_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded = results()
     add(recorded, TIME, answer(SAMPLES))
@@ -493,8 +460,7 @@ def test_refused_release_writes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("torch", "warns"),
-    [("2.0.1+cu117", False), ("2.0.1", False), ("2.1.0+cu121", True), ("2.0.1.post2", False)],
+    ("torch", "warns"), [("2.0.1+cu117", False), ("2.0.1", False), ("2.1.0+cu121", True), ("2.0.1.post2", False)]
 )
 def test_another_torch_than_the_release_is_warned_of(
     tmp_path: Path, warned: list[str], torch: str, warns: bool
@@ -551,22 +517,7 @@ def test_launch_comes_back_from_one_line_as_it_was(tmp_path: Path, cases: tuple[
 
 
 @pytest.mark.parametrize(
-    "garbage",
-    [
-        b"garbage",
-        b"{}",
-        b"[]",
-        b"5",
-        b"null",
-        b'"text"',
-        b'{"cases": 5}',
-        b'{"cases": [5]}',
-        b'{"cases": ["abc"]}',
-        b'{"cases": [{}]}',
-        b'{"cases": []}',
-        b"\xff\xfe\x00",
-        b"<<<<<<< HEAD",
-    ],
+    "garbage", [b"garbage", b"[]", b"null", b'{"cases": [5]}', b'{"cases": [{}]}', b"\xff\xfe\x00", b"<<<<<<< HEAD"]
 )
 def test_foreign_line_is_left_out_and_named(tmp_path: Path, warned: list[str], garbage: bytes) -> None:
     path = file_of(tmp_path)
@@ -674,28 +625,3 @@ def test_what_would_have_been_told_of_a_metric_is_kept_with_its_number_and_with_
         (Case(CASES[0], value=21, detectable=1),),
     ]
     assert "detectable" not in stored(tmp_path)[0].facts
-
-
-@pytest.mark.parametrize("garbage", ['{"id": "ab', "[1]", '{"other": 1}'])
-def test_line_that_is_no_environment_is_left_out_and_named(tmp_path: Path, warned: list[str], garbage: str) -> None:
-    recorded = results()
-    add(recorded, BYTES, answer([1, 2, 3, 4], said={0: environment_said("2.0.1+cpu")}))
-    path = file_of(tmp_path, ending="environments")
-    path.parent.mkdir(parents=True)
-    path.write_text(garbage)
-    recorded.save(str(tmp_path))
-    newest = read_environment(tmp_path, MACHINE["machine"], "v2.0.1", ENVIRONMENT)
-    assert newest["torch"] == "2.0.1+cpu"
-    assert f"{path}, line 1 is skipped: it is no environment." in warned
-
-
-def test_question_is_found_however_a_line_is_spaced(tmp_path: Path) -> None:
-    recorded = results()
-    add(recorded, TIME, answer(SAMPLES, dict.fromkeys(range(4), FACTS)))
-    recorded.save(str(tmp_path))
-    path = file_of(tmp_path)
-    spaced = json.dumps({**json.loads(path.read_text()), "launch": "spaced"})
-    path.write_text(path.read_text() + spaced + "\n")
-    question = TIME["name"].partition(".")[0]
-    assert [launch.launch == "spaced" for launch in read_file(path, [question])] == [False, True]
-    assert list(read_file(path, [question + "s"])) == []

@@ -18,6 +18,8 @@ from torch_history.analysis.series import History, history
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, read_on_axis
 
+from .test_verdicts import launch
+
 ROOT = Path(__file__).resolve().parents[1]
 MAIN = "amd-epyc-family-26-model-2-2-cores"
 NOISE = Noise(np.array([0.0004, 0.0001, 0.0009]), np.array([9.0, 12.0, 7.0]))
@@ -135,18 +137,6 @@ def test_where_trigamma_is_where_it_is(value: float) -> None:
     assert special.polygamma(1, levels.where_trigamma(value)) == pytest.approx(value, rel=1e-9)
 
 
-def test_what_rounding_leaves_where_launches_agree_says_nothing_of_noise() -> None:
-    chance = np.random.default_rng(5)
-    sums, freedom = 0.0009 * chance.chisquare(4, (20, 1)), np.full((20, 1), 4.0)
-    expected, lent = levels.expected_noise(sums, freedom)
-    both = levels.expected_noise(np.vstack([sums, np.full((20, 1), 1e-32)]), np.vstack([freedom, freedom]))
-    assert both[0][:20] == pytest.approx(expected)
-    assert both[1] == pytest.approx(lent)
-    few = levels.expected_noise(sums[: levels.LENDERS - 1], freedom[: levels.LENDERS - 1])
-    assert (few[0] == levels.USUAL[True].noise ** 2).all()
-    assert few[1] == levels.USUAL[True].freedom
-
-
 def test_noise_is_lent_on_the_logarithm_by_series_and_session() -> None:
     """Of variances that are a series' own number times a session's, each is expected to be near that."""
     chance = np.random.default_rng(2)
@@ -182,21 +172,8 @@ def launches_of(
                 numbers = shift + besides + rounds + again[:, release] + draw.normal(0, 0.012, series)
                 numbers[0] += jumped
                 cases = tuple(Case((f"'{i}'",), samples=(math.exp(number),)) for i, number in enumerate(numbers))
-                found.append(
-                    Launch(
-                        session=f"session-{session}",
-                        round=turn,
-                        launch=f"{len(found):08x}",
-                        release=f"v2.{release}.0",
-                        environment="release-py3.11",
-                        benchmark="selection.Selection.track_time",
-                        version="1",
-                        started_at=f"2026-01-01T00:00:00.{len(found):06}",
-                        duration=1.0,
-                        facts={},
-                        cases=cases,
-                    )
-                )
+                tag, session_of = f"v2.{release}.0", f"session-{session}"
+                found.append(launch(tag, "selection.Selection.track_time", *cases, session=session_of, round=turn))
     return found
 
 

@@ -73,34 +73,40 @@ GPU_RECORD = {**CPU_RECORD, "machine": "nvidia-h200", "device": "cuda", "gpu": "
 H200 = "echo 'NVIDIA H200, 570.86.15'"
 
 
-def test_machine_without_a_gpu_is_named_after_its_processor() -> None:
-    assert machine.describe() == CPU_RECORD
-
-
-def test_machine_with_a_gpu_is_named_after_it_and_records_its_driver(box: Box) -> None:
-    box.nvidia_smi(H200)
-    assert machine.describe() == GPU_RECORD
-
-
 @pytest.mark.parametrize(
-    "script",
+    ("script", "device", "record"),
     [
-        "echo 'NVIDIA-SMI has failed because it couldn'\"'\"'t communicate with the NVIDIA driver.'; exit 9",
-        "echo 'No devices were found'",
-        "exit 0",
-        "exit 127",
+        ("", "", CPU_RECORD),
+        (H200, "", GPU_RECORD),
+        (H200, "cpu", CPU_RECORD),
+        (
+            "echo 'NVIDIA-SMI has failed because it could not communicate with the driver.'; exit 9",
+            "",
+            CPU_RECORD,
+        ),
+        ("echo 'No devices were found'", "", CPU_RECORD),
+        ("exit 127", "", CPU_RECORD),
     ],
 )
-def test_driver_that_shows_no_gpu_means_there_is_none(box: Box, script: str) -> None:
-    box.nvidia_smi(script)
-    assert machine.gpus() == []
-    assert machine.describe() == CPU_RECORD
+def test_machine_is_named_after_what_measures_on_it(
+    box: Box, monkeypatch: pytest.MonkeyPatch, script: str, device: str, record: dict[str, str]
+) -> None:
+    if script:
+        box.nvidia_smi(script)
+    if device:
+        monkeypatch.setenv("TORCH_HISTORY_DEVICE", device)
+    assert machine.describe() == record
 
 
-def test_cpu_measured_on_a_machine_with_a_gpu_is_recorded_as_the_cpu(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    box.nvidia_smi(H200)
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
-    assert machine.describe() == CPU_RECORD
+def test_more_threads_are_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HISTORY_THREADS", "4")
+    record = machine.describe()
+    assert (record["threads"], record["machine"]) == ("4", CPU_RECORD["machine"] + "-4-threads")
+
+
+def test_processor_whose_number_is_hidden_is_told_by_family_and_model(box: Box) -> None:
+    box.cpuinfo.write_text("cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\ncpu family\t: 0\nmodel\t: 0\n")
+    assert machine.describe()["machine"] == "amd-epyc-family-26-model-2-16-cores"
 
 
 def test_gpu_that_nothing_names_gets_a_folder_of_its_own_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,41 +146,6 @@ def test_folder_keeps_its_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert json.loads((tmp_path / "results" / "here" / "machine.json").read_text())["device"] == "cpu"
 
 
-def test_more_threads_are_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCH_HISTORY_THREADS", "4")
-    record = machine.describe()
-    assert record["threads"] == "4"
-    assert record["machine"] == CPU_RECORD["machine"] + "-4-threads"
-
-
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
-        ("AMD EPYC", "amd-epyc-16-cores"),
-        ("ARMv8 / µ-arch (rev. 3)", "armv8-arch-rev-3-16-cores"),
-        ("  Padded..Name!!", "padded-name-16-cores"),
-    ],
-)
-def test_name_is_a_folder_that_needs_no_quoting(box: Box, model: str, name: str) -> None:
-    box.cpuinfo.write_text(f"model name\t: {model}\n")
-    assert machine.describe()["machine"] == name
-
-
-def test_processor_whose_number_is_hidden_is_told_by_family_and_model(box: Box) -> None:
-    box.cpuinfo.write_text("cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\ncpu family\t: 0\nmodel\t: 0\n")
-    record = machine.describe()
-    assert record["cpu"] == "AMD EPYC (family 26, model 2)"
-    assert record["machine"] == "amd-epyc-family-26-model-2-16-cores"
-
-
-def test_a_device_that_is_none_is_refused_in_a_sentence(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "banana")
-    with pytest.raises(UserError, match="'banana' is no device, and a measurement runs on 'cpu' or 'cuda'"):
-        machine.describe()
-    with pytest.raises(util.UserError, match="banana"):
-        machine_records.setup()
-
-
 def test_asv_knows_this_machine_once_the_plugin_is_loaded(box: Box, tmp_path: Path) -> None:
     box.nvidia_smi(H200)
     machine_records.setup()
@@ -184,15 +155,3 @@ def test_asv_knows_this_machine_once_the_plugin_is_loaded(box: Box, tmp_path: Pa
     loaded.save(str(tmp_path / "results"))
     stored = json.loads((tmp_path / "results" / "nvidia-h200" / "machine.json").read_text())
     assert (stored["device"], stored["gpu"], stored["driver"]) == ("cuda", "NVIDIA H200", "570.86.15")
-
-
-def test_record_follows_the_machine_from_one_start_to_the_next(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    box.nvidia_smi(H200)
-    machine_records.setup()
-    box.nvidia_smi("echo 'NVIDIA H200, 580.10'")
-    machine_records.setup()
-    assert vars(Machine.load(interactive=False))["driver"] == "580.10"
-    monkeypatch.setenv("TORCH_HISTORY_DEVICE", "cpu")
-    machine_records.setup()
-    assert vars(Machine.load(interactive=False))["machine"] == CPU_RECORD["machine"]
-    assert vars(Machine.load(machine_name="nvidia-h200", interactive=False))["device"] == "cuda"

@@ -12,8 +12,8 @@ import pytest
 
 from contract.metrics import COUNTS, METRICS, PROCESS, RESIDENT, SEQUENCE, START, STEADY, TIMES, metric_of, metrics_of
 from contract.own_file import MEASURABLE
-from torch_history.analysis.compare import compared, sentence, summary
-from torch_history.analysis.series import Series, Verdict, history
+from torch_history.analysis.compare import sentence
+from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import judge
 from torch_history.store.launches import Case, Launch
 from torch_history.store.sources import versions
@@ -52,16 +52,6 @@ def test_a_metric_of_another_version_is_a_bare_count() -> None:
     series = Series("release-py3.11", "question.Class.track_unheard_of", ())
     assert (series.metric, series.unit, series.varies, series.is_counted) == ("unheard_of", "", False, True)
     assert series.direction(rose=True) is Verdict.MORE
-
-
-def test_direction_is_in_the_words_of_the_metric() -> None:
-    def series(metric: str) -> Series:
-        return Series("release-py3.11", f"question.Class.track_{metric}", ())
-
-    assert series("time").direction(rose=True) is Verdict.SLOWER
-    assert series("peak_memory").direction(rose=False) is Verdict.LEANER
-    assert series("stalls").direction(rose=True) is Verdict.MORE
-    assert not series("stalls").is_counted
 
 
 @pytest.mark.parametrize(
@@ -148,15 +138,6 @@ def test_where_nothing_grows_the_growth_is_told_that_every_launch_would_have_sho
     assert "would have been seen" not in sentence(grows)
 
 
-def test_what_each_call_leaves_is_told_in_what_it_is_counted_in() -> None:
-    kept = Series("release-py3.11", "mine.Memory.track_kept_objects", ("'f'", "''"))
-    grows = judge(kept, launches_of([0, 0], 1, 1), launches_of([21, 21], 1, 1))
-    assert grows.verdict is Verdict.HUNGRIER
-    assert sentence(grows) == "mine kept objects, f: HUNGRIER by 21 at each call, from 0 to 21."
-    none = judge(kept, launches_of([0, 0], 1, 1), launches_of([0, 0], 1, 1))
-    assert sentence(none) == "mine kept objects, f: SAME at 0 at each call; a growth of 1 would have been seen."
-
-
 @pytest.mark.parametrize("count", [3, 5])
 def test_interval_of_growth_holds_the_true_change_as_often_as_the_page_says(count: int) -> None:
     draw = random.Random(count)
@@ -182,21 +163,3 @@ def test_a_process_that_begins_to_grow_is_not_broken() -> None:
     assert grows.verdict is Verdict.CANT_TELL
     assert "it grows by 9 B" in grows.reason
     assert judged(failed="RuntimeError: gone").verdict is Verdict.BROKE
-
-
-def test_margins_of_whole_processes_are_said_beside_those_of_calls() -> None:
-    def told(*metrics: str) -> str:
-        launches = [
-            Launch(
-                *("s", number, f"{number} {tag} {metric}", tag, "release-py3.11", f"mine.Own.track_{metric}", "1"),
-                *(f"2026-01-01T00:00:0{number}", 1.0, {}, (Case(("'f'", "''"), samples=(1.0 + number / 100,)),)),
-            )
-            for number in (1, 2, 3)
-            for tag in ("v1", "v2")
-            for metric in metrics
-        ]
-        found = compared("here", "release-py3.11", "v1", "v2", history(launches), {"v1": {}, "v2": {}}, "cpu")
-        return " ".join(summary(found))
-
-    assert "a margin of 4 % (25 % for single calls, 10 % for process cpu time)." in told("time", "process_cpu_time")
-    assert "a margin of 4 % (25 % for single calls)." in told("time", "first_call")

@@ -125,15 +125,6 @@ def test_what_counts_as_rounding(tmp_path: Path, want: list, got: list, sentence
             workload.check(arguments, torch.tensor(got))
 
 
-def test_size_is_given_to_inputs_that_ask_for_it(tmp_path: Path) -> None:
-    workload = written(
-        tmp_path,
-        "import torch\nsizes = {'4': {}, '5': {}}\ndef inputs(size):\n    return torch.ones(int(size))\n"
-        "functions = {'f': torch.sum}",
-    )
-    assert [workload.variants["f"](workload.inputs(size, "cpu", 1))().item() for size in workload.sizes] == [4, 5]
-
-
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -146,11 +137,6 @@ def test_size_is_given_to_inputs_that_ask_for_it(tmp_path: Path) -> None:
 def test_file_that_cannot_be_used_is_refused_in_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
     with pytest.raises(own.WorkloadUnreadable, match=sentence):
         written(tmp_path, text)
-
-
-def test_file_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(own.WorkloadUnreadable, match="there is no Python file"):
-        own.load(tmp_path / "nothing.py", tmp_path / "nothing.py")
 
 
 STATE = """
@@ -183,26 +169,6 @@ def test_state_is_made_once_and_something_is_done_before_each_call(tmp_path: Pat
     workload.check(workload.inputs("", "cpu", 1), result)
 
 
-DRAWN = """
-import torch
-
-def inputs():
-    return torch.ones(3)
-
-def setup(x):
-    return torch.nn.Linear(3, 3), x
-
-functions = {"f": lambda layer, x: layer(x), "g": lambda layer, x: layer(x)}
-"""
-
-
-def test_a_model_that_setup_draws_has_the_same_weights_in_each_function(tmp_path: Path) -> None:
-    workload = written(tmp_path, DRAWN)
-    arguments = workload.inputs("", "cpu", 1)
-    for build in workload.variants.values():
-        workload.check(arguments, build(arguments)())
-
-
 def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_path: Path) -> None:
     text = "import torch\ndef inputs(call):\n    return torch.ones(2 + call)\nfunctions = {'f': lambda x: len(x)}\n"
     view = own.of_first_calls(written(tmp_path, text + "METRICS = ('time', 'first_call')"))
@@ -210,34 +176,6 @@ def test_first_calls_have_inputs_of_their_own_where_they_ask_for_the_call(tmp_pa
     call = view.variants["f"](arguments)
     assert [call(argument) for argument in arguments] == list(range(2, 2 + own.CALLS))
     assert view.METRICS == ("first_call",)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"a": torch.ones(2), "b": ("text", None)}, {"b": ("text", None), "a": np.ones(2)}),
-        (torch.ones(2, dtype=torch.complex64), np.ones(2, dtype=np.complex128)),
-        (float("inf"), float("inf")),
-        (b"bytes", b"bytes"),
-        (True, True),
-    ],
-)
-def test_results_of_any_type_are_compared(one: Any, other: Any) -> None:
-    for value, want in zip(own._leaves(one), own._leaves(other)):  # noqa: B905
-        assert not own._difference(value, want, 1e-4, "`expected`")
-
-
-@pytest.mark.parametrize(("one", "other"), [("text", "other"), (1.0, 2.0), (1j, 2j), ({"a": 1}, {"b": 1}), (None, 1)])
-def test_results_that_differ_are_told(one: Any, other: Any) -> None:
-    left, right = own._leaves(one), own._leaves(other)
-    same_form = [own._form(value) for value in left] == [own._form(value) for value in right]
-    assert not same_form or any(own._difference(*pair, 1e-4, "`expected`") for pair in zip(left, right))  # noqa: B905
-
-
-def test_nothing_is_checked_where_the_file_says_so(tmp_path: Path) -> None:
-    workload = written(tmp_path, FILE + "\ncheck = None\n")
-    arguments = workload.inputs("", "cpu", 3)
-    workload.check(arguments, workload.variants["wrong"](arguments)())
 
 
 def test_a_check_of_its_own_is_asked(tmp_path: Path) -> None:
@@ -271,11 +209,6 @@ def crash() -> str:
     return ""
 
 
-def fork_and_answer_twice() -> str:
-    os.fork()
-    return "twice"
-
-
 def sleep() -> str:
     time.sleep(60)
     return ""
@@ -294,11 +227,6 @@ def sleep() -> str:
 def test_a_trial_ends_and_says_how(once: Any, answer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own, "TRIAL_SECONDS", 1.0)
     assert own._tried(once) == answer
-
-
-def test_two_answers_of_a_trial_are_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own, "TRIAL_SECONDS", 1.0)
-    assert own._tried(fork_and_answer_twice) in ("", "twice")
 
 
 def profiled(folder: Path, call: Any) -> dict:

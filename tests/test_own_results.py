@@ -9,8 +9,6 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from torch_history.analysis.not_run import not_run
-from torch_history.analysis.series import history
 from torch_history.cli.report import compare_stored
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store import skipped
@@ -88,29 +86,8 @@ def test_why_a_release_was_skipped_is_told_again_until_it_is_measured(own: OwnWo
     assert skipped.reasons(own.folder, "release-py3.9") == {}
 
 
-def test_a_file_of_which_every_release_was_skipped_is_listed(own: OwnWorkload) -> None:
-    skipped.remember(own.folder, LANE, NEW, "it cannot be had.")
-    assert told() == f"{own.folder.name}: nothing was measured in {LANE}\n  {NEW} was skipped: it cannot be had.\n"
-
-
 @pytest.mark.parametrize("text", ["", "[]", '{"release-py3.11": 3}', '{"release-py3.11": {"v2.15.0": [1, 2]}}', "{"])
 def test_what_is_damaged_is_told_and_passed_over(own: OwnWorkload, text: str, warned: list[str]) -> None:
     (own.folder / skipped.FILE).write_text(text)
     assert skipped.reasons(own.folder, LANE) == {}
     assert any(skipped.FILE in line for line in warned)
-
-
-def test_reasons_of_a_case_are_told_with_their_releases(own: OwnWorkload) -> None:
-    pairs = {tag: LACKS if tag < "v2.2" else RAN for tag in ("v2.0.1", "v2.1.2", "v2.2.2")}
-    launches = [
-        replace(
-            some_launch(),
-            release=tag,
-            launch=tag,
-            environment=LANE,
-            benchmark="mine.Own.track_time",
-            cases=(Case(("'g'", "'large'"), **of),),
-        )
-        for tag, of in pairs.items()
-    ]
-    assert not_run(history(launches)) == ["g large did not run on v2.0.1, v2.1.2: needs torch >= 3.0."]

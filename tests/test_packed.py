@@ -78,7 +78,6 @@ def test_whatever_interrupts_it_the_next_one_finishes_without_loss_or_copy(
 def test_a_damaged_compressed_file_is_skipped_in_words(lines: Path, content: bytes, warned: list[str]) -> None:
     packed = lines.with_name(f"{NAME}.gz")
     packed.write_bytes(content)
-    files.warn.cache_clear()
     assert read(lines) == [launch(1), launch(2)]
     assert any(str(packed) in sentence and "is skipped" in sentence for sentence in warned)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 
@@ -52,19 +51,6 @@ def test_a_failure_is_raised(monkeypatch: pytest.MonkeyPatch, work: Work, put: C
     plant(monkeypatch, "failure")
     with pytest.raises(PlantedFailure):
         put(work)
-
-
-def test_a_mistaken_name_is_refused(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
-    plant(monkeypatch, "tiem")
-    with pytest.raises(ValueError, match="tiem"):
-        into(work, "a case", "cpu")
-
-
-def test_a_half_of_the_cases_get_time() -> None:
-    sizes = [share(f"case {i}") for i in range(6000)]
-    assert sizes.count(0.0) == pytest.approx(3000, rel=0.1)
-    for size in (0.05, 0.1, 0.2):
-        assert sizes.count(size) == pytest.approx(1000, rel=0.1)
 
 
 class _Clock:
@@ -146,31 +132,6 @@ def test_calls_after_a_wait_that_was_interrupted_have_their_share(monkeypatch: p
         call()
     assert (clock.now - began) / 100 == pytest.approx(1.2e-4, rel=0.005)
     assert planted.told(call, "a case") == {"planted a case": pytest.approx(1.2, rel=0.01)}
-
-
-def test_what_was_really_planted_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = _Clock(monkeypatch)
-    plant(monkeypatch, "time")
-    call = into(clock.work, CASES[0.2], "cpu")
-    assert planted.told(call, "a case") == {}
-    for _ in range(100):
-        call()
-    assert planted.told(call, "a case") == {"planted a case": pytest.approx(1.2, rel=0.002)}
-    assert planted.told(clock.work, "a case") == {}
-
-
-def test_a_case_without_time_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, work: Work) -> None:
-    plant(monkeypatch, "time")
-    assert into(work, CASES[0.0], "cpu") is work
-    assert into_each(work, CASES[0.0]) is work
-
-
-def test_what_else_a_call_offers_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Call(SimpleNamespace):
-        def __call__(self) -> None: ...
-
-    plant(monkeypatch, "operator")
-    assert into(Call(gradients=7), "a case", "cpu").gradients == 7
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from research.planted_causes import PLANTS, Plant, explained, is_right, names, table
+from research.planted_causes import PLANTS, Plant, explained, is_right, names
 from torch_history.explaining.explanation import Found
 from torch_history.store.causes import NOT_LOOKED_INTO, Place, Pulled
 
@@ -44,15 +44,6 @@ def test_verdict_is_right_where_all_that_it_names_was_planted(
 ) -> None:
     of = found(verdict, words)
     assert is_right(of, Plant("a", "a cause", (planted,), {})) == right, names(of)
-
-
-def test_tries_are_counted_by_what_they_name() -> None:
-    because = found("CAUSE", "because aten::planted holds 99 % of the difference")
-    tries = [because, replace(because, verdict="PART"), found("UNKNOWN", "cause unknown")]
-    plants = Plant("a", "right", ("planted",), {}), Plant("b", "wrong", ("other",), {})
-    *_, right, wrong = table([(plant, tries) for plant in plants]).splitlines()
-    assert right == "| right | 1.00 | UNKNOWN: cause unknown | 3 | 2 | 0 | 1 |"
-    assert wrong == "| wrong | 1.00 | UNKNOWN: cause unknown | 3 | 0 | 1 | 1 |"
 
 
 # --- a real release

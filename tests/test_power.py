@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-import warnings
 from dataclasses import replace as changed_in
 from pathlib import Path
 
@@ -15,11 +13,13 @@ from msgspec.structs import replace
 from torch_history.analysis import power
 from torch_history.analysis.levels import REPEATED, Fitted
 from torch_history.analysis.power import ALL, Alone, LaneEvidence
-from torch_history.analysis.series import Series, history
+from torch_history.analysis.series import history
 from torch_history.analysis.verdicts import Evidence, evidence_between
 from torch_history.releases.axis import Axis
 from torch_history.site import calibration as report
 from torch_history.store.launches import Case, Launch
+
+from .test_verdicts import launch
 
 AXIS = Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")
 TAGS = ["v2.3.0", "v2.3.1", "v2.4.0", "v2.4.1", "v2.5.0"]
@@ -39,8 +39,7 @@ def quiet_lane(seed: int, noise: float = 0.016) -> list[Launch]:
             for tag in tags:
                 numbers = np.exp(besides + rounds + again[tag] + random.normal(0, noise, SERIES))
                 cases = tuple(Case((f"'{i}'",), samples=(float(number),)) for i, number in enumerate(numbers))
-                about = f"s{session}", turn, f"{session}{turn}{tag}", tag, LANE, "selection.S.track_time"
-                found.append(Launch(*about, "1", f"2026-01-0{session + 1}T00:00:0{turn}", 1.0, {}, cases))
+                found.append(launch(tag, "selection.S.track_time", *cases, session=f"s{session}", round=turn))
     return found
 
 
@@ -52,11 +51,11 @@ def fit_of(launches: list[Launch]) -> Fitted:
 def changed(launches: list[Launch], series: int, factor: float) -> list[Launch]:
     """With one series so many times as slow on PATCH's newer release and all after it."""
     made = []
-    for launch in launches:
-        cases = list(launch.cases)
-        if launch.release != TAGS[0]:
+    for one in launches:
+        cases = list(one.cases)
+        if one.release != TAGS[0]:
             cases[series] = replace(cases[series], samples=(factor * cases[series].samples[0],))
-        made.append(replace(launch, cases=tuple(cases)))
+        made.append(replace(one, cases=tuple(cases)))
     return made
 
 
@@ -129,11 +128,6 @@ def test_a_pair_of_which_something_is_told_is_not_quiet() -> None:
     assert counts(changed(quiet_lane(1), 0, 1.5))["selection", "+5%"][1] == 2 * SERIES + 2
 
 
-def test_noise_hides_changes() -> None:
-    shares = [counts(quiet_lane(3, noise))["selection", "+10%"] for noise in (0.004, 0.1)]
-    assert [hits / of for hits, of in shares] == pytest.approx([1, 0], abs=0.05)
-
-
 def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs() -> None:
     """And of the series that are asked for; what is told is taken away, so that it makes no room for others."""
     found = history([launch for launch in quiet_lane(1) if launch.release in TAGS[:3]])
@@ -153,18 +147,6 @@ def test_what_a_pair_would_show_is_what_is_counted_of_quiet_pairs() -> None:
     )
 
 
-def test_single_calls_are_said_where_there_are_only_those() -> None:
-    calls = [replace(launch, benchmark="warm_up.W.track_first_call") for launch in quiet_lane(1)]
-    found = history([*calls, *quiet_lane(1)])
-    asked: dict[str, list[Series]] = {"warm_up": [], "selection": []}
-    for series in found:
-        asked[series.question].append(series)
-    steady, single = ("5 %", "steady times, one of 10 %"), ("50 %", "times of single calls, one of 100 %")
-    for wanted, (first, rest) in ((found, steady), (asked["selection"], steady), (asked["warm_up"], single)):
-        said = power.found_alone(found.fits.values(), PATCH, wanted).words
-        assert re.fullmatch(rf"If one .* a change of {first} would be found in \d+ % of the {rest} in \d+ %\.", said)
-
-
 def test_two_lanes_without_a_difference_agree_as_often_as_intervals_promise() -> None:
     hits, number = 0, 0
     for seed in range(0, 20, 2):
@@ -182,39 +164,6 @@ def test_lanes_are_compared_by_the_pairs_and_series_that_both_have() -> None:
     assert compared.shape == (SERIES - 1, 3)
     assert compared.all()
     assert not agree[[one.parameters for one in series].index(("'5'",)), 0]
-
-
-def test_pairs_that_launches_say_nothing_of_are_not_compared_and_warn_of_nothing() -> None:
-    """No variance on both sides is no division of nothing by nothing, and neither is an error without an end."""
-    lanes = []
-    for errors in ((0.0, math.inf, 0.01), (0.0, 0.01, 0.01)):
-        of = lane_of(quiet_lane(1))
-        evidence = of.evidence["selection"]
-        error = evidence.error.copy()
-        error[:3, 0] = errors
-        lanes.append(changed_in(of, evidence={"selection": changed_in(evidence, error=error)}))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        ((_, agree, compared),) = power.agreement(lanes[0], lanes[1], lanes[0].near)
-    assert compared[:3, 0].tolist() == [True, False, True]
-    assert agree[0, 0]
-
-
-def test_the_table_of_a_machine_has_its_lanes_and_names_the_aims_that_are_missed() -> None:
-    """The noise of these lanes hides half of what is aimed at; their intervals hold, since nothing differs."""
-    other = [replace(launch, environment="release-py3.9") for launch in quiet_lane(2, 0.03)]
-    text = report.of_history(power.every_lane(history([*quiet_lane(1, 0.03), *other]), AXIS))
-    assert (
-        "| question | +5%, release-py3.11 | +10%, release-py3.11 | reported if nothing is new, release-py3.11 |" in text
-    )
-    missed = text.partition("Aims missed:")[2]
-    assert "+10%, release-py3.9: " in missed
-    assert power.HELD not in missed
-
-
-def test_a_machine_without_patch_releases_has_no_table() -> None:
-    found = history([launch for launch in quiet_lane(1) if launch.release in TAGS[1:3]])
-    assert report.of_history(power.every_lane(found, AXIS)) == ""
 
 
 def test_names_of_strangers_are_no_markup_in_the_table() -> None:

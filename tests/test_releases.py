@@ -454,18 +454,3 @@ def test_what_needs_torch_is_tested_in_each_release(environments: Path, release:
     python = environments / f"{release}-py{lane}" / "bin" / "python"
     answer = subprocess.run([str(python), "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-
-
-@pytest.mark.parametrize(("release", "lane"), RELEASES)
-def test_a_process_forked_after_discovery_can_still_use_cuda(environments: Path, release: str, lane: str) -> None:
-    code = (
-        "import sys, os; sys.path.insert(0, '.');"
-        "from asv_runner.discovery import disc_benchmarks; from asv_runner._aux import update_sys_path;"
-        "update_sys_path(os.path.abspath('benchmarks')); assert list(disc_benchmarks(os.path.abspath('benchmarks')));"
-        "import torch; pid = os.fork();"
-        "pid or os._exit(int(torch.cuda._is_in_bad_fork()));"
-        "sys.exit(os.WEXITSTATUS(os.waitpid(pid, 0)[1]))"
-    )
-    python = environment(environments, release, lane) / "bin" / "python"
-    answer = subprocess.run([str(python), "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert answer.returncode == 0, answer.stderr

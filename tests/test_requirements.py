@@ -5,9 +5,11 @@ uv is played by a function that writes the folders that uv would write, and keep
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -83,25 +85,6 @@ def test_only_what_the_release_lacks_is_installed_and_only_once(tmp_path: Path, 
     assert added.packages_in(tmp_path) == {"pillow==11.0.0", "torchvision==0.29.1"}
 
 
-def test_sizes_of_what_would_be_installed_are_those_of_the_index(uv: PlayedUv) -> None:
-    found = WANTED.sized()
-    assert found == [("pillow==11.0.0", None), ("torchvision==0.29.1", 8000000)]
-    assert len(uv.calls) == 1
-    uv.answer = "packages = 3"
-    with pytest.raises(AddingError, match="damaged"):
-        WANTED.sized()
-
-
-def test_what_is_there_already_adds_nothing(tmp_path: Path, uv: PlayedUv) -> None:
-    environment = ReleaseEnvironment.__new__(ReleaseEnvironment)
-    environment.needed, environment._root, environment._python = ASKED, tmp_path, "3.11"
-    release: Any = PlayedRelease("v2.14.1")
-    add(environment.folder(release))
-    calls = len(uv.calls)
-    assert environment.adding(release) == []
-    assert len(uv.calls) == calls
-
-
 @pytest.mark.parametrize("step", ["compile", "install"])
 def test_what_fails_is_told_and_leaves_nothing(tmp_path: Path, uv: PlayedUv, step: str) -> None:
     uv.failing[step] = "No solution found"
@@ -114,43 +97,20 @@ def test_what_fails_is_told_and_leaves_nothing(tmp_path: Path, uv: PlayedUv, ste
     assert (add(tmp_path) / "torchvision").exists()
 
 
-class PlayedConsole:
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def print(self, words: str, **options: Any) -> None:
-        self.said.append(words)
-
-    def status(self, words: str) -> Any:
-        import contextlib
-
-        return contextlib.nullcontext()
-
-
-class PlayedEnvironment:
-    needed = ASKED
-    name = "release-py3.11"
-
-    def __init__(self, lacking: Sequence[str]) -> None:
-        self._lacking = lacking
-
-    def lacking(self, release: Any) -> str:
-        return "no such package." if release.tag in self._lacking else ""
-
-
-class PlayedRelease:
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
-
-
 def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path: Path) -> None:
-    out: Any = PlayedConsole()
-    releases: Any = [PlayedRelease("v1"), PlayedRelease("v2")]
-    assert _having(releases, PlayedEnvironment(["v1"]), out, tmp_path) == releases[1:]
+    said: list[str] = []
+    out: Any = SimpleNamespace(print=lambda words, **_: said.append(words), status=lambda _: contextlib.nullcontext())
+    releases: Any = [SimpleNamespace(tag="v1"), SimpleNamespace(tag="v2")]
+
+    def environment(*lacking: str) -> Any:
+        lacks = lambda release: "no such package." if release.tag in lacking else ""  # noqa: E731
+        return SimpleNamespace(needed=ASKED, name="release-py3.11", lacking=lacks)
+
+    assert _having(releases, environment("v1"), out, tmp_path) == releases[1:]
     assert skipped.reasons(tmp_path, "release-py3.11") == {"v1": "no such package."}
-    assert out.said == ["v1 is skipped: no such package."]
+    assert said == ["v1 is skipped: no such package."]
     with pytest.raises(SessionError, match="None of these releases"):
-        _having(releases, PlayedEnvironment(["v1", "v2"]), out, tmp_path)
+        _having(releases, environment("v1", "v2"), out, tmp_path)
 
 
 def test_the_processes_are_told_where_they_lie(tmp_path: Path) -> None:

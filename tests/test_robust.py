@@ -28,7 +28,6 @@ from asv.machine import Machine, MachineCollection
 from asv.results import Results
 from click.testing import CliRunner, Result
 
-from tools import document
 from torch_history import cli
 from torch_history.cli import suite
 from torch_history.measuring import machine_records
@@ -36,14 +35,10 @@ from torch_history.measuring.locks import alone, beside
 from torch_history.measuring.plan import Plan
 from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
-from torch_history.releases import environments, pins
-from torch_history.releases.axis import Axis
 from torch_history.store import machines
 from torch_history.store.asv_results import load_asvs
 from torch_history.store.launches import Case, Launch, append_launches, read_environment, read_launches
-from torch_history.system import files as stored
 from torch_history.system.errors import SessionError
-from torch_history.system.scratch import mark
 
 from .test_launches import BYTES, ENVIRONMENT, TIME, add, answer, environment_said, some_launch
 
@@ -63,14 +58,6 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "NaN": lambda whole: b"NaN",
     "half a character": lambda whole: b'{"machine": "\\ud800", "id": "\\ud800"}',
 }
-
-
-@pytest.fixture(autouse=True)
-def heard_anew() -> Iterator[None]:
-    """A warning is said once per process; each test is one."""
-    stored.warn.cache_clear()
-    yield
-    stored.warn.cache_clear()
 
 
 @pytest.fixture
@@ -166,16 +153,6 @@ def test_keys_of_a_newer_version_are_passed_over() -> None:
     assert Launch.from_json(json.dumps({**line, "unheard": "of"})) == some_launch()
 
 
-def test_thousand_bad_lines_are_one_sentence(here: Path, warned: list[str]) -> None:
-    path = file_of(here, "jsonl")
-    path.write_bytes(b"{}\n" * 1000 + path.read_bytes())
-    for _ in range(3):
-        assert len(list(read_launches(here.parent, "here"))) == 4
-    assert warned == [
-        f"{path}, line 1 is skipped: Object missing required field `session`. 999 more of its lines are skipped as well."
-    ]
-
-
 @pytest.mark.parametrize("ending", ["jsonl", "environments"])
 def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here: Path, warned: list[str], ending: str) -> None:
     save(here.parent, RELEASES[0])
@@ -191,13 +168,6 @@ def test_file_that_was_cut_at_any_byte_gives_its_whole_lines(here: Path, warned:
             known = read_environment(here.parent, "here", RELEASES[0], ENVIRONMENT)
             assert bool(known) == (whole[: end + 1].count(b"\n") > 0)
     assert all(f"{path}, line " in sentence for sentence in warned)
-
-
-def test_releases_that_are_not_on_the_axis_are_named_once(here: Path, warned: list[str]) -> None:
-    append_launches(here / "mine.jsonl", [some_launch(release="v99.0.0"), some_launch(release="nightly")])
-    assert command("regressions", "--machine", "here").exit_code == 0
-    said = f"{here}: launches of nightly, v99.0.0 are skipped: there is no such release on the axis."
-    assert warned == [said]
 
 
 def test_file_that_cannot_be_read_or_written_is_named(here: Path, warned: list[str]) -> None:
@@ -238,6 +208,9 @@ def test_answer_that_is_no_number_is_stored_as_a_failure(tmp_path: Path) -> None
     assert launch.cases[1].failed == "its answer, inf, is no number"
 
 
+# --- machines
+
+
 def asvs(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda whole: {**whole, **changed}
 
@@ -267,56 +240,6 @@ def test_file_that_asv_would_stumble_over_is_none_of_asvs(here: Path, change: Ca
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(ValueError, match=r"it (is no whole result file|holds results of)"):
         load_asvs(path)
-
-
-def test_file_of_asvs_that_was_cut_at_any_byte_is_none(here: Path) -> None:
-    path = file_of(here, "json")
-    whole = path.read_bytes().rstrip()
-    for end in range(len(whole)):
-        path.write_bytes(whole[:end])
-        with pytest.raises(ValueError, match="no whole result file"):
-            load_asvs(path)
-
-
-def test_site_and_documents_are_made_without_what_cannot_be_read(
-    here: Path, tmp_path: Path, warned: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = file_of(here, "json").read_bytes()
-    for damage, of in DAMAGE.items():
-        (here / f"{damage}.json").write_bytes(of(whole))
-    (here / "copy.json").write_bytes(whole)
-    (here / "machine.json").unlink()
-    named: tuple[tuple[str, ...], ...] = ((), ("'a'",), ("'a'", "'b'", "'c'"))
-    other = [some_launch(benchmark="other.track_it", cases=(Case(names, value=0),)) for names in named]
-    append_launches(here / "other.jsonl", other)
-    published = command("publish", "--html-dir", str(tmp_path / "html"), "--results-dir", str(here.parent))
-    assert published.exit_code == 0, published.output
-    assert len(warned) == len(set(warned)) == len(DAMAGE) + 2
-    dashboard = tmp_path / "html" / "asv"
-    assert json.loads((dashboard / "index.json").read_text())["machines"].keys() == {"here"}
-    assert (dashboard / "graphs" / "summary" / f"{TIME['name']}.json").is_file()
-    (lane,) = json.loads((tmp_path / "html" / "data" / "index.json").read_text())["lanes"]
-    assert (lane["machine"], lane["environment"]) == ("here", ENVIRONMENT)
-    monkeypatch.setattr(document, "PICTURE", ("here", ENVIRONMENT, BYTES["name"], "small"))
-    assert "docs/generated/coverage.md" in document.documents(suite.load())
-
-
-@pytest.mark.parametrize("damage", [damage for damage in DAMAGE if damage != "half a character"])
-def test_list_of_benchmarks_that_is_damaged_is_refused_and_the_old_site_stays(
-    here: Path, tmp_path: Path, damage: str
-) -> None:
-    (tmp_path / "html").mkdir()
-    (tmp_path / "html" / "index.html").write_text("old")
-    mark(tmp_path / "html")
-    path = here.parent / "benchmarks.json"
-    path.write_bytes(DAMAGE[damage](path.read_bytes()))
-    published = command("publish", "--html-dir", str(tmp_path / "html"), "--results-dir", str(here.parent))
-    assert published.exit_code == 1
-    assert f"{path} is missing or damaged" in published.stderr
-    assert (tmp_path / "html" / "index.html").read_text() == "old"
-
-
-# --- machines
 
 
 def test_folder_names_its_machine_whatever_its_record_says(here: Path, tmp_path: Path, warned: list[str]) -> None:
@@ -361,27 +284,6 @@ def test_damaged_collection_of_machines_is_kept_beside(
 
 
 # --- environments and the state of a session
-
-
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_environment_with_a_damaged_mark_is_not_used_and_can_be_pruned(tmp_path: Path, damage: str) -> None:
-    folder = tmp_path / "v2.0.1-py3.11"
-    (folder / "bin").mkdir(parents=True)
-    (folder / "bin" / "python").touch()
-    mark = folder / environments.MARK
-    mark.write_text(json.dumps({"requirements": ["torch==2.0.1"], "packages": ["numpy==1.26.4"]}))
-    assert environments.is_ready(folder, ["torch==2.0.1"])
-    mark.write_bytes(DAMAGE[damage](mark.read_bytes()))
-    assert not environments.is_ready(folder, ["torch==2.0.1"])
-    assert environments.prune(tmp_path, lambda tag: True)[0] == ["v2.0.1-py3.11"]
-
-
-@pytest.mark.parametrize("damage", [damage for damage in DAMAGE if damage != "empty"])
-def test_damaged_lock_is_refused_in_a_sentence(root: Path, tmp_path: Path, damage: str) -> None:
-    lock = tmp_path / "releases.lock"
-    lock.write_bytes(DAMAGE[damage]((root / "releases.lock").read_bytes()))
-    with pytest.raises(pins.LockError, match=r"releases.lock is not valid TOML: .* Restore it"):
-        pins.locked_packages(Axis.load(root / "releases.toml").newest, "3.11", lock)
 
 
 class Here:
@@ -481,11 +383,6 @@ def test_lanes_are_measured_beside_each_other_each_on_its_own_processor(tmp_path
     assert os.sched_getaffinity(0) == allowed
     with alone(tmp_path), pytest.raises(SessionError, match=f"process {os.getpid()}"), beside(tmp_path, "lane-0"):
         pass
-
-
-def _with(conf: Any, **changed: Any) -> Any:
-    conf.__dict__.update(changed)
-    return conf
 
 
 FORK = multiprocessing.get_context("fork")

@@ -131,13 +131,3 @@ def test_cpp_takes_the_bytes_of_its_twin_and_one_operator_more(variant: str) -> 
     assert torch.equal(called(variant, arguments), called(CPP[variant], arguments))
     twin, cpp = (profile.profile(selection.variants[name](arguments), "cpu") for name in (CPP[variant], variant))
     assert cpp == twin._replace(operators=twin.operators + 1)
-
-
-@pytest.mark.parametrize("variant", CPP)
-def test_cpp_says_why_it_cannot_be_built(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def operators(name: str) -> None:
-        raise Unavailable(f"{name} needs a compiler")
-
-    monkeypatch.setattr(selection, "operators", operators)
-    with pytest.raises(Unavailable, match="selection needs a compiler"):
-        selection.variants[variant](drawn(10, 1, 5, 1))

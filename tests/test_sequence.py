@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -38,12 +37,6 @@ def test_summary_of_a_sequence_that_stalls_at_the_second_and_a_late_call() -> No
         "worst_over_median": 50.0,
         "stalls": 10,
     }
-
-
-def test_steady_sequence_has_no_stall_whatever_the_first_call_took() -> None:
-    found = sequence.summary([9.0, *[0.25, 0.5, 1.25] * 10])
-    assert (found["worst_call"], found["median_call"], found["worst_over_median"]) == (1.25, 0.5, 2.5)
-    assert found["stalls"] == 0
 
 
 def test_stall_is_more_than_so_many_medians_and_a_late_one_is_the_worst() -> None:
@@ -111,19 +104,6 @@ def test_caches_are_empty_within_and_as_before_afterwards(monkeypatch: pytest.Mo
     assert tempfile.gettempdir() == temporary
 
 
-@pytest.mark.skipif(not hasattr(torch, "compile"), reason="needs torch.compile")
-def test_torch_reads_the_folder_when_it_first_compiles(root: Path) -> None:
-    program = """
-import measure, torch, torch._dynamo
-from measure import sequence
-with sequence.empty_caches() as folder:
-    from torch._inductor import codecache
-    print(all(path.startswith(folder) for path in (codecache.cache_dir(), getattr(codecache, "_HEADER_DIR", folder))))
-"""
-    answer = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False)
-    assert answer.stdout == "True\n", answer.stderr
-
-
 # --- the processes that repeat it
 
 
@@ -139,16 +119,6 @@ def test_every_sequence_has_a_process_of_its_own_and_leaves_this_one_as_it_was(m
     assert len({each["process"] for each in found} | {os.getpid()}) == sequence.MOST_PROCESSES + 1
     assert {each["calls"] for each in found} == {1}
     assert kept == []
-
-
-def test_what_takes_long_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sequence, "SECONDS_OF_PROCESSES", 0.05)
-
-    def calls() -> dict:
-        time.sleep(0.1)
-        return {"done": 1}
-
-    assert sequence.in_fresh_processes(calls, "cpu") == [{"done": 1}]
 
 
 def test_what_goes_wrong_there_goes_wrong_here() -> None:

@@ -35,7 +35,6 @@ from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, i
 from torch_history.measuring.session import AGAIN_SHARE, LEAST_PATIENCE, Session, load_suite
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store.launches import Launch
-from torch_history.system.errors import SessionError
 from torch_history.upgrading.room import Room
 from torch_history.upgrading.sessions import Sessions
 
@@ -220,29 +219,12 @@ def test_every_round_is_a_fresh_launch_and_only_the_first_takes_counts(make: Mak
     assert all(launch.facts["conditions"] == {"load": 0.1} for launch in launches)
 
 
-def test_interpreters_are_started_in_an_order_of_chance(make: Make, world: World, said: Console) -> None:
-    make(launches=20).measure(said)
-    first = [started[0] for started in world.started[::2]]
-    assert 4 <= first.count(OLD) <= 16
-
-
 def test_what_a_release_cannot_run_is_asked_once(make: Make, world: World, said: Console) -> None:
     session = make()
     session.measure(said)
     assert world.asked.count((OLD, "absent")) == 1
     (change,) = [c for c in compare(session.launches(), OLD, NEW) if "absent" in c.series.words and c.series.varies]
     assert (change.verdict, change.reason) == (Verdict.NEVER_RAN, "it needs something else")
-
-
-def test_how_far_a_round_is_is_said_from_time_to_time_where_there_is_no_terminal(
-    make: Make, said: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torch_history.measuring.progress.TELLING", 0.0)
-    session = make(launches=1)
-    session.measure(said)
-    lines = [line for line in said.export_text().splitlines() if line.endswith(" cases") and " of " in line]
-    count = len({(one.release, case.parameters) for one in session.launches() for case in one.cases})
-    assert lines[1:] == [f"{number} of {count} cases" for number in range(1, count + 1)]
 
 
 def test_plan_that_names_cases_measures_no_others(make: Make, world: World, said: Console) -> None:
@@ -255,11 +237,6 @@ def test_plan_that_names_cases_measures_no_others(make: Make, world: World, said
 def test_variants_and_sizes_are_chosen_by_their_names(make: Make, world: World, said: Console) -> None:
     make(variants=("even",), sizes=("small", "paper")).measure(said)
     assert Counter(world.asked) == {(OLD, "even"): 4, (NEW, "even"): 4}
-
-
-def test_an_unknown_variant_or_size_is_a_sentence_with_those_that_are_known() -> None:
-    with pytest.raises(SessionError, match=r"There is no variant 'eagre'\. Known: eager, scripted\."):
-        choice.refuse_unknown(["eager", "eagre"], {"scripted", "eager"}, "variant")
 
 
 def test_with_a_limit_what_a_claim_rests_on_comes_first() -> None:
@@ -399,15 +376,6 @@ def test_what_is_asked_again_has_a_share_of_the_budget_and_no_more(make: Make, w
     assert 8 + 6 > AGAIN_SHARE * 60 > 8
 
 
-@pytest.mark.usefixtures("one_after_another")
-@pytest.mark.usefixtures("_a_second_each")
-def test_what_is_asked_again_ends_between_two_cases(make: Make, world: World, said: Console, monkeypatch: Any) -> None:
-    monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
-    world.disturbed_laps, world.noise = set(range(100)), 0.001
-    make(launches=3, budget=60.0).measure(said)
-    assert len(world.asked) == 8 + 6 + 6 + AGAIN_SHARE * 60
-
-
 def test_case_that_the_suite_could_not_measure_is_asked_again_where_the_session_goes_on(
     make: Make, world: World, said: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -520,14 +488,6 @@ def test_a_session_that_shares_the_machine_takes_what_the_others_do_for_its_own(
     assert told == [1, 64]
 
 
-def test_only_a_cpu_and_one_thread_are_shared(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("device", "cuda"), ("threads", 2)):
-        with monkeypatch.context() as patched:
-            patched.setitem(Machine.load(machine_name=None, interactive=False).__dict__, name, value)
-            with pytest.raises(SessionError, match="--alongside needs a CPU and one thread"):
-                make(shares=True)
-
-
 @pytest.mark.usefixtures("one_after_another")
 def test_without_a_budget_a_session_waits_for_a_minute_and_counts_wait_for_nothing(
     make: Make, world: World, said: Console
@@ -565,24 +525,6 @@ def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(
     second.measure(said)
     assert len(world.asked) == 2 * asked
     assert make().finished
-
-
-def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: World, said: Console) -> None:
-    world.disturbed_laps = set(range(100))
-    session = make(launches=1, only="counts")
-    session.measure(said)
-    assert len(world.asked) == 2 * 4
-    assert all("disturbed" in launch.facts["conditions"] for launch in session.launches())
-
-
-@pytest.mark.usefixtures("one_after_another")
-def test_progress_goes_on_while_cases_are_asked_again(make: Make, world: World, said: Console) -> None:
-    """The bar is full only where a round ends."""
-    world.disturbed_laps, world.noise = {1}, 0.001
-    session = make(launches=1)
-    session.measure(said)
-    (task,) = session._shown.progress.tasks
-    assert (task.completed, task.total) == (16, 16), "the round was disturbed, and asked again"
 
 
 @pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])

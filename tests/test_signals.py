@@ -89,7 +89,7 @@ except KeyboardInterrupt:
 def test_signal_while_the_program_forks_is_not_lost() -> None:
     """What is raised within a function that Python calls at a fork is printed, and then nothing stops."""
     chance = random.Random(20261125)
-    for _ in range(60):
+    for _ in range(30):
         command = [sys.executable, "-c", FORKING]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout

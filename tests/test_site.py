@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -46,17 +45,6 @@ def ready(page: Any, address: str) -> None:
 
 
 # --- what is written
-
-
-def test_a_publish_that_fails_leaves_the_site_as_it_was(site: Path, tmp_path: Path, publish: Publish) -> None:
-    copy = tmp_path / "html"
-    shutil.copytree(site, copy)
-    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
-    answer = publish(copy, "--results-dir", str(tmp_path / "nothing-here"))
-    assert answer.returncode == 1
-    assert "contains no launches to publish" in answer.stderr
-    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".publishing")] == []
 
 
 def test_a_publish_that_fails_halfway_leaves_the_site_as_it_was(

@@ -58,7 +58,7 @@ def by_child_that_ended(look):
     return lambda: (subprocess.run([sys.executable, "-c", code]), None)
 
 def by_child_that_runs(look):
-    code = "import time\\nwhile time.process_time() < 0.2: pass\\nprint(1, flush=True)\\ntime.sleep(60)"
+    code = "import time\\nwhile time.process_time() < 0.2: pass\\nprint(1, flush=True)\\ntime.sleep(2)"
     def step():
         child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
         child.stdout.readline()
@@ -169,13 +169,6 @@ def test_a_torch_that_computes_wrongly_fails(suite: Path) -> None:
         assert "WrongResult: the result is 4096" in ended(suite, "start_up", variant).stderr
 
 
-def test_a_worker_that_ends_without_an_answer_is_told(suite: Path) -> None:
-    (suite / "torch" / "__init__.py").write_text(TORCH + "ones = None\n")
-    assert "WorkerFailed: the worker gave no answer; it ended with status 1" in (
-        ended(suite, "start_up", "forked_worker").stderr
-    )
-
-
 def test_what_was_imported_before_is_refused(suite: Path) -> None:
     (suite / "workloads" / "__init__.py").open("a").write("\nimport torch\n")
     assert "torch was imported before the import that is measured" in ended(suite, "start_up", "import_torch").stderr
@@ -190,13 +183,6 @@ def test_the_first_process_of_a_launch_is_not_counted(monkeypatch: pytest.Monkey
     assert found["start_time"] == [9.0 - i for i in range(1, start_up.PROCESSES)]
     assert found["start_cpu_time"] == [8.0 - i for i in range(1, start_up.PROCESSES)]
     assert (found["start_memory"], found["start_resident"]) == (71, 91)
-
-
-def test_what_is_slow_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start_up, "SECONDS", 0.0)
-    one = {"seconds": 1.0, "busy": 1.0, "memory": 1, "resident": 1}
-    monkeypatch.setattr(start_up, "_in_a_process", lambda workload, variant: one)
-    assert start_up.measured("start_up", "first_compile")["start_time"] == [1.0]
 
 
 @pytest.mark.releases

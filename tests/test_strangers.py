@@ -36,10 +36,8 @@ TIME = "intersection.Intersection.track_time"
 
 
 @pytest.fixture(autouse=True)
-def quiet(warned: list[str]) -> Iterator[None]:
-    stored.warn.cache_clear()
-    yield
-    stored.warn.cache_clear()
+def quiet(warned: list[str]) -> None:
+    """What is said is no matter here."""
 
 
 def launch(**more: Any) -> Any:
@@ -58,29 +56,32 @@ def test_versions_told_from_the_files_are_those_that_asv_was_told() -> None:
     assert sources.versions(ROOT) == {name: of["version"] for name, of in listed.items() if isinstance(of, dict)}
 
 
+def flipped(path: Path) -> Iterator[None]:
+    """Goes on with one bit of the file flipped, and another."""
+    whole = path.read_bytes()
+    for bit in random.Random(19).sample(range(8 * len(whole)), 150):
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        yield
+
+
 def test_flips_of_bits_in_launches_change_no_number_silently(tmp_path: Path) -> None:
     path = tmp_path / "v2.0.1-release-py3.11.jsonl"
     append_launches(path, [launch(launch=f"{i:08x}") for i in range(5)])
-    whole, true = path.read_bytes(), list(read_file(path))
+    true = list(read_file(path))
     assert len(true) == 5
-    for bit in random.Random(19).sample(range(8 * len(whole)), 150):
-        flipped = bytearray(whole)
-        flipped[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(flipped)
+    for _ in flipped(path):
         assert all(one in true for one in read_file(path))
 
 
 def test_flips_of_bits_in_environments_change_no_fact_silently(tmp_path: Path) -> None:
     path = tmp_path / f"v2.0.1{ENVIRONMENTS}"
     append_environment(path, {"python": "3.11.7", "packages": ["torch==2.0.1", "numpy==1.26.4"]})
-    whole, true = path.read_bytes(), list(stored.read_lines(path, environment_of))
-    assert len(true) == 1
-    for bit in random.Random(19).sample(range(8 * len(whole)), 150):
-        flipped = bytearray(whole)
-        flipped[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(flipped)
+    (true,) = stored.read_lines(path, environment_of)
+    for _ in flipped(path):
         for found in stored.read_lines(path, environment_of):
-            assert (found["id"], found["environment"]) == (true[0]["id"], true[0]["environment"])
+            assert (found["id"], found["environment"]) == (true["id"], true["environment"])
 
 
 def test_ids_of_lanes_differ_and_todays_stays() -> None:

@@ -30,14 +30,7 @@ from torch_history.system import files
 from .test_verdicts import NEW, OLD, counted, only, timed
 
 SHELL = {
-    **{
-        "PATH": "/bin",
-        "HOME": "/h",
-        "LC_ALL": "C",
-        "XDG_CACHE_HOME": "/c",
-        "CUDA_VISIBLE_DEVICES": "1",
-        "CC": "gcc",
-    },
+    **{"PATH": "/bin", "HOME": "/h", "LC_ALL": "C", "XDG_CACHE_HOME": "/c", "CUDA_VISIBLE_DEVICES": "1", "CC": "gcc"},
     **{
         "PYTORCH_JIT": "0",
         "MALLOC_ARENA_MAX": "1",

@@ -146,12 +146,6 @@ def test_a_late_patch_of_an_old_line_lies_where_it_belongs_and_nothing_else_move
     assert text[at + len(entry) :].startswith("# A comment on 2.2.0.")
 
 
-def test_a_yanked_release_is_added_with_its_reason(axis: Path, index: Index) -> None:
-    index.add("2.3.0", yanked='it is "broken" <b>')
-    after, _, _ = synced(axis, index)
-    assert after.newest.yanked == 'it is "broken" <b>'
-
-
 def test_what_cannot_be_measured_is_left_out_in_words(axis: Path, index: Index) -> None:
     index.add("2.4.0", "cp311-cp311-win_amd64")
     index.add("2.5.0", "cp313-cp313t-manylinux_2_28_x86_64")
@@ -168,19 +162,6 @@ def test_what_cannot_be_measured_is_left_out_in_words(axis: Path, index: Index) 
         "v2.9.0 is skipped: the index does not tell its date. Its entry can be written by hand.",
         "v2.10.0 is skipped: File is not a zip file. Its entry can be written by hand.",
     ]
-
-
-def test_a_server_that_sends_files_only_whole_is_named(axis: Path, index: Index) -> None:
-    index.pieces = False
-    index.add("2.3.0")
-    _, sentences, _ = synced(axis, index)
-    assert sentences == ["v2.3.0 is skipped: its server sends no part of a file. Its entry can be written by hand."]
-
-
-def test_a_second_time_nothing_is_new(axis: Path, index: Index) -> None:
-    index.add("2.3.0")
-    _, _, text = synced(axis, index)
-    assert synced(axis, index)[2] == text
 
 
 @pytest.mark.parametrize(
@@ -202,11 +183,6 @@ def test_an_index_that_answers_nonsense_is_named_and_nothing_is_written(
     assert said in str(error.value)
     assert "secret" not in str(error.value)
     assert axis.read_text(encoding="utf-8") == AXIS
-
-
-def test_an_index_out_of_reach_is_said(axis: Path) -> None:
-    with pytest.raises(sync.CannotSync, match=r"http://127\.0\.0\.1:9/simple/ is out of reach \(no connection\)"):
-        sync.find(Axis.load(axis), "http://127.0.0.1:9/simple/")
 
 
 def test_an_entry_that_the_axis_refuses_leaves_it_as_it_was(axis: Path) -> None:

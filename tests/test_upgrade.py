@@ -12,7 +12,6 @@ import random
 import re
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from torch_history.analysis.causes import Known
-from torch_history.analysis.series import Series, Verdict
-from torch_history.analysis.verdicts import Change
+from torch_history.analysis.series import Verdict
 from torch_history.cli import main, upgrading
 from torch_history.measuring.budget import effort
 from torch_history.releases.added import AddingError, Sized
@@ -33,7 +31,7 @@ from torch_history.upgrading.expectation import expected, forecast, functions_in
 from torch_history.upgrading.installed import installed_version
 from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
 from torch_history.upgrading.sessions import NotInstalled
-from torch_history.upgrading.upgrade import Answer, Place, Row, Upgrade
+from torch_history.upgrading.upgrade import Answer, Place, Upgrade
 from torch_history.upgrading.words import markdown, text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -169,17 +167,6 @@ def test_function_made_slower_at_one_of_thirty_releases_is_found_with_seven_inst
     assert place.change.low is not None
     assert place.change.high is not None
     assert place.change.low < 1.1 < place.change.high
-
-
-def test_answer_names_release_size_interval_and_the_command_that_finds_the_cause() -> None:
-    _, found = asked(Laboratory({"f": {9: 1.1}, "still": {}}))
-    words = text(found)
-    assert "mine time, f: SLOWER 1.10 times (" in words
-    assert "  at v2.9.0 (after v2.8.0): SLOWER 1.10 times (" in words
-    assert "torch-history explain v2.8.0 v2.9.0 f --workload mine.py --lane 3.11" in words
-    assert "mine time, still: SAME" in words
-    assert len(found.measured) <= 7
-    assert f"{len(found.measured)} of 30 releases were measured: v2.0.0" in words
 
 
 def test_each_function_is_searched_by_itself_and_only_what_changed_is_measured_between_the_ends() -> None:
@@ -407,34 +394,6 @@ def test_change_whose_explanation_is_inconclusive_is_looked_for_again() -> None:
     assert "(the times scatter too much to tell)" in markdown(after)
 
 
-def test_cause_is_told_once() -> None:
-    laboratory: Any = Laboratory({"f": {9: 1.1}})
-    upgrade, _ = asked(laboratory)
-    laboratory.explain("f", 9)
-    upgrade.tell_again()
-    found = said(upgrade)
-    for form in (text(found), markdown(found)):
-        assert form.count("aten::add holds 95") == 1
-
-
-@pytest.mark.parametrize(
-    ("metric", "verdict", "new", "can_be"),
-    [
-        ("time", Verdict.SLOWER, 60.0, True),
-        ("peak_memory", Verdict.HUNGRIER, 4e9, True),
-        ("first_call", Verdict.SLOWER, 7.0, True),
-        ("first_call", Verdict.SLOWER, 8.0, False),
-    ],
-)
-def test_explain_takes_what_takes_minutes(metric: str, verdict: Verdict, new: float, can_be: bool) -> None:
-    series = Series("release-py3.11", f"mine.Own.track_{metric}", ("'f'", "''"))
-    change = Change(series, verdict, old=new / 2, new=new, ratio=2.0)
-    place = Place(TAGS[8], TAGS[9], (TAGS[8], TAGS[9]), True, change)
-    _, found = asked(Laboratory({"f": {}}))
-    found = replace(found, rows=(Row(change, (place,)),))
-    assert bool(found.unexplained) == can_be
-
-
 # --- the command
 
 
@@ -537,29 +496,6 @@ def test_json_is_that_of_compare_with_the_places_of_each_change(played: Laborato
     assert (place["after"], place["at"], place["exact"]) == (TAGS[8], TAGS[9], True)
     assert place["low"] < 1.1 < place["high"]
     assert place["explain"].startswith(f"torch-history explain {TAGS[8]} {TAGS[9]} f --workload ")
-
-
-def test_markdown_has_a_row_for_what_changed(played: Laboratory, tmp_path: Path) -> None:
-    words = command(tmp_path, "--markdown").stdout
-    assert "| change | since |" in words
-    (row,) = (line for line in words.splitlines() if line.startswith("| mine time, f"))
-    assert f"at {TAGS[9]} (after {TAGS[8]}): SLOWER 1." in row
-    assert f"    torch-history explain {TAGS[8]} {TAGS[9]} f " in words
-    assert "- mine time, still: SAME (" in words
-    assert "peak memory" not in words
-
-
-def test_packages_that_differ_are_listed(played: Laboratory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"v2.0.1": "0.15.2", "v2.15.0": "0.30.0"}
-    monkeypatch.setattr(
-        played, "facts", lambda tag: {"packages": [f"torchvision=={versions.get(tag, '0.21')}", "numpy==1.26.4"]}
-    )
-    (tmp_path / "mine.py").open("a").write("requirements = ['torchvision']\n")
-    found = command(tmp_path)
-    assert "`requirements` add to v2.0.1: torchvision==0.21; about 0.15 GB on the disk." in found.stderr
-    assert "Packages that differ: torchvision 0.15.2 -> 0.30.0." in found.stdout
-    document = json.loads(command(tmp_path, "--json").stdout)
-    assert document["upgrade"]["packages"] == [{"name": "torchvision", "old": "0.15.2", "new": "0.30.0"}]
 
 
 def test_an_end_that_cannot_have_the_packages_is_refused_before_anything_is_installed(

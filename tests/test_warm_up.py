@@ -7,7 +7,6 @@ words.
 from __future__ import annotations
 
 import itertools
-import sys
 from typing import Any
 
 import pytest
@@ -123,29 +122,3 @@ def test_check_refuses_a_result_of_another_picture_or_none(calls: Any) -> None:
     for sentence, results in wrong.items():
         with pytest.raises(WrongResult, match=sentence):
             warm_up.check(calls, results)
-
-
-def test_drawn_pictures_differ_by_more_than_the_tolerance() -> None:
-    calls = warm_up.inputs("changing shapes", "cpu", 1)
-    parameters = [tensor.numpy() for tensor in calls.parameters]
-    said = [warm_up.expected(picture.numpy(), parameters) for picture in calls.pictures]
-    for i, one in enumerate(said):
-        for other in said[:i]:
-            assert np.abs(one - other).max() > 5 * warm_up.TOLERANCE * np.abs(one).max()
-
-
-def test_variants_say_what_they_need(calls: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(variant: str, sentence: str) -> None:
-        with pytest.raises(Unavailable, match=sentence):
-            warm_up.variants[variant](calls)
-
-    def operators(name: str) -> None:
-        raise Unavailable(f"{name} needs a compiler")
-
-    monkeypatch.setattr(warm_up, "operators", operators)
-    refused("libtorch", "warm_up needs a compiler")
-    monkeypatch.setattr(compilers, "release", lambda: (1, 13))
-    refused("compiled", "needs torch >= 2.0")
-    monkeypatch.setattr(sys, "version_info", (3, 14, 0))
-    for variant in SCRIPTS:
-        refused(variant, "TorchScript is not supported")

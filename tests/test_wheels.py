@@ -102,28 +102,6 @@ def test_facts_are_what_lies_in_the_environment(index: str, tmp_path: Path, env:
     assert said == ["v9.0.0 was read."]
 
 
-def test_glibc_is_what_any_library_of_torch_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wheel_files, "PIECE", 64)
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "_C.so").write_bytes(bytes(60) + LIBRARY)  # across two pieces
-    (tmp_path / "lib" / "liba.so").write_bytes(b"GLIBC_2.99, said in a sentence")
-    assert wheel_files._glibc(tmp_path) == "2.17"
-    (tmp_path / "lib" / "libb.so.1").write_bytes(b"\0GLIBC_2.4\0GLIBC_2.28\0")
-    assert wheel_files._glibc(tmp_path) == "2.28"
-
-
-def test_what_is_known_is_not_read_again(index: str, tmp_path: Path, env: Path) -> None:
-    path = tmp_path / wheels.FILE
-    first = wheel_files.update(path, AXIS, env, index, print)
-    assert wheel_files.update(path, AXIS, env, "http://127.0.0.1:9/", print) == first == wheels.load(path)
-
-
-def test_release_that_is_not_installed_is_named(index: str, tmp_path: Path) -> None:
-    said: list[str] = []
-    assert wheel_files.update(tmp_path / wheels.FILE, AXIS, tmp_path / "env", index, said.append) == {}
-    assert said == ["v9.0.0 is not read, for it is not installed: `torch-history run 9.0.0`."]
-
-
 def test_environment_that_lacks_a_package_of_the_lock_is_refused(index: str, tmp_path: Path, env: Path) -> None:
     """As one has it whose torch was taken from another index."""
     next(env.glob("**/nvidia_nccl_cu12-2.1.dist-info/RECORD")).unlink()

@@ -62,10 +62,10 @@ def test_all_that_measures_is_imported_and_what_must_be_installed_is_refused_in_
 
 
 @pytest.mark.parametrize(
-    "words", [("--version",), ("run", "--help"), ("certify", "--help"), ("check",), ("compare", "2.14.1", "2.15.0")]
+    "line", ["--version", "run --help", "certify --help", "check {}", "compare 2.14.1 2.15.0 --question batching"]
 )
-def test_a_command_that_installs_nothing_needs_no_uv(words: tuple[str, ...], tmp_path: Path) -> None:
-    surroundings = {**os.environ, "HOME": str(tmp_path)}
+def test_a_command_that_installs_nothing_needs_no_uv(line: str, tmp_path: Path) -> None:
+    surroundings, words = {**os.environ, "HOME": str(tmp_path)}, line.format(tmp_path).split()
     answer = subprocess.run(
         [sys.executable, "-c", BLOCK + COMMAND, *words], cwd=ROOT, env=surroundings, capture_output=True, text=True
     )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,11 +24,6 @@ def test_counts_and_score_are_those_of_hand_made_series() -> None:
     assert score([series([(3, 2.0)], "0"), series([(3, 2.0)], "1")], {"0": [3, 5], "1": []}) == (0.5, 0.5, 0.5)
 
 
-def test_hud_compares_neighbours_and_asv_finds_a_level() -> None:
-    assert yardstick.hud([1.0, 1.04, 1.2, 1.2], 0.05) == [2]
-    assert yardstick.asv([1.0, 1.0, 1.0, 2.0, 2.0, 2.0], 0.05) == [3]
-
-
 def many(changes: list[tuple[int, float]], number: int) -> list[Record]:
     return [series(changes, str(i)) for i in range(number)]
 
@@ -44,12 +37,6 @@ def test_a_setting_is_chosen_by_what_scores_best_on_other_series() -> None:
     lucky = {one.id: [3] if one.fold == 0 else [1] for one in records}
     said = yardstick.chosen(records, {"usual": lax, "lucky": lucky})
     assert all(said[one.id] == [1, 3, 5] for one in records if one.fold == 0)
-
-
-def test_a_setting_that_reports_nothing_is_best_where_nothing_changes() -> None:
-    records = many([], 20)
-    alarms, silent = ({one.id: places for one in records} for places in ([2], []))
-    assert yardstick.chosen(records, {"alarms": alarms, "silent": silent}) == silent
 
 
 def in_two_sessions(random: np.random.Generator, name: str) -> Record:
@@ -70,32 +57,6 @@ def test_others_read_levels_without_what_sessions_do_to_all_series(monkeypatch: 
     assert all(max(of) / min(of) < 1.03 for of in read.values())
     assert not any(said["hud"]["5%"].values())
     assert not any(said["ours"]["its own"].values())
-
-
-def test_made_series_have_the_effects_that_their_batch_names() -> None:
-    random = np.random.default_rng(4)
-    ((history, _),) = yardstick.lanes([in_two_sessions(random, "0")], list("abcdefg"))
-    spread = {}
-    for kind, effects in {"none": data_set.Effects(), "large": data_set.Effects(session=1.0)}.items():
-        made = [one for _ in range(20) for one in data_set.batch(f"{kind} l", history, {}, effects, random)]
-        quiet = [one for one in made if not one.changes]
-        every = [[launch for of in one.launches for launch in of] for one in quiet]
-        sessions = [[np.mean([n for s, _, n in of if s == name]) for name in "ab"] for of in every]
-        spread[kind] = np.std(np.diff(np.log(sessions)))
-    assert spread["none"] < 0.02
-    assert 0.7 < spread["large"] < 2.5
-
-
-def test_a_command_gets_no_labels_and_must_answer_every_series(tmp_path: Path) -> None:
-    program = tmp_path / "detector.py"
-    program.write_text(
-        "import json, sys\nfor line in sys.stdin:\n    one = json.loads(line)\n"
-        "    assert not one.keys() & {'kind', 'noise', 'changes'}\n    print([3])\n"
-    )
-    assert yardstick.asked(f"{sys.executable} {program}", [series([(3, 2.0)])]) == {"0": [3]}
-    program.write_text("")
-    with pytest.raises(ValueError, match="one list of positions per series"):
-        yardstick.asked(f"{sys.executable} {program}", [series([])])
 
 
 @pytest.mark.committed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,7 @@ import pytest
 
 from torch_history.system import files as stored
 
-from .tally import CLASSES, Attacks, Tally
-
-SEED = int(os.environ.get("ATTACK_SEED", "19"))
-"""The attacks are the same in every run; ATTACK_SEED draws others."""
-
-TALLY = Tally(SEED)
+from .tally import CLASSES, SEED, SURVIVED, TRIED, Attacks
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -27,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def attacks() -> Callable[[str], Attacks]:
-    return lambda kind: Attacks(TALLY, kind)
+    return Attacks
 
 
 @pytest.fixture(autouse=True)
@@ -39,10 +33,7 @@ def heard_anew() -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if not TALLY.tried:
-        return
-    terminalreporter.section(f"attacks (seed {SEED})")
-    for kind in CLASSES:
-        if TALLY.tried[kind]:
-            line = f"{TALLY.survived[kind]:>5} of {TALLY.tried[kind]:>5} survived: {CLASSES[kind]}"
-            terminalreporter.write_line(line)
+    if TRIED:
+        terminalreporter.section(f"attacks (seed {SEED})")
+    for kind in TRIED:
+        terminalreporter.write_line(f"{SURVIVED[kind]:>5} of {TRIED[kind]:>5} survived: {CLASSES[kind]}")

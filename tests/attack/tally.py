@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
+
+SEED = int(os.environ.get("ATTACK_SEED", "19"))
+"""The attacks are the same in every run; ATTACK_SEED draws others."""
 
 CLASSES = {
     "killed": "`kill -9` at a random moment while a line is being appended",
@@ -33,57 +36,38 @@ CLASSES = {
 }
 """Kind of attack -> what is done, in words for a reader."""
 
+TRIED: Counter[str] = Counter()
+SURVIVED: Counter[str] = Counter()
+"""Kind of attack -> how many of this run."""
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 BEGIN = "<!-- attacks: by `python -m tests.attack --write` -->"
 END = "<!-- end of attacks -->"
 
 
-@dataclass
-class Tally:
-    """What was tried and survived by kind of attack. `random` draws the attacks: the same for the same seed."""
-
-    seed: int
-    tried: Counter[str] = field(default_factory=Counter)
-    survived: Counter[str] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        self.random = random.Random(self.seed)
-
-    @contextlib.contextmanager
-    def attack(self, kind: str, words: object) -> Iterator[None]:
-        """Counts one attack, survived where the block raises nothing. Raises AssertionError that names the attack."""
-        assert kind in CLASSES
-        self.tried[kind] += 1
-        try:
-            yield
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:
-            raise AssertionError(f"not survived ({kind}): {words}: {type(error).__name__}: {error}") from error
-        self.survived[kind] += 1
-
-    def table(self) -> str:
-        """As Markdown, a row for each kind of attack."""
-        return table({kind: (self.tried[kind], self.survived[kind]) for kind in CLASSES})
-
-
 class Attacks:
-    """The attacks of one test: all are tried before those that were not survived fail it."""
+    """The attacks of one kind in one test: all are tried before those that were not survived fail it."""
 
-    def __init__(self, tally: Tally, kind: str) -> None:
-        self.random = random.Random(f"{tally.seed} {kind}")
-        self._tally, self._kind = tally, kind
+    def __init__(self, kind: str) -> None:
+        assert kind in CLASSES
+        self.random = random.Random(f"{SEED} {kind}")
+        self._kind = kind
         self._failed: list[str] = []
         self.tried = 0
 
     @contextlib.contextmanager
     def __call__(self, words: object) -> Iterator[None]:
+        """One attack, survived where the block raises nothing."""
         self.tried += 1
+        TRIED[self._kind] += 1
         try:
-            with self._tally.attack(self._kind, words):
-                yield
-        except AssertionError as error:
-            self._failed.append(str(error))
+            yield
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            self._failed.append(f"{self._kind}: {words}: {type(error).__name__}: {error}")
+        else:
+            SURVIVED[self._kind] += 1
 
     def all_survived(self) -> None:
         shown = "\n".join(self._failed[:20])
@@ -91,15 +75,11 @@ class Attacks:
         assert not self._failed, f"{len(self._failed)} of {self.tried} attacks were not survived:\n{shown}"
 
 
-def table(counts: Mapping[str, tuple[int, int]]) -> str:
-    rows = [f"| {CLASSES[kind]} | {tried} | {survived} |" for kind, (tried, survived) in counts.items()]
-    return "\n".join(["| attack | tried | survived |", "|---|---:|---:|", *rows])
-
-
-def with_table(page: str, text: str) -> str:
-    """The page with `text` between its two marks. Raises ValueError where it has none."""
-    before, begin, rest = page.partition(BEGIN)
+def page() -> str:
+    """The page with the table of this run, a row for each kind of attack."""
+    text = PAGE.read_text(encoding="utf-8")
+    rows = [f"| {words} | {TRIED[kind]} | {SURVIVED[kind]} |" for kind, words in CLASSES.items()]
+    table = "\n".join(["| attack | tried | survived |", "|---|---:|---:|", *rows])
+    before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page has no place for the table: {BEGIN} and {END} are missing")
-    return f"{before}{begin}\n{text}\n{end}{after}"
+    return f"{before}{begin}\n{table}\n{end}{after}"

@@ -1,0 +1,61 @@
+"""The files of results as a session writes them, with what a test does not care about filled in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+MILLISECONDS = 1767225600000
+"""2026-01-01, as asv writes a date."""
+
+
+def write_machine(folder: Path, **more: str) -> None:
+    """The record of the machine that `folder` is named after."""
+    folder.mkdir(parents=True, exist_ok=True)
+    usual = {"cpu": "A processor", "num_cpu": "2", "arch": "x86_64", "os": "Linux", "ram": "8 GiB", "device": "cpu"}
+    record = {"machine": folder.name, **usual, "threads": "1", **more, "version": 1}
+    (folder / "machine.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+def benchmark(name: str, version: str, params: Sequence[Sequence[str]], unit: str) -> dict[str, Any]:
+    """A benchmark as asv lists it; `params` are the variants and the sizes, each as its repr."""
+    about = {"name": name, "pretty_name": name, "param_names": ["variant", "size"], "params": params, "code": ""}
+    return {**about, "version": version, "type": "track", "unit": unit}
+
+
+def write_benchmarks(results: Path, listed: Mapping[str, Any]) -> None:
+    results.mkdir(parents=True, exist_ok=True)
+    (results / "benchmarks.json").write_text(json.dumps({**listed, "version": 2}), encoding="utf-8")
+
+
+def launch_line(
+    release: str, name: str, version: str, cases: Sequence[Mapping[str, Any]], environment: str, **more: Any
+) -> dict[str, Any]:
+    """A launch as a line of a `.jsonl` has it, without its checksum."""
+    which = {"session": "s", "round": 1, "launch": release, "release": release, "environment": environment}
+    when = {"started_at": "2026-01-01T00:00:00+00:00", "duration": 1.0, "facts": {"torch": release[1:]}}
+    return {**which, "benchmark": name, "version": version, **when, **more, "cases": cases}
+
+
+def write_release(
+    machine: Path,
+    release: str,
+    environment: str,
+    lines: Iterable[Mapping[str, Any]],
+    listed: Mapping[str, Any],
+    numbers: Mapping[str, Sequence[float | None]],
+) -> None:
+    """A release's launches, and asv's own file: the `numbers` of benchmarks that are `listed`, case by case."""
+    path = f"{machine}/{release}-{environment}"
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    Path(f"{path}.jsonl").write_text(text, encoding="utf-8")
+    found = {n: [of, listed[n]["params"], listed[n]["version"], MILLISECONDS, 1.0] for n, of in numbers.items()}
+    python = environment.rpartition("py")[2]
+    asvs = {
+        "commit_hash": release, "env_name": environment, "date": MILLISECONDS, "python": python,
+        "params": {"machine": machine.name, "python": python}, "requirements": {}, "env_vars": {}, "durations": {},
+        "result_columns": ["result", "params", "version", "started_at", "duration"], "results": found, "version": 2,
+    }  # fmt: skip
+    Path(f"{path}.json").write_text(json.dumps(asvs), encoding="utf-8")
