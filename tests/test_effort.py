@@ -10,7 +10,17 @@ import pytest
 
 from torch_history.analysis.series import Verdict, history
 from torch_history.analysis.verdicts import verdicts_of
-from torch_history.measuring.budget import FORECAST_FROM, MOST_ROUNDS, TIMES, Effort, More, cost, effort, forecast
+from torch_history.measuring.budget import (
+    FORECAST_FROM,
+    MOST_ROUNDS,
+    TIMES,
+    Effort,
+    More,
+    cost,
+    effort,
+    forecast,
+    left_words,
+)
 from torch_history.measuring.choice import START
 from torch_history.store.launches import Case, Launch
 
@@ -128,22 +138,29 @@ def test_cost_is_seconds_of_one_process() -> None:
     assert cost(measured) == {QUESTION: 2.0}
     found = effort(launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, rounds=1), [("a", "b")])
     ((_, rounds, _),) = found.cases.values()
-    assert found.seconds == pytest.approx(2 * 2.0 * rounds)
+    assert found.seconds == pytest.approx((2 * 2.0 + START) * rounds)
     known = effort(
-        launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, 1), [("a", "b")], took=dict.fromkeys(found.cases, 0.5)
+        launches({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}, 1),
+        [("a", "b")],
+        took=dict.fromkeys(found.cases, 0.5),
+        starting=4.0,
     )
-    assert known.seconds == pytest.approx(2 * 0.5 * rounds)
+    assert known.seconds == pytest.approx((2 * 0.5 + 4.0) * rounds)
 
 
 def test_what_would_decide_is_said_and_one_launch_decides_nothing() -> None:
     levels, noise = {"a": {"x": 1.0}, "b": {"x": 1.0}}, {"x": 0.03}
-    assert effort(launches(levels, noise, 1), [("a", "b")]).words("Again with") == (
+    once = effort(launches(levels, noise, 1), [("a", "b")])
+    assert left_words([once], "Again with") == (
         "1 time is inconclusive. Again with --budget 1m measures it once more, which is the least that tells a time."
     )
     several = effort(launches(levels, {"x": 0.12}, 4), [("a", "b")])
-    assert several.words("Again with").endswith("Again with --budget 3m would probably decide that.")
-    assert several.is_decidable(several.seconds)
-    assert not several.is_decidable(several.seconds - 1)
+    assert left_words([several], "Again with") == (
+        f"1 time is inconclusive. Again with --budget {math.ceil(several.seconds / 60)}m would probably decide that."
+    )
+    both = left_words([several, once], "Again with")
+    assert f"2 times are inconclusive. Again with --budget {math.ceil((several.seconds + once.seconds) / 60)}m" in both
+    assert several.within(several.seconds) == several.cases
 
 
 def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_first() -> None:
@@ -152,13 +169,15 @@ def test_a_budget_goes_to_what_it_decides_and_most_times_for_the_least_come_firs
 
     quick, slow, worth = ((QUESTION, (name,)) for name in ("quick", "slow", "worth"))
     cases: dict[Any, More] = {slow: needs(9), quick: needs(2), worth: needs(6, 5)}
-    found = Effort(cases, 9, 7, 0, {QUESTION: 4.0})
+    found = Effort(cases, 9, 7, 0, {QUESTION: 4.0}, starting=0.0)
     assert found.seconds == 136
     assert list(found.within(63.9)) == [worth]
     assert list(found.within(64)) == [worth, quick]
     assert list(found.within(136)) == [worth, quick, slow]
-    assert list(found.within(47)) == [worth, quick, slow], "a round of all"
+    assert list(found.within(47)) == [quick], "what can be decided"
+    found = Effort(cases, 9, 7, 0, {QUESTION: 4.0}, starting=6.0)
+    assert found.seconds == 136 + 9 * 6
     assert list(found.within(15)) == [worth], "a round of one, and its interpreters"
-    assert found.within(START + 7.9) == {}
-    short = Effort(cases, 9, 7, 0, {QUESTION: 1.0})
-    assert list(short.within(12.5)) == [worth, quick, slow], "a round of two takes less than to start its interpreters"
+    assert found.within(6 + 7.9) == {}
+    short = Effort(cases, 9, 7, 0, {QUESTION: 1.0}, starting=6.0)
+    assert list(short.within(12 + 6 * 6)) == [worth, quick, slow], "a round of two takes less than to start its interpreters"

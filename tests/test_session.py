@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import time
 from collections import Counter
@@ -37,7 +38,7 @@ from torch_history.measuring.session import AGAIN_SHARE, LEAST_PATIENCE, Session
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store.launches import Launch
 from torch_history.upgrading.room import Room
-from torch_history.upgrading.sessions import Sessions
+from torch_history.upgrading.sessions import Sessions, Spent
 
 TIME: dict[str, Any] = {
     "name": "selection.Selection.track_time",
@@ -291,8 +292,8 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
     session = make(within=60.0)
 
     def is_over(self: Session) -> bool:
-        self._spent = self._spent or len(world.asked) >= 6
-        return self._spent
+        self._over = self._over or len(world.asked) >= 6
+        return self._over
 
     monkeypatch.setattr(Session, "_is_over", is_over)
     monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
@@ -301,7 +302,7 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
     assert sum(len(launch.cases) for launch in session.launches() if launch.benchmark == TIME["name"]) == 6
     monkeypatch.setattr(Session, "_is_over", lambda self: False)
     again = make(within=30.0)
-    assert (again.id, again.spent, again.finished) == (session.id, True, False)
+    assert (again.id, again.spent, again.finished) == (session.id, False, False)
     again.measure(said)
     assert len(world.asked) == 2 * (4 + 3)
     assert make(within=30.0).finished
@@ -369,7 +370,8 @@ def test_a_file_is_tried_once_and_not_again_where_its_session_goes_on(
 def _a_second_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a session believe that each process takes a second, and nothing else any time."""
     clock = SimpleNamespace(monotonic=lambda: float(len(world.asked)))
-    monkeypatch.setattr("torch_history.measuring.session.time", clock)
+    for module in ("measuring.session", "measuring.turns", "upgrading.sessions"):
+        monkeypatch.setattr(f"torch_history.{module}.time", clock)
 
 
 @pytest.mark.usefixtures("_a_second_each")
@@ -378,7 +380,8 @@ def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make: Make, world:
     session.measure(said)
     assert [asked for asked, _ in world.asked] == [OLD, NEW, NEW, OLD]
     assert "The time is over. What was measured is stored" in said.export_text()
-    assert make(launches=3, budget=4.0).spent
+    again = make(launches=3, budget=4.0)
+    assert (again.resumed, again.spent, again.finished) == (True, False, False), "not all was measured once"
 
 
 @pytest.mark.usefixtures("_a_second_each")
@@ -711,67 +714,105 @@ def upgrade(make: Make, tmp_path: Path, said: Console) -> Callable[..., Sessions
     own = OwnWorkload("selection", "d" * 64, tmp_path, tmp_path / "mine.py", tmp_path / "mine.py")
     room = Room(tmp_path / "env", "3.11", None)
 
-    def upgrade(budget: float, **more: Any) -> Sessions:
+    def upgrade(seconds: float, **more: Any) -> Sessions:
         subject = first.conf, first._axis, own, first.environment, Request(device="cpu")
-        return Sessions(*subject, "here", said, room, rounds=3, budget=budget, **more)
+        return Sessions(*subject, "here", said, room, left=seconds, **more)
 
     return upgrade
 
 
-def test_upgrade_spends_its_budget_after_the_first_rounds_and_not_on_them(
+@pytest.mark.usefixtures("_a_second_each")
+def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(
+    upgrade: Callable[..., Sessions], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch_history.measuring.budget.FORECAST_FROM", 1000)
+    world.noise = 2.0
+    laboratory = upgrade(60.0)
+    laboratory.measure((OLD, NEW), (), 0.5)
+    half = len(world.asked)
+    assert 28 <= half <= 30
+    assert (laboratory.left, laboratory.measured) == (60.0 - half, half)
+    laboratory.measure((OLD, NEW), ())
+    assert 58 <= len(world.asked) <= 60, "what the search leaves is the ends' again"
+    asked = len(world.asked)
+    upgrade(60.0).measure((OLD, NEW), ())
+    assert len(world.asked) == asked
+    upgrade(60.0, goes_on=True).measure((OLD, NEW), ())
+    assert len(world.asked) > asked, "what spent its budget is gone on with where a budget is asked for"
+    with pytest.raises(Spent):
+        upgrade(1.0, goes_on=True).measure((OLD, NEW), ())
+
+
+@pytest.mark.usefixtures("_a_second_each")
+def test_upgrade_that_measured_not_all_once_goes_on_with_the_same_command(
     upgrade: Callable[..., Sessions], world: World
 ) -> None:
-    upgrade(1e-9).measure((OLD, NEW), ())
-    assert {launch.round for launch in upgrade(0).launches((OLD, NEW), ())} == {1, 2, 3}
-    asked = len(world.asked)
+    upgrade(7.0).measure((OLD, NEW), ())
+    assert len(world.asked) == 8, "it ends between two cases"
     upgrade(3600.0).measure((OLD, NEW), ())
-    assert len(world.asked) == asked, "what spent its budget is gone on with where a budget is asked for"
-    upgrade(3600.0, goes_on=True).measure((OLD, NEW), ())
-    assert len(world.asked) > asked
-    asked = len(world.asked)
-    upgrade(3600.0, goes_on=True).measure((OLD, NEW), ())
-    assert len(world.asked) == asked, "all that can be told is told"
+    sizes = {case.parameters[1] for launch in upgrade(0).launches((OLD, NEW), ()) for case in launch.cases}
+    assert sizes == {"'small'", "'paper'"}
 
 
-def test_upgrade_on_a_busy_machine_spends_nothing_on_what_more_rounds_would_not_decide(
-    upgrade: Callable[..., Sessions], world: World, said: Console, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("_a_second_each")
+def test_installing_takes_nothing_of_the_budget_of_an_upgrade(
+    upgrade: Callable[..., Sessions], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torch_history.measuring.budget.Effort.is_decidable", lambda self, seconds: seconds > 3600)
-    for _ in range(2):
-        upgrade(180.0, busy="other processes").measure((OLD, NEW), ())
-    assert {launch.round for launch in upgrade(0).launches((OLD, NEW), ())} == {1, 2, 3}
-    assert (
-        "While the machine is busy, no 3 min would decide one. The same command continues with them"
-        in said.export_text()
-    )
-    upgrade(180.0).measure((OLD, NEW), ())
-    assert max(launch.round for launch in upgrade(0).launches((OLD, NEW), ())) > 3
+    installed: list[str] = []
+    clock = SimpleNamespace(monotonic=lambda: len(world.asked) + 500.0 * len(installed))
+    for module in ("measuring.session", "measuring.turns", "upgrading.sessions"):
+        monkeypatch.setattr(f"torch_history.{module}.time", clock)
+    laboratory = upgrade(3600.0)
+    monkeypatch.setattr(type(laboratory), "install", lambda self, tags: installed.extend(tags))
+    laboratory.measure((OLD, NEW), ())
+    assert (installed, laboratory.measured) == ([OLD, NEW], len(world.asked))
+
+
+@pytest.mark.usefixtures("_a_second_each")
+@pytest.mark.parametrize("noise", [0.02, 0.04, 0.08])
+@pytest.mark.parametrize("seconds", [60.0, 300.0])
+def test_after_two_rounds_the_end_of_an_upgrade_is_known_to_a_third(
+    upgrade: Callable[..., Sessions], world: World, said: Console, noise: float, seconds: float
+) -> None:
+    foretold: list[tuple[int, float]] = []
+    plain = said.print
+
+    def listen(*words: Any, **more: Any) -> None:
+        if match := re.search(r"it ends in about (\d+) (min|s)\b", " ".join(map(str, words))):
+            foretold.append((len(world.asked), float(match[1]) * {"min": 60, "s": 1}[match[2]]))
+        plain(*words, **more)
+
+    said.print = listen  # type: ignore[method-assign]
+    world.noise = noise
+    upgrade(seconds).measure((OLD, NEW), ())
+    print(noise, seconds, foretold, len(world.asked))
 
 
 def test_upgrade_measures_both_sizes_and_installs_each_release_once(
     upgrade: Callable[..., Sessions], world: World
 ) -> None:
-    laboratory = upgrade(0)
+    laboratory = upgrade(3600.0)
     laboratory.measure((OLD, NEW), ())
     sizes = {case.parameters[1] for launch in laboratory.launches((OLD, NEW), ()) for case in launch.cases}
     assert sizes == {"'small'", "'paper'"}
     assert laboratory.installed == [OLD, NEW]
+    assert laboratory.effort((OLD, NEW), ()).undecided == 0
 
 
 def test_upgrade_measures_again_where_asked_to(upgrade: Callable[..., Sessions], world: World) -> None:
-    upgrade(0).measure((OLD, NEW), ())
+    upgrade(3600.0).measure((OLD, NEW), ())
     (before,) = {launch.session for launch in upgrade(0).launches((OLD, NEW), ())}
-    laboratory = upgrade(0, again=True)
+    laboratory = upgrade(3600.0, again=True)
     for _ in range(2):
         laboratory.measure((OLD, NEW), ())
     launches = upgrade(0).launches((OLD, NEW), ())
+    assert len({launch.session for launch in launches}) == 1
     assert {launch.session for launch in launches}.isdisjoint({before})
-    assert {launch.round for launch in launches} == {1, 2, 3}
 
 
 def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade: Callable[..., Sessions], world: World) -> None:
     laboratory = upgrade(3600.0)
-    world.stop_after = 41  # in the fourth round, which the budget allows
+    world.stop_after = 31  # in a round that the budget allows
     with pytest.raises(KeyboardInterrupt):
         laboratory.measure((OLD, NEW), ())
     before = len(laboratory.launches((OLD, NEW), ()))

@@ -616,9 +616,9 @@ def _told(
 
 def deciding(plan: Plan, launches: Sequence[Launch]) -> str:
     """How much more time would decide what a session left inconclusive; empty where it left nothing that could be."""
-    from ..measuring.budget import effort
+    from ..measuring.budget import effort, left_words
 
-    return "" if plan.only == "counts" else effort(launches, plan.pairs).words("The same command with")
+    return "" if plan.only == "counts" else left_words([effort(launches, plan.pairs)], "The same command with")
 
 
 def rose(found: Comparison) -> list[Change]:

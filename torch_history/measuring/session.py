@@ -133,7 +133,8 @@ class Session:
         self.finished = begun and stored.get("finished") is True and stored.get("suite") == self._suite
         self.resumed = begun and not self.finished
         self.spent = self.resumed and stored.get("spent") is True and stored.get("suite") == self._suite
-        self._spent = False
+        self._over = self._whole = False
+        self._starting = choice.START
         self._waited = self._repeating = 0.0
         if self._device == "recorder" and plan.only != "counts":
             raise SessionError(NEVER_RECORDED.capitalize() + ".")
@@ -174,7 +175,7 @@ class Session:
     def measure(self, console: Console) -> None:
         """Measures what is missing of the plan, within its budget, installation and all that is asked again counted in.
         Raises KeyboardInterrupt when interrupted; what was finished is kept. Where the budget, or the time of the plan, ends
-        before all is told the session is `spent` and not finished: asked again, it goes on."""
+        before all is told the session is not finished, and `spent` where all was measured once: asked again, it goes on."""
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
@@ -192,7 +193,7 @@ class Session:
                 self._turns(questions, began)
         if self._waited:
             console.print(f"Waited {minutes(self._waited)} in total until other processes left the processor idle.")
-        self._save_state(finished=not self._spent)
+        self._save_state(finished=not self._over)
 
     @property
     def _seconds(self) -> float:
@@ -233,7 +234,7 @@ class Session:
                 break
             if turn > 2 and last_turn > left and turn <= self.plan.launches:
                 say(f"The budget allows no further round after {turn - 1} of {self.plan.launches}.")
-                self._spent = True
+                self._over = self._whole = True
                 break
             if self._is_over():
                 say("The time is over. What was measured is stored, and the same command continues.")
@@ -244,9 +245,9 @@ class Session:
             last_turn = time.monotonic() - turn_began
 
     def _is_over(self) -> bool:
-        """Whether the time of the plan is over; the session is then `spent`."""
+        """Whether the time of the plan is over."""
         over = time.monotonic() >= self._ends
-        self._spent = self._spent or over
+        self._over = self._over or over
         return over
 
     def _may_repeat(self) -> bool:
@@ -270,7 +271,7 @@ class Session:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
         places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
-        found = effort(before, self.plan.pairs, self.plan.divides, self._took)
+        found = effort(before, self.plan.pairs, self.plan.divides, self._took, self._starting)
         given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
         if found.needless:
             given_up += f", {found.needless} need no verdict, because another pair holds the change"
@@ -280,8 +281,11 @@ class Session:
             return {}, f"After {turn - 1} rounds, {told}."
         chosen = found.within(left)
         if not chosen:
-            self._spent = True
-            return {}, f"The budget is spent after {turn - 1} rounds. {told}. {found.undecided} are inconclusive."
+            self._over = True
+            return {}, (
+                f"The budget is spent after {turn - 1} rounds. {told}. {found.undecided} are inconclusive, and would take "
+                f"{minutes(found.seconds)} more."
+            )
         work: _Work = defaultdict(dict)
         for (question, parameters), more in chosen.items():
             if parameters in places[question]:  # else the file lists it no more, as one does that asks its surroundings
@@ -289,8 +293,8 @@ class Session:
         first = sum(more.undecided for more in chosen.values())
         begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (
-            f"Round {turn}. {told}. {found.undecided} are still inconclusive, which may take {minutes(found.seconds)}. "
-            f"{minutes(left)} of the budget are left.{begin}"
+            f"Round {turn}. {told}. {found.undecided} are still inconclusive, which takes about {minutes(found.seconds)}. "
+            f"{minutes(left)} of the budget are left, so it ends in about {minutes(min(found.seconds, left))}.{begin}"
         )
 
     def _round(self, turn: int, questions: _Questions, parts: list[_Part]) -> None:
@@ -308,8 +312,10 @@ class Session:
         order = sorted({tag for _, cases in parts for of_case in cases.values() for tag in of_case})
         random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
         with contextlib.ExitStack() as stack:
+            began = time.monotonic()
             servers = {tag: stack.enter_context(self._server(tag, turn)) for tag in order}
             prepare_all(list(servers.values()), self._processors)
+            self._starting = time.monotonic() - began
             waiting = collections.deque((*part, 0) for part in parts)
             while waiting and not self._is_over() and (not repeat or self._may_repeat()):
                 question, asked, before = waiting.popleft()
@@ -322,6 +328,7 @@ class Session:
                     waiting.appendleft((question, rest, before + len(asked)))
                 if not fair and self._only(turn) != "counts" and not self._take_turns(metrics):
                     disturbed.append((question, asked))
+        self._whole = self._whole or (turn >= self.plan.launches and not repeat and not waiting)
         return disturbed
 
     def _measure_part(
@@ -517,7 +524,8 @@ class Session:
 
     def _save_state(self, finished: bool) -> None:
         self.state.parent.mkdir(parents=True, exist_ok=True)
-        state = {"id": self.id, "finished": finished, "spent": self._spent, "suite": self._suite}
+        spent = self._over and self._whole
+        state = {"id": self.id, "finished": finished, "spent": spent, "suite": self._suite}
         write_atomically(self.state, json.dumps(state))
 
 
