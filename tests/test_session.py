@@ -31,7 +31,7 @@ from torch_history.analysis.series import Verdict
 from torch_history.analysis.verdicts import compare
 from torch_history.cli.run import Asked, seconds_within
 from torch_history.errors import SessionError
-from torch_history.measuring import choice, recording
+from torch_history.measuring import choice, recording, reuse
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
 from torch_history.measuring.session import AGAIN_SHARE, LEAST_PATIENCE, Session, load_suite
@@ -68,6 +68,9 @@ class World:
         self.imported_on: list[frozenset[int]] = []
         self.stop_after = math.inf
         self.noise = 0.04
+        self.environment: dict[str, Any] = {}
+        self.bytes = 4096
+        self.counted: list[tuple[str, str]] = []
         self.random = random.Random(3)
 
     def wait(self, most: float) -> float:
@@ -93,9 +96,13 @@ class World:
             value, samples = math.nan, None
         else:
             seconds = [self.seconds(spawner.release, variant)]
-            said = {"found": {"time": seconds, "peak_memory": 4096}}
+            counts = recording.channel().only != "times"
+            self.counted += [(spawner.release, variant)] if counts else []
+            said = {"found": {"time": seconds, **({"peak_memory": self.bytes} if counts else {})}}
             first = benchmark["name"].endswith("time")
-            value, samples = (True, seconds) if first else (4096, None)
+            value, samples = (True, seconds) if first else (self.bytes, None)
+        if self.environment:
+            said |= {"environment": self.environment, "device": "cpu"}
         columns: dict[str, list[Any]] = {"result": [math.nan] * 8, "samples": [None] * 8, "number": [None] * 8}
         columns["result"][index], columns["samples"][index] = value, samples
         columns["number"][index] = 1 if samples else None
@@ -676,6 +683,104 @@ def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(
     assert os.environ["TORCH_HISTORY_SIZES"] == "paper"
 
 
+# --- counts that are stored
+
+
+PACKAGES = {"torch": "2.15.0+cu132", "packages": ["torch==2.15.0"], "cpu_capability": "AVX512", "threads": 1}
+
+
+def counts_of(session: Session) -> dict[tuple[str, str], tuple[Any, Any]]:
+    """Release and variant -> bytes, and the session that they were taken from."""
+    return {
+        (launch.release, case.parameters[0].strip("'")): (case.value, launch.facts.get(reuse.TAKEN))
+        for launch in session.launches()
+        for case in launch.cases
+        if launch.benchmark == BYTES["name"] and case.value is not None
+    }
+
+
+@pytest.fixture
+def counted_before(make: Make, world: World, said: Console) -> Session:
+    """A session that has counted everything."""
+    world.environment = PACKAGES
+    before = make(launches=1)
+    before.measure(said)
+    assert len(world.counted) == 6
+    world.counted, world.asked = [], []
+    return before
+
+
+def test_counts_that_are_stored_are_taken_and_one_case_in_ten_is_counted_again(
+    make: Make, world: World, said: Console, counted_before: Session
+) -> None:
+    session = make(launches=2)
+    session.measure(said)
+    again = {variant for _, variant in world.counted}
+    assert len(again) <= 1
+    assert len(world.counted) == 2 * len(again)
+    found = counts_of(session)
+    assert set(found) == {(tag, variant) for tag in (OLD, NEW) for variant in ("even", "noisy", "slower")}
+    source = f"here {counted_before.id}"
+    assert all(of == (4096, None if variant in again else source) for (_, variant), of in found.items())
+    assert Counter(asked for asked in world.asked if asked[1] == "even") == {(OLD, "even"): 2, (NEW, "even"): 2}
+    exact = [change for change in compare(session.launches(), OLD, NEW) if not change.series.varies]
+    assert {change.verdict for change in exact if change.old} == {Verdict.SAME}
+    words = reuse.taken_words(session.launches())
+    assert words.startswith("Counts of 3 cases on v2.14.1, v2.15.0 are those stored of here: ")
+    assert reuse.taken_words(counted_before.launches()) == ""
+
+
+@pytest.mark.parametrize("seed", ["noisy", "even", "slower"])
+def test_a_count_that_differs_refuses_the_others(
+    make: Make, world: World, said: Console, counted_before: Session, seed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reuse, "sample", lambda cases: {(f"'{seed}'", "'small'")})
+    world.bytes = 8192
+    session = make(launches=2)
+    session.measure(said)
+    assert set(counts_of(session).values()) == {(8192, None)}
+    assert len(world.counted) == 6
+    assert "All is counted, because peak memory" in said.export_text()
+
+
+@pytest.mark.parametrize("other", [{"cpu_capability": "AVX2"}, {"packages": ["torch==2.15.1"]}, {"threads": 2}])
+def test_counts_of_another_instruction_set_or_other_packages_are_not_taken(
+    make: Make, world: World, said: Console, counted_before: Session, other: dict[str, Any]
+) -> None:
+    world.environment = {**PACKAGES, **other}
+    session = make(launches=2)
+    session.measure(said)
+    assert set(counts_of(session).values()) == {(4096, None)}
+
+
+@pytest.mark.parametrize("more", [{"only": "counts"}, {"again": True}])
+def test_who_asks_for_counts_or_to_measure_again_counts_all(
+    make: Make, world: World, said: Console, counted_before: Session, more: dict[str, Any]
+) -> None:
+    make(launches=1, **more).measure(said)
+    assert len(world.counted) == 6
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3, 5, 7])
+def test_counts_are_taken_once_where_a_session_goes_on(
+    make: Make, world: World, said: Console, counted_before: Session, stop: int
+) -> None:
+    world.stop_after = stop
+    with pytest.raises(KeyboardInterrupt):
+        make(launches=2).measure(said)
+    world.stop_after = math.inf
+    session = make(launches=2)
+    session.measure(said)
+    stored = Counter(
+        (launch.release, case.parameters)
+        for launch in session.launches()
+        for case in launch.cases
+        if launch.benchmark == BYTES["name"]
+    )
+    assert len(stored) == 8
+    assert set(stored.values()) == {1}
+
+
 # --- on the recorder, where nothing is timed
 
 
@@ -769,23 +874,18 @@ def test_installing_takes_nothing_of_the_budget_of_an_upgrade(
 
 
 @pytest.mark.usefixtures("_a_second_each")
-@pytest.mark.parametrize("noise", [0.02, 0.04, 0.08])
-@pytest.mark.parametrize("seconds", [60.0, 300.0])
-def test_after_two_rounds_the_end_of_an_upgrade_is_known_to_a_third(
-    upgrade: Callable[..., Sessions], world: World, said: Console, noise: float, seconds: float
+def test_where_the_budget_decides_the_end_is_told_to_a_third_after_one_round(
+    upgrade: Callable[..., Sessions], world: World, said: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    foretold: list[tuple[int, float]] = []
-    plain = said.print
-
-    def listen(*words: Any, **more: Any) -> None:
-        if match := re.search(r"it ends in about (\d+) (min|s)\b", " ".join(map(str, words))):
-            foretold.append((len(world.asked), float(match[1]) * {"min": 60, "s": 1}[match[2]]))
-        plain(*words, **more)
-
-    said.print = listen  # type: ignore[method-assign]
-    world.noise = noise
-    upgrade(seconds).measure((OLD, NEW), ())
-    print(noise, seconds, foretold, len(world.asked))
+    monkeypatch.setattr("torch_history.measuring.budget.first_forecast", lambda *_: 1000.0)
+    monkeypatch.setattr("torch_history.measuring.budget.FORECAST_FROM", 1000)
+    world.noise = 2.0
+    upgrade(300.0).measure((OLD, NEW), ())
+    match = re.search(r"it ends in about (\d+) min\b", said.export_text())
+    assert match
+    assert 2 / 3 < 60 * int(match[1]) / (len(world.asked) - 16) < 4 / 3, (
+        "of the sixteen of the first round it is told after"
+    )
 
 
 def test_upgrade_measures_both_sizes_and_installs_each_release_once(

@@ -293,7 +293,7 @@ def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered() ->
 def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_goes_on() -> None:
     laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}})
     laboratory.left = 180.0
-    upgrade, found = asked(laboratory)
+    _, found = asked(laboratory)
     assert (laboratory.sessions, len(found.rows[0].places)) == (3, 1)
     assert not found.rows[0].places[0].is_exact
     assert "The budget was over before all releases were found. The same command continues from here." in text(found)
@@ -355,7 +355,7 @@ def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_before_it_
 ) -> None:
     measure = played.measure
 
-    def small(tags: tuple[str, ...], cases: Collection[Any], share: float) -> None:
+    def small(tags: tuple[str, ...], cases: Collection[Any], share: float = 1.0) -> None:
         if len(tags) > 2:
             raise NoRoom("They take about 16 GB together.")
         measure(tags, cases, share)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ..analysis.levels import REPEATED, USUAL, weight
@@ -35,11 +35,20 @@ Case = tuple[str, tuple[str, ...]]
 
 class More(NamedTuple):
     """What one case still needs: the `releases` that should measure it again, the `rounds` that this is forecast to take,
-    and how many times that are `undecided` it would tell."""
+    how many times that are `undecided` it would tell, and the rounds that it has `taken`."""
 
     releases: tuple[str, ...]
     rounds: float
     undecided: int
+    taken: int = 1
+
+    @property
+    def until(self) -> float:
+        """About how many rounds it gets, time allowing, until it is told or given up. Many are told before their forecast,
+        because it is looked at after every round; a forecast from one round is too short. Factors of a simulation."""
+        if self.rounds + self.taken >= MOST_ROUNDS:
+            return max(1.0, FORECAST_FROM - self.taken)
+        return 1.5 * math.sqrt(self.rounds) if self.taken > 1 else 1 + 2.2 * math.sqrt(self.rounds)
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,12 @@ class Effort:
     def seconds(self) -> float:
         """How long deciding all of it takes."""
         return self._all_rounds(self.cases)
+
+    @property
+    def end(self) -> float:
+        """About in how many seconds it is all told, or given up."""
+        until = {case: more._replace(rounds=more.until) for case, more in self.cases.items()}
+        return replace(self, cases=until).seconds
 
     def within(self, seconds: float) -> dict[Case, More]:
         """Those cases that can be decided within so many seconds, most times for the least first, and others until a round
@@ -130,6 +145,7 @@ def effort(
     needed = forecast(found, pairs)
     rounds: dict[Case, float] = defaultdict(float)
     of_case: Counter[Case] = Counter()
+    had: dict[Case, int] = {}
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
     series = undecided = hopeless = needless = single = 0
     for pair in pairs:
@@ -155,8 +171,9 @@ def effort(
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             of_case[case] += 1
             wanted[case] |= dict.fromkeys(pair)
+            had[case] = min(taken, had.get(case, taken))
             rounds[case] = max(rounds[case], min(wants, MOST_ROUNDS) - taken, 1.0)
-    cases = {case: More(tuple(releases), rounds[case], of_case[case]) for case, releases in wanted.items()}
+    cases = {case: More(tuple(tags), rounds[case], of_case[case], had[case]) for case, tags in wanted.items()}
     return Effort(cases, series, undecided, hopeless, cost(launches), needless, single, took or {}, starting)
 
 

@@ -32,7 +32,7 @@ from asv.runner import JSON_ERROR_RETCODE, BenchmarkResult
 from msgspec import Meta, Struct, convert
 from packaging.version import Version
 
-from contract.request import ASKED, CHANNEL
+from contract.request import ASKED, ASKED_ONLY, CHANNEL
 from contract.surroundings import kept
 from contract.words import storable
 
@@ -80,12 +80,14 @@ class Channel:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self.path = f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
+        self.only = ""
+        """What is measured of the cases that are asked for, empty for what the interpreter was started for."""
 
     def ask(self, parameters: tuple[str, ...]) -> None:
         """Names the case that the next process is started for; what was told before is forgotten."""
         file = self._file.fileno()
         os.ftruncate(file, 0)
-        os.pwrite(file, json.dumps({ASKED: parameters}).encode() + b"\n", 0)
+        os.pwrite(file, json.dumps({ASKED: parameters, ASKED_ONLY: self.only}).encode() + b"\n", 0)
 
     def facts(self, benchmark: dict[str, Any], parameters: tuple[str, ...]) -> dict[str, Any]:
         """What was told of that case since it was asked for. A line that cannot be read is left out with a sentence."""
@@ -262,6 +264,13 @@ class RecordedResults(Results):
                 record_samples=True,
                 append_samples=True,
             )
+        self.save(result_dir)
+
+    def reuse(self, metric: dict[str, Any], told: dict[int, Told], result_dir: str) -> None:
+        """Puts on disk what is `told` of cases that another launch has counted."""
+        self.add_result(
+            metric, _joined(metric, told), record_samples=True, append_samples=True, selected_idx=told, told=told
+        )
         self.save(result_dir)
 
     def add_result(

@@ -44,6 +44,8 @@ class Server:
         paths = self.turns.paths if takes_turns else ""
         environment.request = replace(request, channel=self._channel.path, turns=paths)
         self.results = results
+        self.request, self.only = request, request.only
+        """What is measured of the cases that are asked for next."""
         self._conf = conf
         self._ready, self._said, self._closed = False, "", False
         all_die_with_this_process()
@@ -93,6 +95,7 @@ class Server:
     def ask(self, benchmark: dict[str, Any], index: int) -> None:
         """Measures case `index` of `benchmark` in a process of its own. Raises KeyboardInterrupt if that is interrupted."""
         began = datetime.datetime.now(datetime.timezone.utc)
+        self._channel.only = self.only
         with told_through(self._channel):
             if self._ready:
                 timeout = benchmark.get("timeout") or self._conf.default_benchmark_timeout

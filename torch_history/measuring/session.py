@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -19,10 +20,10 @@ import random
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from asv import util
 from asv.benchmarks import Benchmarks
@@ -33,21 +34,22 @@ from asv.plugin_manager import plugin_manager
 from asv.repo import get_repo
 from rich.console import Console
 
-from contract.metrics import NEVER_RECORDED, RUNNING, STEADY, TIMES, metric_of
+from contract.metrics import COUNTS, NEVER_RECORDED, RUNNING, STEADY, TIMES, metric_of
 from contract.request import Request
+from contract.surroundings import kept
 
 from ..errors import SessionError
 from ..releases.axis import Axis
 from ..releases.environments import InstallationError
-from ..store.launches import Launch, new_session, read_launches
+from ..store.launches import Launch, files_of, new_session, of_file, read_environments, read_file
 from ..system.files import is_text, read_object, write_atomically
-from . import choice
+from . import choice, reuse
 from .budget import MOST_ROUNDS, Case, effort
 from .choice import SCALES
 from .conditions import Quiet, Watch, allowed_processors, before_others, on_one_processor
 from .plan import Plan
 from .progress import Shown, minutes, shown_installing
-from .recording import RecordedResults, first_words
+from .recording import RecordedResults, Told, first_words
 from .server import Server, prepare_all
 from .turns import ask_in_turns, possible
 
@@ -86,8 +88,13 @@ _Cases = dict[int, tuple[str, ...]]
 _Work = dict[str, _Cases]
 """Question -> its cases that are measured."""
 
-_Part = tuple[str, _Cases]
-"""Some cases of one question that are written together."""
+
+class _Part(NamedTuple):
+    """Some cases of one question that are written together, and the releases on which they are timed alone."""
+
+    question: str
+    cases: _Cases
+    timed: Collection[str]
 
 
 def load_suite(root: Path) -> tuple[Config, Axis]:
@@ -117,7 +124,7 @@ class Session:
         is gone on with, by default one in `env/`. One that `shares` lets others measure on the other processors (`beside`).
         Raises SessionError where it would need more than one."""
         self.conf = conf
-        self.plan = plan
+        self.plan, self._again = plan, again
         self.machine = Machine.load(machine_name=None, interactive=False)
         self.environment = environment
         device = str(self.machine.__dict__.get("device", ""))
@@ -169,8 +176,9 @@ class Session:
 
     def launches(self) -> list[Launch]:
         """What this session has measured so far."""
-        stored = read_launches(Path(self.conf.results_dir), self.machine.machine)
-        return [launch for launch in stored if launch.session == self.id]
+        files = files_of(Path(self.conf.results_dir, self.machine.machine))
+        ours = (path for path in files if of_file(path)[0] in self.plan.releases)
+        return [launch for path in ours for launch in read_file(path) if launch.session == self.id]
 
     def measure(self, console: Console) -> None:
         """Measures what is missing of the plan, within its budget, installation and all that is asked again counted in.
@@ -241,7 +249,7 @@ class Session:
                 break
             self._shown.begin(words, sum(map(_number, work.values())))
             turn_began = time.monotonic()
-            self._round(turn, questions, self._missing(turn, questions, work))
+            self._round(turn, questions, work)
             last_turn = time.monotonic() - turn_began
 
     def _is_over(self) -> bool:
@@ -294,45 +302,118 @@ class Session:
         begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (
             f"Round {turn}. {told}. {found.undecided} are still inconclusive, which takes about {minutes(found.seconds)}. "
-            f"{minutes(left)} of the budget are left, so it ends in about {minutes(min(found.seconds, left))}.{begin}"
+            f"{minutes(left)} of the budget are left, so it ends in about {minutes(min(found.end, left))}.{begin}"
         )
 
-    def _round(self, turn: int, questions: _Questions, parts: list[_Part]) -> None:
-        """Measures `parts` of one round; one that was disturbed is measured again, in fresh interpreters, unless it holds
-        counts only, which nothing disturbs."""
-        disturbed = self._once(turn, 0, questions, parts)
+    def _round(self, turn: int, questions: _Questions, work: _Work) -> None:
+        """Measures what is missing of one round; what was disturbed is measured again, in fresh interpreters, unless that
+        holds counts only, which nothing disturbs."""
+        parts = self._missing(turn, questions, work)
+        self._shown.skip(sum(map(_number, work.values())) - sum(_number(part.cases) for part in parts))
+        later: Callable[[Mapping[str, Server]], list[_Part]] | None = None
+        order = {tag for part in parts for of_case in part.cases.values() for tag in of_case}
+        if turn == 1 and parts and self._reuses:
+            known = reuse.stored(Path(self.conf.results_dir), self.plan.environment, order, self._names(work), self.id)
+            if again := self._sample(questions, work, known):
+                parts = self._missing(turn, questions, again)
+                rest = {of: {i: tags for i, tags in work[of].items() if i not in again.get(of, {})} for of in work}
+                later = functools.partial(self._rest, known, questions, rest)
+        disturbed = self._once(turn, 0, questions, parts, order, later)
         if disturbed and not self._is_over() and self._may_repeat():
-            self._shown.again(sum(_number(cases) for _, cases in disturbed))
-            self._once(turn, 1, questions, disturbed)
+            self._shown.again(sum(_number(part.cases) for part in disturbed))
+            self._once(turn, 1, questions, disturbed, order)
 
-    def _once(self, turn: int, repeat: int, questions: _Questions, parts: list[_Part]) -> list[_Part]:
-        """Measures `parts` and returns those that were disturbed. Interpreters are started in an order of chance: what is
-        forked from the first differs for good from what is forked from the last."""
+    @property
+    def _reuses(self) -> bool:
+        """Whether counts that are stored are taken from there."""
+        plan = self.plan
+        return not (self._again or plan.only or plan.arms or kept(os.environ)) and self._device == "cpu"
+
+    @staticmethod
+    def _names(work: _Work) -> list[str]:
+        return [question.partition(".")[0] for question in work]
+
+    def _sample(self, questions: _Questions, work: _Work, known: reuse.Stored) -> _Work:
+        """The cases of `work` that are counted again, of those of which a release has all counts."""
+        found: _Work = {}
+        for question, cases in work.items():
+            counts = _counts(questions[question])
+            of_case = _cases(questions[question][0])
+            every = [of for tag in known.values() for of in tag.values()]
+            of_known = [of_case[i] for i in cases if any(reuse.has_all(of, counts, of_case[i]) for of in every)]
+            chosen = reuse.sample(of_known)
+            found[question] = {i: tags for i, tags in cases.items() if of_case[i] in chosen}
+        return found if any(found.values()) else {}
+
+    def _rest(
+        self, known: reuse.Stored, questions: _Questions, work: _Work, servers: Mapping[str, Server]
+    ) -> list[_Part]:
+        """What is missing of `work` once stored counts are taken: none where one that was counted again differs."""
+        results, name = Path(self.conf.results_dir), self.plan.environment
+        usable = {}
+        for tag in servers:
+            ours = [launch for launch in self.launches() if (launch.round, launch.release) == (1, tag)]
+            facts = next((launch.facts for launch in ours if "environment" in launch.facts), {})
+            record = read_environments(results, self.machine.machine, tag, name).get(facts.get("environment", ""), {})
+            of_tag = known[tag].get(reuse.identity(record), {})
+            compared, differs = reuse.difference(ours, of_tag)
+            if differs:
+                self._shown.console.print(f"All is counted, because {differs}.", markup=False, highlight=False)
+                return self._missing(1, questions, work)
+            if compared:
+                usable[tag] = of_tag, facts, {(of.benchmark, case.parameters) for of in ours for case in of.cases}
+        for tag, (of_tag, facts, done) in usable.items():
+            for question, cases in work.items():
+                counts, of_case = _counts(questions[question]), _cases(questions[question][0])
+                whole = [i for i in cases if tag in cases[i] and reuse.has_all(of_tag, counts, of_case[i])]
+                for metric in counts:
+                    left = [i for i in whole if (metric["name"], of_case[i]) not in done]
+                    told = {i: of_tag[metric["name"], metric["version"], of_case[i]] for i in left}
+                    for source in {one.source for one in told.values()}:
+                        these = {i: _told(one, facts) for i, one in told.items() if one.source == source}
+                        servers[tag].results.reuse(metric, these, self.conf.results_dir)
+        return self._missing(1, questions, work)
+
+    def _once(
+        self,
+        turn: int,
+        repeat: int,
+        questions: _Questions,
+        parts: list[_Part],
+        tags: Collection[str],
+        later: Callable[[Mapping[str, Server]], list[_Part]] | None = None,
+    ) -> list[_Part]:
+        """Measures `parts`, and what they leave for `later`, on the releases `tags`; returns those that were disturbed.
+        Interpreters are started in an order of chance: what is forked from the first differs for good from what is forked
+        from the last."""
         disturbed: list[_Part] = []
-        order = sorted({tag for _, cases in parts for of_case in cases.values() for tag in of_case})
+        order = sorted(tags)
         random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
         with contextlib.ExitStack() as stack:
             began = time.monotonic()
             servers = {tag: stack.enter_context(self._server(tag, turn)) for tag in order}
             prepare_all(list(servers.values()), self._processors)
             self._starting = time.monotonic() - began
-            waiting = collections.deque((*part, 0) for part in parts)
-            while waiting and not self._is_over() and (not repeat or self._may_repeat()):
-                question, asked, before = waiting.popleft()
-                metrics = self._of_turn(questions[question], turn)
+            waiting = collections.deque((part, 0) for part in parts)
+            while (waiting or later) and not self._is_over() and (not repeat or self._may_repeat()):
+                if not waiting and later:
+                    waiting, later = collections.deque((part, 0) for part in later(servers)), None
+                    continue
+                part, before = waiting.popleft()
+                metrics = self._of_turn(questions[part.question], turn)
                 began = time.monotonic()
-                fair, rest = self._measure_part(turn + before + repeat, metrics, asked, servers)
+                fair, rest = self._measure_part(turn + before + repeat, metrics, part, servers)
                 self._repeating += repeat * (time.monotonic() - began)
                 if rest:
-                    asked = {index: tags for index, tags in asked.items() if index not in rest}
-                    waiting.appendleft((question, rest, before + len(asked)))
+                    part = part._replace(cases={index: of for index, of in part.cases.items() if index not in rest})
+                    waiting.appendleft((_Part(part.question, rest, part.timed), before + len(part.cases)))
                 if not fair and self._only(turn) != "counts" and not self._take_turns(metrics):
-                    disturbed.append((question, asked))
-        self._whole = self._whole or (turn >= self.plan.launches and not repeat and not waiting)
+                    disturbed.append(part)
+        self._whole = self._whole or (turn >= self.plan.launches and not repeat and not waiting and not later)
         return disturbed
 
     def _measure_part(
-        self, order: int, metrics: list[dict[str, Any]], cases: _Cases, servers: Mapping[str, Server]
+        self, order: int, metrics: list[dict[str, Any]], part: _Part, servers: Mapping[str, Server]
     ) -> tuple[bool, _Cases]:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
         `order`, and records them. Returns whether nothing was disturbed, and the cases that have to wait until these are
@@ -344,7 +425,9 @@ class Session:
         if timed and not turns:
             self._wait()
         conditions: dict[str, Any] = {}
-        rest: _Cases = {}
+        cases, rest = part.cases, dict[int, tuple[str, ...]]()
+        for tag, server in servers.items():
+            server.only = TIMES if tag in part.timed else server.request.only
         began = time.monotonic()
         try:
             for number, (index, tags) in enumerate(cases.items()):
@@ -365,8 +448,9 @@ class Session:
                 self._watch.control()
         finally:
             conditions = self._watch.lap()
-            for server in servers.values():
-                server.results.record(metrics, conditions, self.conf.results_dir)
+            for tag, server in servers.items():
+                of_tag = [of for of in metrics if tag not in part.timed or not reuse.is_count(of["name"])]
+                server.results.record(of_tag, conditions, self.conf.results_dir)
         return "disturbed" not in conditions, rest
 
     @property
@@ -415,18 +499,17 @@ class Session:
         parts = []
         for question, cases in work.items():
             metrics = self._of_turn(questions[question], turn)
-            missing = {}
+            missing: dict[tuple[str, ...], _Cases] = defaultdict(dict)
             for index, tags in cases.items():
                 parameters = _cases(metrics[0])[index]
-                left = tuple(
-                    tag
+                left = {
+                    tag: [of for of in metrics if (tag, of["name"], of["version"], parameters) not in done]
                     for tag in tags
-                    if any((tag, of["name"], of["version"], parameters) not in done for of in metrics)
-                )
-                self._shown.skip(len(tags) - len(left))
-                if left:
-                    missing[index] = left
-            parts += [(question, some) for some in _in_parts(missing)]
+                }
+                timed = tuple(tag for tag in tags if left[tag] and not _counts(left[tag]))
+                if any(left.values()):
+                    missing[timed][index] = tuple(tag for tag in tags if left[tag])
+            parts += [_Part(question, some, on) for on, of_them in missing.items() for some in _in_parts(of_them)]
         return parts
 
     def _asked(self, case: tuple[str, ...]) -> bool:
@@ -503,8 +586,10 @@ class Session:
             return read_object(answer) if answer.exists() else {}
 
     def _of_turn(self, metrics: list[dict[str, Any]], turn: int) -> list[dict[str, Any]]:
-        """Those of a question's metrics that round `turn` measures on this device."""
-        known = [(metric, metric_of(metric["name"])) for metric in metrics]
+        """Those of a question's metrics that round `turn` measures on this device, times first: the first one is asked."""
+        known = sorted(
+            ((metric, metric_of(metric["name"])) for metric in metrics), key=lambda one: one[1].kind == COUNTS
+        )
         only = self._only(turn)
         return [metric for metric, of in known if only in ("", of.kind) and self._device in of.devices]
 
@@ -548,6 +633,18 @@ def _by_question(benchmarks: Benchmarks) -> _Questions:
 
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
     return list(itertools.product(*benchmark["params"]))
+
+
+def _counts(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [metric for metric in metrics if reuse.is_count(metric["name"])]
+
+
+def _told(known: reuse.Known, facts: Mapping[str, Any]) -> Told:
+    """What a launch is told of a count that another one has taken, with the facts of its own process."""
+    case = known.case
+    own = {name: facts[name] for name in ("torch", "python", "threads", "device") if name in facts}
+    of_case = {"unavailable": case.unavailable} if case.unavailable else {"detectable": case.detectable}
+    return Told({**own, **of_case, reuse.TAKEN: known.source}, "", 0, math.nan if case.value is None else case.value)
 
 
 def _steady(metric: Mapping[str, Any]) -> bool:

@@ -181,9 +181,7 @@ class Upgrade:
         """What changed between the ends for better or worse, or was broken."""
         return [change for change in (self.ends.changes if self.ends else []) if change.verdict.kind in DRIVING]
 
-    def answer(
-        self, file: str, lane: str, packages: Sequence[tuple[str, str, str]] | None = None
-    ) -> Answer | None:
+    def answer(self, file: str, lane: str, packages: Sequence[tuple[str, str, str]] | None = None) -> Answer | None:
         """What is known so far; None where nothing is."""
         if self.ends is None or not self.ends.changes:
             return None
@@ -201,7 +199,10 @@ class Upgrade:
             tuple(rows),
             dict(self.left_out),
             replace(self.search, most=None).best() is not None,
-            [self.laboratory.effort(tags, cases) for tags, cases in {(tags, cases): 0 for _, tags, cases in self._told}],
+            [
+                self.laboratory.effort(tags, cases)
+                for tags, cases in {(tags, cases): 0 for _, tags, cases in self._told}
+            ],
             not self.is_complete,
             self.is_spent,
             packages,

@@ -11,8 +11,8 @@ from ..analysis.compare import by, by_case, of_case, sentence, summary
 from ..analysis.markdown import escape
 from ..analysis.series import Verdict
 from ..analysis.verdicts import Change
-from ..store.launches import moved_words
 from ..measuring.budget import left_words
+from ..store.launches import moved_words
 from .upgrade import DRIVING, Answer, Place, Row
 
 SCHEMA = 1
