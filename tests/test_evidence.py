@@ -23,7 +23,7 @@ from torch_history.analysis.verdicts import Change
 from torch_history.cli import explaining, main
 from torch_history.cli import suite as suites
 from torch_history.cli.explaining import report
-from torch_history.cli.run import Asked, explainable
+from torch_history.cli.running import Asked, explainable
 from torch_history.errors import UserError
 from torch_history.explaining import finding
 from torch_history.explaining.launching import CannotExplain, Side, Subject

@@ -29,7 +29,7 @@ from rich.console import Console
 from contract.request import Request
 from torch_history.analysis.series import Verdict
 from torch_history.analysis.verdicts import compare
-from torch_history.cli.run import Asked, seconds_within
+from torch_history.cli.running import Asked
 from torch_history.errors import SessionError
 from torch_history.measuring import choice, recording, reuse
 from torch_history.measuring import server as servers
@@ -334,7 +334,7 @@ def test_on_a_gpu_the_whole_suite_ends_within_ten_minutes_unless_more_is_said(
     asked = Asked(
         **{**usual, **nothing, "releases": (), "lane": "3.11", "questions": (), "sizes": (), "only": "", **more}
     )
-    assert seconds_within(asked, Request(device=device)) == seconds
+    assert asked.seconds_within(device) == seconds
 
 
 def test_plan_of_all_cases_is_the_one_that_it_was_before_cases_could_be_named() -> None:

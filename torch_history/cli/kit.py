@@ -93,7 +93,7 @@ def here(
     from ..kit import archive
     from ..measuring.machine import asked as asked_of_surroundings
     from ..measuring.machine import decided
-    from .run import Asked, Calibrating, calibrated, measure
+    from .running import Asked, Calibrating, calibrated, measure
 
     archive.mark(folder)
     if seconds_of(within) < LEAST:
