@@ -48,7 +48,7 @@ class More(NamedTuple):
         because it is looked at after every round; a forecast from one round is too short. Factors of a simulation."""
         if self.rounds + self.taken >= MOST_ROUNDS:
             return max(1.0, FORECAST_FROM - self.taken)
-        return 1.5 * math.sqrt(self.rounds) if self.taken > 1 else 1 + 2.2 * math.sqrt(self.rounds)
+        return 1.5 * math.sqrt(self.rounds) if self.taken > 1 else 0.5 + 1.5 * math.sqrt(self.rounds)
 
 
 @dataclass(frozen=True)
