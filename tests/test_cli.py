@@ -192,7 +192,9 @@ def test_a_busy_machine_is_said_beforehand_with_what_it_costs(
     monkeypatch.setattr("torch_history.cli.running.business", lambda: "other processes kept 74% of it busy")
     monkeypatch.setattr("torch_history.cli.running.alone", lambda _: contextlib.nullcontext())
     ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
-    monkeypatch.setattr("torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended)
+    monkeypatch.setattr(
+        "torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended
+    )
     words = " ".join(command("run", *options, "2.14.1", "2.15.0").output.split())
     assert (
         f"This machine is busy: other processes kept 74% of it busy. More times will stay inconclusive. {said}" in words
@@ -202,7 +204,9 @@ def test_a_busy_machine_is_said_beforehand_with_what_it_costs(
 
 def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
-    monkeypatch.setattr("torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended)
+    monkeypatch.setattr(
+        "torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended
+    )
     here = replace(suite.load(), env=tmp_path)
     monkeypatch.setattr(suite, "load", lambda: here)
     arguments = ("run", "--device", "recorder", "--question", "batching", "2.15.0")

@@ -219,8 +219,9 @@ def played(seed: int, budget: float) -> list[float]:
 
 
 def test_the_end_is_foretold_to_a_third_for_most_sessions() -> None:
-    """Of other draws than those from which the factors are. One round tells less of noise than three."""
+    """Of other draws than those from which the factors are. One round tells little of noise."""
     sessions = [played(seed, 300.0) for seed in range(1000, 1024)]
-    for after, share in ((1, 0.4), (3, 0.7)):
+    for after, share in ((1, 0.4), (2, 0.7), (3, 0.7)):
         found = [ends[after - 1] for ends in sessions if len(ends) >= after]
-        assert sum(2 / 3 < ratio < 4 / 3 for ratio in found) >= share * len(found) > 0.5 * len(sessions)
+        assert len(found) > 0.8 * len(sessions)
+        assert sum(2 / 3 < ratio < 4 / 3 for ratio in found) >= share * len(found)

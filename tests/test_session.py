@@ -49,6 +49,8 @@ TIME: dict[str, Any] = {
     "timeout": None,
 }
 BYTES = {**TIME, "name": "selection.Selection.track_peak_memory", "unit": "bytes"}
+KERNELS = {**BYTES, "name": "selection.Selection.track_kernels", "unit": "kernels"}
+"""What this device has not."""
 CASES = list(itertools.product(*TIME["params"]))
 OLD, NEW = "v2.14.1", "v2.15.0"
 
@@ -165,7 +167,7 @@ def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: Wor
     loaded.__dict__.clear()
     loaded.__dict__.update(machine)
     monkeypatch.setattr(Machine, "load", classmethod(lambda *_, **__: loaded))
-    monkeypatch.setattr(Session, "_discover", lambda self: Benchmarks(conf, [TIME, BYTES]))
+    monkeypatch.setattr(Session, "_discover", lambda self: Benchmarks(conf, [TIME, BYTES, KERNELS]))
     monkeypatch.setattr(Session, "_trial", lambda self, tag: {})
 
     def install(conf: Any, repo: Any, tag: str) -> None:

@@ -131,6 +131,6 @@ def taken_words(launches: Iterable[Launch]) -> str:
     if not cases:
         return ""
     return (
-        f"Counts of {len(cases)} cases on {', '.join(releases)} are those stored of {', '.join(sources)}: same packages and "
+        f"Counts of {len(cases)} case{'s' * (len(cases) > 1)} on {', '.join(releases)} are those stored of {', '.join(sources)}: same packages and "
         f"instruction set, and one case in {SAMPLE} was counted again, with the same result. --only counts counts all."
     )

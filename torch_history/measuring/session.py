@@ -337,7 +337,7 @@ class Session:
         """The cases of `work` that are counted again, of those of which a release has all counts."""
         found: _Work = {}
         for question, cases in work.items():
-            counts = _counts(questions[question])
+            counts = _counts(self._of_turn(questions[question], 1))
             of_case = _cases(questions[question][0])
             every = [of for tag in known.values() for of in tag.values()]
             of_known = [of_case[i] for i in cases if any(reuse.has_all(of, counts, of_case[i]) for of in every)]
@@ -364,7 +364,7 @@ class Session:
                 usable[tag] = of_tag, facts, {(of.benchmark, case.parameters) for of in ours for case in of.cases}
         for tag, (of_tag, facts, done) in usable.items():
             for question, cases in work.items():
-                counts, of_case = _counts(questions[question]), _cases(questions[question][0])
+                counts, of_case = _counts(self._of_turn(questions[question], 1)), _cases(questions[question][0])
                 whole = [i for i in cases if tag in cases[i] and reuse.has_all(of_tag, counts, of_case[i])]
                 for metric in counts:
                     left = [i for i in whole if (metric["name"], of_case[i]) not in done]
