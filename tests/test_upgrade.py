@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec import structs
 
 from torch_history.analysis.causes import Known
 from torch_history.analysis.series import Series, Verdict
@@ -27,6 +28,7 @@ from torch_history.analysis.verdicts import Change
 from torch_history.cli import main, upgrading
 from torch_history.errors import UserError
 from torch_history.measuring.budget import Effort, effort
+from torch_history.measuring.reuse import TAKEN
 from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
@@ -317,6 +319,18 @@ def test_what_the_search_leaves_of_the_budget_is_the_ends_again() -> None:
     asked(laboratory)
     assert (measured[0], measured[-1]) == ((2, 0.5), (2, 1.0))
     assert {releases for releases, _ in measured[1:-1]} == {3}
+
+
+def test_counts_that_were_stored_are_said_in_the_answer() -> None:
+    laboratory: Any = Laboratory({"f": {9: 1.1}})
+    upgrade, _ = asked(laboratory)
+    for key, launches in laboratory.stored.items():
+        facts = {TAKEN: "there a session"}
+        stored = [structs.replace(of, facts=facts) if "memory" in of.benchmark else of for of in launches]
+        laboratory.stored[key] = stored if len(key[0]) == 3 else launches
+    (line,) = (line for line in text(said(upgrade)).splitlines() if line.startswith("Counts of 1 cases on "))
+    assert " those stored of there: same packages" in line
+    assert TAGS[9] in line
 
 
 # --- what it costs

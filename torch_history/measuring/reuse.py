@@ -130,7 +130,8 @@ def taken_words(launches: Iterable[Launch]) -> str:
             cases |= {(launch.benchmark.rpartition(".")[0], case.parameters) for case in launch.cases}
     if not cases:
         return ""
+    what = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
     return (
-        f"Counts of {len(cases)} case{'s' * (len(cases) > 1)} on {', '.join(releases)} are those stored of {', '.join(sources)}: same packages and "
-        f"instruction set, and one case in {SAMPLE} was counted again, with the same result. --only counts counts all."
+        f"Counts of {what} on {', '.join(releases)} are those stored of {', '.join(sources)}: same packages and instruction "
+        f"set, and one case in {SAMPLE} was counted again, with the same result. --only counts counts all."
     )

@@ -18,6 +18,7 @@ from ..explaining.counting import COUNTED
 from ..explaining.explanation import TIMES_ONCE
 from ..explaining.finding import ONCE, TIMES
 from ..measuring.budget import Effort
+from ..measuring.reuse import taken_words
 from ..store.causes import NOT_LOOKED_INTO
 from .search import Look, Moved, Search, Span, Task, expected_releases
 from .sessions import Case, NotInstalled, Sessions, Spent
@@ -66,8 +67,8 @@ class Row:
 @dataclass(frozen=True)
 class Answer:
     """All that is known of an upgrade. `file` is as the caller named it; `left` is what each session left undecided;
-    `unfinished` says that something interrupted it, `spent` that its budget was over before the search. `packages` are those
-    that differ between the ends, as (name, old, new) versions; None where the file asks for none besides torch. `looked` has
+    `unfinished` says that something interrupted it, `spent` that its budget was over before the search, and `reused` which
+    counts were stored. `packages` are those that differ between the ends, as (name, old, new) versions; None where the file asks for none besides torch. `looked` has
     what `explain` found, by series and pair."""
 
     file: str
@@ -82,6 +83,7 @@ class Answer:
     left: Sequence[Effort]
     unfinished: bool
     spent: bool = False
+    reused: str = ""
     packages: Sequence[tuple[str, str, str]] | None = None
     looked: Mapping[tuple[Series, Pair], Known] = field(default_factory=dict)
 
@@ -189,6 +191,7 @@ class Upgrade:
         looked = {(Series(one.environment, one.benchmark, one.parameters), (one.old, one.new)): one for one in known}
         rows = [Row(change, tuple(self._places(change.series))) for change in self.driving]
         measured = self.search.measured | {0, len(self.tags) - 1}
+        sessions = list(dict.fromkeys((tags, cases) for _, tags, cases in self._told))
         return Answer(
             file,
             lane,
@@ -199,12 +202,10 @@ class Upgrade:
             tuple(rows),
             dict(self.left_out),
             replace(self.search, most=None).best() is not None,
-            [
-                self.laboratory.effort(tags, cases)
-                for tags, cases in {(tags, cases): 0 for _, tags, cases in self._told}
-            ],
+            [self.laboratory.effort(*one) for one in sessions],
             not self.is_complete,
             self.is_spent,
+            taken_words(launch for one in sessions for launch in self.laboratory.launches(*one)),
             packages,
             {**looked, **self.laboratory.not_there()},
         )
