@@ -328,7 +328,7 @@ def test_counts_that_were_stored_are_said_in_the_answer() -> None:
         facts = {TAKEN: "there a session"}
         stored = [structs.replace(of, facts=facts) if "memory" in of.benchmark else of for of in launches]
         laboratory.stored[key] = stored if len(key[0]) == 3 else launches
-    (line,) = (line for line in text(said(upgrade)).splitlines() if line.startswith("Counts of 1 cases on "))
+    (line,) = (line for line in text(said(upgrade)).splitlines() if line.startswith("Counts of 1 case on "))
     assert " those stored of there: same packages" in line
     assert TAGS[9] in line
 
