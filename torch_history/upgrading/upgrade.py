@@ -68,8 +68,8 @@ class Row:
 class Answer:
     """All that is known of an upgrade. `file` is as the caller named it; `left` is what each session left undecided;
     `unfinished` says that something interrupted it, `spent` that its budget was over before the search, `reused` which
-    counts were stored. `packages` are those that differ between the ends, as (name, old, new) versions; None where the file asks
-    for none besides torch. `looked` has what `explain` found, by series and pair."""
+    counts were stored. `packages` are those that differ between the ends, as (name, old, new) versions; None where the file
+    asks for none besides torch. `looked` has what `explain` found, by series and pair."""
 
     file: str
     lane: str
