@@ -140,12 +140,12 @@ def page(found: dict[str, dict[str, float]], question: str, other: Path | None) 
         name = "**in all**" if phase == "round" else phase
         lines.append([name, *(f"{of[phase]:.1f}" if phase in of else "" for of in found.values())])
     table = ["| " + " | ".join(line) + " |" for line in lines]
-    beside = f" and {commit(other)} (other)" if other else ""
+    where, beside = (" OTHER=FOLDER", f" and {commit(other)} (other)") if other else ("", "")
     lead = (
-        f"`make bench-rounds{' OTHER=FOLDER' if other else ''} QUESTION={question}` writes this page. It measures one round of "
-        f"`{question}` on the two newest releases with the commits {commit(Path())} (this){beside}. *asv run* measures times "
-        "and counts, one release after the other, its start counted in. A phase is the sum over all processes; while one "
-        "release is measured the other waits, which is not counted."
+        f"`make bench-rounds{where} QUESTION={question}` writes this page. It measures one round of `{question}` on the two "
+        f"newest releases with the commits {commit(Path())} (this){beside}. *asv run* measures times and counts, one release "
+        "after the other, its start counted in. A phase is the sum over all processes; while one release is measured the "
+        "other waits, which is not counted."
     )
     return "\n\n".join(["# Where the seconds of a round go", lead, "\n".join(table)]) + "\n"
 
