@@ -76,6 +76,8 @@ class World:
         self.random = random.Random(3)
 
     def wait(self, most: float) -> float:
+        if len(self.asked) not in self.busy_before:
+            return 0.0
         self.waits.append((len(self.asked), most))
         return min(most, 40.0)
 
@@ -145,10 +147,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(servers, "run_benchmark", world.run_benchmark)
     monkeypatch.setattr("torch_history.measuring.session.Watch.lap", lap)
     monkeypatch.setattr("torch_history.measuring.session.Watch.control", lambda self: None)
-    monkeypatch.setattr(
-        "torch_history.measuring.session.Watch.calm", lambda self: len(world.asked) not in world.busy_before
-    )
-    monkeypatch.setattr("torch_history.measuring.session.Watch.wait", world.wait)
+    monkeypatch.setattr("torch_history.measuring.session.Watch.wait", lambda self, quiet, most: world.wait(most))
     return world
 
 

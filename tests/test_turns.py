@@ -83,7 +83,7 @@ class Still(Quiet):
         super().__init__()
         self.waits = 0
 
-    def wait(self, most: float) -> float:
+    def wait(self, most: float, looks: int = 1) -> float:
         self.waits += 1
         return 0.0
 

@@ -38,18 +38,15 @@ class Shown:
             TimeElapsedColumn(),
             TextColumn("and"),
             TimeRemainingColumn(),
-            TextColumn("left{task.fields[note]}"),
+            TextColumn("left"),
         )
         self.progress = Progress(*columns, console=console, refresh_per_second=2)
-        self._id = self.progress.add_task("", total=0, note="")
+        self._id = self.progress.add_task("", total=0)
         self._told = time.monotonic()
 
     @property
     def _task(self) -> Task:
         return self.progress.tasks[self._id]
-
-    def note(self, words: str) -> None:
-        self.progress.update(self._id, note=f", {words}" if words else "")
 
     def begin(self, words: str, total: int) -> None:
         """Begins a round of `total` cases, each on one release."""

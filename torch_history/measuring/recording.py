@@ -279,10 +279,9 @@ class RecordedResults(Results):
         result: Any,
         started_at: datetime.datetime | None = None,
         duration: float | None = None,
-        record_samples: bool = False,
-        append_samples: bool = False,
         selected_idx: Iterable[int] | None = None,
         told: Mapping[int, Told] | None = None,
+        **more: Any,
     ) -> None:
         """As asv's, except that a size nobody asked for counts as not selected: what is known of it stays. `told` is what is
         known of each case, by default what asv's own loop has just found. Raises SessionError where a process measured on
@@ -306,31 +305,21 @@ class RecordedResults(Results):
         if chosen:
             self._recorded.append(
                 Launch(
-                    session=self.session,
-                    round=self.round,
-                    launch=self._launch,
-                    release=self._commit_hash,
-                    environment=self._env_name,
-                    benchmark=benchmark["name"],
-                    version=benchmark["version"],
-                    started_at=(started_at or datetime.datetime.now(datetime.timezone.utc)).isoformat(
-                        timespec="seconds"
-                    ),
-                    duration=round(duration or 0.0, 2),
-                    facts={**facts, **self._circumstances()},
-                    cases=tuple(_case(cases[i], said[i]) for i in chosen),
+                    self.session,
+                    self.round,
+                    self._launch,
+                    self._commit_hash,
+                    self._env_name,
+                    benchmark["name"],
+                    benchmark["version"],
+                    (started_at or datetime.datetime.now(datetime.timezone.utc)).isoformat(timespec="seconds"),
+                    round(duration or 0.0, 2),
+                    {**facts, **self._circumstances()},
+                    tuple(_case(cases[i], said[i]) for i in chosen),
                 )
             )
             self._warn_of_another_torch(facts)
-        super().add_result(
-            benchmark,
-            result,
-            started_at=started_at,
-            duration=duration,
-            record_samples=record_samples,
-            append_samples=append_samples,
-            selected_idx=chosen,
-        )
+        super().add_result(benchmark, result, started_at, duration, selected_idx=chosen, **more)
 
     def save(self, result_dir: str) -> None:
         """Appends the launches to their file, then replaces asv's file in one step; a refused release leaves both alone."""

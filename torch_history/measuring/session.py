@@ -152,6 +152,7 @@ class Session:
         self._in_turns = self._device == "cpu" and possible()
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
         self._quiet = Quiet(allowed_processors() if self._on_one and not shares else ())
+        self._calm = Quiet()
         self._chosen: set[choice.Place] = set()
         self._took: dict[Case, float] = {}
         self._ends = math.inf
@@ -199,7 +200,7 @@ class Session:
             for chosen in self._portions(questions, console):
                 self._chosen = chosen
                 self._turns(questions, began)
-        if self._waited:
+        if self._waited >= 1:
             console.print(f"Waited {minutes(self._waited)} in total until other processes left the processor idle.")
         self._save_state(finished=not self._over)
 
@@ -462,10 +463,8 @@ class Session:
     def _wait(self) -> None:
         """Waits until the processor is calm, as long as patience lasts."""
         left = self._patience - self._waited
-        if left > 0 and not self._watch.calm():
-            self._shown.note("waiting: other processes keep the processor busy")
-            self._waited += self._watch.wait(left)
-            self._shown.note("")
+        if left > 0:
+            self._waited += self._watch.wait(self._calm, left)
 
     def _server(self, name: str, turn: int) -> Server:
         arm = self.plan.arm(name)
