@@ -124,22 +124,22 @@ class Quiet:
     def wait(self, most: float, looks: int = 1) -> float:
         """Works until the core is quiet `looks` times in a row, for `most` seconds or little more, on one processor after
         the other. Returns the seconds that it took until the first of them."""
+        bisect.insort(self._loops, self._loop())  # later looks of a long wait would make its noise the usual
         began = first = time.monotonic()
         seen = 0
         while seen < looks and time.monotonic() - began < most:
             now = time.monotonic()
-            if self._now():
-                first, seen = (first, seen + 1) if seen else (now, 1)
+            if self._loop() <= QUIET * self._loops[int(QUICK * len(self._loops))]:
+                first, seen = first if seen else now, seen + 1
                 continue
             seen, first = 0, time.monotonic()
             if self._processors:
                 os.sched_setaffinity(0, {next(self._processors)})
         return first - began
 
-    def _now(self) -> bool:
-        loop = min(_loop(QUIET_STEPS), _loop(QUIET_STEPS))
-        bisect.insort(self._loops, loop)
-        return loop <= QUIET * self._loops[int(QUICK * len(self._loops))]
+    @staticmethod
+    def _loop() -> float:
+        return min(_loop(QUIET_STEPS), _loop(QUIET_STEPS))
 
 
 def business(seconds: float = 1.0) -> str:
