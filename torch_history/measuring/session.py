@@ -54,15 +54,12 @@ from .server import Server, prepare_all
 from .turns import ask_in_turns, possible
 
 SESSIONS = "sessions"
-"""Folder in `env/` with a file for each session: local to this machine, so that a fresh clone measures instead of trusting
-old results."""
+"""Folder in `env/` with a file for each session, so that a fresh clone measures instead of trusting old results."""
 
 PATIENCE = 0.2
 LEAST_PATIENCE = 60.0
 """Share of the budget, or seconds where there is none, that pass at most in waiting until others leave the processor alone.
-Neighbours keep a shared one busy for seconds or for half an hour, and what is measured beside them tells next to nothing: of
-a session of 48 minutes at such a time more than 90 % of the times could not be told. Where it is never calm, all is measured
-all the same."""
+What is measured beside them tells next to nothing. Where it is never calm, all is measured all the same."""
 
 HURRIED_PATIENCE = 0.05
 """The same of the time in which everything ends, which is short."""
@@ -71,13 +68,11 @@ AT_A_TIME = 30
 """Cases whose numbers are written together, with the conditions that they were measured in: half a minute on one release."""
 
 SECONDS_AT_A_TIME = 10.0
-"""After so many seconds the cases since the last writing are written before the next begins, so that a session that is
-killed loses these at most, or one case where that takes longer. Writing happens between cases, when nothing is timed."""
+"""After so many seconds the cases since the last writing are written before the next begins: a session that is killed loses
+these at most, or one case. Writing happens between cases, when nothing is timed."""
 
 AGAIN_SHARE = 0.2
-"""What was disturbed is measured again once in its round, in so much of the budget, or of the time in which everything ends,
-at most: on a busy machine nearly all is. Still disturbed, it stays as it is: all releases of the round were, and the next
-round may be quieter."""
+"""What was disturbed is measured again once in its round, in so much of the time: on a busy machine nearly all is."""
 
 _Questions = dict[str, list[dict[str, Any]]]
 """Question -> asv's benchmarks of it, a metric each."""
@@ -314,11 +309,14 @@ class Session:
         later: Callable[[Mapping[str, Server]], list[_Part]] | None = None
         order = {tag for part in parts for of_case in part.cases.values() for tag in of_case}
         if turn == 1 and parts and self._reuses:
-            known = reuse.stored(Path(self.conf.results_dir), self.plan.environment, order, self._names(work), self.id)
-            if again := self._sample(questions, work, known):
-                parts = self._missing(turn, questions, again)
-                rest = {of: {i: tags for i, tags in work[of].items() if i not in again.get(of, {})} for of in work}
-                later = functools.partial(self._rest, known, questions, rest)
+            names = [question.partition(".")[0] for question in work]
+            known = reuse.stored(Path(self.conf.results_dir), self.plan.environment, order, names, self.id)
+            if any(known.values()):
+                again, rest = self._sample(questions, work)
+                parts, later = (
+                    self._missing(turn, questions, again),
+                    functools.partial(self._rest, known, questions, rest),
+                )
         disturbed = self._once(turn, 0, questions, parts, order, later)
         if disturbed and not self._is_over() and self._may_repeat():
             self._shown.again(sum(_number(part.cases) for part in disturbed))
@@ -331,45 +329,39 @@ class Session:
         return not (self._again or plan.only or plan.arms or kept(os.environ)) and self._device == "cpu"
 
     @staticmethod
-    def _names(work: _Work) -> list[str]:
-        return [question.partition(".")[0] for question in work]
-
-    def _sample(self, questions: _Questions, work: _Work, known: reuse.Stored) -> _Work:
-        """The cases of `work` that are counted again, of those of which a release has all counts."""
-        found: _Work = {}
+    def _sample(questions: _Questions, work: _Work) -> tuple[_Work, _Work]:
+        """The cases that are counted again where counts are known, and the others."""
+        again: _Work = defaultdict(dict)
+        rest: _Work = defaultdict(dict)
         for question, cases in work.items():
-            counts = _counts(self._of_turn(questions[question], 1))
             of_case = _cases(questions[question][0])
-            every = [of for tag in known.values() for of in tag.values()]
-            of_known = [of_case[i] for i in cases if any(reuse.has_all(of, counts, of_case[i]) for of in every)]
-            chosen = reuse.sample(of_known)
-            found[question] = {i: tags for i, tags in cases.items() if of_case[i] in chosen}
-        return found if any(found.values()) else {}
+            chosen = reuse.sample(of_case[i] for i in cases)
+            for i, tags in cases.items():
+                (again if of_case[i] in chosen else rest)[question][i] = tags
+        return again, rest
 
     def _rest(
         self, known: reuse.Stored, questions: _Questions, work: _Work, servers: Mapping[str, Server]
     ) -> list[_Part]:
         """What is missing of `work` once stored counts are taken: none where one that was counted again differs."""
-        results, name = Path(self.conf.results_dir), self.plan.environment
-        usable = {}
+        here, ours, usable = self.machine.machine, self.launches(), {}
         for tag in servers:
-            ours = [launch for launch in self.launches() if (launch.round, launch.release) == (1, tag)]
-            facts = next((launch.facts for launch in ours if "environment" in launch.facts), {})
-            record = read_environments(results, self.machine.machine, tag, name).get(facts.get("environment", ""), {})
-            of_tag = known[tag].get(reuse.identity(record), {})
-            compared, differs = reuse.difference(ours, of_tag)
+            launches = [launch for launch in ours if (launch.round, launch.release) == (1, tag)]
+            facts = next((launch.facts for launch in launches if "environment" in launch.facts), {})
+            records = read_environments(Path(self.conf.results_dir), here, tag, self.plan.environment)
+            of_tag = known[tag].get(reuse.identity(records.get(facts.get("environment", ""), {})), {})
+            compared, differs = reuse.difference(launches, of_tag)
             if differs:
                 self._shown.console.print(f"All is counted, because {differs}.", markup=False, highlight=False)
                 return self._missing(1, questions, work)
-            if compared:
-                usable[tag] = of_tag, facts, {(of.benchmark, case.parameters) for of in ours for case in of.cases}
-        for tag, (of_tag, facts, done) in usable.items():
-            for question, cases in work.items():
-                counts, of_case = _counts(self._of_turn(questions[question], 1)), _cases(questions[question][0])
-                whole = [i for i in cases if tag in cases[i] and reuse.has_all(of_tag, counts, of_case[i])]
-                for metric in counts:
-                    left = [i for i in whole if (metric["name"], of_case[i]) not in done]
-                    told = {i: of_tag[metric["name"], metric["version"], of_case[i]] for i in left}
+            usable[tag] = facts, of_tag if compared else {}
+        for part in self._missing(1, questions, work):
+            metrics = self._of_turn(questions[part.question], 1)
+            for tag, (facts, of_tag) in usable.items():
+                cases = {i: _cases(metrics[0])[i] for i, tags in part.cases.items() if tag in tags}
+                whole = {i: case for i, case in cases.items() if reuse.has_all(of_tag, _counts(metrics), case)}
+                for metric in () if tag in part.timed else _counts(metrics):
+                    told = {i: of_tag[metric["name"], metric["version"], case] for i, case in whole.items()}
                     for source in {one.source for one in told.values()}:
                         these = {i: _told(one, facts) for i, one in told.items() if one.source == source}
                         servers[tag].results.reuse(metric, these, self.conf.results_dir)
