@@ -45,7 +45,7 @@ def test_unknown_card_is_refused_with_the_known_ones() -> None:
         (["--device", "recorder", "--only", "times"], "no time: measure on cpu or cuda"),
         (
             ["--device", "recorder", "--budget", "5m"],
-            "--budget, --within, --alongside and --installed mean nothing on the recorder",
+            "--budget, --within and --installed mean nothing on the recorder",
         ),
         (["--device", "cpu", "--card", "hopper"], "add --device recorder"),
         (["--device", "banana"], "'banana' is no device"),

@@ -330,7 +330,7 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
 def test_on_a_gpu_the_whole_suite_ends_within_ten_minutes_unless_more_is_said(
     device: str, more: dict[str, Any], seconds: float | None
 ) -> None:
-    usual = dict.fromkeys(("again", "removes", "shares"), False)
+    usual = dict.fromkeys(("again", "removes"), False)
     nothing = dict.fromkeys(("workload", "launches", "budget", "interpreter", "recorded_as"))
     asked = Asked(
         **{**usual, **nothing, "releases": (), "lane": "3.11", "questions": (), "sizes": (), "only": "", **more}
@@ -529,14 +529,6 @@ def test_a_session_that_shares_the_machine_takes_what_the_others_do_for_its_own(
     make()
     make(shares=True)
     assert told == [1, 64]
-
-
-def test_only_a_cpu_and_one_thread_are_shared(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("device", "cuda"), ("threads", 2)):
-        with monkeypatch.context() as patched:
-            patched.setitem(Machine.load(machine_name=None, interactive=False).__dict__, name, value)
-            with pytest.raises(SessionError, match="--alongside needs a CPU and one thread"):
-                make(shares=True)
 
 
 @pytest.mark.usefixtures("one_after_another")

@@ -111,7 +111,7 @@ def here(
         left = ends - time.monotonic() - last - LEAVES
         asked = Asked(
             releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,
-            only=only or "", budget=None, again=False, removes=False, shares=False,
+            only=only or "", budget=None, again=False, removes=False,
             interpreter=None if carried else interpreter, carried=carried,
             recorded_as=None, device=device, variants=variants, within=f"{max(left, 1):.0f}s",
             tells=find_spec("scipy") is not None,  # without it nothing can be compared here

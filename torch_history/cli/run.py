@@ -69,14 +69,6 @@ ROUNDS = click.option(
 @click.option(
     "--prune", "removes", is_flag=True, help="Remove the environments of each release after its last session."
 )
-@click.option(
-    "--alongside",
-    "--beside",
-    "shares",
-    cls=Renamed,
-    is_flag=True,
-    help="Allow another lane to be measured at the same time, on another processor.",
-)
 @click.option("--installed", is_flag=True, help="Measure the torch that is installed for --python. Needs no network.")
 @python_option("Interpreter for --installed.")
 @click.option(

@@ -30,7 +30,7 @@ from ..measuring import calibrate, machine
 from ..measuring.budget import effort, left_words
 from ..measuring.choice import SCALES
 from ..measuring.conditions import business
-from ..measuring.locks import alone, beside
+from ..measuring.locks import alone
 from ..measuring.machine_records import use
 from ..measuring.plan import (
     SHARED,
@@ -102,7 +102,6 @@ class Asked:
     budget: str | None
     again: bool
     removes: bool
-    shares: bool
     interpreter: str | None
     recorded_as: str | None
     device: str = ""
@@ -237,7 +236,7 @@ class Run:
     def say_how_busy(self) -> None:
         """Says before anything is measured that the machine is busy, and what that costs."""
         asked, why = self.asked, business()
-        if not why or asked.shares:
+        if not why:
             return
         words = f"[yellow]This machine is busy: {why}.[/yellow] More times will stay inconclusive."
         if asked.budget:
@@ -292,7 +291,7 @@ class Run:
         """Measures what is missing of a plan. An interruption is raised after what is known is said."""
         asked, out, axis = self.asked, self.out, self.suite.axis
         folder = self.own.folder / SESSIONS if self.own else None
-        session = Session(self.conf, axis, plan, self.environment, asked.again, folder, asked.shares, self.request)
+        session = Session(self.conf, axis, plan, self.environment, asked.again, folder, request=self.request)
         if session.finished:
             out.print(f"Session {session.id} has already measured this. Use --again to measure it again.")
             return session
@@ -353,7 +352,7 @@ class Run:
             return
         what = "1 time" if len(rises) == 1 else f"{len(rises)} times"
         out.print(f"\n{what} rose. Explaining takes about {MINUTES} minutes each, at most {seconds / 60:.0f} in all.")
-        left = explain_told(rises, self.suite, asked.lane, asked.workload, seconds, asked.shares, out, click.echo)
+        left = explain_told(rises, self.suite, asked.lane, asked.workload, seconds, out, click.echo)
         if left:
             out.print(f"Not explained yet: {left} of {what}. The time is up. The same command continues.")
         for found in filter(rose, self.told):
@@ -390,7 +389,7 @@ def measure(asked: Asked) -> bool:
         releases = having(releases, run.environment, out, own.folder)
         groups, anchor = run.groups(releases, None)
     env_dir = run.environment.root if run.counts else Path(conf.env_dir)
-    with temporary_files(), beside(env_dir, run.environment.name) if asked.shares else alone(env_dir):
+    with temporary_files(), alone(env_dir):
         if asked.only != "counts":
             run.say_how_busy()
         session = run.sessions(groups, anchor)
@@ -413,8 +412,6 @@ def _checked(asked: Asked, request: Request, own: OwnWorkload | None) -> Asked:
                 "--installed, --prune, --only counts and every --device but cpu."
             )
         seconds_to_explain(asked.explains, "RELEASES")
-    if asked.shares and asked.removes:
-        raise SessionError("--prune removes environments that another lane may be using. Drop --prune or --alongside.")
     if request.device != "recorder":
         return asked
     if own and own.requirements:
@@ -423,10 +420,9 @@ def _checked(asked: Asked, request: Request, own: OwnWorkload | None) -> Asked:
         )
     if asked.only == "times":
         raise SessionError(NEVER_RECORDED.capitalize() + ".")
-    if asked.budget or asked.within or asked.shares or asked.interpreter:
+    if asked.budget or asked.within or asked.interpreter:
         raise SessionError(
-            "Counts do not vary, so --budget, --within, --alongside and --installed mean nothing on the recorder. "
-            "Leave them out."
+            "Counts do not vary, so --budget, --within and --installed mean nothing on the recorder. Leave them out."
         )
     return replace(asked, only="counts")
 

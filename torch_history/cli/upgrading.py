@@ -119,7 +119,7 @@ def _explain(
     told = [(*place.seen, place.change.series) for place in places]
     # By its whole path: the folder is the suite's by now.
     left = explain_told(
-        told, suite, asked.lane, asked.own.path, asked.explaining, False, laboratory.out, say, laboratory.install
+        told, suite, asked.lane, asked.own.path, asked.explaining, laboratory.out, say, laboratory.install
     )
     if left:
         say(f"Not explained yet: {left} of {what}. The same command continues.")

@@ -116,8 +116,8 @@ class Session:
         request: Request | None = None,
     ) -> None:
         """`request` says with what is measured; without it the surroundings do. `folder` holds what an interrupted session
-        is gone on with, by default one in `env/`. One that `shares` lets others measure on the other processors (`beside`).
-        Raises SessionError where it would need more than one."""
+        is gone on with, by default one in `env/`. One that `shares`, on a CPU with one thread, lets others
+        measure on the other processors."""
         self.conf = conf
         self.plan, self._again = plan, again
         self.machine = Machine.load(machine_name=None, interactive=False)
@@ -142,8 +142,6 @@ class Session:
             raise SessionError(NEVER_RECORDED.capitalize() + ".")
         # On a GPU as well: a case that the host holds up takes half as long again on some of its processors as on others.
         self._on_one = self._device in RUNNING and self._threads == 1
-        if shares and not (self._on_one and self._device == "cpu"):
-            raise SessionError("--alongside needs a CPU and one thread. More threads, or a GPU, are measured alone.")
         self._in_turns = self._device == "cpu" and possible()
         self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
         self._quiet = Quiet(allowed_processors() if self._on_one and not shares else ())
