@@ -3,8 +3,8 @@
     make bench-rounds OTHER=../earlier QUESTION=batching
 
 Each checkout measures one round of a question on the two newest releases: times, then counts. Copies of both are measured,
-in the releases that are installed in `env/` here, so that no result of theirs changes. What was measured is kept in
-`env/rounds.json`: after an interruption the same command goes on, and a new commit is measured anew.
+in the releases that are installed in `env/` here. What was measured is kept in `env/rounds.json`: after an interruption the
+same command goes on, and a new commit is measured anew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter
 from pathlib import Path
 
 from torch_history.releases.axis import Axis
@@ -30,8 +30,8 @@ FOLDERS = ("benchmarks", "contract", "measure", "recorder", "torch_history", "wo
 FILES = ("asv.conf.json", "releases.toml", "releases.lock", "wheels.json")
 
 TIMED = """
-def _timed(owner, name, phase, write=None):
-    import functools, os, time
+def _timed(owner, name, phase):
+    import functools, time
     plain = getattr(owner, name, None)
     if plain is None or hasattr(plain, "_timed"):
         return
@@ -51,36 +51,29 @@ def _timed(owner, name, phase, write=None):
 """Has a function say how long each call of it took; one that a checkout lacks is left out."""
 
 IN_PROCESSES = """
-
 def _timed_case(plain):
     def call(workload, *rest):
         _timed(workload, "inputs", "inputs")
         return plain(workload, *rest)
-
     return call
 
-
-for _key, _plain in list(_MEASURED_BY.items()):
-    _MEASURED_BY[_key] = _timed_case(_plain)
+_MEASURED_BY.update({key: _timed_case(plain) for key, plain in _MEASURED_BY.items()})
 _timed(clock, "warm_up", "warm-up")
+_timed(clock, "samples", "blocks")
+_timed(turns, "_stretch", "blocks")
 _timed(sys.modules[__name__], "_check", "check")
 _timed(sys.modules[__name__], "_counts", "counts")
-_timed(turns, "_stretch", "blocks")
-_timed(clock, "samples", "blocks")
 """
 """Added to the end of benchmarks/common.py in a copy, where the calls of one case are made."""
 
 HERE = """
 from torch_history.measuring import conditions, recording, session
-
-_timed(session.Session, "_round", "round")
+_timed(session.Session, "_round", "in all")
 _timed(session, "prepare_all", "start of interpreters")
 _timed(conditions.Quiet, "wait", "waiting")
-_timed(conditions.Watch, "wait", "waiting")
 _timed(conditions.Watch, "control", "control")
 _timed(recording.RecordedResults, "record", "writing")
 from torch_history.cli import main
-
 main()
 """
 """The program, whose own steps are timed as well."""
@@ -90,8 +83,7 @@ REST = "fork, answer, and what else"
 
 
 def copied(checkout: Path, folder: Path) -> Path:
-    """What measures in a checkout, in a folder of its own that shares the releases installed here; returns the file in which
-    durations are written."""
+    """What measures in a checkout, in a folder that shares the releases installed here; returns the file of durations."""
     for name in FOLDERS:
         shutil.copytree(checkout / name, folder / name)
     for name in FILES:
@@ -103,51 +95,41 @@ def copied(checkout: Path, folder: Path) -> Path:
     return record
 
 
-def asked(folder: Path, command: list[str]) -> None:
-    """Runs a command in a copy. Raises CalledProcessError."""
-    surroundings = {**os.environ, "PYTHONPATH": str(folder)}
-    subprocess.run(command, cwd=folder, env=surroundings, stdout=subprocess.DEVNULL, check=True)
-
-
-def of_round(checkout: Path, only: str, question: str) -> dict[str, float]:
-    """Seconds of each phase of one round in which the two newest releases are measured."""
+def measured(checkout: Path, only: str, question: str) -> dict[str, float]:
+    """Seconds of each phase of one round, or of `asv run` alone, on the two newest releases. Raises CalledProcessError."""
     with tempfile.TemporaryDirectory() as scratch:
         record = copied(checkout, Path(scratch))
-        code = f"import sys\nRECORD = {str(record)!r}\n{TIMED}{HERE}"
-        options = ["--only", only, "--rounds", "1", "--again", "--question", question]
-        asked(Path(scratch), [sys.executable, "-c", code, "run", *options])
-        found: dict[str, float] = defaultdict(float)
-        for line in record.read_text().splitlines():
-            phase, _, seconds = line.partition("=")
-            found[phase] += float(seconds)
-    return {**found, REST: found["round"] - sum(found[phase] for phase in PHASES)}
-
-
-def of_asv(question: str) -> dict[str, float]:
-    """Seconds of `asv run` of the question on the same releases, one after the other."""
-    with tempfile.TemporaryDirectory() as scratch:
-        copied(Path(), Path(scratch))
-        began = time.monotonic()
-        for release in Axis.load("releases.toml").releases[-2:]:
-            asked(Path(scratch), [sys.executable, "-m", "asv", "run", "--bench", rf"^{question}\.", release.tag])
-        return {"round": time.monotonic() - began}
+        options = ["run", "--only", only, "--rounds", "1", "--again", "--question", question]
+        commands = [["-c", f"RECORD = {str(record)!r}\n{TIMED}{HERE}", *options]]
+        if only == "asv run":
+            tags = [release.tag for release in Axis.load("releases.toml").releases[-2:]]
+            commands = [["-m", "asv", "run", "--bench", rf"^{question}\.", tag] for tag in tags]
+        began, surroundings = time.monotonic(), {**os.environ, "PYTHONPATH": scratch}
+        for command in commands:
+            whole = [sys.executable, *command]
+            subprocess.run(whole, cwd=scratch, env=surroundings, stdout=subprocess.DEVNULL, check=True)
+        if only == "asv run":
+            return {"in all": time.monotonic() - began}
+        found: Counter[str] = Counter()
+        for phase, seconds in (line.split("=") for line in record.read_text().splitlines()):
+            found[phase] += float(seconds)  # type: ignore[assignment]
+    return {**found, REST: found["in all"] - sum(found[phase] for phase in PHASES)}
 
 
 def page(found: dict[str, dict[str, float]], question: str, other: Path | None) -> str:
     """The page, from what was measured by the name of its column."""
     lines = [["seconds", *found], ["---", *("---:" for _ in found)]]
-    for phase in (*PHASES, REST, "round"):
-        name = "**in all**" if phase == "round" else phase
-        lines.append([name, *(f"{of[phase]:.1f}" if phase in of else "" for of in found.values())])
-    table = ["| " + " | ".join(line) + " |" for line in lines]
+    for phase in (*PHASES, REST, "in all"):
+        lines.append([phase, *(f"{of[phase]:.1f}" if phase in of else "" for of in found.values())])
     where, beside = (" OTHER=FOLDER", f" and {commit(other)} (other)") if other else ("", "")
     lead = (
         f"`make bench-rounds{where} QUESTION={question}` writes this page. It measures one round of `{question}` on the two "
         f"newest releases with the commits {commit(Path())} (this){beside}. *asv run* measures times and counts, one after "
-        "the other, its start counted in. A phase is the sum over all processes; while one release is measured the "
-        "other waits, which is not counted."
+        "the other, its start counted in. A phase is the sum over all processes; while one release is measured the other "
+        "waits, which is not counted."
     )
-    return "\n\n".join(["# Where the seconds of a round go", lead, "\n".join(table)]) + "\n"
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return "\n\n".join(["# Where the seconds of a round go", lead, table]) + "\n"
 
 
 def main() -> None:
@@ -158,14 +140,12 @@ def main() -> None:
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     checkouts = {"this": Path(), **({"other": given.other.resolve()} if given.other else {})}
     found: dict[str, dict[str, float]] = {}
-    columns = [(name, only) for name in checkouts for only in ("times", "counts")]
-    for name, only in [*columns, ("this", "asv run")]:
+    for name, only in [*((name, only) for name in checkouts for only in ("times", "counts")), ("this", "asv run")]:
         key = f"{commit(checkouts[name])} {only} {given.question}"
         if key not in kept:
-            checkout = checkouts[name]
-            kept[key] = of_asv(given.question) if only == "asv run" else of_round(checkout, only, given.question)
+            kept[key] = measured(checkouts[name], only, given.question)
             KEPT.write_text(json.dumps(kept))
-        found["asv run" if only == "asv run" else f"{name}: {only}"] = kept[key]
+        found[only if only == "asv run" else f"{name}: {only}"] = kept[key]
         print(name, only, kept[key], flush=True)
         PAGE.write_text(page(found, given.question, given.other), encoding="utf-8")
 

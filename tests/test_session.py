@@ -132,11 +132,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
         process = subprocess.Popen(["sleep", "60"])
         return SimpleNamespace(
-            release=world.selected,
-            preimport=preimport,
-            interrupt=lambda: None,
-            close=process.kill,
-            server_proc=process,
+            release=world.selected, preimport=preimport, interrupt=lambda: None, close=process.kill, server_proc=process
         )
 
     def lap(self: Any) -> dict[str, Any]:
@@ -174,12 +170,7 @@ def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: Wor
 
     environment = SimpleNamespace(install_project=install, python="3.11", name="release-py3.11")
 
-    def make(
-        releases: tuple[str, ...] = (OLD, NEW),
-        again: bool = False,
-        shares: bool = False,
-        **more: Any,
-    ) -> Session:
+    def make(releases: tuple[str, ...] = (OLD, NEW), again: bool = False, shares: bool = False, **more: Any) -> Session:
         plan = {"environment": "release-py3.11", "questions": r"\w+", "sizes": ("small",), "launches": 2, **more}
         return Session(conf, axis, Plan(releases=releases, **plan), environment, again, shares=shares)
 

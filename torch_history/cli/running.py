@@ -32,17 +32,7 @@ from ..measuring.choice import SCALES
 from ..measuring.conditions import business
 from ..measuring.locks import alone
 from ..measuring.machine_records import use
-from ..measuring.plan import (
-    SHARED,
-    Plan,
-    anchor_of,
-    anchored,
-    chosen,
-    in_sessions,
-    measurable,
-    middle,
-    new_releases,
-)
+from ..measuring.plan import SHARED, Plan, anchor_of, anchored, chosen, in_sessions, measurable, middle, new_releases
 from ..measuring.progress import minutes
 from ..measuring.recorded import RecorderEnvironment
 from ..measuring.reuse import taken_words

@@ -253,10 +253,7 @@ def readable() -> dict[str, float | None]:
         said = "".join(_texts("/proc", "cpuinfo"))
         clocks = [float(clock) for clock in re.findall(r"^cpu MHz\s*: ([\d.]+)", said, re.MULTILINE)]
     heat = [float(text) / 1000 for text in _texts("/sys/class/thermal", "thermal_zone*/temp")]
-    return {
-        "megahertz": round(max(clocks)) if clocks else None,
-        "celsius": round(max(heat), 1) if heat else None,
-    }
+    return {"megahertz": round(max(clocks)) if clocks else None, "celsius": round(max(heat), 1) if heat else None}
 
 
 def _texts(folder: str, pattern: str) -> list[str]:

@@ -40,15 +40,7 @@ from ..errors import SessionError
 from ..releases.environments import refusals
 from ..store.asv_results import load_asvs
 from ..store.details import DETAILS, add_details
-from ..store.launches import (
-    ENVIRONMENTS,
-    Case,
-    Launch,
-    append_environment,
-    append_launches,
-    digest_of,
-    new_session,
-)
+from ..store.launches import ENVIRONMENTS, Case, Launch, append_environment, append_launches, digest_of, new_session
 from ..system.files import is_number, parse, set_aside, write_atomically
 
 OF_A_CASE = ("unavailable", "unmeasured", "not_asked", "found", "recorded", "detectable", "turns")

@@ -15,15 +15,7 @@ from typing import Any, NamedTuple
 
 from contract.metrics import COUNTS, metric_of
 
-from ..store.launches import (
-    Case,
-    Launch,
-    files_of,
-    machines_in,
-    of_file,
-    read_environments,
-    read_file,
-)
+from ..store.launches import Case, Launch, files_of, machines_in, of_file, read_environments, read_file
 
 SAMPLE = 10
 """One case in so many is counted again, the same ones each time."""
