@@ -57,12 +57,9 @@ SESSIONS = "sessions"
 """Folder in `env/` with a file for each session, so that a fresh clone measures instead of trusting old results."""
 
 PATIENCE = 0.2
-LEAST_PATIENCE = 60.0
-"""Share of the budget, or seconds where there is none, that pass at most in waiting until others leave the processor alone.
-What is measured beside them tells next to nothing. Where it is never calm, all is measured all the same."""
-
-HURRIED_PATIENCE = 0.05
-"""The same of the time in which everything ends, which is short."""
+MOST_PATIENCE = 60.0
+"""Share of the time, and seconds, that pass at most in waiting until others leave the processor alone. What is measured
+beside them tells next to nothing. Where it is never calm, all is measured all the same."""
 
 AT_A_TIME = 30
 """Cases whose numbers are written together, with the conditions that they were measured in: half a minute on one release."""
@@ -189,7 +186,7 @@ class Session:
         self._processors = allowed_processors()
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         self._shown = Shown(console)
-        with kept, before_others(), self._shown.progress:
+        with kept, before_others():
             for chosen in self._portions(questions, console):
                 self._chosen = chosen
                 self._turns(questions, began)
@@ -303,7 +300,7 @@ class Session:
         """Measures what is missing of one round; what was disturbed is measured again, in fresh interpreters, unless that
         holds counts only, which nothing disturbs."""
         parts = self._missing(turn, questions, work)
-        self._shown.skip(sum(map(_number, work.values())) - sum(_number(part.cases) for part in parts))
+        self._shown.done = self._shown.total - sum(_number(part.cases) for part in parts)
         later: Callable[[Mapping[str, Server]], list[_Part]] | None = None
         order = {tag for part in parts for of_case in part.cases.values() for tag in of_case}
         if turn == 1 and parts and self._reuses:
@@ -317,7 +314,7 @@ class Session:
                 )
         disturbed = self._once(turn, 0, questions, parts, order, later)
         if disturbed and not self._is_over() and self._may_repeat():
-            self._shown.again(sum(_number(part.cases) for part in disturbed))
+            self._shown.total += sum(_number(part.cases) for part in disturbed)
             self._once(turn, 1, questions, disturbed, order)
 
     @property
@@ -444,15 +441,9 @@ class Session:
                 server.results.record(of_tag, conditions, self.conf.results_dir)
         return "disturbed" not in conditions, rest
 
-    @property
-    def _patience(self) -> float:
-        if self.plan.within:
-            return min(HURRIED_PATIENCE * self.plan.within, LEAST_PATIENCE)
-        return PATIENCE * self.plan.budget if self.plan.budget else LEAST_PATIENCE
-
     def _wait(self) -> None:
         """Waits until the processor is calm, as long as patience lasts."""
-        left = self._patience - self._waited
+        left = min(PATIENCE * self._seconds, MOST_PATIENCE) - self._waited
         if left > 0:
             self._waited += self._watch.wait(self._calm, left)
 
