@@ -93,7 +93,7 @@ def here(
     from ..kit import archive
     from ..measuring.machine import asked as asked_of_surroundings
     from ..measuring.machine import decided
-    from .running import Asked, Calibrating, calibrated, measure
+    from .running import Asked, calibrated, measure
 
     archive.mark(folder)
     if seconds_of(within) < LEAST:
@@ -110,20 +110,22 @@ def here(
         last = seconds_of(itself) if itself else 0.0
         left = ends - time.monotonic() - last - LEAVES
         asked = Asked(
-            releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,
-            only=only or "", budget=None, again=False, removes=False,
-            interpreter=None if carried else interpreter, carried=carried,
-            recorded_as=None, device=device, variants=variants, within=f"{max(left, 1):.0f}s",
+            questions=questions, sizes=sizes, variants=variants, launches=rounds, only=only or "", device=device,
+            interpreter=None if carried else interpreter, carried=carried, within=f"{max(left, 1):.0f}s",
             tells=find_spec("scipy") is not None,  # without it nothing can be compared here
         )  # fmt: skip
         ran = measure(asked)
         if itself:
             calibrated(
-                Calibrating(
-                    release=None, lane=suites.DEFAULT_LANE, device=device, questions=questions, launches=rounds, budget="0",
-                    within=itself, again=False, itself=True, interpreter=interpreter,
+                Asked(
+                    questions=questions,
+                    launches=rounds,
+                    device=device,
+                    interpreter=interpreter,
+                    within=itself,
+                    itself=True,
                 )
-            )  # fmt: skip
+            )
     finally:
         if path := archive.pack(folder, found.results.resolve(), answers, began):
             out.print(plain(f"Take this home: {path} ({path.stat().st_size / 1000:.0f} kB)."))

@@ -127,7 +127,7 @@ def calibrate(release: str | None, installed: bool, interpreter: str, **options:
     from . import running
 
     own = interpreter if installed else None
-    if not running.calibrated(running.Calibrating(release=release, interpreter=own, **options)):
+    if not running.calibrated(running.Asked(recorded_as=release, interpreter=own, **options)):
         sys.exit(3)
 
 

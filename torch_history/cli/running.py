@@ -61,47 +61,32 @@ GPU_WITHIN = "9m"
 
 
 @dataclass(frozen=True)
-class Calibrating:
-    """The options of `calibrate`; `interpreter` is the one whose torch is measured as installed, None for a release."""
-
-    release: str | None
-    lane: str
-    device: str
-    questions: tuple[str, ...]
-    launches: int | None
-    budget: str
-    within: str | None
-    again: bool
-    itself: bool
-    interpreter: str | None
-
-
-@dataclass(frozen=True)
 class Asked:
-    """The options of `run`; `interpreter` is the one whose torch is measured as installed, None for releases; `carried` the
-    folder of carried ones, None for others. `tells`: whether it is said what changed. `plans`: whether it is only
-    said what would be measured."""
+    """The options of `run` and `calibrate`. `interpreter`: the one whose torch is measured as installed, None for releases;
+    `carried` the folder of carried ones. `tells`: whether it is said what changed; `plans`: whether it is only said what
+    would be measured; `itself`: whether a calibration plants nothing."""
 
-    releases: tuple[str, ...]
-    lane: str
-    workload: Path | None
-    questions: tuple[str, ...]
-    sizes: tuple[str, ...]
-    launches: int | None
-    only: str
-    budget: str | None
-    again: bool
-    removes: bool
-    interpreter: str | None
-    recorded_as: str | None
+    releases: tuple[str, ...] = ()
+    lane: str = DEFAULT_LANE
+    workload: Path | None = None
+    questions: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    launches: int | None = None
+    only: str = ""
+    budget: str | None = None
+    within: str | None = None
+    again: bool = False
+    removes: bool = False
+    interpreter: str | None = None
+    recorded_as: str | None = None
+    carried: Path | None = None
     device: str = ""
     card: str = ""
     explains: str | None = None
-    variants: tuple[str, ...] = ()
-    within: str | None = None
     tells: bool = True
-    carried: Path | None = None
     plans: bool = False
+    itself: bool = False
 
     @property
     def rounds(self) -> int:
@@ -474,20 +459,17 @@ def explainable(found: Comparison, asked: Asked) -> str:
     )
 
 
-def calibrated(asked: Calibrating) -> bool:
+def calibrated(asked: Asked) -> bool:
     """Calibrates and prints the report; returns whether every aim is met. Raises SessionError and UserError."""
     found = suites.load()
-    conf, axis, out = found.config(), found.axis, console()
-    request = machine.asked()
-    request = machine.decided(replace(request, device=asked.device or request.device))
+    conf, axis, out, request = found.config(), found.axis, console(), asked.request(None)
     use(machine.describe(request))
-    environment: Any
+    environment = Run(asked, found, None, request, conf, out).environment
     if asked.interpreter is None:
-        environment = ReleaseEnvironment(conf, asked.lane, {}, {})
-        release = axis.find(asked.release) if asked.release else measurable(list(axis.releases), asked.lane)[0][-1]
+        newest = measurable(list(axis.releases), asked.lane)[0][-1]
+        release = axis.find(asked.recorded_as) if asked.recorded_as else newest
     else:
-        environment = InstalledEnvironment(conf, _interpreter(asked.interpreter))
-        release = environment.release(axis, asked.release)
+        release = environment.release(axis, asked.recorded_as)
     within = seconds_of(asked.within) if asked.within else None
     plan = Plan(
         releases=(),
@@ -495,7 +477,7 @@ def calibrated(asked: Calibrating) -> bool:
         questions="|".join(asked.questions) or r"\w+",
         sizes=("paper",) if request.device == "cuda" else ("small",),
         launches=asked.launches or (DEFAULT_LAUNCHES if within else LEAST_LAUNCHES),
-        budget=None if within else seconds_of(asked.budget),
+        budget=seconds_of(asked.budget) if asked.budget and not within else None,
         within=within,
     )
     with temporary_files(), alone(Path(conf.env_dir)):

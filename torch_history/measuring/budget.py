@@ -1,7 +1,7 @@
 """Which cases are worth another round, and how long will it take until all is told?
 
-Rounds go on for series whose verdict is CAN'T TELL. What a session looks at again and again is also tested again and again;
-how often that goes wrong is measured with the rest: `torch-history calibrate`.
+What a session looks at again and again is also tested again and again; `torch-history calibrate` measures how often that
+goes wrong.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """How are releases measured so that they can be compared? Interleaved, round by round, in one session that can be resumed.
 
-A round measures every case on every release within seconds, each in a fresh process, and the next round in the opposite
-order, so that a machine that slows down meanwhile slows all of them alike. The first rounds measure everything; with a
-budget, more rounds measure what cannot be told yet.
+A round measures every case on every release within seconds, each in a fresh process. The first rounds measure everything;
+with a budget, more rounds measure what cannot be told yet.
 """
 
 from __future__ import annotations
@@ -119,8 +118,9 @@ class Session:
         self.plan, self._again = plan, again
         self.machine = Machine.load(machine_name=None, interactive=False)
         self.environment = environment
-        device = str(self.machine.__dict__.get("device", ""))
-        asked = request or Request.of(os.environ)
+        known = vars(self.machine)
+        self._device, self._threads = str(known.get("device") or "cpu"), int(known.get("threads", 1))
+        asked, device = request or Request.of(os.environ), str(known.get("device", ""))
         self._request = replace(asked, sizes=choice.scales(plan.sizes), device=device, threads=self._threads)
         self._axis = axis
         self._repo = get_repo(conf)
@@ -140,7 +140,7 @@ class Session:
         # On a GPU as well: a case that the host holds up takes half as long again on some of its processors as on others.
         self._on_one = self._device in RUNNING and self._threads == 1
         self._in_turns = self._device == "cpu" and possible()
-        self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
+        self._watch = Watch(gpu=self._device == "cuda", threads=os.cpu_count() or 1 if shares else self._threads)
         self._quiet = Quiet(allowed_processors() if self._on_one and not shares else ())
         self._calm = Quiet()
         self._chosen: set[choice.Place] = set()
@@ -149,21 +149,8 @@ class Session:
 
     def _key(self, plan: Plan) -> str:
         """The same for sessions of which one goes on with the other: a plan on a machine, with a device."""
-        known = vars(self.machine)
-        with_what = [known.get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
+        with_what = [vars(self.machine).get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
         return hashlib.sha256(json.dumps([plan.digest, with_what]).encode()).hexdigest()[:16]
-
-    @property
-    def _device(self) -> str:
-        return str(vars(self.machine).get("device") or "cpu")
-
-    @property
-    def _on_gpu(self) -> bool:
-        return self._device == "cuda"
-
-    @property
-    def _threads(self) -> int:
-        return int(self.machine.__dict__.get("threads", 1))
 
     def launches(self) -> list[Launch]:
         """What this session has measured so far."""
@@ -534,19 +521,15 @@ class Session:
         """Calls each function of the user's file once before all releases are installed, and says which failed. Raises
         SessionError where the file cannot be imported, or nothing works on the newest release and on the oldest one."""
         newest, oldest = (self.plan.arm(self.plan.releases[place]).tag for place in (-1, 0))
-        said = self._tried_on(newest, console)
+        with shown_installing(console, f"Preparing {newest}, and trying each function once there"):
+            said = self._trial(newest)
         told = {name: first_words(why).rstrip(".") for name, why in said.items() if why}
         failed = [f"`{name}` failed on {newest}: {why}." for name, why in told.items()]
         all_failed = bool(said) and len(failed) == len(said)
-        if all_failed and (oldest == newest or all(self._tried_on(oldest, console).values())):
+        if all_failed and (oldest == newest or all(self._trial(oldest).values())):
             raise SessionError(f"Nothing in the workload can be measured. {failed[0]}")
         for sentence in failed:
             console.print(sentence, markup=False, highlight=False)
-
-    def _tried_on(self, tag: str, console: Console) -> dict[str, str | None]:
-        """`_trial`, and a line that says so."""
-        with shown_installing(console, f"Preparing {tag}, and trying each function once there"):
-            return self._trial(tag)
 
     def _trial(self, tag: str) -> dict[str, str | None]:
         """Function -> how it failed on a release, empty where it did not, None where that release cannot run it. Nothing on

@@ -1,9 +1,7 @@
 """How are several releases measured within the same milliseconds? They take turns, a stretch of some milliseconds each.
 
 A round gives each release one process for a case. All of them are made ready, one after the other, and then wait. In each
-turn every one of them takes one stretch (measure/turns.py), in an order of chance, and no two run at the same time. Between
-stretches that follow each other at once the machine hardly changes, so their difference says far more of the releases than
-that of two processes which ran one after the other.
+turn every one of them takes one stretch (measure/turns.py), in an order of chance, and no two run at the same time.
 """
 
 from __future__ import annotations
