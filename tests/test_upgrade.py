@@ -486,7 +486,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Laboratory:
     laboratory.out = SimpleNamespace(status=lambda words: contextlib.nullcontext())
     laboratory.releases = SimpleNamespace(adding=lambda release: [Sized("torchvision==0.21", 50_000_000)])
     monkeypatch.setattr(
-        upgrading, "Sessions", lambda **asked: vars(laboratory).update(room=asked["room"]) or laboratory
+        upgrading, "Sessions", lambda *asked, **more: vars(laboratory).update(room=asked[-1]) or laboratory
     )
     environments = SimpleNamespace(ReleaseEnvironment=lambda *_: SimpleNamespace(root=tmp_path / "env"))
     monkeypatch.setattr(upgrading, "environments", environments)

@@ -162,11 +162,6 @@ class Run:
             )
         return CarriedEnvironment(self.conf, folder)
 
-    @property
-    def counts(self) -> bool:
-        """Whether it only counts, on the recorder."""
-        return self.request.device == "recorder"
-
     def releases(self) -> tuple[Sequence[Release], Release | None]:
         """What is measured, oldest first, nothing where NEW was asked for and there is none; and the anchor that ties it to
         what is stored, None where nothing does."""
@@ -186,7 +181,7 @@ class Run:
             if not specs:
                 return [], None
         tell = lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]")  # noqa: E731
-        releases = chosen(axis, specs, asked.lane, tell, alone=self.counts)
+        releases = chosen(axis, specs, asked.lane, tell, alone=self.request.device == "recorder")
         return releases, axis.find(anchor) if anchor else None
 
     def groups(
@@ -239,9 +234,9 @@ class Run:
             self.ran = self.ran or any(case.number is not None for of in session.launches() for case in of.cases)
             if asked.tells:
                 self._tell(session, _last_seen(group, later))
-                for words in (taken_words(session.launches()), deciding(plan, session.launches())):
-                    if words:
-                        click.echo(words)
+                left = [] if asked.only == "counts" else [effort(session.launches(), plan.pairs)]
+                said = taken_words(session.launches()), left_words(left, "The same command with")
+                click.echo("\n".join(filter(None, said)), nl=any(said))
             if asked.removes and later:
                 done = {release.tag for release in measured if release not in later}
                 prune(self.environment.root, done.__contains__, asked.lane)
@@ -363,7 +358,7 @@ def measure(asked: Asked) -> bool:
         run.environment.needed = own.requirements
         releases = having(releases, run.environment, out, own.folder)
         groups, anchor = run.groups(releases, None)
-    env_dir = run.environment.root if run.counts else Path(conf.env_dir)
+    env_dir = run.environment.root if request.device == "recorder" else Path(conf.env_dir)
     with temporary_files(), alone(env_dir):
         if asked.only != "counts":
             run.say_how_busy()
@@ -423,11 +418,6 @@ def _last_seen(group: Sequence[Release], later: Sequence[Release]) -> list[tuple
     """The neighbours of a session that the next one has not both of, so that nothing more will be known of them."""
     pairs = itertools.pairwise(group)
     return [(old.tag, new.tag) for old, new in pairs if not (old in later and new in later)]
-
-
-def deciding(plan: Plan, launches: Sequence[Launch]) -> str:
-    """How much more time would decide what a session left inconclusive; empty where it left nothing that could be."""
-    return "" if plan.only == "counts" else left_words([effort(launches, plan.pairs)], "The same command with")
 
 
 def rose(found: Comparison) -> list[Change]:

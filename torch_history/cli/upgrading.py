@@ -138,19 +138,9 @@ def _laboratory(asked: Asked, suite: suites.Suite, out: Console) -> Sessions:
     use(record)
     lane = environments.ReleaseEnvironment(conf, asked.lane, {}, {})
     lane.needed = own.requirements
-    return Sessions(
-        conf=conf,
-        axis=suite.axis,
-        own=own,
-        releases=lane,
-        request=replace(request, device=record["device"]),
-        machine=record["machine"],
-        out=out,
-        room=Room(lane.root, asked.lane, asked.disk),
-        left=asked.seconds,
-        goes_on=asked.budget is not None,
-        again=asked.again,
-    )
+    request, room = replace(request, device=record["device"]), Room(lane.root, asked.lane, asked.disk)
+    subject = conf, suite.axis, own, lane, request, record["machine"], out, room
+    return Sessions(*subject, left=asked.seconds, goes_on=asked.budget is not None, again=asked.again)
 
 
 def _answer(asked: Asked, upgrade: Upgrade) -> Answer | None:

@@ -1,5 +1,4 @@
-"""Under which conditions was something measured, and did they disturb it? What the machine says of itself, and a fixed piece
-of work beside it that does not use torch.
+"""Under which conditions was something measured, and did they disturb it?
 
 What cannot be read on a machine (a temperature in a virtual one) is left out, never guessed.
 """
@@ -42,8 +41,7 @@ CONTROL_STEPS, CONTROL_BYTES = 100_000, 32 * 2**20
 
 QUIET_STEPS, QUIET, QUICK = 5_000, 1.3, 0.1
 """A core is quiet when a loop of so many steps (0.1 ms) takes at most 1.3 times as long as what a tenth of the loops so far
-keep below. Not the very best of them: for moments of an hour a clock is 1.2 times as high as usual. Left alone loops stay
-within 1.02 for minutes; with many neighbours the clock falls, 1.1 to 1.25 times; where one shares the core, 1.5 times."""
+keep below: left alone they stay within 1.02, with many neighbours 1.25; where one shares the core they take 1.5 times."""
 
 CALM_LOOKS = 100
 """So often in a row a core must be quiet before what takes no turns is measured: one call may hold many bursts of others."""
@@ -80,9 +78,8 @@ class Watch:
         self._controls.append((looped, time.perf_counter() - began))
 
     def wait(self, quiet: Quiet, most: float) -> float:
-        """Waits until nothing shares the core, for `most` seconds or little more. Returns the seconds that it took. Of what
-        the machine does meanwhile the lap knows nothing. It works while it waits: the host of a virtual processor finds a
-        better place for one that is busy, within seconds, and none for one that sleeps now and then."""
+        """Waits until nothing shares the core, for `most` seconds or little more. Returns the seconds that it took, of which
+        the lap knows nothing. It works meanwhile: the host finds a better place for a virtual processor that is busy."""
         before = processor_ticks()
         waited = quiet.wait(most, CALM_LOOKS)
         now = processor_ticks()
@@ -195,8 +192,7 @@ def disturbance(found: Mapping[str, Any], usual: Sequence[Mapping[str, float]]) 
 @contextlib.contextmanager
 def on_one_processor() -> Iterator[None]:
     """Within, this thread and what it starts stay on one processor, where the system lets them. A virtual processor that was
-    idle for a third of a second wakes up where its host has room, often beside a busy neighbour, and is slow for its first
-    tenths of a second; one on which another process has just ended is not."""
+    idle for a third of a second is slow when it wakes up."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return

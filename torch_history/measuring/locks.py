@@ -17,8 +17,7 @@ RUNNING = "running"
 @contextlib.contextmanager
 def alone(env_dir: Path) -> Iterator[None]:
     """Keeps others from measuring beside this process, or from removing what it measures; the system frees the lock of a
-    dead one. What is counted has environments, and so a folder, of its own: it takes no time, and nothing that is timed
-    waits for it. Raises SessionError where another process was first."""
+    dead one. Raises SessionError where another process was first."""
     with _held(env_dir / RUNNING, fcntl.LOCK_EX):
         yield
 

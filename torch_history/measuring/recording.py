@@ -66,8 +66,7 @@ class Told:
 
 class Channel:
     """A nameless file of this process, which those that it starts open: its first line names the case that is asked for, and
-    they add lines; what they print goes elsewhere. Each interpreter has one of its own, so that cases which run beside each
-    other are told apart."""
+    they add lines. Each interpreter has one of its own, so that cases which run beside each other are told apart."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
@@ -164,10 +163,9 @@ def told_of(benchmark: dict[str, Any], index: int, answer: BenchmarkResult) -> T
 
 
 def _remember(ask: Callable[..., BenchmarkResult]) -> Callable[..., BenchmarkResult]:
-    """asv's function that starts the process of one case; what asv would merge of several cases is kept apart.
-
-    asv names a case by its place among all of them, and in a process whose file lists its functions in another order that
-    is another case. So asv is given a benchmark of this case alone, and the process is told its name."""
+    """asv's function that starts the process of one case. asv names a case by its place among all of them, which is another
+    case where a file lists its functions in another order. So asv is given a benchmark of this case alone, and the process
+    is told its name."""
 
     @functools.wraps(ask)
     def asked(benchmark: dict[str, Any], spawner: Any, param_idx: int, *args: Any, **kwargs: Any) -> BenchmarkResult:
@@ -205,12 +203,9 @@ def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 class RecordedResults(Results):
-    """asv's results of one release in one environment, which also keep each launch and why a case has no number.
-
-    asv makes one such object per start of its fork server, so one object is one launch. `conditions` are those of the
-    machine while the next result was measured; `tag` is the release, where the results go by another name; `node` says where
-    this process runs, if it is one of a fleet's.
-    """
+    """asv's results of one launch, which also keep why a case has no number. `conditions` are those of the machine while the
+    next result was measured; `tag` is the release, where the results go by another name; `node` says where this process
+    runs, if it is one of a fleet's."""
 
     session = new_session()
     round = 0

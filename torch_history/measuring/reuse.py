@@ -21,7 +21,7 @@ SAMPLE = 10
 """One case in so many is counted again, the same ones each time."""
 
 SAME = ("torch", "packages", "cpu_capability", "threads", "allocator")
-"""What must be equal of two environments. The last two are settings on which bytes depend."""
+"""What must be equal of two environments."""
 
 TAKEN = "taken"
 """The fact of a launch that counted nothing: the machine and the session whose counts it holds."""
@@ -56,24 +56,22 @@ def stored(
     What two of them counted differently is left out."""
     found: dict[str, dict[str, dict[Counted, Known]]] = defaultdict(lambda: defaultdict(dict))
     differ = set()
-    for machine in machines_in(results):
-        for path in (one for one in files_of(results / machine) if of_file(one)[0] in releases):
-            if of_file(path)[1] != environment:
+    for machine, path in ((name, file) for name in machines_in(results) for file in files_of(results / name)):
+        release, lane = of_file(path)
+        records = (
+            read_environments(results, machine, release, lane) if release in releases and lane == environment else {}
+        )
+        for launch in read_file(path, questions) if records else ():
+            facts, record = launch.facts, records.get(launch.facts.get("environment", ""))
+            is_other = facts.get("device") != "cpu" or facts.keys() & {TAKEN, "set"} or launch.session == but
+            if is_other or not record or not is_count(launch.benchmark):
                 continue
-            records = read_environments(results, machine, *of_file(path))
-            for launch in read_file(path, questions):
-                facts = launch.facts
-                if not is_count(launch.benchmark) or facts.get("device") != "cpu" or facts.keys() & {TAKEN, "set"}:
-                    continue
-                if launch.session == but:
-                    continue
-                if record := records.get(facts.get("environment", "")):
-                    of_record = found[launch.release][identity(record)]
-                    for case in (one for one in launch.cases if one.value is not None or one.unavailable):
-                        key = launch.benchmark, launch.version, case.parameters
-                        known = of_record.setdefault(key, Known(case, f"{machine} {launch.session}"))
-                        if _number(known.case) != _number(case):
-                            differ.add((launch.release, identity(record), key))
+            of_record = found[launch.release][identity(record)]
+            for case in (one for one in launch.cases if one.value is not None or one.unavailable):
+                key = launch.benchmark, launch.version, case.parameters
+                known = of_record.setdefault(key, Known(case, f"{machine} {launch.session}"))
+                if _number(known.case) != _number(case):
+                    differ.add((launch.release, identity(record), key))
     for release, of, key in differ:
         del found[release][of][key]
     return found

@@ -111,9 +111,8 @@ class Session:
         shares: bool = False,
         request: Request | None = None,
     ) -> None:
-        """`request` says with what is measured; without it the surroundings do. `folder` holds what an interrupted session
-        is gone on with, by default one in `env/`. One that `shares`, on a CPU with one thread, lets others
-        measure on the other processors."""
+        """Without a `request` the surroundings say with what is measured. `folder` holds what an interrupted session is gone
+        on with. One that `shares`, on a CPU with one thread, lets others measure on the other processors."""
         self.conf = conf
         self.plan, self._again = plan, again
         self.machine = Machine.load(machine_name=None, interactive=False)
@@ -359,8 +358,7 @@ class Session:
         later: Callable[[Mapping[str, Server]], list[_Part]] | None = None,
     ) -> list[_Part]:
         """Measures `parts`, and what they leave for `later`, on the releases `tags`; returns those that were disturbed.
-        Interpreters are started in an order of chance: what is forked from the first differs for good from what is forked
-        from the last."""
+        Interpreters are started in an order of chance: what is forked from the first differs from the others for good."""
         disturbed: list[_Part] = []
         order = sorted(tags)
         random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
@@ -391,8 +389,7 @@ class Session:
         self, order: int, metrics: list[dict[str, Any]], part: _Part, servers: Mapping[str, Server]
     ) -> tuple[bool, _Cases]:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
-        `order`, and records them. Returns whether nothing was disturbed, and the cases that have to wait until these are
-        written."""
+        `order`, and records them. Returns whether nothing was disturbed, and the cases that wait until these are written."""
         timed = any(metric_of(metric["name"]).kind == TIMES for metric in metrics)
         turns = self._take_turns(metrics)
         question, of_question = metrics[0]["name"].rpartition(".")[0], _cases(metrics[0])
@@ -437,15 +434,9 @@ class Session:
     def _server(self, name: str, turn: int) -> Server:
         arm = self.plan.arm(name)
         self._select(arm.tag)
-        results = RecordedResults(
-            {**self.machine.__dict__, "python": self.environment.python},
-            {},
-            name,
-            self._repo.get_date(arm.tag),
-            self.environment.python,
-            self.environment.name,
-            {},
-        )
+        python, date = self.environment.python, self._repo.get_date(arm.tag)
+        params = {**vars(self.machine), "python": python}
+        results = RecordedResults(params, {}, name, date, python, self.environment.name, {})
         results.session, results.round, results.tag = self.id, turn, arm.tag
         results.load_data(self.conf.results_dir)
         request = replace(self._request, only=self._only(turn), planted=arm.planted)

@@ -115,9 +115,9 @@ class Answer:
 
     @property
     def unexplained(self) -> list[Place]:
-        """Where a call became slower, or takes more memory, and nobody has looked for the cause: what is counted first, then
-        times, and of each kind the largest change. What was looked for while the times scattered too much comes last. What a
-        process does only once is left out where it takes seconds: it is done again for each number."""
+        """Where a call became slower, or takes more memory, and nobody has looked for the cause: what is counted first, and
+        the largest change of each kind; last what was looked for while times scattered too much. What a process does only
+        once is left out where it takes seconds."""
 
         def is_quick(place: Place) -> bool:
             return place.change.series.metric not in ONCE or TIMES_ONCE * (place.change.new or 0.0) <= LONGEST_ONCE
