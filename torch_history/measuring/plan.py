@@ -128,8 +128,8 @@ def anchor_of(axis: Axis, stored: Iterable[Launch], environment: str) -> str:
 def chosen(
     axis: Axis, specs: Sequence[str], lane: str, tell: Callable[[str], None], alone: bool = False
 ) -> list[Release]:
-    """The releases of `lane` that `specs` name, without any the newest two; one brings the one before it along, unless it may
-    be `alone`. `tell` is told of each that is left out or comes along. Raises SessionError where none is left."""
+    """The releases of `lane` that `specs` name, without any the newest two; one brings the one before it along, unless it
+    may be `alone`. `tell` is told of each that is left out or comes along. Raises SessionError where none is left."""
     named = {release.tag for spec in specs for release in axis.select(spec)}
     wanted = [release for release in axis.releases if release.tag in named] if specs else list(axis.releases)
     able, skipped = measurable(wanted, lane)

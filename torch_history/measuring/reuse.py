@@ -1,7 +1,7 @@
 """Which counts are known already? Those of the same wheels, case and instruction set: they do not vary between launches.
 
 Launches name no digest of a wheel. Their environment lists every package with its version, and `releases.lock` allows one
-file for each, so that is what is compared. One case in SAMPLE is counted again all the same.
+file for each, so that is what is compared. One case in SAMPLE is counted again, the same ones each time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from contract.metrics import COUNTS, metric_of
 from ..store.launches import Case, Launch, files_of, machines_in, of_file, read_environments, read_file
 
 SAMPLE = 10
-"""One case in so many is counted again, the same ones each time."""
 
 SAME = ("torch", "packages", "cpu_capability", "threads", "allocator")
 """What must be equal of two environments."""
@@ -78,9 +77,8 @@ def stored(
 
 
 def has_all(known: Mapping[Counted, Known], counts: Iterable[Mapping[str, Any]], case: tuple[str, ...]) -> bool:
-    """Whether each of some of asv's benchmarks is known of a case, and there is one."""
-    keys = [(of["name"], of["version"], case) for of in counts]
-    return bool(keys) and all(key in known for key in keys)
+    """Whether each of some of asv's benchmarks is known of a case."""
+    return all((of["name"], of["version"], case) in known for of in counts)
 
 
 def _number(case: Case) -> tuple[object, str]:

@@ -148,8 +148,8 @@ def _take(servers: list[Server], overhead: float, quiet: Quiet, ended: queue.Sim
 
 
 def _is_enough(taken: Sequence[Sequence[float]], overhead: float, seconds: float) -> bool:
-    """Whether other processes would tell more in the seconds that further turns take: after sqrt(overhead / seconds of a turn
-    x variance of turns / of processes) turns (Cochran 1977, "Sampling Techniques", 10.6)."""
+    """Whether other processes would tell more in the seconds that further turns take: after sqrt(overhead / seconds of a
+    turn x variance of turns / of processes) turns (Cochran 1977, "Sampling Techniques", 10.6)."""
     count = len(taken[0])
     if count < LEAST_TURNS or seconds < LEAST_SECONDS:
         return False
