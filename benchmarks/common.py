@@ -45,7 +45,7 @@ from contract.metrics import (
     metrics_of,
 )
 from contract.own_file import NEEDED
-from contract.request import ASKED, CHANNEL, Request
+from contract.request import ASKED, ASKED_ONLY, CHANNEL, ONLY, Request
 from contract.words import of_error, storable
 from measure import (
     THREADS,
@@ -77,10 +77,10 @@ _TOLD = os.open(_CHANNEL, os.O_RDWR | os.O_APPEND) if _CHANNEL else None
 so that what a workload prints is never taken for a fact. None where nobody asked for facts."""
 
 
-def _asked() -> list:
-    """The parameters of the case that this process was started for; none where nobody says."""
+def _asked() -> dict:
+    """The case that this process was started for, and what of it; nothing where nobody says."""
     first = os.pread(_TOLD, 2**16, 0).partition(b"\n")[0] if _TOLD is not None else b""
-    return json.loads(first)[ASKED] if first.startswith(b'{"' + ASKED.encode()) else []
+    return json.loads(first) if first.startswith(b'{"' + ASKED.encode()) else {}
 
 
 def _names_first_calls(own: Request) -> bool:
@@ -321,8 +321,10 @@ class _Question:
     def __init__(self) -> None:
         """Where one case is asked for, asv finds that one here and no other, whatever the workload lists in this process."""
         asked = _asked()
-        if asked:
-            self.params = [[ast.literal_eval(parameter)] for parameter in asked]
+        if asked.get(ASKED):
+            self.params = [[ast.literal_eval(parameter)] for parameter in asked[ASKED]]
+        if asked.get(ASKED_ONLY):
+            os.environ[ONLY] = asked[ASKED_ONLY]
 
     def __init_subclass__(cls, workload: ModuleType) -> None:
         cls._workload = workload

@@ -73,8 +73,12 @@ ADDED = PREFIX + "ADDED"
 CHANNEL = PREFIX + "CHANNEL"
 """The variable that a measuring process takes out of its surroundings before it imports a workload."""
 
-ASKED = "asked"
-"""The key of the first line of that file: the parameters of the one case that is asked for, as asv writes them."""
+ASKED, ASKED_ONLY = "asked", "only"
+"""Keys of the first line of that file: the parameters of the one case that is asked for, as asv writes them, and what is
+measured of it, as `Request.only`."""
+
+ONLY = PREFIX + "ONLY"
+"""The variable of `Request.only`."""
 
 TURNS = PREFIX + "TURNS"
 """The variable of `Request.turns`."""

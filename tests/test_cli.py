@@ -117,12 +117,12 @@ def test_run_with_prune_removes_what_no_later_session_measures(monkeypatch: pyte
     axis = Axis.load(ROOT / "releases.toml")
     removed: list[list[str]] = []
     done = SimpleNamespace(finished=True, id="s", machine=SimpleNamespace(machine="here"), launches=list)
-    monkeypatch.setattr("torch_history.measuring.session.Session", lambda *_, **__: done)
-    monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("torch_history.cli.running.Session", lambda *_, **__: done)
+    monkeypatch.setattr("torch_history.cli.running.alone", lambda _: contextlib.nullcontext())
     monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_, **__: SimpleNamespace(changed=()))
     monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "")
     monkeypatch.setattr(
-        "torch_history.releases.environments.prune",
+        "torch_history.cli.running.prune",
         lambda _, wanted, lane: removed.append([lane, *(r.tag for r in axis.releases if wanted(r.tag))]),
     )
     answer = command("run", "--prune", "1.13.1..2.2.2")
@@ -144,8 +144,8 @@ def test_run_that_is_interrupted_prints_what_is_known(monkeypatch: pytest.Monkey
     here = {"finished": False, "resumed": False, "id": "s", "machine": SimpleNamespace(machine="here")}
     here["plan"] = SimpleNamespace(environment="release-py3.11")
     begun = SimpleNamespace(**here, launches=lambda: launches, measure=interrupted)
-    monkeypatch.setattr("torch_history.measuring.session.Session", lambda *_, **__: begun)
-    monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("torch_history.cli.running.Session", lambda *_, **__: begun)
+    monkeypatch.setattr("torch_history.cli.running.alone", lambda _: contextlib.nullcontext())
     monkeypatch.setattr("torch_history.analysis.compare.find", lambda *_, **__: SimpleNamespace(changed=()))
     monkeypatch.setattr("torch_history.analysis.compare.text", lambda *_, **__: "what is known")
     answer = command("run", "2.14.1", "2.15.0")
@@ -169,10 +169,12 @@ def test_run_that_is_interrupted_prints_what_is_known(monkeypatch: pytest.Monkey
 def test_a_busy_machine_is_said_beforehand_with_what_it_costs(
     monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
 ) -> None:
-    monkeypatch.setattr("torch_history.measuring.conditions.business", lambda: "other processes kept 74% of it busy")
-    monkeypatch.setattr("torch_history.measuring.locks.alone", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr("torch_history.cli.running.business", lambda: "other processes kept 74% of it busy")
+    monkeypatch.setattr("torch_history.cli.running.alone", lambda _: contextlib.nullcontext())
     ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
-    monkeypatch.setattr("torch_history.cli.run._sessions", lambda *_: (ended, True, []))
+    monkeypatch.setattr(
+        "torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended
+    )
     words = " ".join(command("run", *options, "2.14.1", "2.15.0").output.split())
     assert (
         f"This machine is busy: other processes kept 74% of it busy. More times will stay inconclusive. {said}" in words
@@ -182,11 +184,13 @@ def test_a_busy_machine_is_said_beforehand_with_what_it_costs(
 
 def test_what_is_counted_waits_for_nothing_that_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     ended = SimpleNamespace(machine=SimpleNamespace(machine="here"))
-    monkeypatch.setattr("torch_history.cli.run._sessions", lambda *_: (ended, True, []))
+    monkeypatch.setattr(
+        "torch_history.cli.running.Run.sessions", lambda run, *_: run.__dict__.update(ran=True) or ended
+    )
     here = replace(suite.load(), env=tmp_path)
     monkeypatch.setattr(suite, "load", lambda: here)
     arguments = ("run", "--device", "recorder", "--question", "batching", "2.15.0")
-    monkeypatch.setattr("torch_history.cli.run._print_numbers", lambda *_: None)
+    monkeypatch.setattr("torch_history.cli.running._print_numbers", lambda *_: None)
     with alone(tmp_path):
         assert command(*arguments).exit_code == 0
     with alone(tmp_path / "recorder"):
@@ -281,7 +285,6 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
     ("name", "former", "parameter", "value"),
     [
         ("run", "--launches", "launches", ["7"]),
-        ("run", "--beside", "shares", []),
         ("calibrate", "--launches", "launches", ["7"]),
         ("compare", "--environment", "environment", ["release-py3.9"]),
         ("regressions", "--environment", "environment", ["installed-py3.12"]),
@@ -297,7 +300,7 @@ def test_former_names_of_options_work_and_are_not_shown(
     now, then = (
         command.make_context(name, [used, *value, *releases]).params[parameter] for used in (option.opts[0], former)
     )
-    assert str(now) == str(then) == (value or ["True"])[0]
+    assert str(now) == str(then) == value[0]
     shown = CliRunner().invoke(main, [name, "--help"]).output
     assert option.opts[0] in shown
     assert former not in shown

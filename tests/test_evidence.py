@@ -324,9 +324,7 @@ class Asking:
 
     def explain(self, budget: float) -> int:
         out = Console(file=io.StringIO())
-        return explaining.explain_told(
-            self.told, suites.load(), "3.11", self.workload, budget, False, out, self.said.append
-        )
+        return explaining.explain_told(self.told, suites.load(), "3.11", self.workload, budget, out, self.said.append)
 
 
 @pytest.fixture

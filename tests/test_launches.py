@@ -328,7 +328,7 @@ def test_process_is_asked_for_one_case_by_its_name() -> None:
     remembered = recording._remember(ask)
     assert remembered(TIME, None, 2).samples == [[0.25]]
     assert remembered(TIME, None, 0).samples == [[0.25]]
-    assert asked == [(CASES[i], 0, {"asked": list(CASES[i])}) for i in (2, 0)]
+    assert asked == [(CASES[i], 0, {"asked": list(CASES[i]), "only": ""}) for i in (2, 0)]
     assert {i: recording.told_of(TIME, i, answer([])).samples for i in (0, 2)} == {0: [0.25], 2: [0.25]}
 
 

@@ -39,7 +39,7 @@ def test_name_of_the_folder_says_the_card_and_that_no_kernel_ran(monkeypatch: py
         (["--device", "recorder", "--only", "times"], "no time: measure on cpu or cuda"),
         (
             ["--device", "recorder", "--budget", "5m"],
-            "--budget, --within, --alongside and --installed mean nothing on the recorder",
+            "--budget, --within and --installed mean nothing on the recorder",
         ),
         (["--device", "cpu", "--card", "hopper"], "add --device recorder"),
         (["--device", "banana"], "'banana' is no device"),

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from contract.request import ADDED
-from torch_history.cli.run import _having
+from torch_history.cli.running import having
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases import added
 from torch_history.releases.added import AddingError
@@ -106,11 +106,11 @@ def test_a_release_that_lacks_them_is_left_out_with_its_reason(tmp_path: Path) -
         lacks = lambda release: "no such package." if release.tag in lacking else ""  # noqa: E731
         return SimpleNamespace(needed=ASKED, name="release-py3.11", lacking=lacks)
 
-    assert _having(releases, environment("v1"), out, tmp_path) == releases[1:]
+    assert having(releases, environment("v1"), out, tmp_path) == releases[1:]
     assert skipped.reasons(tmp_path, "release-py3.11") == {"v1": "no such package."}
     assert said == ["v1 is skipped: no such package."]
     with pytest.raises(SessionError, match="None of these releases"):
-        _having(releases, environment("v1", "v2"), out, tmp_path)
+        having(releases, environment("v1", "v2"), out, tmp_path)
 
 
 def test_the_processes_are_told_where_they_lie(tmp_path: Path) -> None:

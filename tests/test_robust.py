@@ -31,7 +31,7 @@ from click.testing import CliRunner, Result
 from torch_history import cli
 from torch_history.cli import suite
 from torch_history.measuring import machine_records
-from torch_history.measuring.locks import alone, beside
+from torch_history.measuring.locks import alone
 from torch_history.measuring.plan import Plan
 from torch_history.measuring.recording import RecordedResults
 from torch_history.measuring.session import Session
@@ -361,28 +361,9 @@ def test_second_run_is_refused_and_a_killed_one_leaves_no_lock(
             both.enter_context(alone(env))
 
 
-def test_lanes_are_measured_beside_each_other_each_on_its_own_processor(tmp_path: Path) -> None:
-    allowed = os.sched_getaffinity(0)
-    if len(allowed) < 2:
-        pytest.skip("there is one processor only")
-    taken = set()
-    with ExitStack() as lanes:
-        for number in range(len(allowed)):
-            lanes.enter_context(beside(tmp_path, f"lane-{number}"))
-            taken |= os.sched_getaffinity(0)
-            os.sched_setaffinity(0, allowed)
-        assert taken == allowed
-        for another, words in (
-            (f"lane-{len(allowed)}", f"use all {len(allowed)} processors"),
-            ("lane-0", "is working in"),
-        ):
-            with pytest.raises(SessionError, match=words), beside(tmp_path, another):
-                pass
-        with pytest.raises(SessionError, match="--alongside"), alone(tmp_path):
-            pass
-    assert os.sched_getaffinity(0) == allowed
-    with alone(tmp_path), pytest.raises(SessionError, match=f"process {os.getpid()}"), beside(tmp_path, "lane-0"):
-        pass
+def _with(conf: Any, **changed: Any) -> Any:
+    conf.__dict__.update(changed)
+    return conf
 
 
 FORK = multiprocessing.get_context("fork")

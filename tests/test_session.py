@@ -10,6 +10,7 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import time
 from collections import Counter
@@ -28,15 +29,15 @@ from rich.console import Console
 from contract.request import Request
 from torch_history.analysis.series import Verdict
 from torch_history.analysis.verdicts import compare
-from torch_history.cli.run import Asked, seconds_within
-from torch_history.measuring import choice, recording
+from torch_history.cli.running import Asked
+from torch_history.measuring import choice, recording, reuse
 from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
-from torch_history.measuring.session import AGAIN_SHARE, LEAST_PATIENCE, Session, load_suite
+from torch_history.measuring.session import AGAIN_SHARE, MOST_PATIENCE, Session, load_suite
 from torch_history.measuring.subjects import OwnWorkload
 from torch_history.store.launches import Launch
 from torch_history.upgrading.room import Room
-from torch_history.upgrading.sessions import Sessions
+from torch_history.upgrading.sessions import Sessions, Spent
 
 TIME: dict[str, Any] = {
     "name": "selection.Selection.track_time",
@@ -47,6 +48,8 @@ TIME: dict[str, Any] = {
     "timeout": None,
 }
 BYTES = {**TIME, "name": "selection.Selection.track_peak_memory", "unit": "bytes"}
+KERNELS = {**BYTES, "name": "selection.Selection.track_kernels", "unit": "kernels"}
+"""What this device has not."""
 CASES = list(itertools.product(*TIME["params"]))
 OLD, NEW = "v2.14.1", "v2.15.0"
 
@@ -66,9 +69,14 @@ class World:
         self.imported_on: list[frozenset[int]] = []
         self.stop_after = math.inf
         self.noise = 0.04
+        self.environment: dict[str, Any] = {}
+        self.bytes = 4096
+        self.counted: list[tuple[str, str]] = []
         self.random = random.Random(3)
 
     def wait(self, most: float) -> float:
+        if len(self.asked) not in self.busy_before:
+            return 0.0
         self.waits.append((len(self.asked), most))
         return min(most, 40.0)
 
@@ -91,9 +99,13 @@ class World:
             value, samples = math.nan, None
         else:
             seconds = [self.seconds(spawner.release, variant)]
-            said = {"found": {"time": seconds, "peak_memory": 4096}}
+            counts = recording.channel().only != "times"
+            self.counted += [(spawner.release, variant)] if counts else []
+            said = {"found": {"time": seconds, **({"peak_memory": self.bytes, "kernels": 1} if counts else {})}}
             first = benchmark["name"].endswith("time")
-            value, samples = (True, seconds) if first else (4096, None)
+            value, samples = (True, seconds) if first else (self.bytes, None)
+        if self.environment:
+            said |= {"environment": self.environment, "device": "cpu"}
         columns: dict[str, list[Any]] = {"result": [math.nan] * 8, "samples": [None] * 8, "number": [None] * 8}
         columns["result"][index], columns["samples"][index] = value, samples
         columns["number"][index] = 1 if samples else None
@@ -119,11 +131,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
         process = subprocess.Popen(["sleep", "60"])
         return SimpleNamespace(
-            release=world.selected,
-            preimport=preimport,
-            interrupt=lambda: None,
-            close=process.kill,
-            server_proc=process,
+            release=world.selected, preimport=preimport, interrupt=lambda: None, close=process.kill, server_proc=process
         )
 
     def lap(self: Any) -> dict[str, Any]:
@@ -134,10 +142,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(servers, "run_benchmark", world.run_benchmark)
     monkeypatch.setattr("torch_history.measuring.session.Watch.lap", lap)
     monkeypatch.setattr("torch_history.measuring.session.Watch.control", lambda self: None)
-    monkeypatch.setattr(
-        "torch_history.measuring.session.Watch.calm", lambda self: len(world.asked) not in world.busy_before
-    )
-    monkeypatch.setattr("torch_history.measuring.session.Watch.wait", world.wait)
+    monkeypatch.setattr("torch_history.measuring.session.Watch.wait", lambda self, quiet, most: world.wait(most))
     return world
 
 
@@ -156,7 +161,7 @@ def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: Wor
     loaded.__dict__.clear()
     loaded.__dict__.update(machine)
     monkeypatch.setattr(Machine, "load", classmethod(lambda *_, **__: loaded))
-    monkeypatch.setattr(Session, "_discover", lambda self: Benchmarks(conf, [TIME, BYTES]))
+    monkeypatch.setattr(Session, "_discover", lambda self: Benchmarks(conf, [TIME, BYTES, KERNELS]))
     monkeypatch.setattr(Session, "_trial", lambda self, tag: {})
 
     def install(conf: Any, repo: Any, tag: str) -> None:
@@ -164,12 +169,7 @@ def make(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: Wor
 
     environment = SimpleNamespace(install_project=install, python="3.11", name="release-py3.11")
 
-    def make(
-        releases: tuple[str, ...] = (OLD, NEW),
-        again: bool = False,
-        shares: bool = False,
-        **more: Any,
-    ) -> Session:
+    def make(releases: tuple[str, ...] = (OLD, NEW), again: bool = False, shares: bool = False, **more: Any) -> Session:
         plan = {"environment": "release-py3.11", "questions": r"\w+", "sizes": ("small",), "launches": 2, **more}
         return Session(conf, axis, Plan(releases=releases, **plan), environment, again, shares=shares)
 
@@ -268,8 +268,8 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
     session = make(within=60.0)
 
     def is_over(self: Session) -> bool:
-        self._spent = self._spent or len(world.asked) >= 6
-        return self._spent
+        self._over = self._over or len(world.asked) >= 6
+        return self._over
 
     monkeypatch.setattr(Session, "_is_over", is_over)
     monkeypatch.setattr("torch_history.measuring.session.SECONDS_AT_A_TIME", 0.0)
@@ -278,7 +278,7 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
     assert sum(len(launch.cases) for launch in session.launches() if launch.benchmark == TIME["name"]) == 6
     monkeypatch.setattr(Session, "_is_over", lambda self: False)
     again = make(within=30.0)
-    assert (again.id, again.spent, again.finished) == (session.id, True, False)
+    assert (again.id, again.spent, again.finished) == (session.id, False, False)
     again.measure(said)
     assert len(world.asked) == 2 * (4 + 3)
     assert make(within=30.0).finished
@@ -298,12 +298,7 @@ def test_when_the_time_is_over_what_was_measured_is_stored_and_the_same_session_
 def test_on_a_gpu_the_whole_suite_ends_within_ten_minutes_unless_more_is_said(
     device: str, more: dict[str, Any], seconds: float | None
 ) -> None:
-    usual = dict.fromkeys(("again", "removes", "shares"), False)
-    nothing = dict.fromkeys(("workload", "launches", "budget", "interpreter", "recorded_as"))
-    asked = Asked(
-        **{**usual, **nothing, "releases": (), "lane": "3.11", "questions": (), "sizes": (), "only": "", **more}
-    )
-    assert seconds_within(asked, Request(device=device)) == seconds
+    assert Asked(**more).seconds_within(device) == seconds
 
 
 def test_plan_of_all_cases_is_the_one_that_it_was_before_cases_could_be_named() -> None:
@@ -346,7 +341,8 @@ def test_a_file_is_tried_once_and_not_again_where_its_session_goes_on(
 def _a_second_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a session believe that each process takes a second, and nothing else any time."""
     clock = SimpleNamespace(monotonic=lambda: float(len(world.asked)))
-    monkeypatch.setattr("torch_history.measuring.session.time", clock)
+    for module in ("measuring.session", "measuring.turns", "upgrading.sessions"):
+        monkeypatch.setattr(f"torch_history.{module}.time", clock)
 
 
 @pytest.mark.usefixtures("_a_second_each")
@@ -355,7 +351,8 @@ def test_a_budget_bounds_the_whole_and_ends_between_two_cases(make: Make, world:
     session.measure(said)
     assert [asked for asked, _ in world.asked] == [OLD, NEW, NEW, OLD]
     assert "The time is over. What was measured is stored" in said.export_text()
-    assert make(launches=3, budget=4.0).spent
+    again = make(launches=3, budget=4.0)
+    assert (again.resumed, again.spent, again.finished) == (True, False, False), "not all was measured once"
 
 
 @pytest.mark.usefixtures("_a_second_each")
@@ -496,7 +493,7 @@ def test_without_a_budget_a_session_waits_for_a_minute_and_counts_wait_for_nothi
     make(only="counts", launches=1).measure(said)
     assert world.waits == []
     make().measure(said)
-    assert [most for _, most in world.waits] == [LEAST_PATIENCE, LEAST_PATIENCE - 40.0]
+    assert [most for _, most in world.waits] == [MOST_PATIENCE, MOST_PATIENCE - 40.0]
 
 
 @pytest.mark.usefixtures("one_after_another")
@@ -525,6 +522,23 @@ def test_a_finished_session_goes_on_after_an_edit_of_what_it_measures(
     second.measure(said)
     assert len(world.asked) == 2 * asked
     assert make().finished
+
+
+def test_counts_are_not_measured_again_for_being_disturbed(make: Make, world: World, said: Console) -> None:
+    world.disturbed_laps = set(range(100))
+    session = make(launches=1, only="counts")
+    session.measure(said)
+    assert len(world.asked) == 2 * 4
+    assert all("disturbed" in launch.facts["conditions"] for launch in session.launches())
+
+
+@pytest.mark.usefixtures("one_after_another")
+def test_progress_goes_on_while_cases_are_asked_again(make: Make, world: World, said: Console) -> None:
+    """The bar is full only where a round ends."""
+    world.disturbed_laps, world.noise = {1}, 0.001
+    session = make(launches=1)
+    session.measure(said)
+    assert (session._shown.done, session._shown.total) == (16, 16), "the round was disturbed, and asked again"
 
 
 @pytest.mark.parametrize("stop", [1, 3, 7, 9, 13])
@@ -615,6 +629,104 @@ def test_release_is_asked_by_a_request_and_not_by_what_the_surroundings_hold(
     assert os.environ["TORCH_HISTORY_SIZES"] == "paper"
 
 
+# --- counts that are stored
+
+
+PACKAGES = {"torch": "2.15.0+cu132", "packages": ["torch==2.15.0"], "cpu_capability": "AVX512", "threads": 1}
+
+
+def counts_of(session: Session) -> dict[tuple[str, str], tuple[Any, Any]]:
+    """Release and variant -> bytes, and the session that they were taken from."""
+    return {
+        (launch.release, case.parameters[0].strip("'")): (case.value, launch.facts.get(reuse.TAKEN))
+        for launch in session.launches()
+        for case in launch.cases
+        if launch.benchmark == BYTES["name"] and case.value is not None
+    }
+
+
+@pytest.fixture
+def counted_before(make: Make, world: World, said: Console) -> Session:
+    """A session that has counted everything."""
+    world.environment = PACKAGES
+    before = make(launches=1)
+    before.measure(said)
+    assert len(world.counted) == 6
+    world.counted, world.asked = [], []
+    return before
+
+
+def test_counts_that_are_stored_are_taken_and_one_case_in_ten_is_counted_again(
+    make: Make, world: World, said: Console, counted_before: Session
+) -> None:
+    session = make(launches=2)
+    session.measure(said)
+    again = {variant for _, variant in world.counted}
+    assert len(again) <= 1
+    assert len(world.counted) == 2 * len(again)
+    found = counts_of(session)
+    assert set(found) == {(tag, variant) for tag in (OLD, NEW) for variant in ("even", "noisy", "slower")}
+    source = f"here {counted_before.id}"
+    assert all(of == (4096, None if variant in again else source) for (_, variant), of in found.items())
+    assert Counter(asked for asked in world.asked if asked[1] == "even") == {(OLD, "even"): 2, (NEW, "even"): 2}
+    exact = [change for change in compare(session.launches(), OLD, NEW) if not change.series.varies]
+    assert {change.verdict for change in exact if change.old} == {Verdict.SAME}
+    words = reuse.taken_words(session.launches())
+    assert words.startswith("Counts of 3 cases on v2.14.1, v2.15.0 are those stored of here: ")
+    assert reuse.taken_words(counted_before.launches()) == ""
+
+
+@pytest.mark.parametrize("seed", ["noisy", "even", "slower"])
+def test_a_count_that_differs_refuses_the_others(
+    make: Make, world: World, said: Console, counted_before: Session, seed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reuse, "sample", lambda cases: {(f"'{seed}'", "'small'")})
+    world.bytes = 8192
+    session = make(launches=2)
+    session.measure(said)
+    assert set(counts_of(session).values()) == {(8192, None)}
+    assert len(world.counted) == 6
+    assert "All is counted, because peak memory" in said.export_text()
+
+
+@pytest.mark.parametrize("other", [{"cpu_capability": "AVX2"}, {"packages": ["torch==2.15.1"]}, {"threads": 2}])
+def test_counts_of_another_instruction_set_or_other_packages_are_not_taken(
+    make: Make, world: World, said: Console, counted_before: Session, other: dict[str, Any]
+) -> None:
+    world.environment = {**PACKAGES, **other}
+    session = make(launches=2)
+    session.measure(said)
+    assert set(counts_of(session).values()) == {(4096, None)}
+
+
+@pytest.mark.parametrize("more", [{"only": "counts"}, {"again": True}])
+def test_who_asks_for_counts_or_to_measure_again_counts_all(
+    make: Make, world: World, said: Console, counted_before: Session, more: dict[str, Any]
+) -> None:
+    make(launches=1, **more).measure(said)
+    assert len(world.counted) == 6
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3, 5, 7])
+def test_counts_are_taken_once_where_a_session_goes_on(
+    make: Make, world: World, said: Console, counted_before: Session, stop: int
+) -> None:
+    world.stop_after = stop
+    with pytest.raises(KeyboardInterrupt):
+        make(launches=2).measure(said)
+    world.stop_after = math.inf
+    session = make(launches=2)
+    session.measure(said)
+    stored = Counter(
+        (launch.release, case.parameters)
+        for launch in session.launches()
+        for case in launch.cases
+        if launch.benchmark == BYTES["name"]
+    )
+    assert len(stored) == 8
+    assert set(stored.values()) == {1}
+
+
 # --- on the recorder, where nothing is timed
 
 
@@ -634,7 +746,7 @@ def test_an_interrupted_count_goes_on_with_what_is_missing(
     with pytest.raises(KeyboardInterrupt):
         first.measure(said)
     kept = sum(len(launch.cases) for launch in first.launches())
-    assert kept == len(world.asked)
+    assert kept == 2 * len(world.asked), "of bytes and of kernels"
     world.stop_after = math.inf
     second = recorder()
     assert (second.resumed, second.id) == (True, first.id)
@@ -653,67 +765,100 @@ def upgrade(make: Make, tmp_path: Path, said: Console) -> Callable[..., Sessions
     own = OwnWorkload("selection", "d" * 64, tmp_path, tmp_path / "mine.py", tmp_path / "mine.py")
     room = Room(tmp_path / "env", "3.11", None)
 
-    def upgrade(budget: float, **more: Any) -> Sessions:
+    def upgrade(seconds: float, **more: Any) -> Sessions:
         subject = first.conf, first._axis, own, first.environment, Request(device="cpu")
-        return Sessions(*subject, "here", said, room, rounds=3, budget=budget, **more)
+        return Sessions(*subject, "here", said, room, left=seconds, **more)
 
     return upgrade
 
 
-def test_upgrade_spends_its_budget_after_the_first_rounds_and_not_on_them(
+@pytest.mark.usefixtures("_a_second_each")
+def test_upgrade_ends_with_its_budget_and_the_same_command_measures_no_more(
+    upgrade: Callable[..., Sessions], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch_history.measuring.budget.FORECAST_FROM", 1000)
+    world.noise = 2.0
+    laboratory = upgrade(60.0)
+    laboratory.measure((OLD, NEW), (), 0.5)
+    half = len(world.asked)
+    assert 28 <= half <= 30
+    assert (laboratory.left, laboratory.measured) == (60.0 - half, half)
+    laboratory.measure((OLD, NEW), ())
+    assert 58 <= len(world.asked) <= 60, "what the search leaves is the ends' again"
+    asked = len(world.asked)
+    upgrade(60.0).measure((OLD, NEW), ())
+    assert len(world.asked) == asked
+    upgrade(60.0, goes_on=True).measure((OLD, NEW), ())
+    assert len(world.asked) > asked, "what spent its budget is gone on with where a budget is asked for"
+    with pytest.raises(Spent):
+        upgrade(1.0, goes_on=True).measure((OLD, NEW), ())
+
+
+@pytest.mark.usefixtures("_a_second_each")
+def test_upgrade_that_measured_not_all_once_goes_on_with_the_same_command(
     upgrade: Callable[..., Sessions], world: World
 ) -> None:
-    upgrade(1e-9).measure((OLD, NEW), ())
-    assert {launch.round for launch in upgrade(0).launches((OLD, NEW), ())} == {1, 2, 3}
-    asked = len(world.asked)
+    upgrade(7.0).measure((OLD, NEW), ())
+    assert len(world.asked) == 8, "it ends between two cases"
     upgrade(3600.0).measure((OLD, NEW), ())
-    assert len(world.asked) == asked, "what spent its budget is gone on with where a budget is asked for"
-    upgrade(3600.0, goes_on=True).measure((OLD, NEW), ())
-    assert len(world.asked) > asked
-    asked = len(world.asked)
-    upgrade(3600.0, goes_on=True).measure((OLD, NEW), ())
-    assert len(world.asked) == asked, "all that can be told is told"
+    sizes = {case.parameters[1] for launch in upgrade(0).launches((OLD, NEW), ()) for case in launch.cases}
+    assert sizes == {"'small'", "'paper'"}
 
 
-def test_upgrade_on_a_busy_machine_spends_nothing_on_what_more_rounds_would_not_decide(
+@pytest.mark.usefixtures("_a_second_each")
+def test_installing_takes_nothing_of_the_budget_of_an_upgrade(
+    upgrade: Callable[..., Sessions], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed: list[str] = []
+    clock = SimpleNamespace(monotonic=lambda: len(world.asked) + 500.0 * len(installed))
+    for module in ("measuring.session", "measuring.turns", "upgrading.sessions"):
+        monkeypatch.setattr(f"torch_history.{module}.time", clock)
+    laboratory = upgrade(3600.0)
+    monkeypatch.setattr(type(laboratory), "install", lambda self, tags: installed.extend(tags))
+    laboratory.measure((OLD, NEW), ())
+    assert (installed, laboratory.measured) == ([OLD, NEW], len(world.asked))
+
+
+@pytest.mark.usefixtures("_a_second_each")
+def test_where_the_budget_decides_the_end_is_told_to_a_third_after_one_round(
     upgrade: Callable[..., Sessions], world: World, said: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torch_history.measuring.budget.Effort.is_decidable", lambda self, seconds: seconds > 3600)
-    for _ in range(2):
-        upgrade(180.0, busy="other processes").measure((OLD, NEW), ())
-    assert {launch.round for launch in upgrade(0).launches((OLD, NEW), ())} == {1, 2, 3}
-    assert (
-        "While the machine is busy, no 3 min would decide one. The same command continues with them"
-        in said.export_text()
+    monkeypatch.setattr("torch_history.measuring.budget.first_forecast", lambda *_: 1000.0)
+    monkeypatch.setattr("torch_history.measuring.budget.FORECAST_FROM", 1000)
+    world.noise = 2.0
+    upgrade(300.0).measure((OLD, NEW), ())
+    match = re.search(r"it ends in about (\d+) min\b", said.export_text())
+    assert match
+    assert 2 / 3 < 60 * int(match[1]) / (len(world.asked) - 16) < 4 / 3, (
+        "of the sixteen of the first round it is told after"
     )
-    upgrade(180.0).measure((OLD, NEW), ())
-    assert max(launch.round for launch in upgrade(0).launches((OLD, NEW), ())) > 3
 
 
 def test_upgrade_measures_both_sizes_and_installs_each_release_once(
     upgrade: Callable[..., Sessions], world: World
 ) -> None:
-    laboratory = upgrade(0)
+    laboratory = upgrade(3600.0)
     laboratory.measure((OLD, NEW), ())
     sizes = {case.parameters[1] for launch in laboratory.launches((OLD, NEW), ()) for case in launch.cases}
     assert sizes == {"'small'", "'paper'"}
     assert laboratory.installed == [OLD, NEW]
+    assert laboratory.effort((OLD, NEW), ()).undecided == 0
 
 
 def test_upgrade_measures_again_where_asked_to(upgrade: Callable[..., Sessions], world: World) -> None:
-    upgrade(0).measure((OLD, NEW), ())
+    upgrade(3600.0).measure((OLD, NEW), ())
     (before,) = {launch.session for launch in upgrade(0).launches((OLD, NEW), ())}
-    laboratory = upgrade(0, again=True)
+    laboratory = upgrade(3600.0, again=True)
     for _ in range(2):
         laboratory.measure((OLD, NEW), ())
     launches = upgrade(0).launches((OLD, NEW), ())
+    assert len({launch.session for launch in launches}) == 1
     assert {launch.session for launch in launches}.isdisjoint({before})
-    assert {launch.round for launch in launches} == {1, 2, 3}
 
 
 def test_upgrade_interrupted_in_its_budget_goes_on_there(upgrade: Callable[..., Sessions], world: World) -> None:
     laboratory = upgrade(3600.0)
-    world.stop_after = 41  # in the fourth round, which the budget allows
+    world.stop_after = 31  # in a round that the budget allows
     with pytest.raises(KeyboardInterrupt):
         laboratory.measure((OLD, NEW), ())
     before = len(laboratory.launches((OLD, NEW), ()))

@@ -195,7 +195,7 @@ def test_a_release_is_measured_through_the_command(root: Path, tmp_path: Path) -
     surroundings = {**os.environ, "HOME": str(copy), "PYTHONPATH": str(copy), "TORCH_HISTORY_MACHINE": "test"}
     code = "from torch_history.cli import main; main()"
     asked = ["run", "--installed", "--python", str(python), "--as", RELEASE, "--only", "times", "--rounds", "1"]
-    process = [sys.executable, "-c", code, *asked, "--alongside", "--question", "start_up", "--device", "cpu"]
+    process = [sys.executable, "-c", code, *asked, "--question", "start_up", "--device", "cpu"]
     done = subprocess.run(process, cwd=copy, env=surroundings, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = (copy / "results" / "test" / f"{RELEASE}-installed-py3.11.jsonl").read_text().splitlines()

@@ -83,7 +83,7 @@ class Still(Quiet):
         super().__init__()
         self.waits = 0
 
-    def wait(self, most: float) -> float:
+    def wait(self, most: float, looks: int = 1) -> float:
         self.waits += 1
         return 0.0
 
@@ -171,7 +171,7 @@ def test_short_turns_wait_for_a_quiet_core_and_long_ones_for_nothing(monkeypatch
 
 
 def test_a_core_is_quiet_when_loops_take_as_long_as_quick_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = iter([1.0] * 20 + [1.6] * 10 + [1.05] * 2)
+    loops = iter([1.0] * 40 + [1.6] * 10 + [1.05] * 2)
     monkeypatch.setattr(conditions, "_loop", lambda steps: next(loops))
     quiet = Quiet()
     for _ in range(10):
@@ -181,7 +181,7 @@ def test_a_core_is_quiet_when_loops_take_as_long_as_quick_ones(monkeypatch: pyte
 
 
 def test_where_a_core_is_shared_the_next_processor_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = iter([1.0] * 20 + [1.6] * 6 + [1.0] * 2)
+    loops = iter([1.0] * 40 + [1.6] * 8 + [1.0] * 2)
     tried: list[set[int]] = []
     monkeypatch.setattr(conditions, "_loop", lambda steps: next(loops))
     monkeypatch.setattr(os, "sched_setaffinity", lambda process, processors: tried.append(processors))

@@ -6,6 +6,7 @@ Releases are played here by a laboratory that draws launches; tests/test_release
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import random
@@ -18,19 +19,21 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec import structs
 
 from torch_history.analysis.causes import Known
 from torch_history.analysis.series import Verdict
 from torch_history.cli import main, upgrading
-from torch_history.measuring.budget import effort
+from torch_history.measuring.budget import Effort, effort
+from torch_history.measuring.reuse import TAKEN
 from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 from torch_history.system.errors import UserError
-from torch_history.upgrading.expectation import expected, forecast, functions_in
+from torch_history.upgrading.expectation import forecast
 from torch_history.upgrading.installed import installed_version
 from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
-from torch_history.upgrading.sessions import NotInstalled
+from torch_history.upgrading.sessions import NotInstalled, Spent
 from torch_history.upgrading.upgrade import Answer, Place, Upgrade
 from torch_history.upgrading.words import markdown, text
 
@@ -52,6 +55,8 @@ class Laboratory:
         self.broken: Mapping[str, int] = {}
         self.noise = noise
         self.random = random.Random(seed)
+        self.left, self.measured = math.inf, 0.0
+        self.shares: list[float] = []
         self.stored: dict[tuple[tuple[str, ...], tuple[Any, ...]], list[Launch]] = {}
         self.installed: set[str] = set()
         self.refused: set[str] = set()
@@ -61,10 +66,14 @@ class Laboratory:
         self.known: list[Known] = []
         self.missed: dict[Any, Known] = {}
 
-    def measure(self, tags: tuple[str, ...], cases: Collection[Any]) -> None:
+    def measure(self, tags: tuple[str, ...], cases: Collection[Any], share: float = 1.0) -> None:
         key = tags, tuple(cases)
         if len(self.stored.get(key, [])) == 2 * ROUNDS * len(tags):
             return
+        if self.left <= 0:
+            raise Spent
+        self.left, self.measured = self.left - 60, self.measured + 60
+        self.shares.append(share)
         for tag in tags:
             if tag in self.refused:
                 raise NotInstalled(tag, f"{tag} is in a locked room.")
@@ -79,6 +88,9 @@ class Laboratory:
 
     def launches(self, tags: tuple[str, ...], cases: Collection[Any]) -> Sequence[Launch]:
         return self.stored.get((tags, tuple(cases)), [])
+
+    def effort(self, tags: tuple[str, ...], cases: Collection[Any]) -> Effort:
+        return effort(self.launches(tags, cases), list(itertools.pairwise(tags)), len(tags) == 3)
 
     def facts(self, tag: str) -> Mapping[str, Any]:
         return {"torch": tag[1:]}
@@ -145,8 +157,7 @@ def asked(laboratory: Any, most: int | None = None) -> tuple[Upgrade, Answer]:
 
 
 def said(upgrade: Upgrade) -> Answer:
-    ends = upgrade.tags[0], upgrade.tags[-1]
-    found = upgrade.answer("mine.py", "3.11", effort(upgrade.laboratory.launches(ends, ()), [ends]))
+    found = upgrade.answer("mine.py", "3.11")
     assert found is not None
     return found
 
@@ -268,41 +279,65 @@ def test_no_more_releases_are_measured_than_allowed_and_the_rest_is_offered() ->
     assert "More releases would tell more closely. Allow them with --most 30." in text(found)
 
 
+def test_search_that_spends_its_budget_tells_what_is_known_and_the_same_command_goes_on() -> None:
+    laboratory: Any = Laboratory({"f": {9: 1.1}, "still": {}})
+    laboratory.left = 180.0
+    _, found = asked(laboratory)
+    assert (laboratory.sessions, len(found.rows[0].places)) == (3, 1)
+    assert not found.rows[0].places[0].is_exact
+    assert "The budget was over before all releases were found. The same command continues from here." in text(found)
+    assert laboratory.shares[:3] == [0.5, 1 / 5, 1 / 4], "half for the ends, and a part for each release of the search"
+    laboratory.left = 300.0
+    _, found = asked(laboratory)
+    assert exact(found) == {"mine time, f": ["v2.9.0"]}
+    assert laboratory.sessions == len(laboratory.stored)
+
+
+def test_what_the_search_leaves_of_the_budget_is_the_ends_again() -> None:
+    laboratory: Any = Laboratory({"f": {9: 1.1}, "noisy": {}})
+    measured: list[tuple[int, float]] = []
+    measure = laboratory.measure
+
+    def listen(tags: tuple[str, ...], cases: Collection[Any], share: float) -> None:
+        measured.append((len(tags), share))
+        measure(tags, cases, share)
+
+    laboratory.measure = listen
+    asked(laboratory)
+    assert (measured[0], measured[-1]) == ((2, 0.5), (2, 1.0))
+    assert {releases for releases, _ in measured[1:-1]} == {3}
+
+
+def test_counts_that_were_stored_are_said_in_the_answer() -> None:
+    laboratory: Any = Laboratory({"f": {9: 1.1}})
+    upgrade, _ = asked(laboratory)
+    for key, launches in laboratory.stored.items():
+        facts = {TAKEN: "there a session"}
+        stored = [structs.replace(of, facts=facts) if "memory" in of.benchmark else of for of in launches]
+        laboratory.stored[key] = stored if len(key[0]) == 3 else launches
+    (line,) = (line for line in text(said(upgrade)).splitlines() if line.startswith("Counts of 1 case on "))
+    assert " those stored of there: same packages" in line
+    assert TAGS[9] in line
+
+
 # --- what it costs
 
 
 def test_forecast_counts_what_is_not_installed(tmp_path: Path, write_releases: Any) -> None:
     axis = Axis.load(write_releases(*(tag[1:] for tag in TAGS)))
     room = Room(tmp_path, "3.11", None)
-    first, then = expected(axis.releases, room, ROUNDS, (2, 0))
-    assert (first.installs, then.installs) == (2, 7)
-    assert first.gigabytes < then.gigabytes
-    assert first.minutes < then.minutes
-    lines = forecast(axis.releases, room, first, then)
-    assert lines[0].startswith("Both ends are measured first: 2 to install, about ")
-    assert re.search(r"among 28 takes in all: 7 to install, about \d+ GB and \d+ min\.$", lines[1])
-    assert len(forecast(axis.releases[:2], room, first, then)) == 1
-    with_budget = expected(axis.releases, room, ROUNDS, (2, 0), budget=180.0)
-    assert with_budget[0].minutes == first.minutes
-    assert with_budget[1].minutes < then.minutes, (
-        "without a budget a session between the ends has all its rounds at first"
+    first, then = forecast(axis.releases, room, 300.0)
+    assert re.fullmatch(
+        r"Both ends are measured first: 2 to install, about \d+ GB and 2 min\. "
+        r"After that measuring takes 5 min at most, in all\.",
+        first,
     )
-    assert with_budget[0].at_most == first.minutes + 3
-    assert with_budget[1].at_most == pytest.approx(with_budget[1].minutes + 6 * 3), "five releases between the ends"
-    explained = expected(axis.releases, room, ROUNDS, (2, 0), budget=180.0, explaining=1800.0)
-    assert explained[1].minutes == pytest.approx(with_budget[1].minutes + 4), "one change"
-    assert explained[1].at_most == pytest.approx(with_budget[1].at_most + 30)
-    assert expected(axis.releases, room, ROUNDS, (2, 0), is_busy=True)[0].minutes > first.minutes
+    assert re.search(r"among 28 takes besides: 5 to install, about \d+ GB and 5 min\.$", then)
+    assert len(forecast(axis.releases[:2], room, 300.0)) == 1
+    assert "and explaining 30 min" in forecast(axis.releases, room, 300.0, 1800.0)[0]
+    size = float(first.split("about ")[1].split(" GB")[0])
     room.added = 2.0
-    assert expected(axis.releases, room, ROUNDS, (2, 0))[0].gigabytes == first.gigabytes + 4
-
-
-def test_functions_of_a_file_are_counted_without_running_it(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text("commands = {'a': ['a'], 'b': ['b']}\nfunctions = {'c': abs}\nvariants = {'d': abs}\n")
-    assert functions_in(path) == (2, 2)
-    path.write_text("functions = dict(a=abs)\n")
-    assert functions_in(path) == (2, 0)
+    assert f"about {size + 4:.0f} GB" in forecast(axis.releases, room, 300.0)[0]
 
 
 def test_a_disk_that_is_too_small_for_the_search_is_said_beforehand(tmp_path: Path, write_releases: Any) -> None:
@@ -310,7 +345,7 @@ def test_a_disk_that_is_too_small_for_the_search_is_said_beforehand(tmp_path: Pa
 
     def told(limit: float | None) -> list[str]:
         room = Room(tmp_path / "env", "3.11", limit)
-        return forecast(axis.releases, room, *expected(axis.releases, room, ROUNDS, (2, 0)))
+        return forecast(axis.releases, room, 300.0)
 
     assert "which take about 14 GB: more than --disk 10GB." in told(10.0)[-1]
     assert told(None) == told(14.0) == told(10.0)[:-1]
@@ -321,10 +356,10 @@ def test_where_the_disk_is_too_small_for_the_search_the_ends_are_told_before_it_
 ) -> None:
     measure = played.measure
 
-    def small(tags: tuple[str, ...], cases: Collection[Any]) -> None:
+    def small(tags: tuple[str, ...], cases: Collection[Any], share: float = 1.0) -> None:
         if len(tags) > 2:
             raise NoRoom("They take about 16 GB together.")
-        measure(tags, cases)
+        measure(tags, cases, share)
 
     played.measure = small  # type: ignore[method-assign]
     found = command(tmp_path)
@@ -410,7 +445,7 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Laboratory:
     laboratory.out = SimpleNamespace(status=lambda words: contextlib.nullcontext())
     laboratory.releases = SimpleNamespace(adding=lambda release: [Sized("torchvision==0.21", 50_000_000)])
     monkeypatch.setattr(
-        upgrading, "Sessions", lambda **asked: vars(laboratory).update(room=asked["room"]) or laboratory
+        upgrading, "Sessions", lambda *asked, **more: vars(laboratory).update(room=asked[-1]) or laboratory
     )
     environments = SimpleNamespace(ReleaseEnvironment=lambda *_: SimpleNamespace(root=tmp_path / "env"))
     monkeypatch.setattr(upgrading, "environments", environments)
@@ -525,7 +560,7 @@ def test_nothing_ran_is_exit_code_4(played: Laboratory, tmp_path: Path) -> None:
         (["--from", "2.15.0", "--to", "2.0.1"], 1, "v2.0.1 is no upgrade of v2.15.0."),
         (["--from", "1.8.1"], 1, "v1.8.1 has no wheel for Python 3.11, only for "),
         (["--disk", "much"], 2, "'much' is no number of gigabytes. Write 20GB."),
-        (["--rounds", "1"], 2, "1 is not in the range"),
+        (["--budget", "soon"], 1, "'soon' is not a duration."),
         (["--fail-on", "faster:x"], 2, "'x' is not a threshold."),
         (["--most", "1"], 2, "1 is not in the range"),
     ],

@@ -25,7 +25,7 @@ from ..analysis.verdicts import difference, human
 from ..explaining import finding
 from ..explaining.launching import CannotExplain, LaunchFailed, Side
 from ..explaining.verdict import KINDS
-from ..measuring.locks import alone, beside
+from ..measuring.locks import alone
 from ..measuring.machine import asked as requested
 from ..measuring.machine import decided, describe
 from ..measuring.machine_records import use
@@ -141,7 +141,6 @@ def explain_told(
     lane: str,
     workload: Path | None,
     budget: float,
-    shares: bool,
     out: Console,
     say: Callable[[str], None],
     prepare: Callable[[tuple[str, str]], None] = lambda tags: None,
@@ -149,8 +148,7 @@ def explain_told(
     """Explains rises that a run told, for at most `budget` seconds; returns how many are left for another time. `prepare` is
     called with two releases before they are installed, as where room is to be made."""
     context, conf = Context.of(suite, lane, workload), suite.config()
-    env_dir = Path(conf.env_dir)
-    with temporary_files(), beside(env_dir, context.environment) if shares else alone(env_dir):
+    with temporary_files(), alone(Path(conf.env_dir)):
         return _explain(told, context, conf, out, lambda found: say(report(found)), budget, prepare)[0]
 
 

@@ -74,7 +74,7 @@ def here(
     from ..kit import archive
     from ..measuring.machine import asked as asked_of_surroundings
     from ..measuring.machine import decided
-    from .run import Asked, measure
+    from .running import Asked, measure
 
     archive.mark(folder)
     if seconds_of(within) < LEAST:
@@ -93,10 +93,8 @@ def here(
                 out.print(plain(f"{refused} There will be no certificate. What follows does not need it."))
         left = ends - time.monotonic() - LEAVES
         asked = Asked(
-            releases=(), lane=suites.DEFAULT_LANE, workload=None, questions=questions, sizes=sizes, launches=rounds,
-            only=only or "", budget=None, again=False, removes=False, shares=False,
-            interpreter=None if carried else interpreter, carried=carried,
-            recorded_as=None, device=device, variants=variants, within=f"{max(left, 1):.0f}s",
+            questions=questions, sizes=sizes, variants=variants, launches=rounds, only=only or "", device=device,
+            interpreter=None if carried else interpreter, carried=carried, within=f"{max(left, 1):.0f}s",
             tells=find_spec("scipy") is not None,  # without it nothing can be compared here
         )  # fmt: skip
         ran = measure(asked)

@@ -191,7 +191,7 @@ def _list_own() -> None:
 
 def _deciding(results: Path, comparison: Comparison) -> str:
     """Where nothing changed: what would decide the times that are inconclusive."""
-    from ..measuring.budget import effort
+    from ..measuring.budget import effort, left_words
     from ..store.launches import read_launches
 
     series = {change.series.benchmark for change in comparison.changes}
@@ -200,7 +200,7 @@ def _deciding(results: Path, comparison: Comparison) -> str:
     words = ["torch-history", "run", *(["--workload", comparison.file] if comparison.file else [])]
     words += [*(["--lane", python] if is_lane else []), comparison.old, comparison.new]
     left = effort((launch for launch in stored if launch.benchmark in series), [(comparison.old, comparison.new)])
-    return left.words(f"On that machine `{shlex.join(words)}` with")
+    return left_words([left], f"On that machine `{shlex.join(words)}` with")
 
 
 def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:

@@ -27,16 +27,7 @@ INSTALLED = "installed"
 @click.option("--to", "new", help="The release to move to [default: the newest].")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python of the environments.")
 @click.option(
-    "--rounds",
-    type=click.IntRange(2),
-    default=5,
-    show_default=True,
-    help="Rounds that measure everything at both ends.",
-)
-@click.option(
-    "--budget",
-    callback=duration,
-    help="Time for each comparison to spend beyond those on inconclusive times.  [default: 3m]",
+    "--budget", callback=duration, help="Time to measure in, such as 10m. Installing takes none of it. [default: 5m]"
 )
 @explain_option("what became slower or uses more memory", "WORKLOAD")
 @click.option("--again", is_flag=True, help="Measure once more what is stored.")

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
-from ..measuring.budget import effort
 from ..measuring.conditions import business
 from ..measuring.locks import alone
 from ..measuring.machine import asked as surroundings
 from ..measuring.machine import describe
 from ..measuring.machine_records import use
 from ..measuring.plan import measurable
+from ..measuring.progress import minutes
 from ..measuring.subjects import OwnWorkload as OwnWorkload
 from ..releases import environments
 from ..releases.added import AddingError
@@ -22,7 +22,7 @@ from ..store.launches import packages_moved
 from ..store.skipped import remember
 from ..system.errors import UserError
 from ..system.scratch import temporary_files
-from ..upgrading.expectation import adding, expected, forecast, functions_in, gigabytes_added
+from ..upgrading.expectation import adding, forecast, gigabytes_added
 from ..upgrading.installed import installed_version as installed_version
 from ..upgrading.room import Room
 from ..upgrading.sessions import Sessions
@@ -32,21 +32,20 @@ from . import suite as suites
 from .explaining import explain_told, minutes_of
 from .output import plain
 
-BUDGET = 180.0
-"""Seconds for each comparison beyond its first rounds."""
+BUDGET = 300.0
+"""Seconds to measure in, where nobody says how many."""
 
 
 @dataclass(frozen=True)
 class Asked:
     """What `upgrade` is asked: `file` is the workload as the user named it, `budget` and `explaining` are seconds, `disk` is
-    gigabytes. A comparison that has spent its budget gets more where one is named."""
+    gigabytes. A session that has spent its share gets more where a budget is named."""
 
     file: str
     own: OwnWorkload
     old: str
     new: str | None
     lane: str
-    rounds: int
     budget: float | None
     explaining: float
     again: bool
@@ -73,6 +72,8 @@ def upgraded(asked: Asked, show: Callable[[Answer], None]) -> Answer | None:
         try:
             upgrade.run()
         finally:
+            if laboratory.measured:
+                say(f"Measuring took {minutes(laboratory.measured)} of {minutes(asked.seconds)}.")
             found = _answer(asked, upgrade)
             if found and not (asked.explaining and upgrade.is_complete):
                 show(found)
@@ -99,14 +100,9 @@ def _forecast(asked: Asked, path: Sequence[Release], laboratory: Sessions) -> li
             raise UserError(str(error)) from error
         added.append(adding(release.tag, packages))
         laboratory.room.added = max(laboratory.room.added, gigabytes_added(packages))
-    laboratory.busy = busy = business()
-    counts = functions_in(asked.own.text)
-    costs = expected(path, laboratory.room, asked.rounds, counts, asked.seconds, asked.explaining, bool(busy))
-    lines = [*forecast(path, laboratory.room, *costs), *added]
-    if busy:
-        more = "More times will stay inconclusive, and those that more rounds cannot decide get none."
-        lines.insert(0, f"This machine is busy: {busy}. {more}")
-    return lines
+    busy = business()
+    lines = [f"This machine is busy: {busy}. More times will stay inconclusive."] if busy else []
+    return [*lines, *forecast(path, laboratory.room, asked.seconds, asked.explaining), *added]
 
 
 def _explain(
@@ -123,7 +119,7 @@ def _explain(
     told = [(*place.seen, place.change.series) for place in places]
     # By its whole path: the folder is the suite's by now.
     left = explain_told(
-        told, suite, asked.lane, asked.own.path, asked.explaining, False, laboratory.out, say, laboratory.install
+        told, suite, asked.lane, asked.own.path, asked.explaining, laboratory.out, say, laboratory.install
     )
     if left:
         say(f"Not explained yet: {left} of {what}. The same command continues.")
@@ -142,28 +138,16 @@ def _laboratory(asked: Asked, suite: suites.Suite, out: Console) -> Sessions:
     use(record)
     lane = environments.ReleaseEnvironment(conf, asked.lane, {}, {})
     lane.needed = own.requirements
-    return Sessions(
-        conf=conf,
-        axis=suite.axis,
-        own=own,
-        releases=lane,
-        request=replace(request, device=record["device"]),
-        machine=record["machine"],
-        out=out,
-        room=Room(lane.root, asked.lane, asked.disk),
-        rounds=asked.rounds,
-        budget=asked.seconds,
-        goes_on=asked.budget is not None,
-        again=asked.again,
-    )
+    request, room = replace(request, device=record["device"]), Room(lane.root, asked.lane, asked.disk)
+    subject = conf, suite.axis, own, lane, request, record["machine"], out, room
+    return Sessions(*subject, left=asked.seconds, goes_on=asked.budget is not None, again=asked.again)
 
 
 def _answer(asked: Asked, upgrade: Upgrade) -> Answer | None:
     ends, laboratory = (upgrade.tags[0], upgrade.tags[-1]), upgrade.laboratory
-    left = effort(laboratory.launches(ends, ()), [ends])
     facts = [laboratory.facts(tag) for tag in ends] if asked.own.requirements else []
     packages = packages_moved(facts[0], facts[1], asked.own.packages) if facts and all(facts) else None
-    return upgrade.answer(asked.file, asked.lane, left, packages)
+    return upgrade.answer(asked.file, asked.lane, packages)
 
 
 def on_the_way(axis: Axis, asked: Asked, say: Callable[[str], None]) -> Sequence[Release]:

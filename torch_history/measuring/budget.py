@@ -1,16 +1,15 @@
 """Which cases are worth another round, and how long will it take until all is told?
 
-Rounds go on for series whose verdict is CAN'T TELL. What a session looks at again and again is also tested again and again;
-how often that goes wrong is measured with the rest: `torch-history calibrate`.
+What a session looks at again and again is also tested again and again; `torch-history calibrate` measures how often that
+goes wrong.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ..analysis.levels import REPEATED, USUAL, weight
@@ -36,11 +35,20 @@ Case = tuple[str, tuple[str, ...]]
 
 class More(NamedTuple):
     """What one case still needs: the `releases` that should measure it again, the `rounds` that this is forecast to take,
-    and how many times that are `undecided` it would tell."""
+    how many times that are `undecided` it would tell, and the rounds that it has `taken`."""
 
     releases: tuple[str, ...]
     rounds: float
     undecided: int
+    taken: int = 1
+
+    @property
+    def until(self) -> float:
+        """About how many rounds it gets, time allowing, until it is told or given up. Many are told before their forecast,
+        because it is looked at after every round; a forecast from one round is too short. Factors of a simulation."""
+        if self.rounds + self.taken >= MOST_ROUNDS:
+            return max(1.0, FORECAST_FROM - self.taken)
+        return 1.5 * math.sqrt(self.rounds) if self.taken > 1 else 0.5 + 1.5 * math.sqrt(self.rounds)
 
 
 @dataclass(frozen=True)
@@ -58,39 +66,37 @@ class Effort:
     single: int = 0
     """Of the undecided those of which a release has a single launch, and which a second may decide."""
     took: Mapping[Case, float] = field(default_factory=dict)
+    starting: float = START
+    """Seconds that a round takes besides its cases: interpreters are started beside each other."""
 
     @property
     def seconds(self) -> float:
         """How long deciding all of it takes."""
-        return sum(map(self._seconds, self.cases))
+        return self._all_rounds(self.cases)
 
-    def words(self, command: str) -> str:
-        """What would decide it: `command`, with the minutes that this is forecast to take; empty where nothing is left."""
-        said = []
-        if self.undecided:
-            minutes = max(1, math.ceil(self.seconds / 60))
-            once = f"measures {'it' if self.undecided == 1 else 'them'} once more, which is the least that tells a time"
-            does = once if self.single == self.undecided else "would probably decide that"
-            said.append(f"{_times(self.undecided)} inconclusive. {command} --budget {minutes}m {does}.")
-        if self.hopeless:
-            said.append(f"{_times(self.hopeless)} too noisy to be decided. Measure again when the machine is quiet.")
-        return " ".join(said)
-
-    def is_decidable(self, seconds: float) -> bool:
-        """Whether anything is forecast to be decided in so many seconds."""
-        return any(self._seconds(case) <= seconds for case in self.cases)
+    @property
+    def end(self) -> float:
+        """About in how many seconds it is all told, or given up."""
+        until = {case: more._replace(rounds=more.until) for case, more in self.cases.items()}
+        return replace(self, cases=until).seconds
 
     def within(self, seconds: float) -> dict[Case, More]:
         """Those cases that can be decided within so many seconds, most times for the least first, and others until a round
         takes as long as to start its interpreters. Where that is none, those of which a round fits."""
         cheapest = sorted(self.cases, key=lambda case: self._seconds(case) / self.cases[case].undecided)
-        ends = itertools.accumulate(map(self._seconds, cheapest))
-        found = {case: self.cases[case] for case, end in zip(cheapest, ends, strict=True) if end <= seconds}
-        most = min(START, seconds) if found else seconds - START
+        found: dict[Case, More] = {}
+        for case in cheapest:
+            if self._all_rounds([*found, case]) <= seconds:
+                found[case] = self.cases[case]
+        most = min(self.starting, seconds) if found else seconds - self.starting
         for case in cheapest:
             if case not in found and self._one_round([*found, case]) <= most:
                 found[case] = self.cases[case]
         return found
+
+    def _all_rounds(self, cases: Collection[Case]) -> float:
+        rounds = max((self.cases[case].rounds for case in cases), default=0.0)
+        return sum(map(self._seconds, cases)) + self.starting * rounds
 
     def _one_round(self, cases: Iterable[Case]) -> float:
         return sum(self._seconds(case) / self.cases[case].rounds for case in cases)
@@ -98,6 +104,21 @@ class Effort:
     def _seconds(self, case: Case) -> float:
         more = self.cases[case]
         return len(more.releases) * more.rounds * self.took.get(case, self.cost.get(case[0], 0.0))
+
+
+def left_words(left: Sequence[Effort], command: str) -> str:
+    """What would decide what some sessions left: `command`, with the minutes that this is forecast to take; empty where
+    nothing is left."""
+    said = []
+    undecided, hopeless = sum(one.undecided for one in left), sum(one.hopeless for one in left)
+    if undecided:
+        minutes = max(1, math.ceil(sum(one.seconds for one in left) / 60))
+        once = f"measures {'it' if undecided == 1 else 'them'} once more, which is the least that tells a time"
+        does = once if sum(one.single for one in left) == undecided else "would probably decide that"
+        said.append(f"{_times(undecided)} inconclusive. {command} --budget {minutes}m {does}.")
+    if hopeless:
+        said.append(f"{_times(hopeless)} too noisy to be decided. Measure again when the machine is quiet.")
+    return " ".join(said)
 
 
 def _times(count: int) -> str:
@@ -113,16 +134,18 @@ def effort(
     pairs: Iterable[tuple[str, str]],
     divides: bool = False,
     took: Mapping[Case, float] | None = None,
+    starting: float = START,
 ) -> Effort:
     """What is left to tell of `pairs` of releases, an old one and a new. Where that `divides` what they are neighbours of, a
     series of which one pair is known to hold most of the whole change has nothing left to tell. `took`: seconds of a case
-    on one release, where that is known better than of its question."""
+    on one release, where that is known better than of its question; `starting`: those that a round takes besides."""
     launches, pairs = list(launches), list(pairs)
     found = history(launches)
     told = _divided(found, pairs) if divides else set()
     needed = forecast(found, pairs)
     rounds: dict[Case, float] = defaultdict(float)
     of_case: Counter[Case] = Counter()
+    had: dict[Case, int] = {}
     wanted: dict[Case, dict[str, None]] = defaultdict(dict)
     series = undecided = hopeless = needless = single = 0
     for pair in pairs:
@@ -148,9 +171,10 @@ def effort(
             case = change.series.benchmark.rpartition(".")[0], change.series.parameters
             of_case[case] += 1
             wanted[case] |= dict.fromkeys(pair)
+            had[case] = min(taken, had.get(case, taken))
             rounds[case] = max(rounds[case], min(wants, MOST_ROUNDS) - taken, 1.0)
-    cases = {case: More(tuple(releases), rounds[case], of_case[case]) for case, releases in wanted.items()}
-    return Effort(cases, series, undecided, hopeless, cost(launches), needless, single, took or {})
+    cases = {case: More(tuple(tags), rounds[case], of_case[case], had[case]) for case, tags in wanted.items()}
+    return Effort(cases, series, undecided, hopeless, cost(launches), needless, single, took or {}, starting)
 
 
 def _divided(found: History, pairs: Sequence[tuple[str, str]]) -> set[Series]:

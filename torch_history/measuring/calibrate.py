@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,35 +24,25 @@ def measure(
     axis: Axis,
     release: Release,
     environment: Any,
-    questions: Sequence[str],
-    launches: int,
-    budget: float,
+    plan: Plan,
     again: bool,
     console: Console,
     request: Request | None = None,
     itself: bool = False,
-    within: float | None = None,
 ) -> Path:
-    """Measures both sessions, times and counts, or goes on with them; returns the file that keeps their launches. Of a
-    release against `itself` there are only times, and nothing is planted. `within`: seconds in which that ends."""
+    """Measures both sessions, times and counts, as `plan` says of times, or goes on with them; returns the file that keeps
+    their launches. Of a release against `itself` there are only times, and nothing is planted."""
     conf = copy.copy(conf)
     kept = Path(conf.results_dir)
     scratch = Path(conf.env_dir, FOLDER)
     conf.results_dir = str(scratch / "results")
+    counts = replace(plan, only="counts", launches=1, budget=None)
     sessions = []
-    for only, planted in [("times", ITSELF)] if itself else [("counts", COUNTS), ("times", TIMES)]:
-        plan = Plan(
-            releases=tuple(planted),
-            environment=environment.name,
-            questions="|".join(questions) or r"\w+",
-            sizes=("paper",) if request and request.device == "cuda" else ("small",),
-            launches=1 if only == "counts" else launches,
-            budget=budget if only == "times" and not within else None,
-            only=only,
-            arms={name: Arm(release.tag, what) for name, what in planted.items()},
-            within=within,
-        )
-        session = Session(conf, axis, plan, environment, again, folder=scratch / "sessions", request=request)
+    for kind, planted in [(plan, ITSELF)] if itself else [(counts, COUNTS), (plan, TIMES)]:
+        only = kind.only or "times"
+        arms = {name: Arm(release.tag, what) for name, what in planted.items()}
+        of_kind = replace(kind, only=only, releases=tuple(planted), arms=arms)
+        session = Session(conf, axis, of_kind, environment, again, folder=scratch / "sessions", request=request)
         if not session.finished:
             console.print(f"Calibrating {only} with {release.tag} on {session.machine.machine}.")
             session.measure(console)

@@ -1,5 +1,4 @@
-"""Under which conditions was something measured, and did they disturb it? What the machine says of itself, and a fixed piece
-of work beside it that does not use torch.
+"""Under which conditions was something measured, and did they disturb it?
 
 What cannot be read on a machine (a temperature in a virtual one) is left out, never guessed.
 """
@@ -21,11 +20,11 @@ from typing import Any
 from .gpu import WatchedGpu, reasons_in_words
 
 SLOW_CONTROL = 1.3
-"""A control that takes 1.3 times as long as usual says that the machine was not itself: on shared cores the speed of an
+"""A control that takes so many times as long as usual says that the machine was not itself: on shared cores the speed of an
 interpreter wanders by 10 to 15 % all day."""
 
 STOLEN = 0.05
-"""More than a twentieth of the processors' time taken away by the host of a virtual machine is more than the usual noise."""
+"""Share of the processors' time that the host of a virtual machine may take away."""
 
 OTHERS = 0.1
 """Share of the processors that others may keep busy, beyond the threads that are measured with: they may be halves of one
@@ -37,30 +36,18 @@ USUAL_OF = 20
 LEAST_KNOWN = 3
 """Controls that must be known before one can be called slow."""
 
-CONTROL_STEPS = 100_000
-CONTROL_BYTES = 32 * 2**20
-"""The control: an interpreter's loop of so many steps and a copy of so many bytes, more than a cache holds; some
-milliseconds each. It is taken after every case, and the median over a lap counts."""
+CONTROL_STEPS, CONTROL_BYTES = 100_000, 32 * 2**20
+"""The control: an interpreter's loop of so many steps and a copy of so many bytes, more than a cache holds."""
 
-CALM_STEPS = 5_000
-CALM_SECONDS = 0.02
-CALM_SHARE = 0.5
-CALM = 1.3
-QUICK = 0.1
-"""A processor is calm when half of the short loops (0.1 ms of an interpreter) of a moment of 20 ms take at most 1.3 times as
-long as quick ones do: those that a tenth of a moment's loops keep below, in the quickest tenth of the moments so far. Not in
-the very best: for some moments of an hour a clock is 1.2 times as high as usual. Left alone loops stay within 1.02 for
-minutes; with many neighbours the clock falls, 1.1 to 1.25 times for minutes on all releases alike; where one shares the core
-they take 1.5 to 1.6 times. The suite's clock (measure/clock.py) finds its way between short bursts of that; a call of half a
-second, which holds many, cannot."""
+QUIET_STEPS, QUIET, QUICK = 5_000, 1.3, 0.1
+"""A core is quiet when a loop of so many steps (0.1 ms) takes at most 1.3 times as long as what a tenth of the loops so far
+keep below: left alone they stay within 1.02, with many neighbours 1.25; where one shares the core they take 1.5 times."""
 
-LASTING = 0.25
-"""Bursts of neighbours last for some milliseconds, now and then for a hundred; the clock finds its way between them. What
-lasts for a quarter of a second may have covered all samples of a process."""
+CALM_LOOKS = 100
+"""So often in a row a core must be quiet before what takes no turns is measured: one call may hold many bursts of others."""
 
 THROTTLED = 0.1
-"""A GPU whose clocks were held back in more than a tenth of the samples in which it worked was not itself. For a moment each
-is held back now and then, and the quickest sample of a process is its number."""
+"""A GPU whose clocks were held back in more than a tenth of the samples in which it worked was not itself."""
 
 
 class Watch:
@@ -73,7 +60,6 @@ class Watch:
         self._own = threads / (os.cpu_count() or 1)
         self._source, self._target = bytes(CONTROL_BYTES), memoryview(bytearray(CONTROL_BYTES))
         self._usual: deque[dict[str, float]] = deque(maxlen=USUAL_OF)
-        self._moments: list[float] = []
         self.begin()
 
     def begin(self) -> None:
@@ -91,24 +77,11 @@ class Watch:
         self._target[:] = self._source
         self._controls.append((looped, time.perf_counter() - began))
 
-    def calm(self) -> bool:
-        """Whether others leave the processor alone at this moment, which is then known to later ones."""
-        loops = _moment()
-        bisect.insort(self._moments, _quantile(loops, QUICK))
-        return self._is_calm(loops)
-
-    def _is_calm(self, loops: Sequence[float]) -> bool:
-        return _quantile(loops, CALM_SHARE) <= CALM * _quantile(self._moments or loops, QUICK)
-
-    def wait(self, most: float) -> float:
-        """Waits until the processor is calm, for `most` seconds or little more. Returns the seconds that it took. Of what
-        the machine does meanwhile the lap knows nothing. It works while it waits: the host of a virtual processor finds a
-        better place for one that is busy, within seconds, and none for one that sleeps now and then."""
-        before, began = processor_ticks(), time.monotonic()
-        calm = False
-        while not calm and time.monotonic() - began < most:
-            calm = self._is_calm(_moment())
-        waited = time.monotonic() - began
+    def wait(self, quiet: Quiet, most: float) -> float:
+        """Waits until nothing shares the core, for `most` seconds or little more. Returns the seconds that it took, of which
+        the lap knows nothing. It works meanwhile: the host finds a better place for a virtual processor that is busy."""
+        before = processor_ticks()
+        waited = quiet.wait(most, CALM_LOOKS)
         now = processor_ticks()
         self._ticks = {name: ticks + now[name] - before[name] for name, ticks in self._ticks.items()}
         self._waited += waited
@@ -145,19 +118,25 @@ class Quiet:
         self._loops: list[float] = []
         self._processors = itertools.cycle(sorted(processors)) if processors else None
 
-    def wait(self, most: float) -> float:
-        """Works until the core is quiet, for `most` seconds or little more, on one processor after the other. Returns the
-        seconds that it took."""
-        began = time.monotonic()
-        while not self._now() and time.monotonic() - began < most:
+    def wait(self, most: float, looks: int = 1) -> float:
+        """Works until the core is quiet `looks` times in a row, for `most` seconds or little more, on one processor after
+        the other. Returns the seconds that it took until the first of them."""
+        bisect.insort(self._loops, self._loop())  # later looks of a long wait would make its noise the usual
+        began = first = time.monotonic()
+        seen = 0
+        while seen < looks and time.monotonic() - began < most:
+            now = time.monotonic()
+            if self._loop() <= QUIET * self._loops[int(QUICK * len(self._loops))]:
+                first, seen = first if seen else now, seen + 1
+                continue
+            seen, first = 0, time.monotonic()
             if self._processors:
                 os.sched_setaffinity(0, {next(self._processors)})
-        return time.monotonic() - began
+        return first - began
 
-    def _now(self) -> bool:
-        loop = min(_loop(CALM_STEPS), _loop(CALM_STEPS))
-        bisect.insort(self._loops, loop)
-        return loop <= CALM * _quantile(self._loops, QUICK)
+    @staticmethod
+    def _loop() -> float:
+        return min(_loop(QUIET_STEPS), _loop(QUIET_STEPS))
 
 
 def business(seconds: float = 1.0) -> str:
@@ -188,19 +167,6 @@ def _loop(steps: int) -> float:
     return time.perf_counter() - began
 
 
-def _moment() -> list[float]:
-    """Seconds of the short loops of one moment, sorted."""
-    began = time.perf_counter()
-    loops: list[float] = []
-    while time.perf_counter() - began < CALM_SECONDS:
-        loops.append(_loop(CALM_STEPS))
-    return sorted(loops)
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    return ordered[int(share * len(ordered))]
-
-
 def _median(seconds: Iterable[float]) -> float:
     return float(f"{statistics.median(seconds):.4g}")
 
@@ -226,8 +192,7 @@ def disturbance(found: Mapping[str, Any], usual: Sequence[Mapping[str, float]]) 
 @contextlib.contextmanager
 def on_one_processor() -> Iterator[None]:
     """Within, this thread and what it starts stay on one processor, where the system lets them. A virtual processor that was
-    idle for a third of a second wakes up where its host has room, often beside a busy neighbour, and is slow for its first
-    tenths of a second; one on which another process has just ended is not."""
+    idle for a third of a second is slow when it wakes up."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -284,10 +249,7 @@ def readable() -> dict[str, float | None]:
         said = "".join(_texts("/proc", "cpuinfo"))
         clocks = [float(clock) for clock in re.findall(r"^cpu MHz\s*: ([\d.]+)", said, re.MULTILINE)]
     heat = [float(text) / 1000 for text in _texts("/sys/class/thermal", "thermal_zone*/temp")]
-    return {
-        "megahertz": round(max(clocks)) if clocks else None,
-        "celsius": round(max(heat), 1) if heat else None,
-    }
+    return {"megahertz": round(max(clocks)) if clocks else None, "celsius": round(max(heat), 1) if heat else None}
 
 
 def _texts(folder: str, pattern: str) -> list[str]:

@@ -1,7 +1,6 @@
 """In which state is the GPU while something is measured on it? One process of nvidia-smi's tells it twice a second.
 
-As long as that runs the driver keeps the card ready, so that no process that measures pays for its start. Nothing here
-changes a setting of the card.
+As long as that runs the driver keeps the card ready. Nothing here changes a setting of the card.
 """
 
 from __future__ import annotations
@@ -98,9 +97,8 @@ def _number(field: str) -> float | None:
 
 
 def summary(samples: Sequence[Sample]) -> dict[str, Any]:
-    """What some `samples` say together: how many they are, and in how many the GPU was `working`. Of those the median of the
-    clocks in MHz and the least of the multiprocessors', and as `throttled` all bits of why a clock was low, with the share
-    of samples that had one. Of all the highest temperature in degrees Celsius and power in W."""
+    """What some `samples` say together: how many they are, and in how many the GPU was `working`; of those the median clocks
+    in MHz, all bits of why one was low, and the share of samples with such a bit; of all the most degrees Celsius and W."""
     working = [sample for sample in samples if sample.works]
     reasons = [(sample.reasons or 0) & ~IDLE_OR_SET for sample in working]
     found = {
@@ -146,9 +144,8 @@ def card() -> dict[str, str]:
 
 
 class WatchedGpu:
-    """The GPU that is measured: what it tells from one `begin` to the next `state`.
-
-    `say` is told once, in a sentence, that a state cannot be had. It costs a measurement nothing but that knowledge."""
+    """The GPU that is measured: what it tells from one `begin` to the next `state`. `say` is told once that a state
+    cannot be had."""
 
     def __init__(self, say: Callable[[str], None] = warn) -> None:
         self._say: Callable[[str], None] | None = say

@@ -1,6 +1,6 @@
 """On which machine was this measured? A record that makes numbers of different machines, devices or threads incomparable.
 
-There is a folder of results per machine name; the name says the kind of machine, so that two of a kind share theirs.
+The name of a machine, and so of its folder of results, says its kind: two of a kind share theirs.
 """
 
 from __future__ import annotations
@@ -47,11 +47,8 @@ def decided(request: Request) -> Request:
 
 def describe(request: Request | None = None) -> dict[str, str]:
     """This machine as asv records it: asv's own fields, and device, threads, the variables that a person keeps set, and of a
-    GPU its name and driver.
-
-    `request` says with what is measured; without it the surroundings do. TORCH_HISTORY_MACHINE overrides the name. Raises
-    UserError where the device is none, or is a GPU that nothing names.
-    """
+    GPU its name and driver. Without a `request` the surroundings say with what is measured. Raises UserError where the
+    device is none, or is a GPU that nothing names."""
     request = checked(request) if request else asked()
     found = gpus() if request.device in ("", "cuda") else []
     device = request.device or ("cuda" if found else "cpu")

@@ -35,15 +35,13 @@ class Arm:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a session measures. `launches` is the number of rounds that measure everything, 0 where another session did;
-    counts and bytes are taken in the first only, because they do not vary. `budget` is in seconds: no round is begun that
-    would end after it, and what of it is left after those rounds goes to what is undecided. `workload` is the digest of a
-    user's own file, whose session is not this repository's. `only` is `times` or `counts` where the other is left out;
-    counts alone are taken in every round. `arms` says what names in `releases` stand for that are no releases. `cases` are
-    the parameters of what is measured where that is not everything. A plan that `divides` looks for the pair
-    that holds what changed from the first release to the last: the others need no verdict then. `variants` are those that
-    are measured where that is not all. `within` are the seconds in which all of it ends, whatever is missing then. `anchor`
-    is one of `releases` that other sessions have, too: it ties them, and is no neighbour of the others."""
+    """What a session measures. `launches` is the number of rounds that measure everything; counts are taken in the first
+    only. `budget` is in seconds: what those rounds leave of it goes to what is undecided. `workload` is the digest of a
+    user's own file. `only` is `times` or `counts` where the other is left out; counts alone are taken in every round. `arms`
+    says what names in `releases` stand for that are no releases. `cases` are parameters, and `variants` names, of what is
+    measured where that is not all. A plan that `divides` looks for the pair that holds what changed from the first release
+    to the last: the others need no verdict then. `within` are the seconds in which all of it ends, whatever is missing then.
+    `anchor` is one of `releases` that other sessions have, too: it ties them, and is no neighbour of the others."""
 
     releases: tuple[str, ...]
     environment: str
@@ -130,9 +128,8 @@ def anchor_of(axis: Axis, stored: Iterable[Launch], environment: str) -> str:
 def chosen(
     axis: Axis, specs: Sequence[str], lane: str, tell: Callable[[str], None], alone: bool = False
 ) -> list[Release]:
-    """The releases of `lane` that `specs` name, without any the newest two; one alone brings the one before it along,
-    unless it may be measured `alone`.
-    `tell` is given a sentence about each that is left out or comes along. Raises SessionError where none is left."""
+    """The releases of `lane` that `specs` name, without any the newest two; one brings the one before it along, unless it
+    may be `alone`. `tell` is told of each that is left out or comes along. Raises SessionError where none is left."""
     named = {release.tag for spec in specs for release in axis.select(spec)}
     wanted = [release for release in axis.releases if release.tag in named] if specs else list(axis.releases)
     able, skipped = measurable(wanted, lane)

@@ -1,4 +1,4 @@
-"""How far is a session? A bar, or a line from time to time where the output is no terminal."""
+"""How far is a session? A line from time to time, and nothing that moves: that would be a thread beside what is timed."""
 
 from __future__ import annotations
 
@@ -7,18 +7,9 @@ import time
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-TELLING = 60.0
-"""Seconds after which it is said again how far something is, where the output is no terminal."""
+TELLING = 30.0
+"""Seconds after which it is said again how far something is."""
 
 
 def minutes(seconds: float) -> str:
@@ -26,51 +17,23 @@ def minutes(seconds: float) -> str:
 
 
 class Shown:
-    """How far a session is in its round."""
+    """How far a session is in its round: of `total` cases, each on one release, so many are `done`."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("cases,"),
-            TimeElapsedColumn(),
-            TextColumn("and"),
-            TimeRemainingColumn(),
-            TextColumn("left{task.fields[note]}"),
-        )
-        self.progress = Progress(*columns, console=console, refresh_per_second=2)
-        self._id = self.progress.add_task("", total=0, note="")
+        self.done = self.total = 0
         self._told = time.monotonic()
 
-    @property
-    def _task(self) -> Task:
-        return self.progress.tasks[self._id]
-
-    def note(self, words: str) -> None:
-        self.progress.update(self._id, note=f", {words}" if words else "")
-
     def begin(self, words: str, total: int) -> None:
-        """Begins a round of `total` cases, each on one release."""
-        self.progress.reset(self._id, description=words, total=total)
-        if not self.console.is_terminal:
-            self.console.print(words)
-
-    def again(self, count: int) -> None:
-        """So many are asked once more in this round."""
-        self.progress.update(self._id, total=(self._task.total or 0) + count)
-
-    def skip(self, count: int) -> None:
-        """Of what is stored already nothing is said."""
-        self.progress.advance(self._id, count)
+        self.done, self.total = 0, total
+        self.console.print(words)
 
     def advance(self) -> None:
-        self.progress.advance(self._id)
+        self.done += 1
         now = time.monotonic()
-        if not self.console.is_terminal and now - self._told >= TELLING:
+        if now - self._told >= TELLING:
             self._told = now
-            self.console.print(f"{self._task.completed:.0f} of {self._task.total:.0f} cases")
+            self.console.print(f"{self.done} of {self.total} cases")
 
 
 @contextlib.contextmanager

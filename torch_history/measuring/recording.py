@@ -32,22 +32,14 @@ from asv.runner import JSON_ERROR_RETCODE, BenchmarkResult
 from msgspec import Meta, Struct, convert
 from packaging.version import Version
 
-from contract.request import ASKED, CHANNEL
+from contract.request import ASKED, ASKED_ONLY, CHANNEL
 from contract.surroundings import kept
 from contract.words import storable
 
 from ..releases.environments import refusals
 from ..store.asv_results import load_asvs
 from ..store.details import DETAILS, add_details
-from ..store.launches import (
-    ENVIRONMENTS,
-    Case,
-    Launch,
-    append_environment,
-    append_launches,
-    digest_of,
-    new_session,
-)
+from ..store.launches import ENVIRONMENTS, Case, Launch, append_environment, append_launches, digest_of, new_session
 from ..system.errors import SessionError
 from ..system.files import is_number, parse, set_aside, write_atomically
 
@@ -74,18 +66,19 @@ class Told:
 
 class Channel:
     """A nameless file of this process, which those that it starts open: its first line names the case that is asked for, and
-    they add lines; what they print goes elsewhere. Each interpreter has one of its own, so that cases which run beside each
-    other are told apart."""
+    they add lines. Each interpreter has one of its own, so that cases which run beside each other are told apart."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self.path = f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
+        self.only = ""
+        """What is measured of the cases that are asked for, empty for what the interpreter was started for."""
 
     def ask(self, parameters: tuple[str, ...]) -> None:
         """Names the case that the next process is started for; what was told before is forgotten."""
         file = self._file.fileno()
         os.ftruncate(file, 0)
-        os.pwrite(file, json.dumps({ASKED: parameters}).encode() + b"\n", 0)
+        os.pwrite(file, json.dumps({ASKED: parameters, ASKED_ONLY: self.only}).encode() + b"\n", 0)
 
     def facts(self, benchmark: dict[str, Any], parameters: tuple[str, ...]) -> dict[str, Any]:
         """What was told of that case since it was asked for. A line that cannot be read is left out with a sentence."""
@@ -170,10 +163,9 @@ def told_of(benchmark: dict[str, Any], index: int, answer: BenchmarkResult) -> T
 
 
 def _remember(ask: Callable[..., BenchmarkResult]) -> Callable[..., BenchmarkResult]:
-    """asv's function that starts the process of one case; what asv would merge of several cases is kept apart.
-
-    asv names a case by its place among all of them, and in a process whose file lists its functions in another order that
-    is another case. So asv is given a benchmark of this case alone, and the process is told its name."""
+    """asv's function that starts the process of one case. asv names a case by its place among all of them, which is another
+    case where a file lists its functions in another order. So asv is given a benchmark of this case alone, and the process
+    is told its name."""
 
     @functools.wraps(ask)
     def asked(benchmark: dict[str, Any], spawner: Any, param_idx: int, *args: Any, **kwargs: Any) -> BenchmarkResult:
@@ -211,12 +203,9 @@ def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 class RecordedResults(Results):
-    """asv's results of one release in one environment, which also keep each launch and why a case has no number.
-
-    asv makes one such object per start of its fork server, so one object is one launch. `conditions` are those of the
-    machine while the next result was measured; `tag` is the release, where the results go by another name; `node` says where
-    this process runs, if it is one of a fleet's.
-    """
+    """asv's results of one launch, which also keep why a case has no number. `conditions` are those of the machine while the
+    next result was measured; `tag` is the release, where the results go by another name; `node` says where this process
+    runs, if it is one of a fleet's."""
 
     session = new_session()
     round = 0
@@ -264,16 +253,22 @@ class RecordedResults(Results):
             )
         self.save(result_dir)
 
+    def reuse(self, metric: dict[str, Any], told: dict[int, Told], result_dir: str) -> None:
+        """Puts on disk what is `told` of cases that another launch has counted."""
+        self.add_result(
+            metric, _joined(metric, told), record_samples=True, append_samples=True, selected_idx=told, told=told
+        )
+        self.save(result_dir)
+
     def add_result(
         self,
         benchmark: dict[str, Any],
         result: Any,
         started_at: datetime.datetime | None = None,
         duration: float | None = None,
-        record_samples: bool = False,
-        append_samples: bool = False,
         selected_idx: Iterable[int] | None = None,
         told: Mapping[int, Told] | None = None,
+        **more: Any,
     ) -> None:
         """As asv's, except that a size nobody asked for counts as not selected: what is known of it stays. `told` is what is
         known of each case, by default what asv's own loop has just found. Raises SessionError where a process measured on
@@ -297,31 +292,21 @@ class RecordedResults(Results):
         if chosen:
             self._recorded.append(
                 Launch(
-                    session=self.session,
-                    round=self.round,
-                    launch=self._launch,
-                    release=self._commit_hash,
-                    environment=self._env_name,
-                    benchmark=benchmark["name"],
-                    version=benchmark["version"],
-                    started_at=(started_at or datetime.datetime.now(datetime.timezone.utc)).isoformat(
-                        timespec="seconds"
-                    ),
-                    duration=round(duration or 0.0, 2),
-                    facts={**facts, **self._circumstances()},
-                    cases=tuple(_case(cases[i], said[i]) for i in chosen),
+                    self.session,
+                    self.round,
+                    self._launch,
+                    self._commit_hash,
+                    self._env_name,
+                    benchmark["name"],
+                    benchmark["version"],
+                    (started_at or datetime.datetime.now(datetime.timezone.utc)).isoformat(timespec="seconds"),
+                    round(duration or 0.0, 2),
+                    {**facts, **self._circumstances()},
+                    tuple(_case(cases[i], said[i]) for i in chosen),
                 )
             )
             self._warn_of_another_torch(facts)
-        super().add_result(
-            benchmark,
-            result,
-            started_at=started_at,
-            duration=duration,
-            record_samples=record_samples,
-            append_samples=append_samples,
-            selected_idx=chosen,
-        )
+        super().add_result(benchmark, result, started_at, duration, selected_idx=chosen, **more)
 
     def save(self, result_dir: str) -> None:
         """Appends the launches to their file, then replaces asv's file in one step; a refused release leaves both alone."""

@@ -1,7 +1,6 @@
 """How does a release answer, case by case? One launch: a fresh interpreter that forks a process for each case it is asked.
 
-asv's own loop keeps one release running from its first case to its last, minutes apart from the next release. Here the
-launches of a round are open together, so that one case is measured on all releases within seconds.
+The launches of a round are open together, so that one case is measured on all releases within seconds.
 """
 
 from __future__ import annotations
@@ -44,6 +43,8 @@ class Server:
         paths = self.turns.paths if takes_turns else ""
         environment.request = replace(request, channel=self._channel.path, turns=paths)
         self.results = results
+        self.request, self.only = request, request.only
+        """What is measured of the cases that are asked for next."""
         self._conf = conf
         self._ready, self._said, self._closed = False, "", False
         all_die_with_this_process()
@@ -93,6 +94,7 @@ class Server:
     def ask(self, benchmark: dict[str, Any], index: int) -> None:
         """Measures case `index` of `benchmark` in a process of its own. Raises KeyboardInterrupt if that is interrupted."""
         began = datetime.datetime.now(datetime.timezone.utc)
+        self._channel.only = self.only
         with told_through(self._channel):
             if self._ready:
                 timeout = benchmark.get("timeout") or self._conf.default_benchmark_timeout
@@ -111,9 +113,8 @@ class Server:
 
 
 def prepare_all(servers: Sequence[Server], processors: Collection[int]) -> None:
-    """Prepares them beside each other: most of a round goes to importing torch, and nothing is timed meanwhile. Where this
-    process is kept on one processor, each of `processors` has one interpreter at a time. Raises what one of them raised, or
-    an interruption, after all are stopped."""
+    """Prepares them beside each other: nothing is timed meanwhile. Where this process is kept on one processor, each of
+    `processors` has one at a time. Raises what one of them raised, or an interruption, after all are stopped."""
     free: queue.SimpleQueue[int] = queue.SimpleQueue()
     for processor in processors:
         free.put(processor)

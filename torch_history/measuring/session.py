@@ -1,14 +1,14 @@
 """How are releases measured so that they can be compared? Interleaved, round by round, in one session that can be resumed.
 
-A round measures every case on every release within seconds, each in a fresh process, and the next round in the opposite
-order, so that a machine that slows down meanwhile slows all of them alike. The first rounds measure everything; with a
-budget, more rounds measure what cannot be told yet.
+A round measures every case on every release within seconds, each in a fresh process. The first rounds measure everything;
+with a budget, more rounds measure what cannot be told yet.
 """
 
 from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -19,10 +19,10 @@ import random
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from asv import util
 from asv.benchmarks import Benchmarks
@@ -33,49 +33,42 @@ from asv.plugin_manager import plugin_manager
 from asv.repo import get_repo
 from rich.console import Console
 
-from contract.metrics import NEVER_RECORDED, RUNNING, STEADY, TIMES, metric_of
+from contract.metrics import COUNTS, NEVER_RECORDED, RUNNING, STEADY, TIMES, metric_of
 from contract.request import Request
+from contract.surroundings import kept
 
 from ..releases.axis import Axis
 from ..releases.environments import InstallationError
-from ..store.launches import Launch, new_session, read_launches
+from ..store.launches import Launch, files_of, new_session, of_file, read_environments, read_file
 from ..system.errors import SessionError
 from ..system.files import is_text, read_object, write_atomically
-from . import choice
+from . import choice, reuse
 from .budget import MOST_ROUNDS, Case, effort
 from .choice import SCALES
 from .conditions import Quiet, Watch, allowed_processors, before_others, on_one_processor
 from .plan import Plan
 from .progress import Shown, minutes, shown_installing
-from .recording import RecordedResults, first_words
+from .recording import RecordedResults, Told, first_words
 from .server import Server, prepare_all
 from .turns import ask_in_turns, possible
 
 SESSIONS = "sessions"
-"""Folder in `env/` with a file for each session: local to this machine, so that a fresh clone measures instead of trusting
-old results."""
+"""Folder in `env/` with a file for each session, so that a fresh clone measures instead of trusting old results."""
 
 PATIENCE = 0.2
-LEAST_PATIENCE = 60.0
-"""Share of the budget, or seconds where there is none, that pass at most in waiting until others leave the processor alone.
-Neighbours keep a shared one busy for seconds or for half an hour, and what is measured beside them tells next to nothing: of
-a session of 48 minutes at such a time more than 90 % of the times could not be told. Where it is never calm, all is measured
-all the same."""
-
-HURRIED_PATIENCE = 0.05
-"""The same of the time in which everything ends, which is short."""
+MOST_PATIENCE = 60.0
+"""Share of the time, and seconds, that pass at most in waiting until others leave the processor alone. What is measured
+beside them tells next to nothing. Where it is never calm, all is measured all the same."""
 
 AT_A_TIME = 30
 """Cases whose numbers are written together, with the conditions that they were measured in: half a minute on one release."""
 
 SECONDS_AT_A_TIME = 10.0
-"""After so many seconds the cases since the last writing are written before the next begins, so that a session that is
-killed loses these at most, or one case where that takes longer. Writing happens between cases, when nothing is timed."""
+"""After so many seconds the cases since the last writing are written before the next begins: a session that is killed loses
+these at most, or one case. Writing happens between cases, when nothing is timed."""
 
 AGAIN_SHARE = 0.2
-"""What was disturbed is measured again once in its round, in so much of the budget, or of the time in which everything ends,
-at most: on a busy machine nearly all is. Still disturbed, it stays as it is: all releases of the round were, and the next
-round may be quieter."""
+"""What was disturbed is measured again once in its round, in so much of the time: on a busy machine nearly all is."""
 
 _Questions = dict[str, list[dict[str, Any]]]
 """Question -> asv's benchmarks of it, a metric each."""
@@ -86,8 +79,13 @@ _Cases = dict[int, tuple[str, ...]]
 _Work = dict[str, _Cases]
 """Question -> its cases that are measured."""
 
-_Part = tuple[str, _Cases]
-"""Some cases of one question that are written together."""
+
+class _Part(NamedTuple):
+    """Some cases of one question that are written together, and the releases on which they are timed alone."""
+
+    question: str
+    cases: _Cases
+    timed: Collection[str]
 
 
 def load_suite(root: Path) -> tuple[Config, Axis]:
@@ -113,15 +111,15 @@ class Session:
         shares: bool = False,
         request: Request | None = None,
     ) -> None:
-        """`request` says with what is measured; without it the surroundings do. `folder` holds what an interrupted session
-        is gone on with, by default one in `env/`. One that `shares` lets others measure on the other processors (`beside`).
-        Raises SessionError where it would need more than one."""
+        """Without a `request` the surroundings say with what is measured. `folder` holds what an interrupted session is gone
+        on with. One that `shares`, on a CPU with one thread, lets others measure on the other processors."""
         self.conf = conf
-        self.plan = plan
+        self.plan, self._again = plan, again
         self.machine = Machine.load(machine_name=None, interactive=False)
         self.environment = environment
-        device = str(self.machine.__dict__.get("device", ""))
-        asked = request or Request.of(os.environ)
+        known = vars(self.machine)
+        self._device, self._threads = str(known.get("device") or "cpu"), int(known.get("threads", 1))
+        asked, device = request or Request.of(os.environ), str(known.get("device", ""))
         self._request = replace(asked, sizes=choice.scales(plan.sizes), device=device, threads=self._threads)
         self._axis = axis
         self._repo = get_repo(conf)
@@ -133,48 +131,36 @@ class Session:
         self.finished = begun and stored.get("finished") is True and stored.get("suite") == self._suite
         self.resumed = begun and not self.finished
         self.spent = self.resumed and stored.get("spent") is True and stored.get("suite") == self._suite
-        self._spent = False
+        self._over = self._whole = False
+        self._starting = choice.START
         self._waited = self._repeating = 0.0
         if self._device == "recorder" and plan.only != "counts":
             raise SessionError(NEVER_RECORDED.capitalize() + ".")
         # On a GPU as well: a case that the host holds up takes half as long again on some of its processors as on others.
         self._on_one = self._device in RUNNING and self._threads == 1
-        if shares and not (self._on_one and self._device == "cpu"):
-            raise SessionError("--alongside needs a CPU and one thread. More threads, or a GPU, are measured alone.")
         self._in_turns = self._device == "cpu" and possible()
-        self._watch = Watch(gpu=self._on_gpu, threads=os.cpu_count() or 1 if shares else self._threads)
+        self._watch = Watch(gpu=self._device == "cuda", threads=os.cpu_count() or 1 if shares else self._threads)
         self._quiet = Quiet(allowed_processors() if self._on_one and not shares else ())
+        self._calm = Quiet()
         self._chosen: set[choice.Place] = set()
         self._took: dict[Case, float] = {}
         self._ends = math.inf
 
     def _key(self, plan: Plan) -> str:
         """The same for sessions of which one goes on with the other: a plan on a machine, with a device."""
-        known = vars(self.machine)
-        with_what = [known.get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
+        with_what = [vars(self.machine).get(name, "") for name in ("machine", "device", "gpu", "card", "threads")]
         return hashlib.sha256(json.dumps([plan.digest, with_what]).encode()).hexdigest()[:16]
-
-    @property
-    def _device(self) -> str:
-        return str(vars(self.machine).get("device") or "cpu")
-
-    @property
-    def _on_gpu(self) -> bool:
-        return self._device == "cuda"
-
-    @property
-    def _threads(self) -> int:
-        return int(self.machine.__dict__.get("threads", 1))
 
     def launches(self) -> list[Launch]:
         """What this session has measured so far."""
-        stored = read_launches(Path(self.conf.results_dir), self.machine.machine)
-        return [launch for launch in stored if launch.session == self.id]
+        files = files_of(Path(self.conf.results_dir, self.machine.machine))
+        ours = (path for path in files if of_file(path)[0] in self.plan.releases)
+        return [launch for path in ours for launch in read_file(path) if launch.session == self.id]
 
     def measure(self, console: Console) -> None:
         """Measures what is missing of the plan, within its budget, installation and all that is asked again counted in.
         Raises KeyboardInterrupt when interrupted; what was finished is kept. Where the budget, or the time of the plan, ends
-        before all is told the session is `spent` and not finished: asked again, it goes on."""
+        before all is told the session is not finished, and `spent` where all was measured once: asked again, it goes on."""
         self._save_state(finished=False)
         self.machine.save(self.conf.results_dir)
         began = time.monotonic()
@@ -186,13 +172,13 @@ class Session:
         self._processors = allowed_processors()
         kept = on_one_processor() if self._on_one else contextlib.nullcontext()
         self._shown = Shown(console)
-        with kept, before_others(), self._shown.progress:
+        with kept, before_others():
             for chosen in self._portions(questions, console):
                 self._chosen = chosen
                 self._turns(questions, began)
-        if self._waited:
+        if self._waited >= 1:
             console.print(f"Waited {minutes(self._waited)} in total until other processes left the processor idle.")
-        self._save_state(finished=not self._spent)
+        self._save_state(finished=not self._over)
 
     @property
     def _seconds(self) -> float:
@@ -233,20 +219,20 @@ class Session:
                 break
             if turn > 2 and last_turn > left and turn <= self.plan.launches:
                 say(f"The budget allows no further round after {turn - 1} of {self.plan.launches}.")
-                self._spent = True
+                self._over = self._whole = True
                 break
             if self._is_over():
                 say("The time is over. What was measured is stored, and the same command continues.")
                 break
             self._shown.begin(words, sum(map(_number, work.values())))
             turn_began = time.monotonic()
-            self._round(turn, questions, self._missing(turn, questions, work))
+            self._round(turn, questions, work)
             last_turn = time.monotonic() - turn_began
 
     def _is_over(self) -> bool:
-        """Whether the time of the plan is over; the session is then `spent`."""
+        """Whether the time of the plan is over."""
         over = time.monotonic() >= self._ends
-        self._spent = self._spent or over
+        self._over = self._over or over
         return over
 
     def _may_repeat(self) -> bool:
@@ -270,7 +256,7 @@ class Session:
             return {}, ""
         before = [launch for launch in self.launches() if launch.round < turn]
         places = {question: {case: i for i, case in enumerate(_cases(of[0]))} for question, of in questions.items()}
-        found = effort(before, self.plan.pairs, self.plan.divides, self._took)
+        found = effort(before, self.plan.pairs, self.plan.divides, self._took, self._starting)
         given_up = f", {found.hopeless} are too noisy for {MOST_ROUNDS} rounds" if found.hopeless else ""
         if found.needless:
             given_up += f", {found.needless} need no verdict, because another pair holds the change"
@@ -280,8 +266,11 @@ class Session:
             return {}, f"After {turn - 1} rounds, {told}."
         chosen = found.within(left)
         if not chosen:
-            self._spent = True
-            return {}, f"The budget is spent after {turn - 1} rounds. {told}. {found.undecided} are inconclusive."
+            self._over = True
+            return {}, (
+                f"The budget is spent after {turn - 1} rounds. {told}. {found.undecided} are inconclusive, and would take "
+                f"{minutes(found.seconds)} more."
+            )
         work: _Work = defaultdict(dict)
         for (question, parameters), more in chosen.items():
             if parameters in places[question]:  # else the file lists it no more, as one does that asks its surroundings
@@ -289,47 +278,118 @@ class Session:
         first = sum(more.undecided for more in chosen.values())
         begin = f" The quickest {first} of them come first." if first < found.undecided else ""
         return dict(work), (
-            f"Round {turn}. {told}. {found.undecided} are still inconclusive, which may take {minutes(found.seconds)}. "
-            f"{minutes(left)} of the budget are left.{begin}"
+            f"Round {turn}. {told}. {found.undecided} are still inconclusive, which takes about {minutes(found.seconds)}. "
+            f"{minutes(left)} of the budget are left, so it ends in about {minutes(min(found.end, left))}.{begin}"
         )
 
-    def _round(self, turn: int, questions: _Questions, parts: list[_Part]) -> None:
-        """Measures `parts` of one round; one that was disturbed is measured again, in fresh interpreters, unless it holds
-        counts only, which nothing disturbs."""
-        disturbed = self._once(turn, 0, questions, parts)
+    def _round(self, turn: int, questions: _Questions, work: _Work) -> None:
+        """Measures what is missing of one round; what was disturbed is measured again, in fresh interpreters, unless that
+        holds counts only, which nothing disturbs."""
+        parts = self._missing(turn, questions, work)
+        self._shown.done = self._shown.total - sum(_number(part.cases) for part in parts)
+        later: Callable[[Mapping[str, Server]], list[_Part]] | None = None
+        order = {tag for part in parts for of_case in part.cases.values() for tag in of_case}
+        if turn == 1 and parts and self._reuses:
+            names = [question.partition(".")[0] for question in work]
+            known = reuse.stored(Path(self.conf.results_dir), self.plan.environment, order, names, self.id)
+            if any(known.values()):
+                again, rest = self._sample(questions, work)
+                parts, later = (
+                    self._missing(turn, questions, again),
+                    functools.partial(self._rest, known, questions, rest),
+                )
+        disturbed = self._once(turn, 0, questions, parts, order, later)
         if disturbed and not self._is_over() and self._may_repeat():
-            self._shown.again(sum(_number(cases) for _, cases in disturbed))
-            self._once(turn, 1, questions, disturbed)
+            self._shown.total += sum(_number(part.cases) for part in disturbed)
+            self._once(turn, 1, questions, disturbed, order)
 
-    def _once(self, turn: int, repeat: int, questions: _Questions, parts: list[_Part]) -> list[_Part]:
-        """Measures `parts` and returns those that were disturbed. Interpreters are started in an order of chance: what is
-        forked from the first differs for good from what is forked from the last."""
+    @property
+    def _reuses(self) -> bool:
+        """Whether counts that are stored are taken from there."""
+        plan = self.plan
+        return not (self._again or plan.only or plan.arms or kept(os.environ)) and self._device == "cpu"
+
+    @staticmethod
+    def _sample(questions: _Questions, work: _Work) -> tuple[_Work, _Work]:
+        """The cases that are counted again where counts are known, and the others."""
+        again: _Work = defaultdict(dict)
+        rest: _Work = defaultdict(dict)
+        for question, cases in work.items():
+            of_case = _cases(questions[question][0])
+            chosen = reuse.sample(of_case[i] for i in cases)
+            for i, tags in cases.items():
+                (again if of_case[i] in chosen else rest)[question][i] = tags
+        return again, rest
+
+    def _rest(
+        self, known: reuse.Stored, questions: _Questions, work: _Work, servers: Mapping[str, Server]
+    ) -> list[_Part]:
+        """What is missing of `work` once stored counts are taken: none where one that was counted again differs."""
+        here, ours, usable = self.machine.machine, self.launches(), {}
+        for tag in servers:
+            launches = [launch for launch in ours if (launch.round, launch.release) == (1, tag)]
+            facts = next((launch.facts for launch in launches if "environment" in launch.facts), {})
+            records = read_environments(Path(self.conf.results_dir), here, tag, self.plan.environment)
+            of_tag = known[tag].get(reuse.identity(records.get(facts.get("environment", ""), {})), {})
+            compared, differs = reuse.difference(launches, of_tag)
+            if differs:
+                self._shown.console.print(f"All is counted, because {differs}.", markup=False, highlight=False)
+                return self._missing(1, questions, work)
+            usable[tag] = facts, of_tag if compared else {}
+        for part in self._missing(1, questions, work):
+            metrics = self._of_turn(questions[part.question], 1)
+            for tag, (facts, of_tag) in usable.items():
+                cases = {i: _cases(metrics[0])[i] for i, tags in part.cases.items() if tag in tags}
+                whole = {i: case for i, case in cases.items() if reuse.has_all(of_tag, _counts(metrics), case)}
+                for metric in () if tag in part.timed else _counts(metrics):
+                    told = {i: of_tag[metric["name"], metric["version"], case] for i, case in whole.items()}
+                    for source in {one.source for one in told.values()}:
+                        these = {i: _told(one, facts) for i, one in told.items() if one.source == source}
+                        servers[tag].results.reuse(metric, these, self.conf.results_dir)
+        return self._missing(1, questions, work)
+
+    def _once(
+        self,
+        turn: int,
+        repeat: int,
+        questions: _Questions,
+        parts: list[_Part],
+        tags: Collection[str],
+        later: Callable[[Mapping[str, Server]], list[_Part]] | None = None,
+    ) -> list[_Part]:
+        """Measures `parts`, and what they leave for `later`, on the releases `tags`; returns those that were disturbed.
+        Interpreters are started in an order of chance: what is forked from the first differs from the others for good."""
         disturbed: list[_Part] = []
-        order = sorted({tag for _, cases in parts for of_case in cases.values() for tag in of_case})
+        order = sorted(tags)
         random.Random(f"{self.id} {turn} {repeat}").shuffle(order)
         with contextlib.ExitStack() as stack:
+            began = time.monotonic()
             servers = {tag: stack.enter_context(self._server(tag, turn)) for tag in order}
             prepare_all(list(servers.values()), self._processors)
-            waiting = collections.deque((*part, 0) for part in parts)
-            while waiting and not self._is_over() and (not repeat or self._may_repeat()):
-                question, asked, before = waiting.popleft()
-                metrics = self._of_turn(questions[question], turn)
+            self._starting = time.monotonic() - began
+            waiting = collections.deque((part, 0) for part in parts)
+            while (waiting or later) and not self._is_over() and (not repeat or self._may_repeat()):
+                if not waiting and later:
+                    waiting, later = collections.deque((part, 0) for part in later(servers)), None
+                    continue
+                part, before = waiting.popleft()
+                metrics = self._of_turn(questions[part.question], turn)
                 began = time.monotonic()
-                fair, rest = self._measure_part(turn + before + repeat, metrics, asked, servers)
+                fair, rest = self._measure_part(turn + before + repeat, metrics, part, servers)
                 self._repeating += repeat * (time.monotonic() - began)
                 if rest:
-                    asked = {index: tags for index, tags in asked.items() if index not in rest}
-                    waiting.appendleft((question, rest, before + len(asked)))
+                    part = part._replace(cases={index: of for index, of in part.cases.items() if index not in rest})
+                    waiting.appendleft((_Part(part.question, rest, part.timed), before + len(part.cases)))
                 if not fair and self._only(turn) != "counts" and not self._take_turns(metrics):
-                    disturbed.append((question, asked))
+                    disturbed.append(part)
+        self._whole = self._whole or (turn >= self.plan.launches and not repeat and not waiting and not later)
         return disturbed
 
     def _measure_part(
-        self, order: int, metrics: list[dict[str, Any]], cases: _Cases, servers: Mapping[str, Server]
+        self, order: int, metrics: list[dict[str, Any]], part: _Part, servers: Mapping[str, Server]
     ) -> tuple[bool, _Cases]:
         """Measures some cases of one question, each on one release after the other, in the opposite order at every other
-        `order`, and records them. Returns whether nothing was disturbed, and the cases that have to wait until these are
-        written."""
+        `order`, and records them. Returns whether nothing was disturbed, and the cases that wait until these are written."""
         timed = any(metric_of(metric["name"]).kind == TIMES for metric in metrics)
         turns = self._take_turns(metrics)
         question, of_question = metrics[0]["name"].rpartition(".")[0], _cases(metrics[0])
@@ -337,7 +397,9 @@ class Session:
         if timed and not turns:
             self._wait()
         conditions: dict[str, Any] = {}
-        rest: _Cases = {}
+        cases, rest = part.cases, dict[int, tuple[str, ...]]()
+        for tag, server in servers.items():
+            server.only = TIMES if tag in part.timed else server.request.only
         began = time.monotonic()
         try:
             for number, (index, tags) in enumerate(cases.items()):
@@ -358,36 +420,23 @@ class Session:
                 self._watch.control()
         finally:
             conditions = self._watch.lap()
-            for server in servers.values():
-                server.results.record(metrics, conditions, self.conf.results_dir)
+            for tag, server in servers.items():
+                of_tag = [of for of in metrics if tag not in part.timed or not reuse.is_count(of["name"])]
+                server.results.record(of_tag, conditions, self.conf.results_dir)
         return "disturbed" not in conditions, rest
-
-    @property
-    def _patience(self) -> float:
-        if self.plan.within:
-            return min(HURRIED_PATIENCE * self.plan.within, LEAST_PATIENCE)
-        return PATIENCE * self.plan.budget if self.plan.budget else LEAST_PATIENCE
 
     def _wait(self) -> None:
         """Waits until the processor is calm, as long as patience lasts."""
-        left = self._patience - self._waited
-        if left > 0 and not self._watch.calm():
-            self._shown.note("waiting: other processes keep the processor busy")
-            self._waited += self._watch.wait(left)
-            self._shown.note("")
+        left = min(PATIENCE * self._seconds, MOST_PATIENCE) - self._waited
+        if left > 0:
+            self._waited += self._watch.wait(self._calm, left)
 
     def _server(self, name: str, turn: int) -> Server:
         arm = self.plan.arm(name)
         self._select(arm.tag)
-        results = RecordedResults(
-            {**self.machine.__dict__, "python": self.environment.python},
-            {},
-            name,
-            self._repo.get_date(arm.tag),
-            self.environment.python,
-            self.environment.name,
-            {},
-        )
+        python, date = self.environment.python, self._repo.get_date(arm.tag)
+        params = {**vars(self.machine), "python": python}
+        results = RecordedResults(params, {}, name, date, python, self.environment.name, {})
         results.session, results.round, results.tag = self.id, turn, arm.tag
         results.load_data(self.conf.results_dir)
         request = replace(self._request, only=self._only(turn), planted=arm.planted)
@@ -408,18 +457,17 @@ class Session:
         parts = []
         for question, cases in work.items():
             metrics = self._of_turn(questions[question], turn)
-            missing = {}
+            missing: dict[tuple[str, ...], _Cases] = defaultdict(dict)
             for index, tags in cases.items():
                 parameters = _cases(metrics[0])[index]
-                left = tuple(
-                    tag
+                left = {
+                    tag: [of for of in metrics if (tag, of["name"], of["version"], parameters) not in done]
                     for tag in tags
-                    if any((tag, of["name"], of["version"], parameters) not in done for of in metrics)
-                )
-                self._shown.skip(len(tags) - len(left))
-                if left:
-                    missing[index] = left
-            parts += [(question, some) for some in _in_parts(missing)]
+                }
+                timed = tuple(tag for tag in tags if left[tag] and not _counts(left[tag]))
+                if any(left.values()):
+                    missing[timed][index] = tuple(tag for tag in tags if left[tag])
+            parts += [_Part(question, some, on) for on, of_them in missing.items() for some in _in_parts(of_them)]
         return parts
 
     def _asked(self, case: tuple[str, ...]) -> bool:
@@ -464,19 +512,15 @@ class Session:
         """Calls each function of the user's file once before all releases are installed, and says which failed. Raises
         SessionError where the file cannot be imported, or nothing works on the newest release and on the oldest one."""
         newest, oldest = (self.plan.arm(self.plan.releases[place]).tag for place in (-1, 0))
-        said = self._tried_on(newest, console)
+        with shown_installing(console, f"Preparing {newest}, and trying each function once there"):
+            said = self._trial(newest)
         told = {name: first_words(why).rstrip(".") for name, why in said.items() if why}
         failed = [f"`{name}` failed on {newest}: {why}." for name, why in told.items()]
         all_failed = bool(said) and len(failed) == len(said)
-        if all_failed and (oldest == newest or all(self._tried_on(oldest, console).values())):
+        if all_failed and (oldest == newest or all(self._trial(oldest).values())):
             raise SessionError(f"Nothing in the workload can be measured. {failed[0]}")
         for sentence in failed:
             console.print(sentence, markup=False, highlight=False)
-
-    def _tried_on(self, tag: str, console: Console) -> dict[str, str | None]:
-        """`_trial`, and a line that says so."""
-        with shown_installing(console, f"Preparing {tag}, and trying each function once there"):
-            return self._trial(tag)
 
     def _trial(self, tag: str) -> dict[str, str | None]:
         """Function -> how it failed on a release, empty where it did not, None where that release cannot run it. Nothing on
@@ -496,8 +540,10 @@ class Session:
             return read_object(answer) if answer.exists() else {}
 
     def _of_turn(self, metrics: list[dict[str, Any]], turn: int) -> list[dict[str, Any]]:
-        """Those of a question's metrics that round `turn` measures on this device."""
-        known = [(metric, metric_of(metric["name"])) for metric in metrics]
+        """Those of a question's metrics that round `turn` measures on this device, times first: the first one is asked."""
+        known = sorted(
+            ((metric, metric_of(metric["name"])) for metric in metrics), key=lambda one: one[1].kind == COUNTS
+        )
         only = self._only(turn)
         return [metric for metric, of in known if only in ("", of.kind) and self._device in of.devices]
 
@@ -517,7 +563,8 @@ class Session:
 
     def _save_state(self, finished: bool) -> None:
         self.state.parent.mkdir(parents=True, exist_ok=True)
-        state = {"id": self.id, "finished": finished, "spent": self._spent, "suite": self._suite}
+        spent = self._over and self._whole
+        state = {"id": self.id, "finished": finished, "spent": spent, "suite": self._suite}
         write_atomically(self.state, json.dumps(state))
 
 
@@ -540,6 +587,18 @@ def _by_question(benchmarks: Benchmarks) -> _Questions:
 
 def _cases(benchmark: dict[str, Any]) -> list[tuple[str, ...]]:
     return list(itertools.product(*benchmark["params"]))
+
+
+def _counts(metrics: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [metric for metric in metrics if reuse.is_count(metric["name"])]
+
+
+def _told(known: reuse.Known, facts: Mapping[str, Any]) -> Told:
+    """What a launch is told of a count that another one has taken, with the facts of its own process."""
+    case = known.case
+    own = {name: facts[name] for name in ("torch", "python", "threads", "device") if name in facts}
+    of_case = {"unavailable": case.unavailable} if case.unavailable else {"detectable": case.detectable}
+    return Told({**own, **of_case, reuse.TAKEN: known.source}, "", 0, math.nan if case.value is None else case.value)
 
 
 def _steady(metric: Mapping[str, Any]) -> bool:

@@ -184,11 +184,8 @@ def _needed(path: Path, name: str) -> str:
 
 
 class InstalledEnvironment(ExistingEnvironment):
-    """The torch that an interpreter has already, measured as it is and without network.
-
-    The interpreter needs torch and numpy; asv_runner, which is pure Python, is lent to it where it has none. `request` is
-    what its processes are asked for; None leaves them to the surroundings.
-    """
+    """The torch that an interpreter has already, measured as it is and without network; asv_runner is lent to it. `request`
+    is what its processes are asked for; None leaves them to the surroundings."""
 
     request: Request | None = None
 

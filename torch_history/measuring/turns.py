@@ -1,9 +1,7 @@
 """How are several releases measured within the same milliseconds? They take turns, a stretch of some milliseconds each.
 
 A round gives each release one process for a case. All of them are made ready, one after the other, and then wait. In each
-turn every one of them takes one stretch (measure/turns.py), in an order of chance, and no two run at the same time. Between
-stretches that follow each other at once the machine hardly changes, so their difference says far more of the releases than
-that of two processes which ran one after the other.
+turn every one of them takes one stretch (measure/turns.py), in an order of chance, and no two run at the same time.
 """
 
 from __future__ import annotations
@@ -150,9 +148,8 @@ def _take(servers: list[Server], overhead: float, quiet: Quiet, ended: queue.Sim
 
 
 def _is_enough(taken: Sequence[Sequence[float]], overhead: float, seconds: float) -> bool:
-    """Whether other processes would tell more in the seconds that further turns of these take. With variances of turns and
-    of processes that is after sqrt(overhead / seconds of a turn x the one / the other) turns (Cochran 1977, "Sampling
-    Techniques", 10.6)."""
+    """Whether other processes would tell more in the seconds that further turns take: after sqrt(overhead / seconds of a
+    turn x variance of turns / of processes) turns (Cochran 1977, "Sampling Techniques", 10.6)."""
     count = len(taken[0])
     if count < LEAST_TURNS or seconds < LEAST_SECONDS:
         return False

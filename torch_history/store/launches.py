@@ -255,11 +255,16 @@ def append_environment(path: Path, environment: dict[str, Any]) -> None:
         append_lines(path, [sealed(json.dumps({"id": digest, "environment": environment}, separators=(",", ":")))])
 
 
-def read_environment(results_dir: Path, machine: str, release: str, environment: str) -> dict[str, Any]:
-    """What was measured last for `release` in `environment` (`release-py3.11`); empty where nothing is known."""
+def read_environments(results_dir: Path, machine: str, release: str, environment: str) -> dict[str, dict[str, Any]]:
+    """By id, what was measured for `release` in `environment` (`release-py3.11`), the last one last."""
     path = Path(results_dir, machine, f"{release}-{environment}{ENVIRONMENTS}")
-    lines = list(read_lines(path, environment_of)) if path.exists() else []
-    return dict(lines[-1]["environment"]) if lines else {}
+    lines = read_lines(path, environment_of) if path.exists() else ()
+    return {line["id"]: dict(line["environment"]) for line in lines}
+
+
+def read_environment(results_dir: Path, machine: str, release: str, environment: str) -> dict[str, Any]:
+    """What was measured last for `release` in `environment`; empty where nothing is known."""
+    return [{}, *read_environments(results_dir, machine, release, environment).values()][-1]
 
 
 def packages_moved(

@@ -54,11 +54,9 @@ Task = Mapping[tuple[int, int, int], Sequence[Hashable]]
 
 @dataclass
 class Search:
-    """The state of a search over `count` releases, of which the first and the last are measured.
-
-    `measure` is given what to measure and returns whether that could be done; `look` compares two measured positions. `most`
-    is the number of releases that may be measured in all, the ends counted in; None for as many as it takes.
-    """
+    """The state of a search over `count` releases, of which the first and the last are measured. `measure` is given what to
+    measure and returns whether that could be done; `look` compares two measured positions. `most` is the number of releases
+    that may be measured in all, the ends counted in; None for as many as it takes."""
 
     count: int
     measure: Callable[[int, Task], bool]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from contract.request import Request
 from ..analysis.causes import Known, evidence, not_there
 from ..analysis.series import Series
 from ..measuring.budget import Effort, effort
-from ..measuring.choice import SCALES
+from ..measuring.choice import SCALES, START
 from ..measuring.plan import Plan
 from ..measuring.progress import shown_installing
 from ..measuring.session import SESSIONS, Session
@@ -27,11 +28,13 @@ from ..releases.axis import Axis
 from ..store.launches import Launch, read_environment
 from ..store.skipped import remember
 from ..system.errors import UserError
-from .expectation import SIDES, rounds_of
 from .room import Room
 
 Case = tuple[str, ...]
 """Parameters of a series as they are stored: a function and a size."""
+
+SIDES = 3
+"""Releases of a session between the ends: one, and the two that it lies between."""
 
 
 class NotInstalled(UserError):
@@ -42,11 +45,15 @@ class NotInstalled(UserError):
         self.tag = tag
 
 
+class Spent(Exception):
+    """The budget is spent, and what was asked for is not measured."""
+
+
 @dataclass
 class Sessions:
-    """Measures releases against each other, and keeps the launches. `rounds` measure everything at the ends, then up to
-    `budget` seconds go to what is inconclusive; a session that has spent them is not gone on with unless `goes_on`. `again`
-    measures what is stored once more."""
+    """Measures releases against each other, and keeps the launches. `left` are the seconds of the budget in which it still
+    may measure; what it installs takes none. A session that has spent its share before is not gone on with unless
+    `goes_on`. `again` measures what is stored once more."""
 
     conf: Any
     axis: Axis
@@ -56,12 +63,11 @@ class Sessions:
     machine: str
     out: Console
     room: Room
-    rounds: int
-    budget: float
+    left: float
     goes_on: bool = False
     again: bool = False
-    busy: str = ""
-    """What keeps this machine busy, empty where nothing does. Then what no forecast decides gets no more rounds."""
+    measured: float = 0.0
+    """Seconds in which it measured."""
     installed: list[str] = field(default_factory=list)
     """Releases that were measured, the last one last."""
 
@@ -76,31 +82,32 @@ class Sessions:
     def device(self) -> str:
         return self.request.device
 
-    def measure(self, tags: tuple[str, ...], cases: Collection[Case]) -> None:
-        """Measures `cases`, all where there are none, on releases in one session, unless that is stored. Raises
-        NotInstalled, NoRoom, and KeyboardInterrupt, after which the same call goes on."""
+    def measure(self, tags: tuple[str, ...], cases: Collection[Case], share: float = 1.0) -> None:
+        """Measures `cases`, all where there are none, on releases in one session, in a `share` of what is left, unless that
+        is stored. Raises NotInstalled, NoRoom, Spent, and KeyboardInterrupt, after which the same call goes on."""
         key = tags, tuple(cases)
-        session = self._session(tags, cases, 0.0, again=self.again and key not in self._begun)
+        session = self._session(tags, cases, share * self.left, self.again and key not in self._begun)
+        if session.finished or (session.spent and not self.goes_on and key not in self._begun):
+            return
+        if self.left < START:
+            raise Spent
         self._begun.add(key)
-        first = not (session.finished or session.spent)
-        if first:
-            self.install(tags)
+        self.install(tags)
+        began = time.monotonic()
+        try:
             session.measure(self.out)
-        left = self._effort(session)
-        if self.budget and left.undecided and (first or self.goes_on or not session.spent):
-            if self.busy and not left.is_decidable(self.budget):
-                self.out.print(
-                    f"{left.undecided} of {left.series} times are inconclusive. While the machine is busy, no "
-                    f"{self.budget / 60:.0f} min would decide one. The same command continues with them when it is quiet.",
-                    highlight=False,
-                )
-                return
-            self.install(tags)
-            self._session(tags, cases, self.budget).measure(self.out)
+        finally:
+            took = time.monotonic() - began
+            self.left, self.measured = self.left - took, self.measured + took
 
     def launches(self, tags: tuple[str, ...], cases: Collection[Case]) -> Sequence[Launch]:
         """What the session of `measure` has stored so far."""
-        return self._session(tags, cases, 0.0).launches()
+        return self._session(tags, cases).launches()
+
+    def effort(self, tags: tuple[str, ...], cases: Collection[Case]) -> Effort:
+        """What that session leaves undecided."""
+        session = self._session(tags, cases)
+        return effort(session.launches(), session.plan.pairs, session.plan.divides)
 
     def facts(self, tag: str) -> Mapping[str, Any]:
         """What is known of a release's environment."""
@@ -114,14 +121,16 @@ class Sessions:
         """Series and the two releases between which `explain` did not see its change again -> what it says of that."""
         return not_there(Path(self.conf.results_dir), self.machine, self.own.digest)
 
-    def _session(self, tags: tuple[str, ...], cases: Collection[Case], budget: float, again: bool = False) -> Session:
+    def _session(
+        self, tags: tuple[str, ...], cases: Collection[Case], budget: float = 0.0, again: bool = False
+    ) -> Session:
         """The session of this comparison, which is the same with every budget."""
         plan = Plan(
             releases=tags,
             environment=self.environment,
             questions=self.own.question,
             sizes=SCALES,
-            launches=rounds_of(len(tags), self.rounds, self.budget > 0),
+            launches=1,
             budget=budget,
             workload=self.own.digest,
             cases=tuple(sorted(cases)),
@@ -129,9 +138,6 @@ class Sessions:
         )
         folder = self.own.folder / SESSIONS
         return Session(self.conf, self.axis, plan, self.releases, again, folder, request=self.request)
-
-    def _effort(self, session: Session) -> Effort:
-        return effort(session.launches(), session.plan.pairs, session.plan.divides)
 
     def install(self, tags: tuple[str, ...]) -> None:
         """Installs what is not there, and makes room for it first. Raises NotInstalled, and NoRoom."""

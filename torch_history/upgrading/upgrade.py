@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,10 +17,11 @@ from ..explaining.counting import COUNTED
 from ..explaining.explanation import TIMES_ONCE
 from ..explaining.finding import ONCE, TIMES
 from ..measuring.budget import Effort
+from ..measuring.reuse import taken_words
 from ..store.causes import NOT_LOOKED_INTO
 from ..system.errors import UserError
 from .search import Look, Moved, Search, Span, Task, expected_releases
-from .sessions import Case, NotInstalled, Sessions
+from .sessions import Case, NotInstalled, Sessions, Spent
 
 DRIVING = ("worse", "better")
 """Kinds of verdicts for whose sake releases are installed. Operators and allocations change at nearly every release and cost
@@ -29,6 +29,9 @@ nothing by themselves; they are told as clues."""
 
 MOST_REFUSED = 2
 """Releases in a row that could not be installed, after which the fault is taken to lie with this machine or its network."""
+
+ENDS = 0.5
+"""Share of the budget that the ends get at first: the search has the rest, and what that leaves is theirs again."""
 
 LONGEST_ONCE = 300.0
 """Seconds that explaining what a process does only once may take beside others."""
@@ -63,10 +66,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Answer:
-    """All that is known of an upgrade. `file` is as the caller named it; `effort` is what would decide the times between the
-    ends that are inconclusive; `unfinished` says that something interrupted it. `packages` are those that differ between the
-    ends, as (name, old, new) versions; None where the file asks for none besides torch. `looked` has what `explain` found,
-    by series and pair."""
+    """All that is known of an upgrade. `file` is as the caller named it; `left` is what each session left undecided;
+    `unfinished` says that something interrupted it, `spent` that its budget was over before the search, `reused` which
+    counts were stored. `packages` are those that differ between the ends, as (name, old, new) versions; None where the file
+    asks for none besides torch. `looked` has what `explain` found, by series and pair."""
 
     file: str
     lane: str
@@ -77,8 +80,10 @@ class Answer:
     rows: tuple[Row, ...]
     left_out: dict[str, str]
     is_open: bool
-    effort: Effort
+    left: Sequence[Effort]
     unfinished: bool
+    spent: bool = False
+    reused: str = ""
     packages: Sequence[tuple[str, str, str]] | None = None
     looked: Mapping[tuple[Series, Pair], Known] = field(default_factory=dict)
 
@@ -110,9 +115,9 @@ class Answer:
 
     @property
     def unexplained(self) -> list[Place]:
-        """Where a call became slower, or takes more memory, and nobody has looked for the cause: what is counted first, then
-        times, and of each kind the largest change. What was looked for while the times scattered too much comes last. What a
-        process does only once is left out where it takes seconds: it is done again for each number."""
+        """Where a call became slower, or takes more memory, and nobody has looked for the cause: what is counted first, and
+        the largest change of each kind; last what was looked for while times scattered too much. What a process does only
+        once is left out where it takes seconds."""
 
         def is_quick(place: Place) -> bool:
             return place.change.series.metric not in ONCE or TIMES_ONCE * (place.change.new or 0.0) <= LONGEST_ONCE
@@ -138,41 +143,47 @@ class Upgrade:
     """Release that could not be measured -> why."""
     is_complete: bool = False
     """Whether nothing interrupted it."""
+    is_spent: bool = False
+    """Whether the budget was over before the search."""
 
     def __post_init__(self) -> None:
         self.search = Search(len(self.tags), self._measure, self._look)
-        self._between: dict[tuple[int, int], list[Comparison]] = defaultdict(list)
-        self._asked: list[tuple[tuple[int, int], tuple[str, ...], Sequence[Case]]] = []
+        self._told: dict[tuple[tuple[int, int], tuple[str, ...], tuple[Case, ...]], Comparison] = {}
         self._refused = 0
 
     def run(self) -> None:
-        """Measures what is needed and not stored. What is interrupted leaves what is known so far. Raises NoRoom, and
-        UserError where an end cannot be measured, or several releases between them cannot be installed."""
-        last = len(self.tags) - 1
-        ends = self.tags[0], self.tags[last]
-        self.tell(f"Measuring both ends, {ends[0]} and {ends[1]}.")
+        """Measures what is needed and not stored, in the budget. What is interrupted leaves what is known so far. Raises
+        NoRoom, and UserError where an end cannot be measured, or several releases between them cannot be installed."""
+        self.tell(f"Measuring both ends, {self.tags[0]} and {self.tags[-1]}.")
         try:
-            self.laboratory.measure(ends, ())
-        finally:
-            self._compare((0, last), ends, ())
-        driving = self.driving
-        self.search.most = self.most or expected_releases(len(self.tags), max(1, len(driving)))
-        self.search.run(change.series for change in driving)
+            for share in (ENDS, 1.0) if len(self.tags) > 2 else (1.0,):
+                self._measure_ends(share)
+                driving = self.driving
+                self.search.most = self.most or expected_releases(len(self.tags), max(1, len(driving)))
+                self.search.run(one.series for one in driving if one.series not in self.search.spans)
+        except Spent:
+            self.is_spent = self.search.best() is not None
         self.is_complete = True
+
+    def _measure_ends(self, share: float) -> None:
+        ends = self.tags[0], self.tags[-1]
+        try:
+            self.laboratory.measure(ends, (), share)
+        finally:
+            self._compare((0, len(self.tags) - 1), ends, ())
 
     @property
     def ends(self) -> Comparison | None:
         """What changed between the ends; None before they were compared."""
-        return next(iter(self._between[0, len(self.tags) - 1]), None)
+        at = 0, len(self.tags) - 1
+        return next((found for (pair, _, _), found in self._told.items() if pair == at), None)
 
     @property
     def driving(self) -> list[Change]:
         """What changed between the ends for better or worse, or was broken."""
         return [change for change in (self.ends.changes if self.ends else []) if change.verdict.kind in DRIVING]
 
-    def answer(
-        self, file: str, lane: str, effort: Effort, packages: Sequence[tuple[str, str, str]] | None = None
-    ) -> Answer | None:
+    def answer(self, file: str, lane: str, packages: Sequence[tuple[str, str, str]] | None = None) -> Answer | None:
         """What is known so far; None where nothing is."""
         if self.ends is None or not self.ends.changes:
             return None
@@ -180,6 +191,7 @@ class Upgrade:
         looked = {(Series(one.environment, one.benchmark, one.parameters), (one.old, one.new)): one for one in known}
         rows = [Row(change, tuple(self._places(change.series))) for change in self.driving]
         measured = self.search.measured | {0, len(self.tags) - 1}
+        sessions = list(dict.fromkeys((tags, cases) for _, tags, cases in self._told))
         return Answer(
             file,
             lane,
@@ -190,18 +202,18 @@ class Upgrade:
             tuple(rows),
             dict(self.left_out),
             replace(self.search, most=None).best() is not None,
-            effort,
+            [self.laboratory.effort(*one) for one in sessions],
             not self.is_complete,
+            self.is_spent,
+            taken_words(launch for one in sessions for launch in self.laboratory.launches(*one)),
             packages,
             {**looked, **self.laboratory.not_there()},
         )
 
     def tell_again(self) -> None:
         """Compares all that was measured once more, with the evidence that has come since."""
-        asked, self._asked = self._asked, []
-        self._between.clear()
-        for pair, tags, cases in asked:
-            self._compare(pair, tags, cases)
+        for asked in list(self._told):
+            self._compare(*asked)
 
     def _places(self, series: Series) -> list[Place]:
         """Where it changed, oldest first, as far as that is known."""
@@ -216,8 +228,8 @@ class Upgrade:
 
     def _seen(self, series: Hashable, old: int, new: int) -> tuple[Comparison, Change]:
         """Raises LookupError where the two were not compared."""
-        for one in self._between[old, new]:
-            for change in one.changes:
+        for (at, _, _), one in self._told.items():
+            for change in one.changes if at == (old, new) else ():
                 if change.series == series:
                     return one, change
         raise LookupError(f"{series} was not compared")
@@ -237,7 +249,7 @@ class Upgrade:
             number, most = len(self.search.measured) + 1, self.search.most
             self.tell(f"Release {number} of at most {most}: {tags[1]}, between {tags[0]} and {tags[2]}, for {names}.")
             try:
-                self.laboratory.measure(tags, cases)
+                self.laboratory.measure(tags, cases, 1 / max(1, (most or number) - number + 1))
             except NotInstalled as error:
                 self._pass_over(error)
                 return False
@@ -255,12 +267,11 @@ class Upgrade:
 
     def _compare(self, at: tuple[int, int], tags: tuple[str, ...], cases: Collection[Case]) -> None:
         """Compares the releases at two positions by the session of `tags` and `cases`."""
-        self._asked.append((at, tags, tuple(cases)))
         pair, laboratory = (self.tags[at[0]], self.tags[at[1]]), self.laboratory
         found = history(laboratory.launches(tags, cases))
         facts, known = {tag: laboratory.facts(tag) for tag in pair}, laboratory.evidence()
         told = compared(laboratory.machine, laboratory.environment, *pair, found, facts, laboratory.device, known=known)
-        self._between[at].append(told)
+        self._told[at, tags, tuple(cases)] = told
 
 
 def look(change: Change) -> Look:

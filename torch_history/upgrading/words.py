@@ -11,6 +11,7 @@ from ..analysis.compare import by, by_case, of_case, sentence, summary
 from ..analysis.markdown import escape
 from ..analysis.series import Verdict
 from ..analysis.verdicts import Change
+from ..measuring.budget import left_words
 from ..store.launches import moved_words
 from .upgrade import DRIVING, Answer, Place, Row
 
@@ -74,7 +75,7 @@ def as_json(found: Answer, failed: Sequence[Change] = ()) -> str:
         "finished": not found.unfinished,
         "open": found.is_open,
         "packages": [dict(zip(("name", "old", "new"), row, strict=True)) for row in found.packages or ()],
-        "undecided": found.effort.undecided + found.effort.hopeless,
+        "undecided": found.left[0].undecided + found.left[0].hopeless,
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -157,11 +158,14 @@ def _notes(found: Answer, failed: Sequence[Change]) -> list[str]:
     count = len(found.tags)
     lines = [f"{len(found.measured)} of {count} releases were measured: {', '.join(found.measured)}."]
     lines += [f"{tag} was passed over: {why}" for tag, why in found.left_out.items()]
+    lines += [found.reused] if found.reused else []
     lines += [] if found.packages is None else [moved_words(found.packages)]
     if found.unfinished:
         lines.append("This is not finished. The same command continues from here.")
     else:
-        lines += [f"More releases would tell more closely. Allow them with --most {count}."] if found.is_open else []
-        lines += [said] if (said := found.effort.words("The same command with")) else []
+        more = "The budget was over before all releases were found. The same command continues from here."
+        more = more if found.spent else f"More releases would tell more closely. Allow them with --most {count}."
+        lines += [more] if found.is_open else []
+        lines += [said] if (said := left_words(found.left, "The same command with")) else []
     lines += summary(found.comparison)
     return [*lines, f"Failed by --fail-on: {'; '.join(one.series.words for one in failed)}."] if failed else lines

@@ -1,0 +1,497 @@
+"""What `run` and `calibrate` do once they know what is asked: this module imports all that measures."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import shlex
+import shutil
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from contract.metrics import NEVER_RECORDED
+from contract.request import Request
+
+from ..analysis import calibration as calibrations
+from ..analysis import compare as comparing
+from ..analysis.compare import Comparison
+from ..analysis.series import history
+from ..analysis.verdicts import Change, human
+from ..measuring import calibrate, machine
+from ..measuring.budget import effort, left_words
+from ..measuring.choice import SCALES
+from ..measuring.conditions import business
+from ..measuring.fleet.planning import Work, all_questions, rates
+from ..measuring.locks import alone
+from ..measuring.machine_records import use
+from ..measuring.plan import SHARED, Plan, anchor_of, anchored, chosen, in_sessions, measurable, middle, new_releases
+from ..measuring.progress import minutes
+from ..measuring.recorded import RecorderEnvironment
+from ..measuring.reuse import taken_words
+from ..measuring.session import SESSIONS, Session
+from ..measuring.subjects import InstalledEnvironment, OwnWorkload
+from ..releases.axis import Release
+from ..releases.environments import ReleaseEnvironment, prune
+from ..site import calibration as reports
+from ..store.launches import Launch, packages_words, read_environment, read_launches, read_on_axis
+from ..store.skipped import remember
+from ..store.sources import own_versions
+from ..system.errors import SessionError, UserError
+from ..system.scratch import temporary_files
+from . import plan as plans
+from . import suite as suites
+from .explain import MINUTES, seconds_to_explain
+from .options import seconds_of
+from .output import console, plain
+from .run import DEFAULT_LAUNCHES, LEAST_LAUNCHES
+from .suite import DEFAULT_LANE, Suite
+
+MOST_OFFERED = 3
+"""Times that the offer to explain names; one takes minutes, and the line is to be read."""
+
+GPU_WITHIN = "9m"
+"""The limit of a run of the whole suite on a GPU that names none: such a machine is often lent for ten minutes."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of `run` and `calibrate`. `interpreter`: the one whose torch is measured as installed, None for releases;
+    `carried` the folder of carried ones. `tells`: whether it is said what changed; `plans`: whether it is only said what
+    would be measured; `itself`: whether a calibration plants nothing."""
+
+    releases: tuple[str, ...] = ()
+    lane: str = DEFAULT_LANE
+    workload: Path | None = None
+    questions: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    launches: int | None = None
+    only: str = ""
+    budget: str | None = None
+    within: str | None = None
+    again: bool = False
+    removes: bool = False
+    interpreter: str | None = None
+    recorded_as: str | None = None
+    carried: Path | None = None
+    device: str = ""
+    card: str = ""
+    explains: str | None = None
+    tells: bool = True
+    plans: bool = False
+    itself: bool = False
+
+    @property
+    def rounds(self) -> int:
+        """The rounds that measure everything."""
+        if self.launches or self.only == "counts":
+            return self.launches or 1
+        return LEAST_LAUNCHES if self.budget else DEFAULT_LAUNCHES
+
+    def request(self, own: OwnWorkload | None) -> Request:
+        """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
+        request = machine.asked()
+        request = replace(
+            request,
+            device=self.device or request.device,
+            card=self.card or request.card,
+            workload=str(own.path) if own else "",
+            text=str(own.text) if own else "",
+            threads=own.threads or request.threads if own else request.threads,
+        )
+        if self.card and request.device != "recorder":
+            raise UserError("--card names the GPU that the recorder imitates: add --device recorder.")
+        return machine.decided(request)
+
+    def seconds_within(self, device: str) -> float | None:
+        """The seconds in which everything ends, None where nothing limits them."""
+        if self.within:
+            return seconds_of(self.within)
+        chooses = self.questions or self.variants or self.sizes or self.budget or self.workload or self.only
+        return seconds_of(GPU_WITHIN) if device == "cuda" and not chooses else None
+
+
+@dataclass
+class Run:
+    """A run of what is `asked`, with what that means here."""
+
+    asked: Asked
+    suite: Suite
+    own: OwnWorkload | None
+    request: Request
+    conf: Any
+    out: Console
+
+    def __post_init__(self) -> None:
+        self.results = Path(self.conf.results_dir)
+        self.environment = self._environment()
+        self.told: list[Comparison] = []
+        self.ran = False
+
+    def _environment(self) -> Any:
+        asked, request = self.asked, self.request
+        if asked.carried is not None:
+            return self._carried(asked.carried)
+        if request.device == "recorder":
+            return RecorderEnvironment(self.conf, asked.lane, request.card)
+        if asked.interpreter is None:
+            return ReleaseEnvironment(self.conf, asked.lane, {}, {})
+        if asked.releases:
+            raise SessionError(
+                "--installed measures the torch that is installed, so it takes no RELEASES. Use --as to record it under one."
+            )
+        return InstalledEnvironment(self.conf, _interpreter(asked.interpreter))
+
+    def _carried(self, folder: Path) -> Any:
+        """Raises SessionError where what is asked for needs more than what was carried."""
+        from ..kit.carried import CarriedEnvironment
+
+        asked = self.asked
+        others = asked.workload or asked.interpreter or asked.removes or asked.explains is not None
+        if others or self.request.device == "recorder":
+            raise SessionError(
+                "--carried measures the suite on releases that hold no more than it needs. Leave out --workload, "
+                "--installed, --prune, --explain and --device recorder."
+            )
+        return CarriedEnvironment(self.conf, folder)
+
+    def releases(self) -> tuple[Sequence[Release], Release | None]:
+        """What is measured, oldest first, nothing where NEW was asked for and there is none; and the anchor that ties it to
+        what is stored, None where nothing does."""
+        asked, axis, environment, out = self.asked, self.suite.axis, self.environment, self.out
+        if asked.carried is not None:
+            return environment.releases(axis, asked.releases), None
+        if asked.interpreter is not None:
+            release = environment.release(axis, asked.recorded_as)
+            out.print(f"Measuring the installed torch {plain(environment.torch)} as {release.tag}.")
+            return [release], None
+        specs, anchor = asked.releases, ""
+        if "NEW" in specs:
+            stored = [*read_on_axis(self.results, machine.describe(self.request)["machine"], axis)]
+            fresh = new_releases(axis, asked.lane, stored, environment.name)
+            anchor = "" if asked.only == "counts" else anchor_of(axis, stored, environment.name)
+            specs = tuple(tag for spec in specs for tag in (fresh if spec == "NEW" else [spec]))
+            if not specs:
+                return [], None
+        tell = lambda sentence: out.print(f"[yellow]{plain(sentence)}[/yellow]")  # noqa: E731
+        releases = chosen(axis, specs, asked.lane, tell, alone=self.request.device == "recorder")
+        return releases, axis.find(anchor) if anchor else None
+
+    def groups(
+        self, releases: Sequence[Release], anchor: Release | None
+    ) -> tuple[list[Sequence[Release]], Release | None]:
+        """The neighbours of each session, and the release that all sessions have besides, None where there is none."""
+        if self.asked.only == "counts":
+            return in_sessions(releases, shared=1), None
+        groups = in_sessions(releases, SHARED, anchor)
+        return groups, anchor or (middle(releases) if len(groups) > 1 else None)
+
+    def plan(self, groups: Sequence[Sequence[Release]], anchor: Release | None) -> None:
+        """Says what would be measured, and how long that takes by what is stored of the lane."""
+        asked, here = self.asked, machine.describe(self.request)["machine"]
+        named = plans.machine_with_durations(self.results, here, lambda words: self.out.print(words, highlight=False))
+        stored = read_launches(self.results, named, self.environment.name, asked.questions) if named else ()
+        questions = asked.questions or (("own",) if asked.workload else all_questions(self.suite.root))
+        budget = seconds_of(asked.budget) / len(groups) if asked.budget else 0.0
+        work = Work(questions, asked.only, asked.rounds, budget)
+        every = [[release.tag for release in anchored(group, anchor)] for group in groups]
+        self.out.print(plans.sessions(every, work, rates(stored), "session"))
+
+    def say_how_busy(self) -> None:
+        """Says before anything is measured that the machine is busy, and what that costs."""
+        asked, why = self.asked, business()
+        if not why:
+            return
+        words = f"[yellow]This machine is busy: {why}.[/yellow] More times will stay inconclusive."
+        if asked.budget:
+            cost = f"The {minutes(seconds_of(asked.budget))} go to the times that they can decide, and the others wait."
+        elif asked.within:
+            cost = f"All of it ends after {minutes(seconds_of(asked.within))}."
+        else:
+            cost = "It may take several times as long: --budget 20m bounds all of it."
+        self.out.print(f"{words}\n{cost} Ctrl+C prints what is known.", highlight=False)
+
+    def sessions(self, groups: Sequence[Sequence[Release]], anchor: Release | None) -> Session:
+        """Measures each group of neighbours in a session, with the `anchor`, and says of each pair what changed after the
+        last session that has it; returns the last session."""
+        asked, over = self.asked, self.asked.seconds_within(self.request.device)
+        began, budget = time.monotonic(), seconds_of(asked.budget) if asked.budget else None
+        for number, group in enumerate(groups):
+            later = anchored(groups[number + 1], anchor) if group is not groups[-1] else ()
+            measured, passed = anchored(group, anchor), time.monotonic() - began
+            plan = replace(
+                self._plan_of(measured, measured[0].tag if len(measured) > len(group) else ""),
+                budget=(budget - passed) / (len(groups) - number) if budget is not None else None,
+                within=max(1.0, over - passed) if over else None,
+            )
+            session = self._session(plan)
+            self.ran = self.ran or any(case.number is not None for of in session.launches() for case in of.cases)
+            if asked.tells:
+                self._tell(session, _last_seen(group, later))
+                left = [] if asked.only == "counts" else [effort(session.launches(), plan.pairs)]
+                said = taken_words(session.launches()), left_words(left, "The same command with")
+                click.echo("\n".join(filter(None, said)), nl=any(said))
+            if asked.removes and later:
+                done = {release.tag for release in measured if release not in later}
+                prune(self.environment.root, done.__contains__, asked.lane)
+        return session
+
+    def _plan_of(self, releases: Sequence[Release], anchor: str) -> Plan:
+        asked, own = self.asked, self.own
+        usual = SCALES if own else ("paper",) if self.request.device == "cuda" else ("small",)
+        return Plan(
+            releases=tuple(release.tag for release in releases),
+            anchor=anchor,
+            environment=self.environment.name,
+            questions=own.question if own else "|".join(asked.questions) or r"\w+",
+            sizes=asked.sizes or self.request.sizes or usual,
+            launches=asked.rounds,
+            workload=own.digest if own else "",
+            only=asked.only,
+            variants=asked.variants,
+        )
+
+    def _session(self, plan: Plan) -> Session:
+        """Measures what is missing of a plan. An interruption is raised after what is known is said."""
+        asked, out, axis = self.asked, self.out, self.suite.axis
+        folder = self.own.folder / SESSIONS if self.own else None
+        session = Session(self.conf, axis, plan, self.environment, asked.again, folder, request=self.request)
+        if session.finished:
+            out.print(f"Session {session.id} has already measured this. Use --again to measure it again.")
+            return session
+        words = "Continuing" if session.resumed else "Starting"
+        out.print(f"{words} session {session.id} on {plain(session.machine.machine)}.")
+        try:
+            session.measure(out)
+        except KeyboardInterrupt:
+            if asked.tells:
+                out.print("\nInterrupted. This is known so far:")
+                with contextlib.suppress(UserError):
+                    self._tell(session, plan.pairs)
+            raise
+        return session
+
+    def _tell(self, session: Session, pairs: Sequence[tuple[str, str]]) -> None:
+        """Says what changed between those neighbours of a session of which both were measured."""
+        launches = session.launches()
+        measured = {launch.release for launch in launches}
+        known = [pair for pair in pairs if measured.issuperset(pair)]
+        self.told += [self._tell_pair(session, launches, pair) for pair in known]
+        if len(known) < len(pairs):
+            click.echo("Of some releases nothing was measured yet. The same command continues.")
+
+    def _tell_pair(self, session: Session, launches: Sequence[Launch], pair: tuple[str, str]) -> Comparison:
+        """Says what changed between two releases of a session."""
+        asked, own = self.asked, self.own
+        stored = self.results, session.machine.machine, session.plan.environment
+        measured = {launch.benchmark.partition(".")[0] for launch in launches}
+        questions = tuple(question for question in asked.questions if question in measured) or asked.questions
+        found = self._compared(*stored, pair, (own.question,) if own else questions)
+        console().print(f"\n[bold]{pair[0]} -> {pair[1]}[/bold]")
+        click.echo(comparing.text(found, everything=own is not None))
+        if own and own.requirements:
+            before, now = (read_environment(stored[0], stored[1], tag, stored[2]) for tag in pair)
+            click.echo(packages_words(before, now, own.packages))
+        if self.request.device == "cpu" and not asked.explains and (hint := explainable(found, asked)):
+            click.echo(hint)
+        return found
+
+    def _compared(
+        self, results: Path, name: str, environment: str, pair: tuple[str, str], questions: Sequence[str]
+    ) -> Comparison:
+        # What an own file was before it was mended is of no interest, not even where that is all that has a count.
+        versions = own_versions(self.own.question, self.own.text) if self.own else None
+        found = comparing.find(results, name, environment, *pair, questions, versions=versions)
+        return replace(found, file=str(self.asked.workload)) if self.own else found
+
+    def explain(self, seconds: float) -> None:
+        """Explains the times that rose, newest pair first, the largest rise of a pair first, says what is left, and once
+        more what changed, now with what was found."""
+        from .explaining import explain_told
+
+        asked, out = self.asked, self.out
+        rises = [(found.old, found.new, change.series) for found in reversed(self.told) for change in rose(found)]
+        if not rises:
+            out.print("No time rose, so nothing is to be explained.")
+            return
+        what = "1 time" if len(rises) == 1 else f"{len(rises)} times"
+        out.print(f"\n{what} rose. Explaining takes about {MINUTES} minutes each, at most {seconds / 60:.0f} in all.")
+        left = explain_told(rises, self.suite, asked.lane, asked.workload, seconds, out, click.echo)
+        if left:
+            out.print(f"Not explained yet: {left} of {what}. The time is up. The same command continues.")
+        for found in filter(rose, self.told):
+            questions = sorted({change.series.question for change in found.changes})
+            pair = found.old, found.new
+            again = self._compared(self.results, found.machine, found.environment, pair, questions)
+            click.echo(f"\n{found.old} -> {found.new}, explained")
+            click.echo(comparing.text(again, everything=self.own is not None))
+
+
+def measure(asked: Asked) -> bool:
+    """Measures and says what changed from each release to the next; returns whether anything ran. Raises SessionError where
+    that cannot be done."""
+    own = OwnWorkload.of(asked.workload) if asked.workload else None
+    asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
+    found = suites.load()
+    conf, out = found.config(), console()
+    request = asked.request(own)
+    use(machine.describe(request))
+    if own:
+        conf.results_dir = str(own.folder / "results")
+    asked = _checked(asked, request, own)
+    run = Run(asked, found, own, request, conf, out)
+    releases, anchor = run.releases()
+    if not releases:
+        out.print("Nothing is new. This machine has measured the newest release of the lane.")
+        return True
+    groups, anchor = run.groups(releases, anchor)
+    if asked.plans:
+        run.plan(groups, anchor)
+        return True
+    if own and own.requirements and asked.interpreter is None:
+        run.environment.needed = own.requirements
+        releases = having(releases, run.environment, out, own.folder)
+        groups, anchor = run.groups(releases, None)
+    env_dir = run.environment.root if request.device == "recorder" else Path(conf.env_dir)
+    with temporary_files(), alone(env_dir):
+        if asked.only != "counts":
+            run.say_how_busy()
+        session = run.sessions(groups, anchor)
+    if len(releases) == 1:
+        _print_numbers(out, session)
+    out.print(f"Results are in {plain(str(Path(run.results, session.machine.machine)))}.")
+    if not run.ran:
+        out.print("Nothing ran. No case gave a number on any of these releases.")
+    if asked.explains is not None:
+        run.explain(seconds_to_explain(asked.explains, "RELEASES"))
+    return run.ran
+
+
+def _checked(asked: Asked, request: Request, own: OwnWorkload | None) -> Asked:
+    """The options as this device can answer them. Raises SessionError where it cannot."""
+    if asked.explains is not None:
+        if request.device != "cpu" or asked.interpreter is not None or asked.only == "counts" or asked.removes:
+            raise SessionError(
+                "--explain looks for the cause of times on a CPU, in releases that stay installed. Leave out --explain, or "
+                "--installed, --prune, --only counts and every --device but cpu."
+            )
+        seconds_to_explain(asked.explains, "RELEASES")
+    if request.device != "recorder":
+        return asked
+    if own and own.requirements:
+        raise SessionError(
+            f"{own.path.name} has `requirements`, and the recorder has only torch. Measure it on cpu or cuda."
+        )
+    if asked.only == "times":
+        raise SessionError(NEVER_RECORDED.capitalize() + ".")
+    if asked.budget or asked.within or asked.interpreter:
+        raise SessionError(
+            "Counts do not vary, so --budget, --within and --installed mean nothing on the recorder. Leave them out."
+        )
+    return replace(asked, only="counts")
+
+
+def having(releases: Sequence[Release], environment: Any, out: Console, folder: Path) -> Sequence[Release]:
+    """The releases for which there is what the user's file needs; says of each other one why there is not, and keeps that in
+    the `folder` of the file. Raises SessionError where none is left."""
+    able = []
+    for release in releases:
+        with out.status(f"Resolving {', '.join(environment.needed)} for {release.tag}"):
+            why = environment.lacking(release)
+        if why:
+            out.print(f"{release.tag} is skipped: {plain(why)}", highlight=False)
+            remember(folder, environment.name, release.tag, why)
+        else:
+            able.append(release)
+    if not able:
+        raise SessionError("None of these releases has the packages in `requirements`. Nothing was installed.")
+    return able
+
+
+def _last_seen(group: Sequence[Release], later: Sequence[Release]) -> list[tuple[str, str]]:
+    """The neighbours of a session that the next one has not both of, so that nothing more will be known of them."""
+    pairs = itertools.pairwise(group)
+    return [(old.tag, new.tag) for old, new in pairs if not (old in later and new in later)]
+
+
+def rose(found: Comparison) -> list[Change]:
+    """The times of steady calls that rose, the largest ratio first."""
+    from ..explaining.finding import TIMES
+
+    worse = [
+        change
+        for change in found.changed
+        if change.series.metric in TIMES and change.ratio and change.ratio > 1 and change.verdict.kind == "worse"
+    ]
+    return sorted(worse, key=lambda change: -(change.ratio or 1))
+
+
+def explainable(found: Comparison, asked: Asked) -> str:
+    """What to ask for the causes of the times that rose on a CPU, and how long that takes; empty where none did, or none can
+    be asked for."""
+    rises = rose(found)
+    if not rises or asked.interpreter is not None or asked.carried is not None:
+        return ""
+    lane = f" --lane {asked.lane}" if asked.lane != DEFAULT_LANE else ""
+    own = f" --workload {shlex.quote(str(asked.workload))}" if asked.workload else ""
+    named = rises[:MOST_OFFERED]
+    names = " ".join(shlex.quote(change.series.words) for change in named)
+    what = "the cause" if len(named) == len(rises) else f"the causes of the {len(named)} largest"
+    return (
+        f"{len(rises)} time{'s' if len(rises) > 1 else ''} rose. `torch-history explain{lane}{own} {found.old} {found.new} "
+        f"{names}` looks for {what} and takes about {MINUTES * len(named)} minutes."
+    )
+
+
+def calibrated(asked: Asked) -> bool:
+    """Calibrates and prints the report; returns whether every aim is met. Raises SessionError and UserError."""
+    found = suites.load()
+    conf, axis, out, request = found.config(), found.axis, console(), asked.request(None)
+    use(machine.describe(request))
+    environment = Run(asked, found, None, request, conf, out).environment
+    if asked.interpreter is None:
+        newest = measurable(list(axis.releases), asked.lane)[0][-1]
+        release = axis.find(asked.recorded_as) if asked.recorded_as else newest
+    else:
+        release = environment.release(axis, asked.recorded_as)
+    within = seconds_of(asked.within) if asked.within else None
+    plan = Plan(
+        releases=(),
+        environment=environment.name,
+        questions="|".join(asked.questions) or r"\w+",
+        sizes=("paper",) if request.device == "cuda" else ("small",),
+        launches=asked.launches or (DEFAULT_LAUNCHES if within else LEAST_LAUNCHES),
+        budget=seconds_of(asked.budget) if asked.budget and not within else None,
+        within=within,
+    )
+    with temporary_files(), alone(Path(conf.env_dir)):
+        path = calibrate.measure(conf, axis, release, environment, plan, asked.again, out, request, asked.itself)
+        calibration = calibrations.read(path)
+        click.echo(reports.text(calibration))
+        out.print(f"The measurements are in {plain(str(path))}.")
+        return not calibration.missed
+
+
+def _interpreter(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise SessionError(f"There is no interpreter '{name}' on this machine. Give its path with --python.")
+    return path
+
+
+def _print_numbers(out: Console, session: Session) -> None:
+    numbers = history(session.launches())
+    width = max((len(series.words) for series in numbers), default=0)
+    for series, releases in numbers.items():
+        cases = [case for pairs in releases.values() for _, case in pairs]
+        known = [case.number for case in cases if case.number is not None]
+        reason = cases[-1].reason
+        number = human(statistics.median(known), series.unit) if known else plain(reason)
+        out.print(f"{plain(f'{series.words:<{width}}')}  {number}", highlight=False)
