@@ -12,7 +12,7 @@ ALONE := fleet or attack or alone
 PYTEST := $(BIN)/python -m pytest --durations=20
 BESIDE := $(PYTEST) -m "not (releases or end_to_end or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
 
-.PHONY: help run test test-all test-fast test-rest lint lint-python lint-scripts npm slurm fleet bench-clock bench-deciding yardstick size browser lock document pack publish clean
+.PHONY: help run test test-all test-fast test-rest lint lint-python lint-scripts npm slurm fleet bench-clock bench-deciding yardstick size browser lock document pack pictures publish clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -104,6 +104,10 @@ size: .venv/ready
 # make publish   builds the site from results/
 publish: .venv/ready
 	$(BIN)/torch-history publish
+
+# make pictures   publishes the site and takes its pictures for the docs; needs Chromium
+pictures: publish
+	$(BIN)/python -m tools.pictures html
 
 # make pack   compresses the lines in results/ before they are committed; not while something is measured
 pack: .venv/ready

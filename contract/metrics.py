@@ -96,13 +96,6 @@ class Metric(NamedTuple):
             return "SLOWER", "FASTER"
         return ("HUNGRIER", "LEANER") if self.unit == "bytes" or self.measured == RESIDENT else ("MORE", "FEWER")
 
-    def as_data(self) -> dict[str, object]:
-        """What pages need of it, as JSON has it: all but which workloads have it, which the
-        data say, and what it is."""
-        row = {**self._asdict(), "more_and_less": self.more_and_less}
-        del row["everywhere"], row["about"]
-        return row
-
 
 def _call(name: str, about: str, unit: str = "seconds") -> Metric:
     return Metric(name, unit, TIMES, True, SEQUENCE, "sequence", CALL_MARGIN, about=about)

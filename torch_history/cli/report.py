@@ -27,13 +27,8 @@ from .suite import DEFAULT_LANE
 if TYPE_CHECKING:
     from ..analysis.compare import Comparison
 
-PICTURE = (
-    "amd-epyc-family-26-model-2-2-cores",
-    "release-py3.11",
-    "intersection.Intersection.track_peak_memory",
-    "small",
-)
-"""Machine, environment, benchmark and size of the README's picture; its findings are of the same machine and environment."""
+LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
+"""Machine and environment of the README's findings."""
 
 _in_lane = click.option(
     "--lane",
@@ -80,10 +75,8 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     here = describe()["machine"]
     with naming(target), Steps(console(), STEPS, Path(conf.env_dir, PUBLISHED, "took.json")) as steps:
         index = publish_site(conf, suite.axis, target, url, steps.begin, here)
-    has_results = here in machines_in(Path(conf.results_dir))
-    opens = (
-        f"It opens on this machine, {here}" if has_results else f"It opens on another machine: {here} has no results"
-    )
+    first, none = f"the newest results, those of this machine, {here}, first", f"another machine: {here} has no results"
+    opens = f"It opens on {first if here in machines_in(Path(conf.results_dir)) else none}"
     console().print(plain(f"The site is in {index}. Open that file in a browser. {opens}."))
 
 
@@ -92,7 +85,7 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
 def document(check: bool) -> None:
     """Update the generated pages from results/.
 
-    These are the README's picture and findings, and the pages in docs/generated/.
+    These are the README's findings, and the pages in docs/generated/.
     """
     from ..analysis import bases, power, steps
     from ..analysis import compare as said
@@ -100,7 +93,6 @@ def document(check: bool) -> None:
     from ..releases import wheels
     from ..reports import calibration as calibrations
     from ..reports import claims, coverage, recorded
-    from ..site.picture import draw_bytes
     from ..store.certificates import certificates_in
     from ..store.launches import machines_in, read_on_axis
     from ..system.files import write_atomically
@@ -108,9 +100,8 @@ def document(check: bool) -> None:
     suite = suites.load()
     results = suite.results
     launches = {machine: list(read_on_axis(results, machine, suite.axis)) for machine in machines_in(results)}
-    machine, lane, benchmark, size = PICTURE
+    machine, lane = LONGEST
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
-    drawn = sorted({tag for of in found.values() for tag in of}, key=suite.axis.position)
     happened = steps.of_history(found, suite.axis)
     costs = said.tell_most(steps.costliest(happened), happened, found, results, machine)
     answered = claims.lanes(results, launches, suite.axis)
@@ -137,7 +128,6 @@ def document(check: bool) -> None:
             lambda steps, of, machine: said.tell_findings(steps, of, results, machine),
             certificates,
         ),
-        "docs/generated/peak-memory.svg": draw_bytes(found, drawn, benchmark, size),
         "docs/generated/answers.md": claims.document(
             [on_a_gpu, "", claims.table(rows, "../questions"), "", *rose],
             answered,
@@ -290,7 +280,7 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
     from ..site.data import lane_id
 
     keys = urlencode({"lane": lane_id(machine, environment), "from": old, "to": new})
-    return f"{url}/upgrade.html#{keys}"
+    return f"{url}/index.html#{keys}"
 
 
 @click.command()

@@ -4,7 +4,7 @@
    happened. What is nearest to the pointer says its numbers. Colours are those of the style sheet, so they follow the theme. */
 (() => {
     const TH = window.torchHistory;
-    const {el} = TH;
+    const {el, svg} = TH;
 
     const HEIGHT = 320;
     const EDGE = {top: 24, right: 16, bottom: 62, left: 66};
@@ -26,13 +26,6 @@
     };
     const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]]
         .map(([of, prefix]) => ({of: Number(of), prefix}));
-
-    const svg = (tag, attributes, ...children) => {
-        const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-        Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
-        node.append(...children);
-        return node;
-    };
 
     // --- colours and shapes of variants
 
