@@ -400,7 +400,7 @@ def _write_pages(
     """`made` are the documents that are made from what was published, by name."""
     templates = _templates()
     here = Path(__file__).parent / "templates"
-    for path in [*here.glob("*.js"), *here.glob("*.css")]:
+    for path in [*here.glob("*.js*"), *here.glob("*.css")]:
         shutil.copy(path, folder)
     pages = [*((page["file"], page["words"]) for page in PAGES if page["words"]), ("method.html", "Method")]
     base = f"{url.rstrip('/')}/" if url else ""

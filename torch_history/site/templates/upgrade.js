@@ -186,9 +186,10 @@
         needs: async (lane, address) => {
             const {from, to} = TH.chosen(lane, address);
             const known = [from, to].filter((tag) => TH.contents.wheels.includes(tag));
-            const [bases, pair, ...wheels] = await Promise.all([TH.file("bases"), TH.pair(lane, from, to), ...known.map((tag) => TH.file(`wheels-${tag}`))]);
-            const others = pair ? (await TH.file(`pairs/${from}-${to}`)).lanes : [];
-            return {bases, pair, others, wheels: Object.fromEntries(known.map((tag, i) => [tag, wheels[i]]))};
+            const isPair = lane.releases.filter(({tag}) => tag === from || tag === to).length === 2;
+            const [bases, pair, of, ...wheels] = await Promise.all([TH.file("bases"), TH.pair(lane, from, to),
+                isPair ? TH.file(`pairs/${from}-${to}`) : {lanes: []}, ...known.map((tag) => TH.file(`wheels-${tag}`))]);
+            return {bases, pair, others: of.lanes, wheels: Object.fromEntries(known.map((tag, i) => [tag, wheels[i]]))};
         },
         render: (lane, address, main, {bases, pair, others, wheels}) => {
             const {from, to} = TH.chosen(lane, address);
