@@ -483,6 +483,12 @@ def test_two_releases_have_a_file_for_programs(site: Path, page: Any, data: dict
     assert lane["tally"] == comparison["tally"]
     assert lane["typical"]["ratio"] == pytest.approx(typical_of(comparison["changes"]), rel=1e-3)
     assert lane["typical"]["low"] <= lane["typical"]["ratio"] <= lane["typical"]["high"]
+    schema = json.loads((site / "pair.schema.json").read_text(encoding="utf-8"))
+    of_lane = schema["properties"]["lanes"]["items"]
+    assert set(found) == set(schema["required"])
+    assert found["schema"] == schema["properties"]["schema"]["const"]
+    assert set(lane) == set(of_lane["required"]) == set(of_lane["properties"])
+    assert set(lane["typical"]) == set(schema["$defs"]["typical"]["required"])
 
 
 # --- series
@@ -526,6 +532,36 @@ def test_the_chart_has_the_numbers_of_the_table(site: Path, page: Any) -> None:
             assert point["value"] == pytest.approx(expected[point["variant"]][point["release"]], rel=SOLVED)
             assert point["low"] <= point["value"] <= point["high"]
             assert shown == human(point["value"], "seconds")
+
+
+def test_a_chart_is_looked_at_closer_with_the_keyboard_and_by_dragging(site: Path, page: Any) -> None:
+    show(page, site, "series", benchmark=TIME, size="small")
+    assert drawn(page)
+    chart = page.locator(".chart").first
+    every = chart.locator(".mark").count()
+
+    def named() -> list[str]:
+        return [str(text) for text in chart.locator("text").all_text_contents() if text.startswith("v")]
+
+    tags = [release["tag"] for release in data_of(site)["releases"]]
+    assert named()[-1] == tags[-1]
+    chart.focus()
+    page.keyboard.press("+")
+    assert 0 < chart.locator(".mark").count() < every
+    closer = named()
+    assert tags[0] not in closer
+    page.keyboard.press("ArrowLeft")
+    assert tags.index(named()[0]) < tags.index(closer[0])
+    page.keyboard.press("0")
+    assert chart.locator(".mark").count() == every
+    box = chart.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 100)
+    page.mouse.up()
+    assert 0 < chart.locator(".mark").count() < every
+    chart.dblclick(position={"x": box["width"] / 2, "y": 100})
+    assert chart.locator(".mark").count() == every
 
 
 def test_the_script_of_a_variant_is_loaded_when_it_is_opened(site: Path, page: Any) -> None:

@@ -159,6 +159,7 @@
                       launches.length <= MOST_DOTS ? "Dots are launches."
                           : `Its ${many(launches.length)} launches are too many to draw as dots.`);
         }
+        said.push("Drag over releases to look closer, double-click to see all; or the keys + - 0 and arrows.");
         if (isCleared) {
             said.push("What a session does to all times of its question is taken off.");
         }
