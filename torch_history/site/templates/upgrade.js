@@ -54,8 +54,11 @@
     };
     const bottomLine = (lane, pair, others, wheels) => {
         const keys = {from: pair.old, to: pair.new};
-        const linked = (name) => (pair[name] === null ? TH.prose(sentence(pair.said[name])) : el("a", {
-            href: TH.historyOf(lane.series[pair[name]], keys)}, TH.prose(sentence(pair.said[name]))));
+        const linked = (name) => {
+            const {why} = pair.byPlace.get(pair[name]) || {why: ""};
+            return pair[name] === null ? sentence(pair.said[name]) : [el("a", {href: TH.historyOf(lane.series[pair[name]], keys)},
+                TH.prose(sentence(pair.said[name]))), why && el("span", {class: "why quiet"}, ` ${sentence(why)}`)];
+        };
         const rows = [
             pair.said.worst && ["Worst", linked("worst")],
             pair.said.best && ["Best", linked("best")],
@@ -89,7 +92,7 @@
             el("div", {class: "controls"}, el("h3", {id: "picture-title"}, "Every case"),
                times.length > 0 && choose("times", "Times", times.length), memory.length > 0 && choose("memory", "Peak memory", memory.length)),
             TH.casesPicture({points, typical, what, href: (row) => TH.historyOf(row.series, {from: pair.old, to: pair.new})}),
-            TH.casesKey(points, typical));
+            TH.casesKey(points, typical), el("p", {class: "quiet"}, pair.not_measured));
     };
 
     // --- every case
