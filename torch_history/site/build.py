@@ -19,7 +19,7 @@ import shutil
 import tomllib
 import uuid
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,14 +81,15 @@ STEPS = ("reading results", "comparing releases", "building asv's dashboard", "w
 
 
 class Published(NamedTuple):
-    """A lane, what `lane_data` gives of it, its answers to the claims, its newest release against the one before it, and
-    how large a change would be found."""
+    """A lane, what `lane_data` gives of it, its answers to the claims, its newest release against the one before it,
+    how large a change would be found, and what the files of pairs have of it."""
 
     lane: Lane
     data: dict[str, Any]
     answered: bases.Answered
     upgrade: compare.Comparison | None
     evidence: power.LaneEvidence
+    pairs: dict[tuple[str, str], dict[str, Any]]
 
 
 def publish_site(
@@ -110,13 +111,13 @@ def publish_site(
     require_replaceable(html_dir, conf)
     with scratch_beside(html_dir) as scratch, on_one_thread():
         new, readable = scratch / "site", scratch / "readable"
-        for folder in (new, readable):
-            folder.mkdir()
+        for folder in (new / "data" / "pairs", readable):
+            folder.mkdir(parents=True)
         link_readable(conf, readable)
         begins(STEPS[0])
         found = lanes(results, axis, here)
         begins(STEPS[1])
-        told = [each for lane in found if (each := _told(lane, axis, found))]
+        told = [each for lane in found if (each := _told(lane, axis, found, new / "data" / "pairs"))]
         if not told:
             raise nothing
         begins(STEPS[2])
@@ -146,13 +147,15 @@ def publish_site(
     return html_dir / "index.html"
 
 
-def _told(lane: Lane, axis: Axis, others: Sequence[Lane]) -> Published | None:
+def _told(lane: Lane, axis: Axis, others: Sequence[Lane], folder: Path) -> Published | None:
     """What the pages are given of a lane; None, with a warning, where it cannot be read: the others are published all the
     same."""
     try:
         elsewhere = elsewhere_of(lane, others)
-        evidence = power.lane_evidence(lane.found, lane.environment, axis)
-        return Published(lane, lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere), evidence)
+        about = lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere)
+        return Published(
+            lane, *about, power.lane_evidence(lane.found, lane.environment, axis), _write_pairs(folder, lane)
+        )
     except WRONG_DATA as error:
         left_out(lane.name, lane.environment, unreadable(error))
         return None
@@ -174,7 +177,6 @@ def _write_data(
 ) -> None:
     """data/: an index, what the wheels bring, and files per lane, as JSON and as scripts, which a page opened from disk may
     load; and the newest release of each lane against the one before it, as `torch-history compare --json` prints it."""
-    folder.mkdir()
     said = Counter(each.lane.words for each in told)
     code = code_of({tuple(key) for each in told for key in each.data["series"]}, ROOT)
     for name, of_variant in code.items():
@@ -206,7 +208,9 @@ def _write_data(
         _write(folder, f"wheels-{tag}", {"told": wheels.told(wheel), "architectures": wheel.architectures})
     for each in told:
         _write_lane(folder, each, axis)
-    _write_pairs(folder / "pairs", [each.lane for each in told])
+    for old, new in {pair: None for each in told for pair in each.pairs}:
+        of = [each.pairs[old, new] for each in told if (old, new) in each.pairs]
+        _write(folder / "pairs", f"{old}-{new}", {"schema": PAIR, "old": old, "new": new, "lanes": of})
 
 
 def _drawn(row: bases.Row, told: Sequence[Published]) -> dict[str, Any]:
@@ -259,22 +263,15 @@ def _write_lane(folder: Path, told: Published, axis: Axis) -> None:
         (folder / f"{lane.id}-newest.json").write_text(compare.as_json(told.upgrade), encoding="utf-8")
 
 
-OF_ALL_LANES = ("typical", "questions", "tally", "said")
-"""What a pair's file of all lanes has of each; docs/site.md describes it."""
-
-
-def _write_pairs(folder: Path, lanes: Sequence[Lane]) -> None:
-    """data/pairs/: a script of each pair of releases of a lane, and a file of each pair with what all lanes say first."""
-    folder.mkdir()
-    of_all: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for lane in lanes:
-        for number, pair in enumerate(lane.every.pairs):
-            found = told_of(lane, number)
-            about = {"lane": lane.id, "words": lane.words, "device": lane.device}
-            of_all[pair].append(about | {name: found[name] for name in OF_ALL_LANES})
-            _write_compressed(folder, f"{lane.id}-{'-'.join(pair)}", found)
-    for (old, new), of in of_all.items():
-        _write(folder, f"{old}-{new}", {"schema": PAIR, "old": old, "new": new, "lanes": of})
+def _write_pairs(folder: Path, lane: Lane) -> dict[tuple[str, str], dict[str, Any]]:
+    """data/pairs/: a script of each pair of releases of a lane. Gives what the file of each has of it."""
+    of_all = {}
+    for number, pair in enumerate(lane.every.pairs):
+        found = told_of(lane, number)
+        said = {name: found[name] for name in ("typical", "questions", "tally", "said")}
+        of_all[pair] = {"lane": lane.id, "words": lane.words, "device": lane.device} | said
+        _write_compressed(folder, f"{lane.id}-{'-'.join(pair)}", found)
+    return of_all
 
 
 def _write_compressed(folder: Path, name: str, of: Any) -> None:

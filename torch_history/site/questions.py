@@ -33,8 +33,8 @@ def lines(lane: Lane, claim: Mapping[str, Any]) -> dict[str, Any] | None:
     series = {variant: of[repr(variant), repr(picture["size"])] for variant in picture["variants"]}
     known = next(iter(series.values()))
     numbers = {variant: [_number(lane, one, tag) for tag in lane.releases] for variant, one in series.items()}
-    drawn = {"lane": lane.id, "releases": lane.releases, "metric": known.metric, "unit": known.unit}
-    return {**drawn, **picture, "numbers": numbers}
+    about = {"lane": lane.id, "releases": lane.releases, "metric": known.metric, "unit": known.unit}
+    return about | picture | {"numbers": numbers}
 
 
 def _number(lane: Lane, series: Series, tag: str) -> float | None:

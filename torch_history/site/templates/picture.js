@@ -5,7 +5,7 @@
     const TH = window.torchHistory;
     const {el, svg} = TH;
 
-    const ROW = {height: 46, name: 22, point: 4};
+    const ROW = {height: 46, name: 22, point: 4, most: 54};  // most: pixels that a pile reaches up and down
     const EDGE = {top: 6, bottom: 30, right: 14, left: 14};
     const FACTORS = [1.1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256, 1024];
     const LEAST = Math.log(1.3);  // of either side of the axis: a picture of nothing is not full of noise
@@ -62,7 +62,9 @@
         const {x, ticks} = scale(points, width);
         const questions = [...new Set(points.map(({series}) => series.question))];
         const rows = questions.map((question) => spread(points.filter(({series}) => series.question === question), x));
-        const heights = rows.map((row) => Math.max(ROW.height, ROW.name + 2 * (ROW.point * 2 + 1) * Math.max(...row.map(({level}) => Math.abs(level))) + 22));
+        const piles = rows.map((row) => Math.max(1, ...row.map(({level}) => Math.abs(level))));
+        const steps = piles.map((most) => Math.min(2 * ROW.point + 1, ROW.most / most));
+        const heights = piles.map((most, i) => Math.max(ROW.height, ROW.name + 2 * steps[i] * most + 22));
         const tops = heights.map((_, i) => EDGE.top + heights.slice(0, i).reduce((sum, each) => sum + each, 0));
         const bottom = EDGE.top + heights.reduce((sum, each) => sum + each, 0);
         const {margin} = TH.contents;
@@ -80,12 +82,12 @@
                 svg("line", {class: "grid", x1: 0, x2: width, y1: tops[i], y2: tops[i]}),
                 svg("text", {class: "row-name", x: EDGE.left, y: tops[i] + 15}, TH.questionWords(questions[i])),
                 ...row.filter(({point}) => point.kind === "can't tell" && point.low !== null).map(({point, level}) => svg("line", {
-                    class: "width", x1: x(point.low), x2: x(point.high), y1: middle + level * (2 * ROW.point + 1), y2: middle + level * (2 * ROW.point + 1)})),
+                    class: "width", x1: x(point.low), x2: x(point.high), y1: middle + level * steps[i], y2: middle + level * steps[i]})),
                 ...row.map(({point, at, level}) => {
                     const name = TH.classOf(point.verdict);
                     const words = `${TH.inCode(point.series).replaceAll("`", "")}: ${TH.shown(point.verdict)}, ${TH.ratioWords(point, point.series.unit)}`;
                     const link = svg("a", {href: href(point), class: `point ${name}`, "aria-label": `${TH.questionWords(questions[i])}: ${words}`, tabindex: "-1",
-                                           transform: `translate(${at} ${(middle + level * (2 * ROW.point + 1)).toFixed(1)})`}, svg("path", {d: SHAPES[name] || SHAPES.changed}));
+                                           transform: `translate(${at} ${(middle + level * steps[i]).toFixed(1)})`}, svg("path", {d: SHAPES[name] || SHAPES.changed}));
                     link.told = [TH.questionWords(questions[i]), TH.inCode(point.series), TH.mark(point.verdict), TH.ratioWords(point, point.series.unit),
                                  `${TH.human(point.old, point.series.unit)} → ${TH.human(point.new, point.series.unit)}`];
                     return link;
