@@ -269,7 +269,9 @@ def test_newest_of_a_lane_is_what_the_command_prints(lab: Path, site: Path, monk
 def test_badges_say_what_the_newest_release_costs(tmp_path: Path) -> None:
     conf = write_tree(tmp_path, 41, series=40, machines=1)
     publish_site(conf, Axis.load(conf.repo), tmp_path / "html")
-    (badge,) = (tmp_path / "html" / "badges").iterdir()
+    endpoint, badge = sorted((tmp_path / "html" / "badges").iterdir())
+    said = json.loads(endpoint.read_text())
+    assert (said["schemaVersion"], said["label"], said["message"]) == (1, "torch 1.140.0", "5 slower, 5 hungrier")
     root = ElementTree.fromstring(badge.read_text())
     assert root.attrib["aria-label"] == "torch 1.140.0: 5 slower, 5 hungrier"
     assert number("machine-0", 40, "a.A.track_peak_memory", 0, 1) == 1001

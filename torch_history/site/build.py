@@ -381,6 +381,7 @@ def _write_badges(folder: Path, told: Sequence[Published]) -> None:
         colour = "#953800" if costs else "#0b57a4" if is_told else "#57606a"
         text = template.render(label=label, value=value, colour=colour, left=_width(label), right=_width(value))
         (folder / f"{each.lane.id}.svg").write_text(text, encoding="utf-8")
+        _write_json(folder, each.lane.id, {"schemaVersion": 1, "label": label, "message": value, "color": colour})
 
 
 def _width(text: str) -> int:
