@@ -42,8 +42,7 @@
         const rest = others.filter((each) => each.lane !== lane.id);
         const isGpu = (lane.machine.device || "cpu") !== "cpu";
         const first = rest.find(({device}) => (device === "cpu") === isGpu);
-        const how = {recorder: "Counted without a GPU: ", cuda: "Measured: ", cpu: "Measured: "};
-        return rest.length > 0 && [isGpu ? "CPU" : "CUDA", [first ? `${how[first.device]}${other(first)}.` : "Not measured on both.",
+        return rest.length > 0 && [isGpu ? "CPU" : "CUDA", [first ? `${first.words}: ${other(first)}.` : "Not measured on both.",
             folded("other-lanes", `${rest.length} other ${rest.length === 1 ? "lane" : "lanes"}`, el("ul", {}, rest.map((each) => el("li", {},
                 el("a", {href: TH.link("index.html", {lane: each.lane})}, each.words), `: ${other(each)}.`))))]];
     };
@@ -55,9 +54,9 @@
     const bottomLine = (lane, pair, others, wheels) => {
         const keys = {from: pair.old, to: pair.new};
         const linked = (name) => {
-            const {why} = pair.byPlace.get(pair[name]) || {why: ""};
+            const since = / \(since ([^)]+)\)$/u.exec((pair.byPlace.get(pair[name]) || {why: ""}).why);
             return pair[name] === null ? sentence(pair.said[name]) : [el("a", {href: TH.historyOf(lane.series[pair[name]], keys)},
-                TH.prose(sentence(pair.said[name]))), why && el("span", {class: "why quiet"}, ` ${sentence(why)}`)];
+                TH.prose(sentence(pair.said[name]))), since && ` Since ${since[1]}.`];
         };
         const rows = [
             pair.said.worst && ["Worst", linked("worst")],
@@ -194,7 +193,7 @@
                 isPair ? TH.file(`pairs/${from}-${to}`) : {lanes: []}, ...known.map((tag) => TH.file(`wheels-${tag}`))]);
             return {bases, pair, others: of.lanes, wheels: Object.fromEntries(known.map((tag, i) => [tag, wheels[i]]))};
         },
-        render: (lane, address, main, {bases, pair, others, wheels}) => {
+        render: async (lane, address, main, {bases, pair, others, wheels}) => {
             const {from, to} = TH.chosen(lane, address);
             main.append(pickers(lane, from, to));
             const newest = lane.releases.at(-1).tag;
@@ -207,17 +206,20 @@
             } else {
                 main.append(...bottomLine(lane, pair, others, wheels), picture(pair, address) || "");
             }
-            main.append(el("section", {"aria-labelledby": "questions-title"}, el("h2", {id: "questions-title"}, "Six questions over all releases"),
+            const rest = el("div", {});
+            main.append(rest);
+            await Promise.race([new Promise(requestAnimationFrame), new Promise((done) => setTimeout(done, 100))]);  // the picture is seen first
+            rest.append(el("section", {"aria-labelledby": "questions-title"}, el("h2", {id: "questions-title"}, `${bases.claims.length} questions over all releases`),
                            TH.answersKey(), TH.questionCharts(lane, bases, [from, to].filter(Boolean))));
             if (pair && pair.rows.length) {
                 const series = pair.findings.reduce((sum, {series: of}) => sum + of.length, 0);
-                main.append(
+                rest.append(
                     el("section", {"aria-labelledby": "findings-title"}, el("h2", {id: "findings-title"}, series ? `${series} changed series are ${pair.findings.length} findings` : "Findings"),
                        TH.findings(lane, pair)),
                     cases(pair, address), brought(pair, wheels), sure(lane, pair));
             }
             if (to === newest && TH.contents.newest.tag !== newest) {
-                main.append(el("p", {}, `The newest release, ${TH.contents.newest.tag}, is not measured here yet: `, TH.measure(lane, newest, TH.contents.newest.tag), "."));
+                rest.append(el("p", {}, `The newest release, ${TH.contents.newest.tag}, is not measured here yet: `, TH.measure(lane, newest, TH.contents.newest.tag), "."));
             }
         },
     });
