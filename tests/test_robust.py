@@ -296,7 +296,7 @@ def test_site_and_documents_are_made_without_what_cannot_be_read(
     assert (dashboard / "graphs" / "summary" / f"{TIME['name']}.json").is_file()
     (lane,) = json.loads((tmp_path / "html" / "data" / "index.json").read_text())["lanes"]
     assert (lane["machine"], lane["environment"]) == ("here", ENVIRONMENT)
-    monkeypatch.setattr(report, "PICTURE", ("here", ENVIRONMENT, BYTES["name"], "small"))
+    monkeypatch.setattr(report, "LONGEST", ("here", ENVIRONMENT))
     assert "These files are out of date" in command("document", "--check").stderr
 
 
