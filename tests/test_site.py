@@ -402,7 +402,11 @@ def test_page_opens_with_the_committed_results(committed_site: Path, page: Any, 
     ready(page, (committed_site / file).as_uri())
     assert page.locator("h1").inner_text()
     assert page.locator("[role=alert]").count() == 0
+    assert page.evaluate("document.documentElement.scrollHeight") <= MOST_PIXELS
 
+
+MOST_PIXELS = 4000
+"""How long a page may be on a desktop before something is opened."""
 
 SERIES = "benchmark=saved_tensors.SavedTensors.track_peak_memory"
 WEIGHED = {

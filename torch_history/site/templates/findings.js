@@ -39,7 +39,7 @@
         const room = Math.max(MOST_FINDINGS - rest.length, MOST_FINDINGS / 2);
         const first = [...costs.slice(0, room), ...rest].slice(0, MOST_FINDINGS);
         const others = pair.findings.filter((one) => !first.includes(one));
-        return pair.findings.length ? [list(first), others.length > 0 && folded("more-findings", `${others.length} more findings`, list(others, first.length + 1))]
+        return pair.findings.length ? [list(first), others.length > 0 && folded("more-findings", others.length === 1 ? "1 more finding" : `${others.length} more findings`, list(others, first.length + 1))]
             : el("p", {}, sentence(pair.unchanged));
     };
 })();

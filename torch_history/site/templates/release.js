@@ -5,7 +5,6 @@
     const TH = window.torchHistory;
     const {el} = TH;
 
-    const MOST = 5;
     const MAIN_FACTS = 6;  // sizes, CUDA and what a system must have; the rest are packages
     const MOST_SIZES = 4;
     const FACTS = {
@@ -33,16 +32,11 @@
         const href = TH.historyOf(lane.series[index], {from: undefined, to: undefined}, {release});
         return el("li", {}, TH.prose(sentence), " ", el("a", {class: "history-link", href}, "history"));
     };
-    const begunList = (items) => [
-        el("ul", {class: "sentence-list"}, items.slice(0, MOST)),
-        items.length > MOST && el("details", {}, el("summary", {}, `${items.length - MOST} more`),
-                                  el("ul", {class: "sentence-list"}, items.slice(MOST))),
-    ];
-
     const begun = (lane, tag, happened) => {
         const steps = happened.filter((step) => (step.kind === "drift" ? step.old : step.new) === tag);
         return section("begun", "Steps, excursions and drifts that begin here",
-            steps.length ? begunList(steps.map((step) => told(lane, step.series, step.sentence, tag)))
+            steps.length ? el("details", {}, el("summary", {}, `${steps.length}, series by series`),
+                el("ul", {class: "sentence-list"}, steps.map((step) => told(lane, step.series, step.sentence, tag))))
                 : el("p", {}, TH.explained("No step, excursion or drift begins at this release.")));
     };
 
