@@ -12,7 +12,7 @@ ALONE := fleet or attack or alone
 PYTEST := $(BIN)/python -m pytest --durations=20
 BESIDE := $(PYTEST) -m "not (releases or end_to_end or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
 
-.PHONY: help run test test-all test-fast test-rest lint lint-python lint-scripts npm slurm fleet bench-clock bench-deciding bench-rounds yardstick size browser lock document pack publish sync clean
+.PHONY: help run test test-all test-fast test-rest lint lint-python lint-scripts npm slurm fleet bench-clock bench-deciding bench-rounds yardstick size browser lock document pack pictures publish sync clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -112,6 +112,10 @@ publish: .venv/ready
 # make sync   adds releases that the package index has and the axis lacks, and pins what they need
 sync: .venv/ready
 	$(BIN)/python -m tools.sync
+
+# make pictures   publishes the site and takes its pictures for the docs; needs Chromium
+pictures: publish
+	$(BIN)/python -m tools.pictures html
 
 # make pack   compresses the lines in results/ before they are committed; not while something is measured
 pack: .venv/ready

@@ -95,12 +95,6 @@ class Metric(NamedTuple):
             return "SLOWER", "FASTER"
         return ("HUNGRIER", "LEANER") if self.unit == "bytes" or self.measured == RESIDENT else ("MORE", "FEWER")
 
-    def as_data(self) -> dict[str, object]:
-        """What pages need of it, as JSON has it: all but which workloads have it, which the data say."""
-        row = {**self._asdict(), "more_and_less": self.more_and_less}
-        del row["everywhere"]
-        return row
-
 
 def _time(name: str, measured: str, source: str, margin: float, missing: str = MISSING) -> Metric:
     return Metric(name, "seconds", TIMES, True, measured, source, margin, missing=missing)

@@ -308,7 +308,7 @@ def test_markdown_links_to_the_comparison_on_a_site(results: Path) -> None:
     html_of = MarkdownIt("commonmark").render(text)
     (address,) = re.findall(r'<a href="([^"]+)">Every series', html_of)
     page, _, keys = html.unescape(address).partition("#")
-    assert page == "https://perf.example/torch%281%29/upgrade.html"
+    assert page == "https://perf.example/torch%281%29/index.html"
     assert keys == "lane=here-release-py3-11&from=v2.0.1&to=v2.1.2"
     assert "](" not in command("2.0.1", "2.1.2", "--markdown").output
     wrongs = ("perf.example", "ftp://perf.example", "https://", "https://perf.example/?a=1", "https://[")

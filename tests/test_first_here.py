@@ -117,7 +117,7 @@ def own_site(
 
 def test_publish_says_that_the_site_opens_on_this_machine(own_site: tuple[Path, str]) -> None:
     html, said = own_site
-    assert f"It opens on this machine, {OWN}." in said
+    assert f"It opens on the newest results, those of this machine, {OWN}, first." in said
     index = json.loads((html / "data" / "index.json").read_text())
     assert index["here"] == OWN
     assert [lane["machine"] for lane in index["lanes"]] == [OWN, MACHINE, MACHINE]

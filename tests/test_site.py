@@ -3,9 +3,11 @@ the committed ones."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,7 +24,7 @@ from torch_history.analysis.verdicts import NOT_MEASURED, compare
 from torch_history.releases import wheels
 from torch_history.releases.axis import Axis
 from torch_history.site.build import PAGES, publish_site
-from torch_history.site.data import Lane, costs, lane_data, lanes
+from torch_history.site.data import Lane, lane_data, lanes
 from torch_history.store.launches import read_launches
 from torch_history.system.scratch import MARK, mark
 
@@ -31,7 +33,7 @@ from .site_data import read_lane, serious
 from .synthetic import number, tag, write_tree
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = [page.file for page in PAGES] + ["method.html"]
+FILES = [page["file"] for page in PAGES] + ["method.html"]
 HOSTILE = "<img src=x onerror=alert(1)>"
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -111,17 +113,6 @@ def test_an_older_version_of_a_benchmark_is_left_out_whichever_file_it_is_in(tmp
     assert {series: list(of) for series, of in lane.found.items()} == {s: list(of) for s, of in expected.items()}
 
 
-def test_every_pair_of_releases_that_costs_has_the_words_of_its_first_finding() -> None:
-    """A series that skips a release has another pair to the same one."""
-    pairs = [("v1", "v3"), ("v2", "v3"), ("v2", "v3"), ("v1", "v2")]
-    steps = [{"series": 0, "kind": "step", "old": old, "new": new} for old, new in pairs]
-    found = [{"steps": [i], "words": f"finding {i}"} for i in range(4)]
-    data = {"series": [["q.Q.track_peak_memory", "'a'"]], "steps": steps, "regressions": found}
-    words = ["finding 0", "finding 1", "", "finding 3"]
-    assert costs(data, "recorder") == [[*pair, said] for pair, said in zip(pairs, words, strict=True)]
-    assert costs(data, "cpu") == []
-
-
 def test_what_each_release_changed_is_what_compare_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.synthetic.STEP", 4)
     conf = write_tree(tmp_path, 10, series=40, machines=1)
@@ -155,7 +146,7 @@ def test_pages_hold_what_was_stored(tmp_path: Path, page: Any) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines[:-2]))
     publish_site(conf, Axis.load(conf.repo), tmp_path / "html")
     ready(page, (tmp_path / "html" / "index.html").as_uri())
-    whole = page.evaluate("torchHistory.lane(torchHistory.contents.lanes[0].id)")
+    whole = page.evaluate("torchHistory.lane(torchHistory.contents.lanes[0].id).then(torchHistory.measured)")
     expected = read_lane(tmp_path / "html" / "data", "machine-0-release-py3-11")
     asked = "(what) => torchHistory.lane(torchHistory.contents.lanes[0].id).then((lane) => torchHistory[what](lane))"
     steps = [{key: step[key] for key in step if key != "place"} for step in page.evaluate(asked, "steps")]
@@ -178,7 +169,7 @@ def test_pages_hold_what_was_stored(tmp_path: Path, page: Any) -> None:
 
 def test_data_are_the_stored_numbers(lab: Path, site: Path) -> None:
     index = json.loads((site / "data" / "index.json").read_text())
-    assert index["schema"] == 3
+    assert index["schema"] == 4
     lane = read_lane(site / "data", index["lanes"][0]["id"])
     stored = history(
         launch
@@ -227,9 +218,18 @@ def test_documented_keys_are_those_of_the_data(site: Path) -> None:
     index = json.loads((site / "data" / "index.json").read_text())
     lane = json.loads((site / "data" / f"{index['lanes'][0]['id']}.json").read_text())
     numbers = json.loads((site / "data" / f"{lane['id']}-numbers.json").read_text())
+    (script, *_) = sorted((site / "data" / "pairs").glob(f"{lane['id']}-*.js"))
     kinds = {"the index": index, "a lane": lane, "the numbers": numbers, "a series": numbers["series"][0]}
+    kinds["two releases"] = unpacked(script)
     for heading, keys in kinds.items():
         assert documented(page, f"## Keys of {heading}\n") == set(keys)
+
+
+def unpacked(script: Path) -> dict[str, Any]:
+    """What a compressed script of data/ gives a page."""
+    packed = re.fullmatch(r'torchHistory\.receive\("[^"]+", "(.*)"\);\n', script.read_text(encoding="ascii"))
+    assert packed
+    return dict(json.loads(zlib.decompress(base64.b64decode(packed[1]))))
 
 
 def documented(page: str, heading: str) -> set[str]:
@@ -257,7 +257,9 @@ def test_newest_of_a_lane_is_what_the_command_prints(lab: Path, site: Path, monk
 def test_badges_say_what_the_newest_release_costs(tmp_path: Path) -> None:
     conf = write_tree(tmp_path, 41, series=40, machines=1)
     publish_site(conf, Axis.load(conf.repo), tmp_path / "html")
-    (badge,) = (tmp_path / "html" / "badges").iterdir()
+    endpoint, badge = sorted((tmp_path / "html" / "badges").iterdir())
+    said = json.loads(endpoint.read_text())
+    assert (said["schemaVersion"], said["label"], said["message"]) == (1, "torch 1.140.0", "5 slower, 5 hungrier")
     root = ElementTree.fromstring(badge.read_text())
     assert root.attrib["aria-label"] == "torch 1.140.0: 5 slower, 5 hungrier"
     assert number("machine-0", 40, "a.A.track_peak_memory", 0, 1) == 1001
@@ -313,6 +315,7 @@ def test_the_page_on_wheels_says_what_each_release_brings(tmp_path: Path, page: 
     (tmp_path / wheels.FILE).write_text(text, encoding="utf-8")
     html = publish_site(conf, Axis.load(conf.repo), tmp_path / "html").parent
     ready(page, f"{(html / 'facts.html').as_uri()}#from={tag(0)}&to={tag(2)}&exact=1")
+    page.locator("#all-wheels summary").click()
     rows = [row.locator("th, td").all_inner_texts() for row in page.locator("#every tbody tr").all()]
     said = {row[0].partition(" ")[0]: row for row in rows}
     assert set(said) == set(of_each)
@@ -365,7 +368,7 @@ def test_no_file_holds_a_tag_from_data(hostile: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("file", [page.file for page in PAGES])
+@pytest.mark.parametrize("file", [page["file"] for page in PAGES])
 def test_names_from_data_are_shown_as_text(hostile: Path, page: Any, file: str) -> None:
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: dialogs.append(dialog.message))
@@ -387,11 +390,15 @@ def test_page_opens_with_the_committed_results(committed_site: Path, page: Any, 
     ready(page, (committed_site / file).as_uri())
     assert page.locator("h1").inner_text()
     assert page.locator("[role=alert]").count() == 0
+    assert page.evaluate("document.documentElement.scrollHeight") <= MOST_PIXELS
 
+
+MOST_PIXELS = 4000
+"""How long a page may be on a desktop before something is opened."""
 
 SERIES = "benchmark=saved_tensors.SavedTensors.track_peak_memory"
 WEIGHED = {
-    "index.html": (["", "from=v2.1.0&to=v2.15.0"], 1_000_000),
+    "index.html": (["", "from=v2.1.0&to=v2.15.0"], 400_000),
     "series.html": ([SERIES, f"{SERIES}&release=v2.15.0"], 1_400_000),
 }
 """Page -> keys of its addresses, and the bytes that it may load from disk, all files together."""
@@ -432,7 +439,11 @@ def test_every_link_of_every_page_leads_somewhere(site: Path, page: Any) -> None
     links: set[str] = set()
     for file in FILES:
         ready(page, (site / file).as_uri())
-        links.update(page.eval_on_selector_all("a[href]", "links => links.map((link) => link.href)"))
+        links.update(
+            page.eval_on_selector_all(
+                "a[href]", "links => links.map((link) => new URL(link.getAttribute('href'), location.href).href)"
+            )
+        )
     files = {link.partition("#")[0] for link in links}
     outside = {file for file in files if not file.startswith("file:")}
     assert all(file.startswith("https://github.com/pytorch/pytorch/compare/v") for file in outside)
@@ -448,7 +459,7 @@ def test_every_link_of_every_page_leads_somewhere(site: Path, page: Any) -> None
 
 @pytest.mark.browser
 def test_a_lane_that_is_not_there_is_said(site: Path, page: Any) -> None:
-    ready(page, (site / "upgrade.html").as_uri() + "#lane=nobody")
+    ready(page, (site / "index.html").as_uri() + "#lane=nobody")
     assert "There are no results of 'nobody' here" in page.locator("[role=alert]").inner_text()
     page.locator("#choose-lane").select_option(index=0)
     page.wait_for_function("!document.querySelector('[role=alert]')")

@@ -47,7 +47,7 @@ def launch(**more: Any) -> Any:
 
 
 def lane(machine: str, environment: str) -> Lane:
-    return Lane({"machine": machine}, environment, *[None] * 8)  # type: ignore[arg-type]
+    return Lane({"machine": machine}, environment, *[None] * 6)  # type: ignore[arg-type]
 
 
 @pytest.mark.committed

@@ -1,4 +1,4 @@
-"""Writes what the documents take from results/: docs/generated/, the README's picture and findings, each question's claim.
+"""Writes what the documents take from results/: docs/generated/, the README's findings, each question's claim.
 
     python -m tools.document [--check]
 
@@ -22,15 +22,9 @@ from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
 from .pages import claims, coverage, recorded, wheels
-from .pages.picture import draw_bytes
 
-PICTURE = (
-    "amd-epyc-family-26-model-2-2-cores",
-    "release-py3.11",
-    "intersection.Intersection.track_peak_memory",
-    "small",
-)
-"""Machine, environment, benchmark and size of the README's picture; its findings are of the same machine and environment."""
+LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
+"""Machine and environment of the README's findings."""
 
 BEGIN, END = "<!-- findings: by `make document` -->", "<!-- end of findings -->"
 BEGIN_OUTPUT, END_OUTPUT = "<!-- output: by `make document` -->", "<!-- end of output -->"
@@ -44,9 +38,8 @@ def documents(suite: suites.Suite) -> dict[str, str]:
     """File, as seen from the suite's folder -> its text as the results say it now."""
     results, axis = suite.results, suite.axis
     launches = {machine: list(read_on_axis(results, machine, axis)) for machine in machines_in(results)}
-    machine, lane, benchmark, size = PICTURE
+    machine, lane = LONGEST
     found = history(launch for launch in launches.get(machine, []) if launch.environment == lane)
-    drawn = sorted({tag for of in found.values() for tag in of}, key=axis.position)
     happened = steps.of_history(found, axis)
     answered = claims.lanes(results, launches, axis)
     evidence = {name: power.every_lane(history(of), axis) for name, of in launches.items()}
@@ -71,7 +64,6 @@ def documents(suite: suites.Suite) -> dict[str, str]:
             lambda steps, of, machine: said.tell_findings(steps, of, results, machine),
             certificates,
         ),
-        "docs/generated/peak-memory.svg": draw_bytes(found, drawn, benchmark, size),
         "docs/generated/answers.md": claims.document(
             [on_a_gpu, "", claims.table(rows, "../questions"), "", *rose],
             answered,

@@ -9,4 +9,8 @@ interface Element {
     spec?: any;
     placed?: any;
     drawnWidth?: number;
+    window?: any;
+    across?: number[];
+    from?: number | null;
+    told?: any;
 }

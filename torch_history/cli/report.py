@@ -71,10 +71,8 @@ def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
 
     with naming(target):
         index = publish_site(conf, suite.axis, target, url, begin, here)
-    has_results = here in machines_in(Path(conf.results_dir))
-    opens = (
-        f"It opens on this machine, {here}" if has_results else f"It opens on another machine: {here} has no results"
-    )
+    first, none = f"the newest results, those of this machine, {here}, first", f"another machine: {here} has no results"
+    opens = f"It opens on {first if here in machines_in(Path(conf.results_dir)) else none}"
     out.print(plain(f"The site is in {index}. Open that file in a browser. {opens}."))
 
 
@@ -210,7 +208,7 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
     from ..site.data import lane_id
 
     keys = urlencode({"lane": lane_id(machine, environment), "from": old, "to": new})
-    return f"{url}/upgrade.html#{keys}"
+    return f"{url}/index.html#{keys}"
 
 
 @click.command()

@@ -16,13 +16,13 @@ import json
 import os
 import re
 import shutil
+import tomllib
 import uuid
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from xml.etree import ElementTree
@@ -35,7 +35,7 @@ from markupsafe import Markup
 
 from contract.metrics import METRICS
 
-from ..analysis import answer, bases, claims, compare, findings, power, series, verdicts
+from ..analysis import bases, claims, compare, power, series, verdicts
 from ..analysis import causes as why
 from ..analysis.levels import on_one_thread
 from ..analysis.series import Verdict
@@ -48,9 +48,13 @@ from ..system.files import WRONG_DATA
 from ..system.scratch import mark
 from . import calibration
 from .asv_dashboard import POLICY, link_readable, publish_dashboard
-from .code import code_of, meanings
-from .data import SCHEMA, Lane, costs, elsewhere_of, file_name, lane_data, lanes, left_out, newest, numbers, unreadable
+from .code import code_of
+from .data import SCHEMA, Lane, elsewhere_of, file_name, lane_data, lanes, left_out, newest, numbers, unreadable
 from .folder import require_replaceable, scratch_beside
+from .labels import labels
+from .questions import bands, lines
+from .told import SCHEMA as PAIR
+from .told import told as told_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,83 +64,16 @@ MOST_ENTRIES = 100
 COSTS = (Verdict.SLOWER, Verdict.HUNGRIER, Verdict.BROKE)
 """What a badge counts."""
 
-
-@dataclass(frozen=True)
-class Page:
-    """A page that a script draws: its file, its name in the navigation, its heading, and what it is for."""
-
-    name: str
-    words: str
-    title: str
-    lead: str
-    draws_charts: bool = False
-
-    @property
-    def file(self) -> str:
-        return "index.html" if self.name == "overview" else f"{self.name}.html"
-
-    @property
-    def scripts(self) -> list[str]:
-        if self.name == "facts":  # it compares nothing
-            return ["app.js", "common.js", "data/index.js", "chart.js", "facts.js"]
-        answering = ["answer.js"] if self.name in ("overview", "upgrade") else []
-        advising = ["instead.js"] if self.name in ("overview", "series") else []
-        drawing = ["chart.js", "history.js"] if self.draws_charts else []
-        return [
-            "app.js",
-            "common.js",
-            "data/index.js",
-            "verdicts.js",
-            *answering,
-            *advising,
-            *drawing,
-            f"{self.name}.js",
-        ]
-
-
 ABOUT = "Time and peak memory of every PyTorch release, measured."
 """The end of each page's description, for search engines and previews of links."""
 
-PAGES = (
-    Page(
-        "overview",
-        "Overview",
-        "Which PyTorch release made your code slower, or made it use more memory?",
-        "Choose the release that you have and the one that you want.",
-    ),
-    Page("upgrade", "Upgrade", "What does an upgrade cost?", "Any two releases, series by series."),
-    Page("series", "Series", "One series over all releases", "Every launch that was measured.", draws_charts=True),
-    Page(
-        "claims",
-        "Claims",
-        "The claims, release by release",
-        "Answers to questions that engineers ask.",
-        draws_charts=True,
-    ),
-    Page("release", "Releases", "What one release changed", "And what it could not run."),
-    Page(
-        "facts",
-        "Wheels",
-        "What an upgrade brings besides time",
-        "Download and installed size, libraries and GPU architectures of every release, from its wheels.",
-    ),
-)
-
-DOCUMENTS = {
-    "measurement": "How each number is made",
-    "verdicts": "How a verdict is made",
-    "compare": "What a comparison says",
-    "calibration": "How often the verdicts are right",
-    "results": "What is stored",
-    "site": "The data behind these pages",
-    "glossary": "What the words mean",
-    **{
-        f"questions/{question}": f"The question {question.replace('_', ' ')}, and what is known of it"
-        for question in claims.CLAIMS
-    },
+_LISTED = tomllib.loads((Path(__file__).parent / "templates" / "pages.toml").read_text(encoding="utf-8"))
+PAGES: list[dict[str, Any]] = _LISTED["page"]
+DOCUMENTS: dict[str, str] = _LISTED["documents"] | {
+    f"questions/{question}": f"The question {question.replace('_', ' ')}, and what is known of it"
+    for question in claims.CLAIMS
 }
-"""The documents that the page on method shows, each in docs/ but calibration, which is made from the results. Causes that
-were found by hand have their evidence on the page of their question."""
+"""What templates/pages.toml lists. Causes that were found by hand have their evidence on the page of their question."""
 
 
 STEPS = ("reading results", "comparing releases", "building asv's dashboard", "writing pages")
@@ -144,14 +81,15 @@ STEPS = ("reading results", "comparing releases", "building asv's dashboard", "w
 
 
 class Published(NamedTuple):
-    """A lane, what `lane_data` gives of it, its answers to the claims, its newest release against the one before it, and
-    how large a change would be found."""
+    """A lane, what `lane_data` gives of it, its answers to the claims, its newest release against the one before it,
+    how large a change would be found, and what the files of pairs have of it."""
 
     lane: Lane
     data: dict[str, Any]
     answered: bases.Answered
     upgrade: compare.Comparison | None
     evidence: power.LaneEvidence
+    pairs: dict[tuple[str, str], dict[str, Any]]
 
 
 def publish_site(
@@ -173,13 +111,13 @@ def publish_site(
     require_replaceable(html_dir, conf)
     with scratch_beside(html_dir) as scratch, on_one_thread():
         new, readable = scratch / "site", scratch / "readable"
-        for folder in (new, readable):
-            folder.mkdir()
+        for folder in (new / "data" / "pairs", readable):
+            folder.mkdir(parents=True)
         link_readable(conf, readable)
         begins(STEPS[0])
         found = lanes(results, axis, here)
         begins(STEPS[1])
-        told = [each for lane in found if (each := _told(lane, axis, found))]
+        told = [each for lane in found if (each := _told(lane, axis, found, new / "data" / "pairs"))]
         if not told:
             raise nothing
         begins(STEPS[2])
@@ -191,8 +129,11 @@ def publish_site(
         begins(STEPS[3])
         _write_data(new / "data", told, axis, wheels.load(Path(conf.repo).with_name(wheels.FILE)), here)
         rows = bases.rows([each.answered for each in told], axis, certificates_in(results))
-        of_claims = {"columns": list(bases.BASES.values()), "claims": [row.as_data() for row in rows]}
-        _write(new / "data", "bases", of_claims)
+        columns, tags = list(bases.BASES.values()), [release.tag for release in axis.releases]
+        claimed = [row.as_data() | _drawn(row, told) for row in rows]
+        of_claims = {"columns": columns, "releases": tags, "claims": claimed}
+        _write_json(new / "data", "bases", of_claims)
+        _write_compressed(new / "data", "bases", of_claims)
         feeds = _write_feeds(new / "feeds", told, axis, url)
         _write_badges(new / "badges", told)
         met: dict[str, list[power.LaneEvidence]] = {}
@@ -206,13 +147,15 @@ def publish_site(
     return html_dir / "index.html"
 
 
-def _told(lane: Lane, axis: Axis, others: Sequence[Lane]) -> Published | None:
+def _told(lane: Lane, axis: Axis, others: Sequence[Lane], folder: Path) -> Published | None:
     """What the pages are given of a lane; None, with a warning, where it cannot be read: the others are published all the
     same."""
     try:
         elsewhere = elsewhere_of(lane, others)
-        evidence = power.lane_evidence(lane.found, lane.environment, axis)
-        return Published(lane, lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere), evidence)
+        about = lane_data(lane, axis, elsewhere), lane.answered, newest(lane, elsewhere)
+        return Published(
+            lane, *about, power.lane_evidence(lane.found, lane.environment, axis), _write_pairs(folder, lane)
+        )
     except WRONG_DATA as error:
         left_out(lane.name, lane.environment, unreadable(error))
         return None
@@ -234,7 +177,6 @@ def _write_data(
 ) -> None:
     """data/: an index, what the wheels bring, and files per lane, as JSON and as scripts, which a page opened from disk may
     load; and the newest release of each lane against the one before it, as `torch-history compare --json` prints it."""
-    folder.mkdir()
     said = Counter(each.lane.words for each in told)
     code = code_of({tuple(key) for each in told for key in each.data["series"]}, ROOT)
     for name, of_variant in code.items():
@@ -249,9 +191,12 @@ def _write_data(
             "estimated": axis.newest.date_source == "estimated",
         },
         "here": here if here in {each.lane.name for each in told} else "",
-        "lanes": [_in_index(each.lane, each.data, said[each.lane.words] == 1) for each in told],
-        "constants": constants(),
-        "meanings": meanings(ROOT),
+        "lanes": [_in_index(each.lane, said[each.lane.words] == 1) for each in told],
+        "labels": labels(),
+        "kinds": series.KINDS,
+        "shown": series.SHOWN,
+        "margin": verdicts.MARGIN,
+        "metrics": {name: [metric.shown_unit, metric.varies] for name, metric in METRICS.items()},
         "code": list(code),
         "scripted": [name for name, of in code.items() if any(script["text"] for script in of["scripts"])],
         "wheels": list(known),
@@ -263,23 +208,25 @@ def _write_data(
         _write(folder, f"wheels-{tag}", {"told": wheels.told(wheel), "architectures": wheel.architectures})
     for each in told:
         _write_lane(folder, each, axis)
+    for old, new in {pair: None for each in told for pair in each.pairs}:
+        of = [each.pairs[old, new] for each in told if (old, new) in each.pairs]
+        _write(folder / "pairs", f"{old}-{new}", {"schema": PAIR, "old": old, "new": new, "lanes": of})
 
 
-def _in_index(lane: Lane, data: Mapping[str, Any], is_one: bool) -> dict[str, Any]:
+def _drawn(row: bases.Row, told: Sequence[Published]) -> dict[str, Any]:
+    """What the small chart of a question shows, of all lanes, and one sentence of advice for each device."""
+    claims_of = ((each.lane, claim) for each in told for claim in each.data["claims"])
+    found = [lines(lane, claim) for lane, claim in claims_of if claim["question"] == row.question]
+    advice = [re.split(r"(?<=[.:]) (?=[A-Z])", said)[0] for said in (row.cpu, row.gpu)]
+    drawn = {"bands": bands(row.question, [each.lane for each in told]), "lines": [of for of in found if of]}
+    return drawn | {"advice": advice}
+
+
+def _in_index(lane: Lane, is_one: bool) -> dict[str, Any]:
     """What the pages of other lanes know of one; `is_one` says that no other has its words."""
-    told = costs(data, lane.device)
-    return {
-        "id": lane.id,
-        "machine": lane.name,
-        "environment": lane.environment,
-        "device": lane.device,
-        "newest": lane.releases[-1],
-        "releases": len(lane.releases),
-        "metrics": sorted({key[0].rpartition("track_")[2] for key in data["series"]}),
-        "costs": told,
-        "counted": lane.releases if lane.device == "recorder" or told else [],
-        "words": lane.words if is_one else f"{lane.words} ({lane.name})",
-    }
+    about = {"id": lane.id, "machine": lane.name, "environment": lane.environment, "device": lane.device}
+    about |= {"newest": lane.releases[-1], "words": lane.words if is_one else f"{lane.words} ({lane.name})"}
+    return {**about, "releases": len(lane.releases)}
 
 
 def _wheel(wheel: wheels.Wheel, release: Release) -> dict[str, Any]:
@@ -303,16 +250,32 @@ def _write_lane(folder: Path, told: Published, axis: Axis) -> None:
     _write_json(folder, lane.id, data)
     _write_json(folder, f"{lane.id}-numbers", measured)
     apart = ("steps", "claims")
+    of_page = {key: data[key] for key in data if key not in (*apart, "regressions")}
+    of_page["releases"] = measured["releases"]
     scripts = {
-        lane.id: {key: data[key] for key in data if key not in (*apart, "regressions", "series")},
+        lane.id: of_page,
         **{f"{lane.id}-{name}": data[name] for name in apart},
-        f"{lane.id}-numbers": measured,
-        f"{lane.id}-pairs": lane.told,
+        f"{lane.id}-numbers": {**measured, "shifts": lane.every.shifts},
     }
     for name, of in scripts.items():
-        _write_script(folder, name, base64.b64encode(zlib.compress(_dumped(of).encode(), 9)).decode())
+        _write_compressed(folder, name, of)
     if told.upgrade:
         (folder / f"{lane.id}-newest.json").write_text(compare.as_json(told.upgrade), encoding="utf-8")
+
+
+def _write_pairs(folder: Path, lane: Lane) -> dict[tuple[str, str], dict[str, Any]]:
+    """data/pairs/: a script of each pair of releases of a lane. Gives what the file of each has of it."""
+    of_all = {}
+    for number, pair in enumerate(lane.every.pairs):
+        found = told_of(lane, number)
+        said = {name: found[name] for name in ("typical", "questions", "tally", "said")}
+        of_all[pair] = {"lane": lane.id, "words": lane.words, "device": lane.device} | said
+        _write_compressed(folder, f"{lane.id}-{'-'.join(pair)}", found)
+    return of_all
+
+
+def _write_compressed(folder: Path, name: str, of: Any) -> None:
+    _write_script(folder, name, base64.b64encode(zlib.compress(_dumped(of).encode(), 6)).decode())
 
 
 def _dumped(data: Any) -> str:
@@ -332,41 +295,6 @@ def _write_json(folder: Path, name: str, data: Any) -> None:
 def _write_script(folder: Path, name: str, data: Any) -> None:
     text = _dumped(data).replace("<", "\\u003c")
     (folder / f"{name}.js").write_text(f'torchHistory.receive("{name}", {text});\n', encoding="ascii")
-
-
-OF_METRICS = ("kind", "varies", "measured", "margin", "more_and_less")
-"""What scripts read of a metric."""
-
-
-def constants() -> dict[str, Any]:
-    """What the pages' scripts decide by: the constants of the modules that decide the same in Python, and the metrics."""
-    modules = {
-        "series": series,
-        "verdicts": verdicts,
-        "compare": compare,
-        "why": why,
-        "findings": findings,
-        "answer": answer,
-        "claims": claims,
-    }
-    metrics = {name: {key: metric.as_data()[key] for key in OF_METRICS} for name, metric in METRICS.items()}
-    return {**{name: _constants(module) for name, module in modules.items()}, "metrics": metrics}
-
-
-def _constants(module: ModuleType) -> dict[str, Any]:
-    """What decides something or says it, so that no number and no word stands in a script too. The table of all metrics,
-    which several modules import, is written once."""
-    plain = (int, float, str, tuple, dict)
-    found = {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, plain)}
-    return {name: value for name, value in found.items() if value is not METRICS and _is_json(value)}
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        json.dumps(value)
-    except TypeError:
-        return False
-    return True
 
 
 # --- feeds and badges
@@ -453,6 +381,7 @@ def _write_badges(folder: Path, told: Sequence[Published]) -> None:
         colour = "#953800" if costs else "#0b57a4" if is_told else "#57606a"
         text = template.render(label=label, value=value, colour=colour, left=_width(label), right=_width(value))
         (folder / f"{each.lane.id}.svg").write_text(text, encoding="utf-8")
+        _write_json(folder, each.lane.id, {"schemaVersion": 1, "label": label, "message": value, "color": colour})
 
 
 def _width(text: str) -> int:
@@ -469,36 +398,29 @@ def _write_pages(
     """`made` are the documents that are made from what was published, by name."""
     templates = _templates()
     here = Path(__file__).parent / "templates"
-    for path in [*here.glob("*.js"), *here.glob("*.css")]:
+    for path in [*here.glob("*.js*"), *here.glob("*.css")]:
         shutil.copy(path, folder)
-    pages = [*((page.file, page.words) for page in PAGES), ("method.html", "Method")]
+    pages = [*((page["file"], page["words"]) for page in PAGES if page["words"]), ("method.html", "Method")]
+    base = f"{url.rstrip('/')}/" if url else ""
     common = {
-        "policy": POLICY,
         "pages": pages,
         "feeds": feeds,
-        "newest": axis.newest,
         "on_a_gpu": on_a_gpu,
-        "base": f"{url.rstrip('/')}/" if url else "",
+        "base": base,
+        "newest": axis.newest,
+        "policy": POLICY,
     }
     for page in PAGES:
-        text = templates.get_template("page.html").render(
-            **common,
-            here=page.file,
-            title=page.title,
-            lead=page.lead,
-            description=f"{page.lead} {ABOUT}",
-            scripts=page.scripts,
-        )
-        (folder / page.file).write_text(text, encoding="utf-8")
+        of = {"here": page["file"], "description": f"{page['lead']} {ABOUT}"}
+        scripts = ["app.js", "common.js", "data/index.js", *page["scripts"]]
+        text = templates.get_template("page.html").render(common | page | of | {"scripts": scripts})
+        (folder / page["file"]).write_text(text, encoding="utf-8")
+    for file, to in _LISTED["moved"].items():
+        text = templates.get_template("moved.html").render(policy=POLICY, to=to)
+        (folder / file).write_text(text, encoding="utf-8")
     documents = [(_anchor(name), words, _rendered(name, made)) for name, words in DOCUMENTS.items()]
-    method = templates.get_template("method.html").render(
-        **common,
-        here="method.html",
-        title="How numbers and verdicts are made",
-        description=f"How numbers are measured, and how verdicts and causes are found. {ABOUT}",
-        documents=documents,
-        constants=verdicts,
-    )
+    of = common | _LISTED["method"] | {"documents": documents, "constants": verdicts}
+    method = templates.get_template("method.html").render(of)
     (folder / "method.html").write_text(method, encoding="utf-8")
 
 

@@ -51,15 +51,3 @@ def _of_variant(
                 why = str(error)
         scripts.append({"benchmark": benchmark, "size": size, "text": text, "why": why})
     return {"scripts": scripts}
-
-
-def meanings(root: Path) -> dict[str, dict[str, str]]:
-    """Question -> variant -> what it does, in the Markdown of the first table of variants in the question's document."""
-    documents = sorted((root / "docs" / "questions").glob("*.md"))
-    return {path.stem: _meanings(path.read_text(encoding="utf-8")) for path in documents}
-
-
-def _meanings(text: str) -> dict[str, str]:
-    table = re.search(r"^\| variant \|[^|]+\|.*\n\|[-|: ]+\|\n((?:\|.*\|\n)+)", text, re.MULTILINE)
-    rows = [re.split(r" \| |^\| | \|$", row)[1:3] for row in (table[1] if table else "").splitlines()]
-    return {variant: means for names, means in rows for variant in re.findall(r"`(\w+)`", names) if means}

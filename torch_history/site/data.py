@@ -7,38 +7,37 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
+import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from contract.metrics import metric_of
-
 from ..analysis import bases, claims, compare, steps
-from ..analysis.answer import UNMEASURED
-from ..analysis.causes import Known, evidence, unconfirmed
-from ..analysis.code import pair_on
+from ..analysis.causes import SHARE, Known, evidence, unconfirmed
 from ..analysis.replication import Measured, OtherPlaces, held_against
-from ..analysis.series import RANK, History, Series, disturbed, history
+from ..analysis.series import History, Series, disturbed, history
 from ..analysis.verdicts import Change
 from ..releases.axis import Axis, Release
 from ..store.launches import Case, Launch, machines_in, node_of, read_environment, read_on_axis
 from ..store.machines import record_of
 from ..system.files import LONGEST_NAME, WRONG_DATA, warn
-from . import pairs
+from . import pairs, typical
+from .rivals import Rivals, rivals, sentence
 
-SCHEMA = 3
+SCHEMA = 4
 """Of the site's data; it grows by one when a key goes or changes its meaning, not when one is added."""
 
 
 @dataclass(frozen=True)
 class Lane:
     """One machine in one environment: `found` are its launches, `releases` the tags that it measured, oldest first, `facts`
-    their environments, `evidence` that of causes, `unconfirmed` as `causes.unconfirmed` gives it, `every` two releases
-    compared, and as `pairs.packed` gives them all that is `told` of these and the `changes` of each release."""
+    their environments, `evidence` that of causes, `unconfirmed` as `causes.unconfirmed` gives it, and `every` two releases
+    compared."""
 
     machine: dict[str, Any]
     environment: str
@@ -48,8 +47,51 @@ class Lane:
     evidence: Sequence[Known]
     unconfirmed: list[tuple[Series, str, str]]
     every: pairs.EveryPair
-    told: dict[str, Any]
-    changes: dict[str, dict[str, Any]]
+
+    @functools.cached_property
+    def place(self) -> dict[Series, int]:
+        """That of each series in all lists of them."""
+        return {series: i for i, series in enumerate(self.found)}
+
+    @functools.cached_property
+    def known(self) -> dict[tuple[str, tuple[str, ...]], list[Known]]:
+        """The evidence of each benchmark with its parameters."""
+        found: dict[tuple[str, tuple[str, ...]], list[Known]] = defaultdict(list)
+        for one in self.evidence:
+            found[one.benchmark, one.parameters].append(one)
+        return found
+
+    @functools.cached_property
+    def rivals(self) -> Mapping[str, Rivals]:
+        """What may be done instead, on each release."""
+        return rivals(self.found, self.releases)
+
+    @functools.cached_property
+    def advice(self) -> dict[str, list[tuple[int, str]]]:
+        """What to do instead of each series on each release, in a sentence."""
+        return {
+            tag: [(self.place[one], sentence([one], known, tag)) for one in known] for tag, known in self.rivals.items()
+        }
+
+    @functools.cached_property
+    def main(self) -> dict[str, list[str]]:
+        """The benchmarks of the main `times` and of the `memory` of its questions."""
+        of = {"times": typical.TIMES, "memory": typical.MEMORY}
+        return {name: sorted(typical.main(self.found, metrics)) for name, metrics in of.items()}
+
+    @functools.cached_property
+    def changes(self) -> dict[str, dict[str, Any]]:
+        """What each release changed against the one before it: `old`, `tally` by verdict, and the places of the series that
+        `changed`."""
+        decided = {new: (old, self.decided(old, new)) for old, new in itertools.pairwise(self.releases)}
+        return {
+            new: {
+                "old": old,
+                "tally": Counter(change.verdict.words for change in changes),
+                "changed": [self.place[one.series] for one in changes if one.verdict.kind in compare.SAID_FIRST],
+            }
+            for new, (old, changes) in decided.items()
+        }
 
     @functools.cached_property
     def answers(self) -> dict[str, dict[str, claims.Answer]]:
@@ -71,7 +113,7 @@ class Lane:
 
     def decided(self, old: str, new: str) -> list[Change]:
         """What became of each series from one of its releases to a newer one."""
-        return [*self.every.changes(self.every.pairs.index((old, new)), RANK)]
+        return [*self.every.changes(self.every.pairs.index((old, new)))]
 
     def decided_for(self, other: Lane) -> Callable[[str, str], list[Change]]:
         """`decided` for another machine: nothing of releases in whose sessions it was measured itself, of which one holds a
@@ -140,8 +182,8 @@ def _with_digest(*names: str) -> str:
 
 
 def lanes(results_dir: Path, axis: Axis, here: str = "") -> list[Lane]:
-    """Every lane of every machine: those of the machine `here` first, then the newest release, and of these the lane with
-    most releases and series. A lane that cannot be read, or whose id another has, is left out with a warning."""
+    """Every lane of every machine, those with the newest release first: of these those of the machine `here`, then the lane
+    with most releases and series. A lane that cannot be read, or whose id another has, is left out with a warning."""
     found: dict[str, Lane] = {}
     for name in machines_in(results_dir):
         launches: dict[str, list[Launch]] = defaultdict(list)
@@ -159,8 +201,8 @@ def lanes(results_dir: Path, axis: Axis, here: str = "") -> list[Lane]:
     return sorted(
         found.values(),
         key=lambda lane: (
-            lane.name != here,
             -axis.position(lane.releases[-1]),
+            lane.name != here,
             -len(lane.releases),
             *lane.rank,
             lane.id,
@@ -176,9 +218,7 @@ def _lane(results_dir: Path, name: str, environment: str, found: History, axis: 
     known = [one for one in evidence(results_dir, name) if one.environment == environment]
     missed = unconfirmed(results_dir, name, found)
     every = pairs.EveryPair(found, tags)
-    record = record_of(results_dir / name)
-    of_pairs = pairs.packed(every, facts, known, missed, functools.partial(pair_on, record, environment))
-    return Lane(record, environment, found, tags, facts, known, missed, every, *of_pairs)
+    return Lane(record_of(results_dir / name), environment, found, tags, facts, known, missed, every)
 
 
 def unreadable(error: Exception) -> str:
@@ -202,17 +242,8 @@ def newest(lane: Lane, elsewhere: OtherPlaces = NOWHERE) -> compare.Comparison |
     if len(lane.releases) < 2:
         return None
     old, new = lane.releases[-2:]
-    found = compare.compared(
-        lane.name,
-        lane.environment,
-        old,
-        new,
-        lane.found,
-        lane.facts,
-        lane.device,
-        known=lane.evidence,
-        threads=str(lane.machine.get("threads", "")),
-    )
+    of = (lane.name, lane.environment, old, new, lane.found, lane.facts, lane.device)
+    found = compare.compared(*of, known=lane.evidence, threads=str(lane.machine.get("threads", "")))
     return replace(found, elsewhere=elsewhere.of(found.changes, old, new))
 
 
@@ -285,13 +316,8 @@ def _missing(
 
 
 def _about(release: Release, facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "tag": release.tag,
-        "date": release.date.isoformat(),
-        "estimated": release.date_source == "estimated",
-        "yanked": release.yanked,
-        "facts": facts,
-    }
+    about = {"tag": release.tag, "date": release.date.isoformat(), "estimated": release.date_source == "estimated"}
+    return {**about, "yanked": release.yanked, "facts": facts}
 
 
 def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[str, Any]:
@@ -300,7 +326,6 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
     told = compare.told_findings(happened, lane.found, lambda tag, _: lane.facts[tag], lane.evidence, elsewhere)
     sentences = {i: said for each in told for i, said in zip(each.places, each.sentences, strict=True)}
     said = [(step, sentences[i]) for i, step in enumerate(happened)]
-    place = {series: i for i, series in enumerate(lane.found)}
     return {
         "schema": SCHEMA,
         "id": lane.id,
@@ -315,13 +340,10 @@ def lane_data(lane: Lane, axis: Axis, elsewhere: OtherPlaces = NOWHERE) -> dict[
         "changes": [lane.changes.get(tag) for tag in lane.releases],
         "steps": [
             {
-                "series": place[step.series],
+                "series": lane.place[step.series],
                 "kind": step.kind.value,
-                "old": step.old,
-                "new": step.new,
-                "until": step.until,
                 "verdict": step.verdict.words,
-                "ratio": step.ratio,
+                **{name: getattr(step, name) for name in ("old", "new", "until", "ratio")},
                 "sentence": sentence,
             }
             for step, sentence in said
@@ -342,12 +364,7 @@ def _answers(lane: Lane, question: str) -> list[dict[str, str]]:
     """The claim of a question, release by release."""
     setting, of, advice = claims.setting_of(lane.found), lane.answers[question], claims.CLAIMS[question].advice_on
     return [
-        {
-            "release": tag,
-            "word": of[tag].word,
-            "sentence": of[tag].sentence,
-            "advice": advice(setting, of[tag]),
-        }
+        {"release": tag, "word": of[tag].word, "sentence": of[tag].sentence, "advice": advice(setting, of[tag])}
         for tag in lane.releases
         if tag in of
     ]
@@ -359,25 +376,16 @@ def _evidence(one: Known) -> dict[str, Any]:
         **one._asdict(),
         "ratio": _shown(one.ratio),
         "reproduced": one.reproduced and [*map(_shown, one.reproduced)],
+        "confirmed": _is_confirmed(one),
     }
+
+
+def _is_confirmed(one: Known) -> bool:
+    """Whether a script apart from the suite moved as the suite's number did, as research/confirm.py decides it."""
+    old, new = one.reproduced or (0.0, 0.0)
+    return min(old, new) > 0 and abs(math.log(new / old / one.ratio)) <= SHARE * abs(math.log(one.ratio))
 
 
 def _shown(number: float) -> float:
     """With five digits."""
     return float(f"{number:.5g}")
-
-
-def costs(data: Mapping[str, Any], device: str) -> list[list[str]]:
-    """Of what `lane_data` gives: the releases of each step that stayed and costs memory of a GPU that was counted without
-    one, or on a CPU what a process takes once. The newest first, with the words of the first finding of each pair."""
-    of_process = {name for told in UNMEASURED.values() for name in told}
-    first = [(data["steps"][found["steps"][0]], found["words"]) for found in data["regressions"]]
-    found: list[list[str]] = []
-    told: set[tuple[str, str]] = set()
-    for step, words in first:
-        name, pair = data["series"][step["series"]][0], (step["old"], step["new"])
-        is_cost = metric_of(name).shown_unit == "bytes" if device == "recorder" else metric_of(name).name in of_process
-        if is_cost and step["kind"] == steps.Kind.STEP.value:
-            found.append([*pair, "" if pair in told else words])
-            told.add(pair)
-    return found

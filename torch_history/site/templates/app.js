@@ -30,16 +30,24 @@
         return node;
     };
     const el = TH.el;
+    TH.svg = (tag, attributes, ...children) => {
+        const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+        Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
+        node.append(...children);
+        return node;
+    };
 
+    TH.folded = (id, summary, ...children) => el("details", {id}, el("summary", {}, summary), children);
+    TH.sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
     TH.words = (name) => String(name).replaceAll("_", " ");
-    TH.human = (value, unit) => TH.verdicts.human(value, unit);
+    TH.human = (value, unit) => TH.common.human(value, unit);
 
     const SIGNS = {worse: "▲", better: "▼", changed: "◆", "can't tell": "?", same: "=", "never ran": "–"};
     const OWN_SIGNS = {BROKE: "✕", FIXED: "✓"};
-    TH.kind = (verdict) => TH.contents.constants.series.KINDS[verdict];
+    TH.kind = (verdict) => TH.contents.kinds[verdict];
     TH.sign = (verdict) => OWN_SIGNS[verdict] || SIGNS[TH.kind(verdict)];
     TH.classOf = (verdict) => TH.kind(verdict).replace("'", "").replace(" ", "-");
-    TH.shown = (verdict) => TH.verdicts.shown(verdict);
+    TH.shown = (verdict) => TH.contents.shown[verdict] || verdict;
     TH.mark = (verdict) => el("span", {class: `verdict ${TH.classOf(verdict)}`},
                               el("span", {"aria-hidden": "true"}, `${TH.sign(verdict)} `), TH.shown(verdict));
 
@@ -55,11 +63,9 @@
     TH.chosen = (lane, address) => {
         const tags = lane.releases.map(({tag}) => tag);
         const to = address.to ? TH.tagOf(tags, address.to) : tags.at(-1);
-        const from = address.from ? TH.tagOf(tags, address.from) : tags.includes(to) ? TH.verdicts.adjacent(lane, to) : null;
+        const from = address.from ? TH.tagOf(tags, address.from) : tags[tags.indexOf(to) - 1] || null;
         return tags.includes(to) && tags.indexOf(from) > tags.indexOf(to) ? {from: to, to: from} : {from, to};
     };
-    /* Verdicts with how many series have each; a count is no time and no memory, so it is called one. */
-    TH.counted = ([verdict, count]) => `${count} ${TH.shown(verdict)}${TH.kind(verdict) === "changed" ? " counts" : ""}`;
     TH.measure = (lane, ...tags) => {
         const python = /^release-py(.+)$/.exec(lane.environment);
         const names = tags.map((tag) => tag.replace(/^v/, ""));
@@ -67,11 +73,18 @@
     };
     TH.name = ({question, metric, parameters}) =>
         `${TH.words(question)} ${TH.words(metric)}, ${parameters.join(" ")}`.trimEnd();
-    /** What a variant does, in Markdown; empty where no document says it. */
-    TH.meaning = ({question, variant}) => {
-        const {[question]: known = {}} = TH.contents.meanings;
-        return Object.hasOwn(known, variant) ? known[variant] : "";
+    /** @param {string} table @param {string} question @param {string} name */
+    const labelOf = (table, question, name) => ((TH.contents.labels[question] || {})[table] || {})[name] || "";
+    /** What a variant, and what a size is, in words of code; empty where nobody said it. */
+    TH.meaning = ({question, variant}) => labelOf("variants", question, variant);
+    TH.sized = ({question, size}) => labelOf("sizes", question, size);
+    /** A series in words of code, as labels.named() of Python has it. */
+    TH.inCode = (series) => {
+        const size = TH.sized(series) || series.size;
+        return (TH.meaning(series) || series.variant || TH.words(series.question)) + (size ? ` (${size})` : "");
     };
+    TH.questionWords = (question) => (TH.contents.labels[question] || {}).question || TH.words(question);
+    TH.varies = ({metric}) => (TH.contents.metrics[metric] || [])[1] || false;
     TH.prose = (text) => String(text).split("`").map((part, i) => i % 2 ? el("code", {}, part) : part);
 
     /* Words that prose uses and the glossary defines, each by itself; tests hold them to docs/glossary.md. */
@@ -119,9 +132,9 @@
         return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
     };
     const loaded = async (id) => inflated(await new Promise((resolve, reject) => {
-        waiting.set(id, resolve);
+        waiting.set(id.split("/").at(-1), resolve);
         const refused = () => reject(new Error(`The file data/${id}.js is missing or damaged: publish the site again.`));
-        document.head.append(el("script", {src: `data/${encodeURIComponent(id)}.js`, error: refused}));
+        document.head.append(el("script", {src: `data/${id.split("/").map(encodeURIComponent).join("/")}.js`, error: refused}));
     }));
 
     const once = (known, id, load) => {
@@ -130,14 +143,41 @@
         }
         return known.get(id);
     };
+    const bare = (parameter) => parameter.replace(/^'+|'+$/gu, "");
+    /* What a series is, of asv's names: as the file of numbers has it. */
+    const seriesOf = ([benchmark, ...parameters]) => {
+        const plain = parameters.map(bare);
+        const metric = benchmark.split("track_").at(-1);
+        return {benchmark, question: benchmark.split(".")[0], metric, parameters: plain, variant: plain[0] || "",
+                size: plain.slice(1).join(" "), unit: (TH.contents.metrics[metric] || [""])[0]};
+    };
     TH.lane = (id) => once(lanes, id, async () => {
-        const [about, numbers, pairs] = await Promise.all([id, `${id}-numbers`, `${id}-pairs`].map(loaded));
-        return {...about, ...numbers, pairs};
+        const about = await loaded(id);
+        return {...about, series: about.series.map(seriesOf)};
     });
 
     /* Other files of data/, each loaded when a page asks for it first. */
     const others = new Map();
     TH.file = (name) => once(others, name, () => loaded(name));
+
+    /* A lane with all that was measured, launch by launch. */
+    TH.measured = async (lane) => ({...lane, ...await TH.file(`${lane.id}-numbers`)});
+
+    /* What Python told of two releases, its changes as rows; null where the lane has not both. */
+    TH.pair = async (lane, from, to) => {
+        const tags = lane.releases.map(({tag}) => tag);
+        if (from === to || !tags.includes(from) || !tags.includes(to)) {
+            return null;
+        }
+        const told = await TH.file(`pairs/${lane.id}-${from}-${to}`);
+        const {verdicts, reasons, causes, ...columns} = told.changes;
+        const rows = columns.series.map((place, i) => ({
+            place, series: lane.series[place], verdict: verdicts[columns.verdict[i]], kind: TH.kind(verdicts[columns.verdict[i]]),
+            ...Object.fromEntries(["old", "new", "ratio", "low", "high"].map((name) => [name, columns[name][i]])),
+            reason: reasons[columns.reason[i]], why: causes[columns.why[i]],
+        }));
+        return {...told, rows, byPlace: new Map(rows.map((row) => [row.place, row]))};
+    };
 
     /* What happened to the series of the benchmarks given, or of all, newest first. */
     TH.steps = async (lane, benchmarks = null) => {
@@ -164,9 +204,19 @@
         }
     };
     /** Notes what the reader opened in the address, without drawing the page again. */
-    TH.keep = (changes) => history.replaceState(null, "", `#${write({...TH.address(), ...changes})}`);
-    TH.link = (page, keys = {}) => `${page}#${write({lane: current, ...keys})}`;
+    TH.keep = (changes) => {
+        history.replaceState(null, "", `#${write({...TH.address(), ...changes})}`);
+        document.body.dataset.ready = location.hash || "#";
+    };
+    /* The two releases that were chosen stay so on the way to another page. */
+    TH.link = (page, keys = {}) => {
+        const {from, to} = TH.address();
+        return `${page}#${write({lane: current, from, to, ...keys})}`;
+    };
     let current = "";
+
+    /** The history of a series, with two releases marked. */
+    TH.historyOf = ({benchmark, size, variant}, {from, to}, keys = {}) => TH.link("series.html", {benchmark, size, variant, release: to, base: from, from, to, ...keys});
 
     // --- controls
 
@@ -227,20 +277,6 @@
                      el("tbody", {}, rows.map(row))));
     };
 
-    /** What was measured on a CPU, counted of CUDA and measured on a GPU, side by side, and what to do on each: of the claims
-        that `chosen` picks. @param {{columns: string[], claims: any[]}} bases @param {(claim: any) => boolean} chosen */
-    TH.bases = ({columns, claims}, chosen) => el("div", {class: "bases"}, TH.table({
-        caption: `Claims by device: ${columns.join(", ")}`,
-        head: ["Claim", ...columns, "Advice for a CPU", "Advice for a GPU"],
-        rows: claims.filter(chosen).map(({words, cells, cpu, gpu}) => [words, ...[...cells, cpu, gpu].map(TH.prose)]),
-    }));
-
-    TH.download = (name, type, text) => {
-        const url = URL.createObjectURL(new Blob([text], {type}));
-        el("a", {href: url, download: name}).click();
-        setTimeout(() => URL.revokeObjectURL(url), 10000);
-    };
-
     TH.copy = async (text, button) => {
         button.parentNode.querySelectorAll(".copied, .to-copy").forEach((node) => node.remove());
         const said = el("span", {class: "copied quiet", "aria-live": "polite"});
@@ -284,12 +320,8 @@
         window.scrollTo({top: scrolled, behavior: "instant"});
     };
 
-    /* Pages about two releases: what was chosen on one of them is kept on the way to another. */
-    const OF_TWO = ["index.html", "upgrade.html", "claims.html", "facts.html"];
-
     const HERE = "the machine that published this site";
     const pickLane = (chosen) => {
-        const {from, to} = TH.address();
         /* What the person who published the site has measured stands first, and apart from what others did. */
         const isHere = ({machine}) => machine === TH.contents.here;
         const listed = (known) => known.map((lane) => [lane.id, lane.words]);
@@ -300,7 +332,7 @@
         const where = here.some(({id}) => id === chosen) ? ` ${HERE}` : "";
         document.getElementById("lane").replaceChildren(TH.select(`Measured on${where}`, "lane", options, chosen));
         document.querySelectorAll("nav a[data-page]").forEach((/** @type {HTMLAnchorElement} */ link) => {
-            link.href = TH.link(link.dataset.page, OF_TWO.includes(link.dataset.page) ? {from, to} : {});
+            link.href = TH.link(link.dataset.page);
         });
     };
 

@@ -4,10 +4,11 @@
    happened. What is nearest to the pointer says its numbers. Colours are those of the style sheet, so they follow the theme. */
 (() => {
     const TH = window.torchHistory;
-    const {el} = TH;
+    const {el, svg} = TH;
 
     const HEIGHT = 320;
     const EDGE = {top: 24, right: 16, bottom: 62, left: 66};
+    const DRAGGED = 24;  // pixels from which on a range is meant
     const LEAST_GAP = {x: 18, y: 14};
     const LETTER = 7;  // how wide one is at most, in the labels of events
     const TICKS = 5;
@@ -26,13 +27,6 @@
     };
     const PREFIXES = [[1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]]
         .map(([of, prefix]) => ({of: Number(of), prefix}));
-
-    const svg = (tag, attributes, ...children) => {
-        const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-        Object.entries(attributes).forEach(([name, value]) => node.setAttribute(name, value));
-        node.append(...children);
-        return node;
-    };
 
     // --- colours and shapes of variants
 
@@ -186,8 +180,21 @@
         ];
     };
 
+    /* What is drawn of a chart in which a reader looks at some releases alone: `node.window` is the first and the last. */
+    const inWindow = ({spec, window: seen}) => {
+        if (!seen) {
+            return spec;
+        }
+        const [first, last] = seen;
+        const within = (all) => all.filter(({position}) => position >= first && position <= last)
+            .map((one) => ({...one, position: one.position - first}));
+        const chosen = spec.chosen >= first && spec.chosen <= last && spec.chosen !== null ? spec.chosen - first : null;
+        return {...spec, tags: spec.tags.slice(first, last + 1), dates: spec.dates.slice(first, last + 1), points: within(spec.points),
+                launches: within(spec.launches), steps: within(spec.steps), chosen};
+    };
+
     const build = (node) => {
-        const {spec} = node;
+        const spec = inWindow(node);
         const width = Math.max(200, node.clientWidth);
         const [left, right, top, bottom] = [EDGE.left, width - EDGE.right, EDGE.top, HEIGHT - EDGE.bottom];
         const [up, over] = [upwards(spec), across(spec, right - left)];
@@ -216,6 +223,7 @@
                                     transform: `translate(${px.toFixed(1)} ${py.toFixed(1)}) scale(${size})`});
             }));
         node.placed = lines.flat().map((point) => ({point, at: at(point)}));
+        node.across = spec.tags.map((_, position) => x(over.place(position)));
         node.replaceChildren(picture, el("div", {class: "tip", hidden: true}));
         node.dataset.drawn = "true";
     };
@@ -250,6 +258,39 @@
         node.querySelectorAll(".ring").forEach((ring) => ring.remove());
     };
 
+    // --- looking closer: a range that is dragged over, or the keys + - 0 and arrows
+
+    const LEAST_SEEN = 3;
+    const look = (node, first, last) => {
+        const end = node.spec.tags.length - 1;
+        const from = Math.max(0, Math.min(first, end - LEAST_SEEN + 1));
+        const to = Math.min(end, Math.max(last, from + LEAST_SEEN - 1));
+        node.window = from === 0 && to === end ? null : [from, to];
+        build(node);
+    };
+    const byKey = (node, event) => {
+        const [first, last] = node.window || [0, node.spec.tags.length - 1];
+        const by = Math.max(1, Math.round((last - first) / 4));
+        const end = node.spec.tags.length - 1;
+        const shift = {ArrowLeft: -Math.min(by, first), ArrowRight: Math.min(by, end - last)}[event.key];
+        const to = {"+": [first + by, last - by], "=": [first + by, last - by], "-": [first - by, last + by], "0": [0, end]}[event.key]
+            || (shift !== undefined && [first + shift, last + shift]);
+        if (to && node.placed && !event.ctrlKey && !event.metaKey && !event.altKey) {
+            event.preventDefault();
+            look(node, ...to);
+        }
+    };
+    const placeIn = (node, event) => event.clientX - node.getBoundingClientRect().left;
+    const dragged = (node, event) => {
+        const [one, other] = [node.from, placeIn(node, event)].sort((a, b) => a - b);
+        const within = (node.across || []).flatMap((at, position) => (at >= one && at <= other ? [position] : []));
+        if (node.from !== null && other - one > DRAGGED && within.length) {
+            const start = node.window ? node.window[0] : 0;
+            look(node, start + within[0], start + within.at(-1));
+        }
+        node.from = null;
+    };
+
     // --- charts of a page: drawn when they come into view, and anew in another width
 
     const sized = new ResizeObserver((entries) => entries.forEach(({target}) => {
@@ -274,8 +315,15 @@
        what is said of a point: {what it is: its words}. `words` are read out in its place. */
     TH.chart = (node, spec, words) => {
         node.classList.add("chart");
-        node.setAttribute("role", "img");
+        node.setAttribute("role", "group");
+        node.setAttribute("tabindex", "0");
         node.setAttribute("aria-label", words);
+        node.setAttribute("aria-keyshortcuts", "+ - 0 ArrowLeft ArrowRight");
+        node.from = null;
+        node.addEventListener("keydown", (event) => byKey(node, event));
+        node.addEventListener("pointerdown", (event) => { node.from = placeIn(node, event); });
+        node.addEventListener("pointerup", (event) => dragged(node, event));
+        node.addEventListener("dblclick", () => look(node, 0, node.spec.tags.length - 1));
         node.spec = {launches: [], steps: [], chosen: null, ...spec};
         node.addEventListener("pointermove", (event) => point(node, event));
         node.addEventListener("pointerdown", (event) => point(node, event));

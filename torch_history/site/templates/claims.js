@@ -7,19 +7,7 @@
     const {el} = TH;
 
     const MOST_COLUMNS = 60;
-    const LEAST_FOR_LABEL = 0.16;  // of the strip's width: a release's name fits at 360 px
-    const SIGNS = {
-        "holds": ["●", "holds"],
-        "holds in part": ["◐", "in-part"],
-        "does not hold": ["○", "fails"],
-        "inconclusive": ["?", "unknown"],
-        "not measured": ["–", "unknown"],
-    };
-
-    const sign = (word) => {
-        const [symbol, name] = SIGNS[word];
-        return el("span", {class: `answer ${name}`}, el("span", {"aria-hidden": "true"}, `${symbol} `), word);
-    };
+    const sign = TH.answer;
 
     /* Details whose content is made when they are opened. */
     const folded = (summary, content) => el("details", {toggle: ({target}) => {
@@ -40,25 +28,12 @@
         return runs;
     }, []);
 
-    /* A colour per release, the first release of each answer below it where it has room, and the same in words. */
-    const strip = ({words, answers}, everyColumn) => {
+    /* The answers in words, and when each began. */
+    const runs = ({words, answers}, everyColumn) => {
         const shown = everyColumn ? answers : answers.slice(-MOST_COLUMNS);
-        const runs = runsOf(shown);
-        const columns = `grid-template-columns: repeat(${shown.length}, minmax(0, 1fr))`;
-        const cells = shown.map(({release, word}, i) => el("span", {
-            class: `cell ${SIGNS[word][1]}${i && shown[i - 1].word !== word ? " turn" : ""}`, title: `${release}: ${word}`,
-        }));
-        const labels = runs.filter(({count}) => count >= LEAST_FOR_LABEL * shown.length)
-            .map(({from, count}) => {
-                const start = shown.findIndex(({release}) => release === from) + 1;
-                return el("span", {class: "label", style: `grid-column: ${start} / span ${count}`}, from);
-            });
         const link = (release) => el("a", {href: TH.link("release.html", {release})}, release);
-        return el("div", {class: "strip"},
-            el("div", {class: "cells", style: columns, "aria-hidden": "true"}, cells),
-            el("div", {class: "cells", style: columns, "aria-hidden": "true"}, labels),
-            el("ol", {class: "runs", "aria-label": `${words}: the answer of each release`}, runs.map(({word, from, to, count}) =>
-                el("li", {}, sign(word), " ", link(from), count > 1 && [" to ", link(to)]))));
+        return el("ol", {class: "runs", "aria-label": `${words}: the answer of each release`}, runsOf(shown).map(({word, from, to, count}) =>
+            el("li", {}, sign(word), " ", link(from), count > 1 && [" to ", link(to)])));
     };
 
     const picture = (lane, {benchmark, size: asked, variants}) => {
@@ -95,28 +70,42 @@
             el("dt", {}, release, " ", sign(word)), el("dd", {}, sentence),
         ])));
 
-    const section = (lane, claim, address, bases) => {
-        const {answers, question, words} = claim;
+    /* What one machine says, in detail; its picture needs all numbers, which are loaded when it is opened. */
+    const detail = (lane, claim, address) => {
+        const {answers, question} = claim;
         const tags = answers.map(({release}) => release);
         const at = (text) => answers.find(({release}) => release === TH.tagOf(tags, text));
         const shown = at(address.to) || answers.at(-1);
         const before = at(address.from);
-        const isNewest = shown === answers.at(-1);
-        const id = `claim-${question}`;
+        if (!shown) {
+            return el("p", {class: "quiet"}, `Nothing was measured on ${TH.laneWords(lane)} that answers this.`);
+        }
+        const place = el("div", {});
+        const failed = (error) => place.replaceChildren(el("p", {role: "alert"}, error.message));
+        const draw = async () => {
+            const measured = await TH.measured(lane);
+            place.replaceChildren(el("div", {}, claim.picture && picture(measured, claim.picture)));
+        };
         const hidden = address.columns ? 0 : answers.length - MOST_COLUMNS;
-        return el("section", {class: "claim", "aria-labelledby": id}, el("h2", {id}, words),
-            TH.bases(bases, ({question: of}) => of === question), shown ? [
-            el("p", {class: "summary"}, isNewest ? "Today: " : `On ${shown.release}: `, sign(shown.word), ". ", claim.summary),
-            el("div", {class: "panel"}, el("h3", {}, `Advice for ${shown.release}${isNewest ? ", the newest release" : ""}`),
-               el("p", {}, TH.prose(shown.advice))),
+        return el("details", {open: address.claim === question, toggle: ({target}) => target.open && !place.childElementCount && draw().catch(failed)},
+            el("summary", {}, `${shown.release} on ${TH.laneWords(lane)}: `, sign(shown.word), ". ", claim.summary),
             before && before !== shown && el("p", {}, el("strong", {}, `${before.release}: `), sign(before.word), ". ", before.sentence),
-            el("p", {}, el("strong", {}, `${shown.release}: `), shown.sentence),
-            strip(claim, address.columns),
+            el("p", {}, el("strong", {}, `${shown.release}: `), sign(shown.word), ". ", shown.sentence),
+            el("p", {}, el("strong", {}, "Advice: "), TH.prose(shown.advice)),
+            runs(claim, address.columns),
             hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are not shown.`),
-            turns(claim),
-            claim.picture && picture(lane, claim.picture),
-            sentences(claim),
-        ] : el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers this.`));
+            turns(claim), place, sentences(claim));
+    };
+
+    const section = (lane, of, address, bases, claims) => {
+        const claim = claims.find(({question}) => question === of.question);
+        const id = `claim-${of.question}`;
+        return el("section", {class: "claim", "aria-labelledby": id}, el("h2", {id}, of.words),
+            TH.bands(bases, of), TH.span(bases.releases),
+            el("dl", {class: "advice"}, [["CPU", of.cpu], ["GPU", of.gpu]].map(([device, said]) => [el("dt", {}, device), el("dd", {}, TH.prose(said))])),
+            el("details", {}, el("summary", {}, "The same in words, by device"), el("ul", {class: "sentence-list"}, of.cells.map((said, i) =>
+                el("li", {}, el("strong", {}, `${bases.columns[i]}: `), TH.prose(said))))),
+            claim ? detail(lane, claim, address) : el("p", {class: "quiet"}, `Nothing was measured on ${TH.laneWords(lane)} that answers this.`));
     };
 
     const render = (lane, address, main, [claims, bases]) => {
@@ -125,8 +114,7 @@
         const strangers = [address.from, address.to].filter((text) => text && !tags.includes(TH.tagOf(tags, text)));
         const everyColumn = `all ${most} releases, not the newest ${MOST_COLUMNS} alone`;
         main.append(el("div", {},
-            !claims.length && el("p", {}, `Nothing was measured on ${TH.laneWords(lane)} that answers any of the `
-                                      + "claims: choose another machine at the top."),
+            TH.answersKey(),
             claims.length > 0 && el("p", {}, `Measured on ${TH.laneWords(lane)}. `,
                 el("a", {href: "method.html#glossary"}, "What the words mean"), "."),
             claims.length > 0 && el("div", {class: "controls"},
@@ -135,7 +123,11 @@
                 most > MOST_COLUMNS && TH.toggle(everyColumn, "columns", address.columns)),
             strangers.map((each) => el("p", {role: "alert"}, `There are no results of '${each}' here`,
                 each === address.to && `: this is ${tags.at(-1)}`, ".")),
-            claims.map((claim) => section(lane, claim, address, bases))));
+            bases.claims.map((claim) => section(lane, claim, address, bases, claims))));
+        const chosen = document.getElementById(`claim-${address.claim}`);
+        if (chosen) {
+            chosen.scrollIntoView({behavior: "instant"});
+        }
     };
 
     const needs = (lane) => Promise.all([TH.claims(lane), TH.file("bases")]);

@@ -3,20 +3,11 @@
 /* Arithmetic on numbers and lists that several pages need. */
 (() => {
     /** @param {Iterable<number>} values */
-    const sum = (values) => [...values].reduce((total, value) => total + value, 0);
-
-    /** @param {number[]} values */
-    const mean = (values) => sum(values) / values.length;
-
-    /** @param {Iterable<number>} values */
     const median = (values) => {
         const sorted = Float64Array.from(values).sort();
         const half = sorted.length >> 1;
         return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
     };
-
-    /** Between -limit and limit. @param {number} value @param {number} limit */
-    const clip = (value, limit) => Math.min(Math.max(value, -limit), limit);
 
     /** How often each value occurs, in order of first occurrence. @template T @param {T[]} values @returns {Map<T, number>} */
     const counted = (values) => {
@@ -33,18 +24,29 @@
         return isHalfway && /[02468]\.?$/.test(below) ? below.replace(/\.$/, "") : value.toFixed(digits);
     };
 
+    const ANY = 1e5;  // a tenth of what Python gives for what has no bound
     /** A factor as all that is told of a change has it: what times() of analysis/verdicts.py writes. @param {number} factor */
     const times = (factor) => {
-        if (factor >= window.torchHistory.contents.constants.verdicts.BOUND / 10) {
+        if (factor >= ANY) {
             return "any";
         }
         return factor < 10 ? fixed(factor, 2) : fixed(factor, 0).replace(/\B(?=(\d{3})+$)/gu, ",");
     };
 
-    /** An end of the interval of a change that is told, with the digits that keep it apart from no change.
-        @param {number} factor */
-    const bound = (factor) => [3, 4].reduce((said, digits) =>
-        (/^1\.0+$/u.test(said) && factor !== 1 ? fixed(factor, digits) : said), times(factor));
+    const UNITS = [["ns", 1e-9], ["μs", 1e-6], ["ms", 1e-3], ["s", 1], ["m", 60], ["h", 3600]];
+    const thousands = (/** @type {string} */ text) => text.replace(/\B(?=(\d{3})+$)/gu, ",");
+    /** A number with its unit, as human() of analysis/verdicts.py writes it. @param {number | null} value @param {string} unit */
+    const human = (value, unit) => {
+        if (value === null || value === undefined) {
+            return "";
+        }
+        if (unit === "seconds") {
+            const [name, least] = UNITS.findLast(([, each]) => value >= Number(each)) || UNITS[0];
+            const number = value / Number(least);
+            return value === 0 ? "0s" : fixed(number, Math.max(2 - Math.floor(Math.log10(number)), 0)) + name;
+        }
+        return unit === "ratio" ? fixed(value, 2) : thousands(fixed(value, 0)) + (unit === "bytes" ? " B" : "");
+    };
 
     /* Architecture -> a card that has it, as NVIDIA's table of CUDA GPUs and compute capabilities names them. */
     const CARDS = {
@@ -111,5 +113,5 @@
         ].filter(Boolean).join("");
     };
 
-    window.torchHistory.common = {sum, mean, median, clip, counted, fixed, times, bound, gpus, lastWith, lost};
+    window.torchHistory.common = {median, counted, times, human, gpus, lastWith, lost};
 })();

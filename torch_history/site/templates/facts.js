@@ -51,7 +51,7 @@
             el("p", {class: "quiet"}, "Bytes of torch with all packages that it is installed with here, NumPy included. Dashed "
                + "lines mark the two releases chosen above."),
             el("ul", {class: "legend"}, SIZES.map(([name], slot) => el("li", {}, TH.swatch(slot), name))), node,
-            el("h2", {}, "Every release"), TH.toggle("Exact bytes", "exact", isExact), table);
+            TH.toggle("Exact bytes", "exact", isExact), TH.folded("all-wheels", "Every release", table));
     };
 
     /* What either of two releases has, the largest first: name -> bytes of each, and by how much they differ. */

@@ -18,13 +18,13 @@
     /* By position of the release: {numbers, disturbed, median, low, high}, or {reason, failed}, or null where it was not
        measured. What a session does to a whole question is taken off, or they are `isRaw`, as they were measured. */
     const cellsOf = (lane, series, isRaw) => {
-        const isCleared = !isRaw && TH.verdicts.varies(series);
+        const isCleared = !isRaw && TH.varies(series);
         const remembered = isCleared ? known.cleared : known.raw;
         if (!remembered.has(series)) {
             const cells = new Array(lane.releases.length).fill(null);
             const disturbed = new Set(series.disturbed);
             lane.patterns[series.pattern].forEach(([release, block], i) => {
-                const shift = isCleared ? TH.verdicts.shift(lane, series, lane.rounds[block][0]) : 0;
+                const shift = isCleared ? ((lane.shifts[series.question] || {})[lane.rounds[block][0]] || 0) : 0;
                 cells[release] = cells[release] || {numbers: [], disturbed: 0};
                 cells[release].numbers.push(series.numbers[i] * Math.exp(-shift));
                 cells[release].disturbed += Number(disturbed.has(i));
@@ -159,6 +159,7 @@
                       launches.length <= MOST_DOTS ? "Dots are launches."
                           : `Its ${many(launches.length)} launches are too many to draw as dots.`);
         }
+        said.push("Drag over releases to look closer, double-click to see all; or the keys + - 0 and arrows.");
         if (isCleared) {
             said.push("What a session does to all times of its question is taken off.");
         }
@@ -173,7 +174,7 @@
        {tag, numbers, sentence}. */
     const figure = (lane, all, shown, {x = "order", y, relative = "", steps = [], chosen = null, label, isRaw = false}) => {
         const {series} = all[0];
-        const isCleared = !isRaw && TH.verdicts.varies(series);
+        const isCleared = !isRaw && TH.varies(series);
         const divisors = divisorsOf(lane, all, relative, chosen);
         const rows = rowsOf(lane, shown, divisors, y === "log");
         if (rows.points.every(({value}) => value === null)) {
@@ -264,5 +265,5 @@
         };
     };
 
-    TH.history = {members, limitOf, figure, table, swatch, legend, atTheEnd};
+    TH.history = {cellsOf, members, limitOf, figure, table, swatch, legend, atTheEnd};
 })();

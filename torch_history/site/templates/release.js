@@ -3,14 +3,10 @@
 /* What did one release change, in which environment was it measured, and what could it not run? */
 (() => {
     const TH = window.torchHistory;
-    const V = TH.verdicts;
     const {el} = TH;
 
-    const MOST = 15;
-    const MOST_RELEASES = 60;
+    const MAIN_FACTS = 6;  // sizes, CUDA and what a system must have; the rest are packages
     const MOST_SIZES = 4;
-    const GROUPS = [["worse", "Worse"], ["better", "Better"], ["changed", "Changed"]];
-    const SAID_FIRST = GROUPS.map(([kind]) => kind);
     const FACTS = {
         torch: "PyTorch", libc: "C library", fuses_on_cpu: "fuses on a CPU", allocator: "allocator settings",
         architectures: "GPU architectures of the wheel",
@@ -27,69 +23,26 @@
 
     // --- what it changed
 
+    const changed = (lane, pair) => section("changed", `Against ${pair.old}`,
+        el("p", {class: "summary"}, pair.said.typical && ["Typically ", el("strong", {}, pair.said.typical), ". "], "Peak memory: ", TH.prose(pair.said.memory), ". "),
+        TH.findings(lane, pair),
+        el("p", {}, tallied(pair.rows), ". ", el("a", {href: TH.link("index.html", {from: pair.old, to: pair.new})}, `Every case from ${pair.old} to ${pair.new}`), "."));
+
     const told = (lane, index, sentence, release) => {
-        const {benchmark, size, variant} = lane.series[index];
-        const href = TH.link("series.html", {benchmark, size, variant, release});
+        const href = TH.historyOf(lane.series[index], {from: undefined, to: undefined}, {release});
         return el("li", {}, TH.prose(sentence), " ", el("a", {class: "history-link", href}, "history"));
     };
-    const folded = (items) => [
-        el("ul", {class: "sentence-list"}, items.slice(0, MOST)),
-        items.length > MOST && el("details", {}, el("summary", {}, `${items.length - MOST} more`),
-                                  el("ul", {class: "sentence-list"}, items.slice(MOST))),
-    ];
-
-    /* The metrics that a case lacks for one reason are said together, as `torch-history compare` does. */
-    const byCase = (lane, changes) => {
-        const cases = new Map();
-        for (const change of changes) {
-            const {question, parameters} = lane.series[change.series];
-            const key = change.new === null
-                ? JSON.stringify([question, parameters, change.verdict, change.reason]) : change.series;
-            cases.set(key, [...(cases.get(key) || []), change]);
-        }
-        return [...cases.values()];
-    };
-    const ofCase = (lane, changes) => {
-        const [first] = changes;
-        if (changes.length === 1) {
-            return first.sentence;
-        }
-        const {question, parameters} = lane.series[first.series];
-        const metrics = changes.map((change) => TH.words(lane.series[change.series].metric)).join(", ");
-        const reason = first.reason.replace(/\.$/, "");
-        return `${TH.words(question)} ${parameters.join(" ")}: ${TH.shown(first.verdict)}: ${reason} (${metrics}).`;
-    };
-
-    const changed = (lane, before, tag) => {
-        const changes = V.compare(lane, before, tag);
-        const rest = changes.filter(({kind}) => !SAID_FIRST.includes(kind));
-        const groups = GROUPS.map(([kind, title]) => [kind, title, changes.filter((change) => change.kind === kind)])
-            .filter(([, , of]) => of.length);
-        const href = TH.link("upgrade.html", {from: before, to: tag});
-        return section("changed", `Against ${before}`,
-            !groups.length && el("p", {}, changes.length ? `${before} → ${tag}: ${V.unchanged(lane, changes)}.`
-                : "No series was measured on both in the same size and version."),
-            groups.map(([kind, title, of]) => [
-                el("h3", {class: kind}, `${title}: ${count(of.length, "series", "series")}`),
-                folded(byCase(lane, of).map((together) => told(lane, together[0].series, ofCase(lane, together), tag))),
-            ]),
-            el("p", {}, tallied(rest), rest.length > 0 && ". ",
-               el("a", {href}, `Every series from ${before} to ${tag}`), "."));
-    };
-
     const begun = (lane, tag, happened) => {
         const steps = happened.filter((step) => (step.kind === "drift" ? step.old : step.new) === tag);
         return section("begun", "Steps, excursions and drifts that begin here",
-            steps.length ? folded(steps.map((step) => told(lane, step.series, step.sentence, tag)))
+            steps.length ? el("details", {}, el("summary", {}, `${steps.length}, series by series`),
+                el("ul", {class: "sentence-list"}, steps.map((step) => told(lane, step.series, step.sentence, tag))))
                 : el("p", {}, TH.explained("No step, excursion or drift begins at this release.")));
     };
 
     // --- its environment
 
-    const inWords = (name) => {
-        const known = TH.contents.constants.why.ENVIRONMENT[name] || "";
-        return FACTS[name] || known.replace(/^the (number of )?/, "") || TH.words(name);
-    };
+    const inWords = (name) => FACTS[name] || TH.words(name);
     const value = (fact) => {
         if (fact === null || fact === undefined) {
             return "not known";
@@ -131,12 +84,12 @@
 
     const environment = ({tag, facts}, before) => {
         if (!Object.keys(facts).length) {
-            return section("environment", "Its environment", el("p", {}, "What was installed was not recorded."));
+            return el("p", {}, "What was installed was not recorded.");
         }
         const then = before && Object.keys(before.facts).length ? before.facts : null;
         const names = Object.keys(facts).filter((name) => name !== "packages");
         const oldTag = before && before.tag;
-        return section("environment", "Its environment",
+        return el("div", {},
             beside(`Environment of ${tag}`, inWords, [tag, facts], [oldTag, then], names),
             facts.packages && packages(tag, facts.packages, oldTag, then && then.packages));
     };
@@ -174,8 +127,7 @@
         const list = (reasons) => el("ul", {class: "sentence-list reasons"}, [...reasons].map(([reason, whats]) =>
             el("li", {}, TH.prose(reason),
                el("ul", {}, [...whats].map(([what, variants]) => el("li", {}, `${what}: ${named(variants)}`))))));
-        return section("missing", "What could not run",
-            cases.size ? list(cases) : el("p", {}, "Everything ran."),
+        return el("div", {}, cases.size ? list(cases) : el("p", {}, "Everything ran."),
             numbers.size > 0 && el("details", {}, el("summary", {}, "Numbers that are missing from cases that ran"),
                                    list(numbers)));
     };
@@ -213,36 +165,21 @@
             step(1, "next", "next", (tag) => `${tag} →`));
     };
 
-    const tallyOf = (lane, tag) => {
-        const before = V.adjacent(lane, tag);
-        const changes = before === null ? [] : V.compare(lane, before, tag);
-        const first = changes.filter(({kind}) => SAID_FIRST.includes(kind));
-        return before === null ? "the oldest measured here" : first.length ? tallied(first)
-            : changes.length ? V.unchanged(lane, changes) : "nothing in common with the release before";
-    };
+    const everyRelease = (lane) => el("details", {id: "every"}, el("summary", {}, el("h2", {}, `All ${lane.releases.length} releases measured here`)),
+        TH.table({caption: "All releases", head: ["Release", "Date", "Against the one before"], rows: [...lane.releases.entries()].reverse().map(([i, release]) => {
+            const {tally} = lane.changes[i] || {tally: {}};
+            const changes = Object.entries(tally).filter(([verdict]) => !["SAME", "NEVER RAN"].includes(verdict));
+            return [el("a", {href: TH.link("release.html", {release: release.tag})}, release.tag), dated(release),
+                    changes.map(([verdict, many], at) => [at > 0 && ", ", `${many} `, TH.mark(verdict)])];
+        })}));
 
-    /* A release's tally is made when its row comes into view. */
-    const everyRelease = (lane, address) => {
-        const tagOf = new Map();
-        const fill = ({target}) => {
-            seen.unobserve(target);
-            target.replaceChildren(el("span", {}, tallyOf(lane, tagOf.get(target))));
-        };
-        const seen = new IntersectionObserver((entries) =>
-            entries.filter((entry) => entry.isIntersecting).forEach(fill));
-        const newestFirst = [...lane.releases].reverse();
-        const rows = newestFirst.slice(0, address.all ? Infinity : MOST_RELEASES).map((release) => {
-            const cell = el("span", {class: "lazy"}, "…");
-            tagOf.set(cell, release.tag);
-            seen.observe(cell);
-            const {tag} = release;
-            return [el("a", {href: TH.link("release.html", {release: tag})}, tag), dated(release), cell];
-        });
-        return section("every", "All releases measured here",
-            newestFirst.length > MOST_RELEASES
-                && TH.toggle(`all ${newestFirst.length}, not the newest ${MOST_RELEASES} alone`, "all", address.all),
-            TH.table({caption: "All releases", head: ["Release", "Date", "Against the one before"], rows}));
-    };
+    const facts = (wheel, old, isShown) => el("ul", {class: "sentence-list"}, Object.entries(wheel.told).filter(([name], at) => isShown(name, at))
+        .map(([name, said]) => el("li", {}, `${name}: ${said}`, old && old.told[name] !== said && ` (before: ${old.told[name] || "none"})`)));
+    const brought = (tag, wheel, before, old) => section("wheel", "What its wheel brings",
+        el("p", {}, old && TH.common.lost(old.architectures, wheel.architectures, before, tag)),
+        facts(wheel, old, (name, at) => at < MAIN_FACTS),
+        el("details", {}, el("summary", {}, "Its packages"), facts(wheel, old, (name, at) => at >= MAIN_FACTS)),
+        el("p", {}, el("a", {href: TH.link("facts.html", {to: tag, from: before})}, "The wheels of all releases, in bytes"), "."));
 
     const notMeasured = (lane, tag) => {
         return el("p", {role: "alert"}, `${tag} was not measured on ${TH.laneWords(lane)}: choose another release, `
@@ -250,32 +187,44 @@
                   TH.measure(lane, tag), ".");
     };
 
-    const render = (lane, address, main, steps) => {
+    const chosen = (lane, {release, to}) => TH.tagOf(lane.releases.map(({tag}) => tag), release || to || lane.releases.at(-1).tag);
+    const beforeOf = (lane, tag) => (lane.releases[lane.releases.findIndex((each) => each.tag === tag) - 1] || {tag: null}).tag;
+
+    const render = (lane, address, main, {steps, pair, wheels}) => {
         const tags = lane.releases.map(({tag}) => tag);
-        const asked = address.release;
-        if (asked && !tags.includes(asked)) {
-            main.append(steer(tags, null), notMeasured(lane, asked));
+        const tag = chosen(lane, address);
+        const position = tags.indexOf(tag);
+        if (position < 0) {
+            main.append(steer(tags, null), notMeasured(lane, tag));
             return;
         }
-        const position = asked ? tags.indexOf(asked) : tags.length - 1;
         const release = lane.releases[position];
-        const {tag} = release;
-        const before = V.adjacent(lane, tag);
+        const before = beforeOf(lane, tag);
+        const details = (id, words, make) => el("details", {id, toggle: ({target}) => {
+            if (target.open && target.childElementCount === 1) {
+                make().then((made) => target.append(made));
+            }
+        }}, el("summary", {}, el("h2", {}, words)));
         main.append(el("div", {},
             steer(tags, position),
             el("h2", {class: "release-name"}, tag),
             el("p", {}, `Released on ${dated(release)}. `,
-               release.yanked && el("strong", {}, `It was yanked from the package index: ${release.yanked}. `),
-               asked ? el("a", {href: TH.link("release.html")}, "All releases")
-                   : "The newest release measured here; all others are listed below."),
-            effort(lane, position),
-            before !== null ? changed(lane, before, tag)
-                : el("p", {}, `${tag} is the oldest release measured here: there is none to compare it with.`),
+               release.yanked && el("strong", {}, `It was yanked from the package index: ${release.yanked}. `)),
+            pair ? changed(lane, pair) : el("p", {}, `${tag} is the oldest release measured here: there is none to compare it with.`),
             begun(lane, tag, steps),
-            missing(lane, position),
-            environment(release, before === null ? null : lane.releases[tags.indexOf(before)]),
-            !asked && everyRelease(lane, address)));
+            wheels[tag] && brought(tag, wheels[tag], before, wheels[before]),
+            details("missing", "What could not run", async () => el("div", {}, missing(await TH.measured(lane), position))),
+            details("environment", "Its environment, and how it was measured", async () => el("div", {}, effort(await TH.measured(lane), position),
+                environment(release, before === null ? null : lane.releases[tags.indexOf(before)]))),
+            everyRelease(lane)));
     };
 
-    TH.page({title: (lane, {release}) => `What ${release || lane.releases.at(-1).tag} changed`, needs: (lane) => TH.steps(lane), render});
+    const needs = async (lane, address) => {
+        const tag = chosen(lane, address);
+        const before = beforeOf(lane, tag);
+        const known = [before, tag].filter((each) => TH.contents.wheels.includes(each));
+        const [steps, pair, ...wheels] = await Promise.all([TH.steps(lane), before === null ? null : TH.pair(lane, before, tag), ...known.map((each) => TH.file(`wheels-${each}`))]);
+        return {steps, pair, wheels: Object.fromEntries(known.map((each, i) => [each, wheels[i]]))};
+    };
+    TH.page({title: (lane, address) => `What ${chosen(lane, address)} changed`, needs, render});
 })();

@@ -3,13 +3,12 @@
 /* How did one benchmark move over all releases, variant by variant, and when did it jump? */
 (() => {
     const TH = window.torchHistory;
-    const V = TH.verdicts;
     const H = TH.history;
     const {el} = TH;
 
     const MOST_VARIANTS = 8;
     const MOST_COLUMNS = 60;
-    const MOST_STEPS = 12;
+    const MOST_STEPS = 8;
     const MOST_CHANGES = 3;
     const FIRST_METRICS = ["time", "peak_memory"];
 
@@ -50,14 +49,6 @@
     const sizeOf = (found, asked) => found.sizes.includes(asked) ? asked : found.sizes[0];
     const nameOf = ({question, metric}, size) =>
         [`${TH.words(question)}: ${TH.words(metric)}`, size].filter(Boolean).join(", ");
-
-    const everything = (lane) => {
-        const open = (benchmark, size) => el("a", {href: TH.link("series.html", {benchmark, size})}, size || "open");
-        const line = ({metric, benchmark, sizes}) => el("li", {},
-            el("span", {}, TH.words(metric)), el("span", {}, sizes.map((size) => [open(benchmark, size), " "])));
-        return catalogue(lane).map(({question, metrics}) => el("section", {class: "catalogue"},
-            el("h2", {}, TH.words(question)), el("ul", {}, metrics.map(line))));
-    };
 
     // --- controls
 
@@ -149,14 +140,8 @@
 
     // --- sentences
 
-    const instead = (lane, series, tag) => {
-        const said = TH.instead.advice(lane, [series], tag);
-        const head = said && said.series && el("strong", {}, `What to do instead of ${series.variant}: `);
-        return said && el("p", {class: "instead"}, head, TH.prose(said.sentence));
-    };
-
     /* What a release changed, the variant of the address first. */
-    const released = (lane, address, found, shown) => {
+    const released = (lane, address, found, shown, pair) => {
         const {release, variant, variants} = address;
         const none = TH.link("series.html", {benchmark: address.benchmark, size: address.size, variant, variants});
         const box = (title, links, ...children) => el("section", {class: "panel told", "aria-labelledby": "told"},
@@ -169,28 +154,29 @@
                                        + "release, or measure it with ",
                                        TH.measure(lane, release), "."));
         }
-        const isGiven = tags.includes(address.base) && address.base !== release;
-        const before = isGiven ? address.base : V.adjacent(lane, release);
-        if (before === null) {
+        if (!pair) {
             return box(release, [], el("p", {}, `${release} is the oldest release measured here: there is none to `
                                        + "compare it with."));
         }
+        const {old: before} = pair;
         const order = [...shown].sort((a, b) => Number(b.variant === variant) - Number(a.variant === variant));
-        const bySeries = new Map(V.compare(lane, before, release).map((change) => [change.series, change]));
-        const said = order.map(({index}) => bySeries.get(index)).filter(Boolean).map(({sentence}) => sentence);
-        const absent = order.filter(({index}) => !bySeries.has(index)).map((member) => member.variant);
+        const said = order.map(({index}) => pair.byPlace.get(index)).filter(Boolean).map((row) => el("li", {}, TH.mark(row.verdict), " ",
+            TH.prose(TH.inCode(row.series)), row.ratio > 0 && `: ${TH.ratioWords(row, row.series.unit)}`,
+            `, ${TH.human(row.old, row.series.unit) || "no number"} → ${TH.human(row.new, row.series.unit) || "no number"}`,
+            (row.why || row.reason) && `, ${row.why || row.reason}`, "."));
         const most = order.some((member) => member.variant === variant) ? 1 : MOST_CHANGES;
         const upgrade = {from: before, to: release, question: found.question};
+        const [first] = order;
+        const [, instead] = (first && pair.instead.find(([place]) => place === first.index)) || [];
+        const list = (some) => el("ul", {class: "sentence-list"}, some);
         return box(
             `${release} against ${before}`,
             [[TH.link("release.html", {release}), `All that ${release} changed`],
-             [TH.link("upgrade.html", upgrade), `Upgrade from ${before} to ${release}`],
+             [TH.link("index.html", upgrade), `Upgrade from ${before} to ${release}`],
              [`https://github.com/pytorch/pytorch/compare/${before}...${release}`, "What PyTorch changed between them"]],
-            sentences(said.slice(0, most)),
-            order.length > 0 && instead(lane, lane.series[order[0].index], release),
-            said.length > most && el("details", {}, el("summary", {}, `${said.length - most} more variants`),
-                                     sentences(said.slice(most))),
-            absent.length > 0 && el("p", {class: "quiet"}, `Not measured on both releases: ${absent.join(", ")}.`));
+            said.length ? list(said.slice(0, most)) : el("p", {}, "Exact numbers, the same on both, or not measured on both."),
+            instead && el("p", {class: "instead"}, el("strong", {}, `What to do instead of ${first.variant}: `), TH.prose(instead)),
+            said.length > most && el("details", {}, el("summary", {}, `${said.length - most} more variants`), list(said.slice(most))));
     };
 
     /* What happened to the variants shown, that of the address first, each newest first. */
@@ -221,16 +207,22 @@
             return isTold ? sentence.slice(0, at) : sentence;
         });
     };
-    const stepList = (steps, first) => {
-        const said = toldOnce(steps);
-        if (!said.length) {
+    /* The largest of what happened, in the order of time. */
+    const largest = (steps) => {
+        const size = ({ratio}) => (ratio > 0 ? Math.abs(Math.log(ratio)) : Infinity);
+        const first = [...steps].sort((one, other) => size(other) - size(one)).slice(0, MOST_STEPS);
+        return steps.filter((step) => first.includes(step));
+    };
+    const stepList = (steps, numbered, address) => {
+        if (!steps.length) {
             return el("p", {}, TH.explained("No step, excursion or drift was detected in these variants."));
         }
+        const rest = steps.filter((step) => !numbered.includes(step));
         return [
-            el("p", {}, "What happened, ", first && ["to ", first, " first, each "], "newest first; the chart has the numbers at its top:"),
-            sentences(said.slice(0, MOST_STEPS), "ol"),
-            said.length > MOST_STEPS && el("details", {}, el("summary", {}, `${said.length - MOST_STEPS} older ones`),
-                                           sentences(said.slice(MOST_STEPS), "ol", {start: MOST_STEPS + 1})),
+            el("p", {}, rest.length ? `The ${numbered.length} largest of ${steps.length} events` : "What happened", ", newest first; the chart has the numbers at its top:"),
+            sentences(toldOnce(numbered), "ol"),
+            rest.length > 0 && el("details", {}, el("summary", {}, `${rest.length} smaller ones`), sentences(toldOnce(rest)),
+                el("p", {}, el("a", {href: TH.link("series.html", {...address, events: "all"})}, "Number them all in the chart"))),
         ];
     };
 
@@ -259,7 +251,7 @@
 
     /* What the suite measured, for a reader to compare the script's numbers with. */
     const numbersOf = (lane, {series, change, base, release}) => {
-        const how = TH.verdicts.varies(series) ? " by the suite, in the rounds that both releases share. " : " by the suite. ";
+        const how = TH.varies(series) ? " by the suite, in the rounds that both releases share. " : " by the suite. ";
         const tell = (tag, value) => el("li", {}, `${tag}: `, el("strong", {}, TH.human(value, series.unit)), how,
             el("code", {}, install(lane.releases.find((each) => each.tag === tag))));
         return change && change.old !== null && change.new !== null
@@ -289,18 +281,17 @@
     const pairOf = (lane, {release, base}) => {
         const tags = lane.releases.map(({tag}) => tag);
         const now = tags.includes(release) ? release : tags.at(-1);
-        return [tags.includes(base) && base !== now ? base : V.adjacent(lane, now), now];
+        return [tags.includes(base) && base !== now ? base : tags[tags.indexOf(now) - 1] || null, now];
     };
 
-    const codeOf = (lane, shown, found, benchmark, size, address) => {
-        const [base, release] = pairOf(lane, address);
-        const bySeries = new Map((base ? V.compare(lane, base, release) : []).map((change) => [change.series, change]));
+    const codeOf = (lane, shown, found, benchmark, size, pair) => {
+        const [base, release] = pair ? [pair.old, pair.new] : [null, null];
         const named = namedCode(shown, found);
         const one = ([{variant, index}, name]) => {
             const series = lane.series[index];
             const place = el("div", {}, el("p", {}, "The code is being loaded."));
             const failed = (error) => place.replaceChildren(el("p", {role: "alert"}, error.message));
-            const beside = [el("p", {}, printed(series)), numbersOf(lane, {series, change: bySeries.get(index), base, release}),
+            const beside = [el("p", {}, printed(series)), numbersOf(lane, {series, change: pair && pair.byPlace.get(index), base, release}),
                             confirmations(lane, series)];
             const open = (event) => event.target.open && scriptOf(name, benchmark, size, place, beside).catch(failed);
             return el("details", {class: "code", toggle: open, "data-variant": variant}, el("summary", {}, variant), place);
@@ -336,23 +327,26 @@
 
     // --- the evidence of causes
 
+    /* What `torch-history explain` found of a series between any two releases. */
+    const evidenceOf = (lane, {benchmark, parameters}) => (lane.evidence || []).filter((known) =>
+        known.benchmark === benchmark && known.parameters.map((one) => one.replace(/^'+|'+$/gu, "")).join("\n") === parameters.join("\n"));
     const gave = (lane, series, {reproduced: [old, now], old: from, new: to}) =>
         `${TH.human(old, series.unit)} on ${from} and ${TH.human(now, series.unit)} on ${to}`;
     const confirmations = (lane, series) => {
-        const confirmed = TH.instead.evidenceOf(lane, series).filter(TH.instead.isConfirmed);
+        const confirmed = evidenceOf(lane, series).filter(({confirmed: isConfirmed}) => isConfirmed);
         return confirmed.length > 0 && el("ul", {class: "confirmed"}, confirmed.map((known) => el("li", {},
             `Confirmed apart from the suite${known.seen_on ? " on " + known.seen_on : ""}: such a script gave `
             + `${gave(lane, series, known)}.`)));
     };
     const evidence = (lane, shown) => {
         const known = shown.flatMap(({variant, index}) =>
-            TH.instead.evidenceOf(lane, lane.series[index]).map((one) => ({variant, series: lane.series[index], one})));
+            evidenceOf(lane, lane.series[index]).map((one) => ({variant, series: lane.series[index], one})));
         return known.length > 0 && el("section", {"aria-labelledby": "evidence"}, el("h2", {id: "evidence"}, "Evidence of causes"),
             el("p", {}, "Found by ", el("code", {}, "torch-history explain"), ", which measures both releases again and switches parts off."),
             el("ul", {class: "sentence-list"}, known.map(({variant, series, one}) => el("li", {},
                 `${variant}, ${one.old} to ${one.new}: ${one.verdict}, ${one.words}.`,
                 one.reproduced && ` A script apart from the suite gave ${gave(lane, series, one)}`
-                    + (TH.instead.isConfirmed(one) ? ", which confirms it." : ", which does not confirm it.")))));
+                    + (one.confirmed ? ", which confirms it." : ", which does not confirm it.")))));
     };
 
     // --- a lane's part of the page
@@ -367,8 +361,7 @@
             return el("p", {}, "These variants were not measured here.");
         }
         const steps = happenedTo(happened, shown, address);
-        const own = shown.length > 1 && shown.find(({variant}) => variant === address.variant);
-        const first = own && steps.some(({series}) => series === own.index) ? own.variant : "";
+        const numbered = address.events === "all" ? steps : largest(steps);
         const chosen = address.release;
         const many = shown.length === 1 ? "1 variant" : `${shown.length} variants`;
         const span = measured.length === 1 ? `on ${measured[0]}` : `from ${measured[0]} to ${measured.at(-1)}`;
@@ -384,16 +377,16 @@
             ? hidden > 0 && el("p", {class: "quiet"}, `${hidden} older releases are not shown.`)
             : TH.toggle(everyColumn, "columns", address.columns));
         return [
-            H.figure(lane, all, shown, {...view, isRaw: view.times === "raw", steps: marks(steps), chosen, label}),
+            H.figure(lane, all, shown, {...view, isRaw: view.times === "raw", steps: marks(numbered), chosen, label}),
             isOther && H.legend(shown),
-            stepList(steps, first),
+            stepList(steps, numbered, address),
             isOther ? el("details", {}, el("summary", {}, "The numbers as a table"), nodes, older) : [nodes, older],
             el("p", {}, asvs(lane, shown)),
         ];
     };
 
     const other = async ({id, words}, {benchmark, size, slots, hidden, ...common}, place) => {
-        const lane = await TH.lane(id);
+        const lane = await TH.measured(await TH.lane(id));
         const happened = await TH.steps(lane, [benchmark]);
         const {view} = common;
         const all = H.members(lane, benchmark, size, slots, view.times === "raw");
@@ -418,13 +411,12 @@
         return el("details", {class: "lane", open: opened.has(each.id), toggle: open}, el("summary", {}, `On ${each.words}`), place);
     };
 
-    const render = (lane, address, main, happened) => {
+    const render = (about, address, main, {happened, pair, lane}) => {
         const found = address.benchmark ? lookUp(lane, address.benchmark) : null;
         if (!found) {
-            const unknown = address.benchmark && `There is no series '${address.benchmark}' on ${TH.laneWords(lane)}: `
-                + "choose one below, or another machine at the top.";
-            main.append(el("div", {}, el("p", {role: unknown ? "alert" : null}, unknown || "Choose what to look at:"),
-                           everything(lane)));
+            const unknown = address.benchmark && el("p", {role: "alert"}, `There is no series '${address.benchmark}' on ${TH.laneWords(lane)}: `
+                + "choose one below, or another machine at the top.");
+            main.append(el("div", {}, unknown, TH.multiples(lane, address)));
             return;
         }
         const {benchmark} = found;
@@ -450,13 +442,14 @@
                                                  others.length > 0 && el("h3", {}, words), children);
         const common = {view, address: here, name, benchmark, size, slots, hidden};
         main.append(el("div", {},
+            el("p", {}, el("a", {href: TH.link("series.html")}, "All series in small")),
             pickers(lane, found, size),
             address.size && address.size !== size
                 && el("p", {role: "alert"}, `There is no size '${address.size}' of it here: this is ${size}.`),
             address.variant && !all.some(({variant}) => variant === address.variant)
                 && el("p", {role: "alert"}, `There is no variant '${address.variant}' of it here.`),
-            address.release && released(lane, here, found, shown),
-            el("h2", {}, name),
+            address.release && released(lane, here, found, shown, pair),
+            el("h2", {}, name), el("p", {class: "quiet"}, [TH.questionWords(found.question), TH.sized({question: found.question, size})].filter(Boolean).join(", ")),
             isOnCpu(lane) ? reproduce(shown, found, address) : el("p", {class: "quiet"}, "There is no script of it: ",
                 lane.machine.device === "recorder" ? "it was counted without a GPU, and scripts measure on a CPU."
                     : "scripts measure on a CPU."),
@@ -464,7 +457,7 @@
             chips(all, shown), meanings(all),
             apart(TH.laneWords(lane), part(lane, {all, shown, happened, view, address: here, name, isOther: false})),
             others.map((each) => unfolded(each, common)), evidence(lane, shown),
-            isOnCpu(lane) && codeOf(lane, shown, found, benchmark, size, address)));
+            isOnCpu(lane) && codeOf(lane, shown, found, benchmark, size, pair)));
     };
 
     const arrive = ({evidence: isAsked, reproduce: isWanted, variant}) => {
@@ -478,10 +471,13 @@
 
     const isOnCpu = (lane) => (lane.machine.device || "cpu") === "cpu";
 
-    const title = (lane, {benchmark, size}) => {
-        const found = benchmark ? lookUp(lane, benchmark) : null;
-        return found ? nameOf(found, sizeOf(found, size)) : "Series";
-    };
-
-    TH.page({title, needs: (lane, {benchmark}) => TH.steps(lane, [benchmark]), render, arrive});
+    TH.page({
+        title: (lane, {benchmark}) => (benchmark ? TH.words(benchmark.split(".track_").join(": ")) : "History"),
+        needs: async (lane, address) => {
+            const [from, to] = address.release || address.benchmark ? pairOf(lane, address) : [null, null];
+            const [happened, pair, measured] = await Promise.all([TH.steps(lane, [address.benchmark]), TH.pair(lane, from, to), TH.measured(lane)]);
+            return {happened, pair, lane: measured};
+        },
+        render, arrive,
+    });
 })();

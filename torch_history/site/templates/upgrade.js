@@ -1,311 +1,225 @@
 "use strict";
 
-/* What does an upgrade from A to B cost? Every series with verdict, ratio and cause, to filter, sort and take along. */
+/* What does an upgrade cost? The bottom line and a picture, six questions over all releases, findings, and every case. */
 (() => {
     const TH = window.torchHistory;
-    const V = TH.verdicts;
-    const {el} = TH;
+    const {el, folded, sentence} = TH;
 
-    const ROWS_FIRST = 200;
-    const CHANGED = ["worse", "better", "changed"];
-
-    let last = {};
-    const compared = (lane, old, tag) => {
-        if (last.lane !== lane || last.old !== old || last.tag !== tag) {
-            last = {lane, old, tag, changes: V.compare(lane, old, tag)};
-        }
-        return last.changes;
-    };
+    const MOST_ROWS = 50;
 
     const button = (id, text, click, attributes = {}) => el("button", {id, type: "button", click, ...attributes}, text);
-
-    // --- words
-
-    const isTime = TH.verdicts.varies;
-    const machine = (lane) => TH.contents.lanes.find((each) => each.id === lane.id).words;
-    const {bound, times} = TH.common;
-    const factor = (ratio, series) => {
-        const less = isTime(series) ? "faster" : series.unit === "bytes" ? "less" : "fewer";
-        const word = ratio < 1 ? less : isTime(series) ? "slower" : "more";
-        const said = `${times(Math.max(ratio, 1 / ratio))} times`;
-        return said === "1.00 times" ? said : `${said} ${word}`;
-    };
-
-    /** "7.90 times slower", "from none". */
-    const ratioWords = (change, series) => {
-        if (change.old === null || change.new === null) {
-            return "";
-        }
-        if (!change.ratio) {
-            return change.ratio === 0 ? "to none" : "from none";
-        }
-        return change.ratio === 1 && !isTime(series) ? "equal"
-            : factor(change.ratio, series);
-    };
-    const intervalWords = ({ratio, low, high, kind}, series) => {
-        if (!isTime(series) || !ratio || low === null || high === null) {
-            return "";
-        }
-        const ends = ratio >= 1 ? [low, high] : [1 / high, 1 / low];
-        return `${ends.map(["worse", "better"].includes(kind) ? bound : times).join(" to ")} times`;
-    };
-    const launchesWords = (change) => {
-        const [old, now] = change.launches;
-        const each = old !== now ? `${old} and ${now} launches` : `${old} launch${old === 1 ? "" : "es"} each`;
-        return change.disturbed ? `${each}, ${change.disturbed} disturbed` : each;
-    };
-    const fromTo = (change, {unit}) => {
-        const value = (number) => el("span", {class: "value"}, number === null ? "no number" : TH.human(number, unit));
-        return el("span", {}, value(change.old), " → ", value(change.new));
-    };
-
-    /** Why it changed, why there is no number, or what stands in the way of a verdict: what the sentence ends with. */
-    const because = (change, series) => {
-        if (change.why || change.reason) {
-            const isFixed = change.old === null && change.new !== null;
-            return change.why || (isFixed ? `before, ${change.reason}` : change.reason);
-        }
-        const start = `${TH.name(series)}: ${TH.shown(change.verdict)}`;
-        return change.kind === "can't tell" && change.sentence.startsWith(start)
-            ? change.sentence.slice(start.length).split(": ").slice(1).join(": ").replace(/\.$/, "") : "";
-    };
 
     // --- the two releases
 
     const pickers = (lane, from, to) => {
-        const tags = lane.releases.map((release) => release.tag).reverse();
-        const options = (chosen) => {
-            const known = tags.map((tag) => [tag, tag]);
-            const stranger = chosen ? [chosen, `${chosen} (not measured)`] : ["", "choose"];
-            return tags.includes(chosen) ? known : [stranger, ...known];
-        };
-        return el("div", {class: "controls"},
-                  TH.select("From", "from", options(from), from),
-                  TH.select("To", "to", options(to), to));
+        const tags = lane.releases.map(({tag}) => tag).reverse();
+        const options = (chosen) => [...tags.includes(chosen) ? [] : [[chosen || "", chosen || "choose"]],
+                                     ...tags.map((tag) => [tag, tag])];
+        return el("div", {class: "controls"}, TH.select("From", "from", options(from), from), TH.select("To", "to", options(to), to));
     };
-
     const refusal = (lane, from, to) => {
-        const tags = lane.releases.map((release) => release.tag);
+        const tags = lane.releases.map(({tag}) => tag);
+        const machine = TH.laneWords(lane);
         const unknown = [from, to].find((tag) => tag !== null && !tags.includes(tag));
         if (unknown !== undefined) {
-            return `There are no results of '${unknown}' on ${machine(lane)}: choose another release.`;
+            return `There are no results of '${unknown}' on ${machine}: choose another release.`;
         }
         if (tags.length === 1) {
-            return `${tags[0]} is the only release measured on ${machine(lane)}: measure another to compare it with.`;
+            return `${tags[0]} is the only release measured on ${machine}: measure another to compare it with.`;
         }
         if (from === to) {
             return `${to} was chosen on both sides: choose two releases.`;
         }
-        return from === null
-            && `${to} is the oldest release measured on ${machine(lane)}: choose what to compare it with.`;
+        return from === null && `${to} is the oldest release measured on ${machine}: choose what to compare it with.`;
     };
 
-    // --- the environment
+    // --- the first screen
 
-    const packagesOf = (facts) => new Map((facts.packages || []).map((each) => each.split("==")));
-    const environment = (lane, from, to) => {
-        const [old, now] = [from, to].map((tag) => lane.releases.find((release) => release.tag === tag).facts);
-        const unknown = [[from, old], [to, now]].filter(([, facts]) => !Object.keys(facts).length).map(([tag]) => tag);
-        if (unknown.length) {
-            return el("p", {class: "quiet"}, `The environment of ${unknown.join(" and that of ")} is not recorded.`);
+
+    /* What other lanes say first of the same two releases: what was timed where it was, and memory. */
+    const other = ({said, typical}) => [typical && `typically ${said.typical}`, `peak memory ${said.memory}`].filter(Boolean).join("; ");
+    const elsewhere = (lane, others) => {
+        const rest = others.filter((each) => each.lane !== lane.id);
+        const isGpu = (lane.machine.device || "cpu") !== "cpu";
+        const first = rest.find(({device}) => (device === "cpu") === isGpu);
+        return rest.length > 0 && [isGpu ? "CPU" : "CUDA", [first ? `${first.words}: ${other(first)}.` : "Not measured on both.",
+            folded("other-lanes", `${rest.length} other ${rest.length === 1 ? "lane" : "lanes"}`, el("ul", {}, rest.map((each) => el("li", {},
+                el("a", {href: TH.link("index.html", {lane: each.lane})}, each.words), `: ${other(each)}.`))))]];
+    };
+    const lost = (pair, wheels) => {
+        const [old, now] = [pair.old, pair.new].map((tag) => wheels[tag]);
+        const said = old && now && TH.common.lost(old.architectures, now.architectures, pair.old, pair.new);
+        return said && el("strong", {class: "worse"}, said);
+    };
+    const bottomLine = (lane, pair, others, wheels) => {
+        const keys = {from: pair.old, to: pair.new};
+        const linked = (name) => {
+            const since = / \(since ([^)]+)\)$/u.exec((pair.byPlace.get(pair[name]) || {why: ""}).why);
+            return pair[name] === null ? sentence(pair.said[name]) : [el("a", {href: TH.historyOf(lane.series[pair[name]], keys)},
+                TH.prose(sentence(pair.said[name]))), since && ` Since ${since[1]}.`];
+        };
+        const rows = [
+            pair.said.worst && ["Worst", linked("worst")],
+            pair.said.best && ["Best", linked("best")],
+            ["Memory", [sentence(pair.said.memory), pair.said.hungriest && [" Most: ", TH.prose(pair.said.hungriest), "."]]],
+            ["Broke", [sentence(pair.said.broke), " ", lost(pair, wheels)]],
+            pair.said.undecided && ["Undecided", sentence(pair.said.undecided)],
+            ["Measured", `${TH.laneWords(lane)}.`],
+            elsewhere(lane, others),
+        ];
+        const typical = pair.typical ? ["typically ", el("strong", {class: kindOf(pair.typical)}, pair.said.typical)]
+            : ["nothing was timed; peak memory ", el("strong", {}, TH.prose(pair.said.memory))];
+        return [
+            el("h2", {id: "headline"}, `${pair.old} → ${pair.new}: `, typical, "."),
+            el("dl", {id: "bottom-line"}, rows.filter(Boolean).map(([name, said]) => el("div", {}, el("dt", {}, name), el("dd", {}, said)))),
+        ];
+    };
+    const kindOf = ({low, high}) => (low > 1 ? "worse" : high < 1 ? "better" : null);
+
+    const picture = (pair, address) => {
+        const of = (name) => pair.rows.filter((row) => pair.main[name].includes(row.series.benchmark) && row.ratio > 0);
+        const [times, memory] = [of("times"), of("memory")];
+        const what = !times.length || (address.picture === "memory" && memory.length) ? "memory" : "times";
+        const points = what === "times" ? times : memory;
+        if (!points.length) {
+            return null;
         }
-        const moved = Object.entries(V.moved(lane, from, to)).map(([name, values]) => [name, ...values.map(String)]);
-        const [before, after] = [packagesOf(old), packagesOf(now)];
-        const packages = [...new Set([...before.keys(), ...after.keys()])].sort()
-            .filter((name) => before.get(name) !== after.get(name))
-            .map((name) => [name, before.get(name) || "not there", after.get(name) || "not there"]);
-        const facts = moved.map(([name, was, is]) => `${name} ${was} → ${is}`);
-        const plural = packages.length === 1 ? "" : "s";
-        const listed = [...facts, packages.length > 0 && `${packages.length} package${plural}`];
-        const table = (what, caption, rows) => rows.length > 0 && TH.table({caption, head: [what, from, to], rows});
-        if (!moved.length && !packages.length) {
-            return el("p", {class: "quiet"}, "The environments are the same but for torch itself.");
-        }
-        return el("details", {id: "environment"},
-            el("summary", {}, `The environments differ in ${listed.filter(Boolean).join(", ")}`),
-            table("fact", "Facts of the environment that differ", moved),
-            table("package", "Packages that differ", packages));
+        const typical = what === "times" ? pair.questions : {};
+        const choose = (name, words, count) => button(`picture-${name}`, `${words} (${count})`, () => TH.go({picture: name === "times" ? null : name}),
+                                                      {"aria-pressed": String(what === name)});
+        return el("section", {class: "first", "aria-labelledby": "picture-title"},
+            el("div", {class: "controls"}, el("h3", {id: "picture-title"}, "Every case"),
+               times.length > 0 && choose("times", "Times", times.length), memory.length > 0 && choose("memory", "Peak memory", memory.length)),
+            TH.casesPicture({points, typical, what, href: (row) => TH.historyOf(row.series, {from: pair.old, to: pair.new})}),
+            TH.casesKey(points, typical), el("p", {class: "quiet"}, pair.not_measured));
     };
 
-    // --- what to take along
-
-    /* The address of this comparison for others, as Markdown takes it; empty where the page was opened from a disk. */
-    const shared = (from, to) => (location.protocol.startsWith("http")
-        ? new URL(TH.link("upgrade.html", {from, to}), location.href).href.replace(/[()]/gu, (one) => ({"(": "%28", ")": "%29"}[one]))
-        : "");
-
-    const takeAlong = (lane, from, to, changes) => {
-        const name = `torch-history-${from}-${to}-${lane.id}`;
-        const command = ["torch-history", "compare", from, to, "--machine", lane.machine.machine,
-                         "--lane", lane.environment];
-        const save = (ending, type, text) => () =>
-            TH.download(`${name}.${ending}`, type, text(lane, from, to, changes));
-        const json = (...asked) => `${JSON.stringify(V.json(...asked), null, 1)}\n`;
-        return el("section", {class: "take", "aria-label": "Take it along"},
-            el("div", {class: "controls"},
-               button("copy-markdown", "Copy as Markdown",
-                      (event) => TH.copy(TH.answer.markdown(lane, from, to, changes, shared(from, to)), event.currentTarget)),
-               button("download-csv", "Download CSV", save("csv", "text/csv", V.csv)),
-               button("download-json", "Download JSON", save("json", "application/json", json))),
-            el("p", {class: "quiet"}, `All ${changes.length} series, whatever is filtered below. On the command line: `,
-               el("code", {}, command.map((word, i) => [i ? " " : "", el("span", {}, word)]))));
-    };
-
-    // --- the table
+    // --- every case
 
     const collator = new Intl.Collator("en", {numeric: true});
     const ORDERS = {
-        verdict: {title: "Verdict", first: "descending", of: (changes) => changes},
-        series: {title: "Series", first: "ascending", of: (changes, name) =>
-            [...changes].sort((a, b) => collator.compare(name(a), name(b)))},
-        ratio: {title: "New / old", first: "descending", of: (changes) =>
-            [...changes].sort((a, b) => (b.ratio ?? 0) - (a.ratio ?? 0))},
+        verdict: (rows) => rows,
+        series: (rows) => [...rows].sort((a, b) => collator.compare(TH.name(a.series), TH.name(b.series))),
+        ratio: (rows) => [...rows].sort((a, b) => (b.ratio ?? -1) - (a.ratio ?? -1)),
     };
-    const OTHER = {ascending: "descending", descending: "ascending"};
-
-    const sorted = (changes, sort, name) => {
-        const column = sort.replace(/^-/, "");
-        const found = (ORDERS[column] || ORDERS.verdict).of(changes, name);
-        const turned = sort.startsWith("-") ? [...found].reverse() : found;
-        const isLast = ({ratio}) => column === "ratio" && ratio === null;
-        return [...turned.filter((change) => !isLast(change)), ...turned.filter(isLast)];
+    const sorted = (rows, sort) => {
+        const found = (ORDERS[sort.replace(/^-/u, "")] || ORDERS.verdict)(rows);
+        return sort.startsWith("-") ? [...found].reverse() : found;
     };
-
-    const header = (column, sort) => {
-        const {title, first} = ORDERS[column];
-        const now = sort === column ? first : sort === `-${column}` ? OTHER[first] : null;
-        const next = sort === column ? `-${column}` : column;
-        const sign = {ascending: " ▴", descending: " ▾"}[now] || " ▵";
-        return el("th", {scope: "col", role: "columnheader", "aria-sort": now || "none"},
-            button(`sort-${column}`, [title, el("span", {"aria-hidden": "true"}, sign)],
-                   () => TH.go({sort: next === "verdict" ? null : next}), {class: "sort"}));
-    };
-
-    const row = (lane, change, {from, to}) => {
-        const series = lane.series[change.series];
-        const {benchmark, size, variant} = series;
-        const cell = (label, name, ...children) => el("td", {role: "cell", class: name, "data-label": label}, children);
-        const quiet = (text) => el("span", {class: "quiet"}, text);
-        const interval = intervalWords(change, series);
-        const words = ratioWords(change, series);
-        const repeats = isTime(series) && change.old !== null && change.new !== null;
-        return el("tr", {role: "row"},
-            el("th", {scope: "row", role: "rowheader"},
-               el("a", {href: TH.link("series.html", {benchmark, size, variant, release: to, base: from})}, TH.name(series))),
-            cell("Verdict", "", TH.mark(change.verdict)),
-            cell("New / old", "ratio", words && el("span", {}, words), interval && quiet(interval)),
-            cell("From → to", "from-to", fromTo(change, series),
-                 repeats && quiet(launchesWords(change))),
-            cell("Why", "why", because(change, series)));
-    };
-
-    let focusOn = null;
-    const table = (lane, changes, address, pair) => {
-        const sort = address.sort || "verdict";
-        const name = (change) => TH.name(lane.series[change.series]);
-        const all = sorted(changes, sort, name);
-        const shown = address.all ? all : all.slice(0, ROWS_FIRST);
-        const plain = (title) => el("th", {scope: "col", role: "columnheader"}, title);
-        const more = all.length > shown.length && button("show-all", `Show all ${all.length}`, () => {
-            focusOn = shown.length;
-            TH.go({all: "1"});
-        });
-        return [
-            el("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "Series"},
-               el("table", {id: "changes", class: "changes", role: "table"},
-                  el("caption", {class: "unseen"}, "Series with verdict, ratio and cause"),
-                  el("thead", {role: "rowgroup"},
-                     el("tr", {role: "row"}, header("series", sort), header("verdict", sort), header("ratio", sort),
-                        plain("From → to"), plain("Why"))),
-                  el("tbody", {role: "rowgroup"}, shown.map((change) => row(lane, change, pair))))),
-            more && el("p", {}, `The first ${shown.length} of ${all.length} series are shown. `, more),
-        ];
-    };
-
-    const series = (lane, changes, address, pair) => {
+    const row = (each, keys) => [
+        {text: [el("a", {href: TH.historyOf(each.series, keys)}, TH.name(each.series)), el("div", {class: "quiet"}, TH.prose(TH.inCode(each.series)))]},
+        TH.mark(each.verdict),
+        {text: each.ratio > 0 ? TH.ratioWords(each, each.series.unit) : "", class: "ratio"},
+        {text: `${TH.human(each.old, each.series.unit) || "no number"} → ${TH.human(each.new, each.series.unit) || "no number"}`, class: "ratio"},
+        {text: each.why || each.reason, class: "why"},
+    ];
+    const cases = (pair, address) => {
+        const keys = {from: pair.old, to: pair.new};
         const asked = (address.verdict || "").split(",").filter(Boolean);
-        const chosen = asked.filter((verdict) => TH.kind(verdict));
         const strangers = asked.filter((verdict) => !TH.kind(verdict));
-        const wanted = (address.search || "").toLowerCase().split(/\s+/).filter(Boolean);
-        const text = (change) => {
-            const of = lane.series[change.series];
-            return `${TH.name(of)} ${TH.shown(change.verdict)} ${because(change, of)}`.toLowerCase();
-        };
-        const others = changes.filter((change) =>
-            ["question", "metric"].every((key) => !address[key] || lane.series[change.series][key] === address[key])
-            && (!wanted.length || wanted.every((word) => text(change).includes(word))));
-        const shown = others.filter((change) => !chosen.length || chosen.includes(change.verdict));
-        const namesOf = (key) => [...new Set(changes.map((change) => lane.series[change.series][key]))].sort();
+        const wanted = (address.search || "").toLowerCase().split(/\s+/u).filter(Boolean);
+        const text = ({series, verdict, why, reason}) => `${TH.name(series)} ${TH.inCode(series)} ${TH.shown(verdict)} ${why} ${reason}`.toLowerCase();
+        const others = pair.rows.filter((each) => ["question", "metric", "variant"].every((key) => !address[key] || each.series[key] === address[key])
+            && wanted.every((word) => text(each).includes(word)));
+        const chosen = asked.filter((verdict) => TH.kind(verdict));
+        const shown = sorted(others.filter(({verdict}) => !chosen.length || chosen.includes(verdict)), address.sort || "verdict");
+        const first = address.all ? shown : shown.slice(0, MOST_ROWS);
+        const rest = first.length < shown.length ? `, the first ${first.length} of them` : "";
+        const namesOf = (key) => [...new Set(pair.rows.map(({series}) => series[key]))].sort();
         const options = (all, key) => [["", all], ...namesOf(key).map((name) => [name, TH.words(name)])];
-        const counted = new Map(TH.tally(others));
+        const counts = TH.common.counted(others.map(({verdict}) => verdict));
         const chip = ([verdict]) => {
-            const on = chosen.includes(verdict);
-            const next = on ? chosen.filter((each) => each !== verdict) : [...chosen, verdict];
-            return button(`verdict-${verdict.replace(/\W+/g, "-")}`,
-                          [el("strong", {}, `${counted.get(verdict) || 0} `), TH.mark(verdict)],
-                          () => TH.go({verdict: next.join(",")}), {"aria-pressed": String(on)});
+            const isOn = chosen.includes(verdict);
+            const next = isOn ? chosen.filter((each) => each !== verdict) : [...chosen, verdict];
+            return button(`verdict-${verdict.replace(/\W+/gu, "-")}`, [el("strong", {}, `${counts.get(verdict) || 0} `), TH.mark(verdict)],
+                          () => TH.go({verdict: next.join(",")}), {"aria-pressed": String(isOn)});
         };
-        const filtered = chosen.length || wanted.length || address.question || address.metric;
-        const clear = filtered && button("clear", "Show every series",
-                                         () => TH.go({verdict: null, search: null, question: null, metric: null}));
-        const part = shown.length === changes.length ? "" : `${shown.length} of `;
-        return el("section", {"aria-labelledby": "series-title"},
-            el("h2", {id: "series-title"}, "Every series"),
+        const isFiltered = Boolean(chosen.length || wanted.length || address.question || address.metric || address.variant);
+        const table = TH.table({caption: "Cases with verdict, ratio and cause", head: ["Case", "Verdict", "New / old", "From → to", "Why"], rows: first.map((each) => row(each, keys))});
+        table.classList.add("changes");
+        return el("details", {id: "every-case", open: isFiltered || Boolean(address.all || address.sort || address.cases), toggle: ({target}) => TH.keep({cases: target.open ? "1" : null})},
+            el("summary", {}, el("h2", {}, `All ${pair.rows.length.toLocaleString("en")} series`)),
             strangers.length > 0 && el("p", {role: "alert"}, `There is no verdict '${strangers.join("', '")}': choose below.`),
-            el("div", {class: "tally", role: "group", "aria-label": "Only these verdicts"},
-               TH.tally(changes).map(chip)),
+            el("div", {class: "tally", role: "group", "aria-label": "Only these verdicts"}, TH.tally(pair.rows).map(chip)),
             el("div", {class: "controls"},
                TH.select("Question", "question", options("all questions", "question"), address.question || ""),
                TH.select("Metric", "metric", options("all metrics", "metric"), address.metric || ""),
-               TH.search("Series, verdict or cause contains", "search", address.search), clear),
-            el("p", {id: "count", class: "quiet", role: "status"},
-               shown.length ? `${part}${changes.length} series.`
-                   : "No series matches: choose other verdicts, another question or metric, or other words."),
-            shown.length > 0 && table(lane, shown, address, pair));
+               TH.select("Order", "sort", [["", "worst first"], ["ratio", "largest ratio first"], ["-ratio", "smallest ratio first"], ["series", "by name"]], address.sort || ""),
+               TH.search("Contains", "search", address.search),
+               isFiltered && button("clear", "Show every series", () => TH.go({verdict: null, search: null, question: null, metric: null, variant: null}))),
+            el("p", {id: "count", class: "quiet", role: "status"}, shown.length ? `${shown.length} of ${pair.rows.length} series${rest}.`
+                : "No series matches: choose other verdicts, another question or metric, or other words."),
+            shown.length > 0 && table,
+            first.length < shown.length && el("p", {}, button("show-all", `Show all ${shown.length}`, () => TH.go({all: "1", cases: "1"}))));
     };
 
-    const {chosen} = TH;
+    // --- what else
+
+    const brought = (pair, wheels) => {
+        const [old, now] = [pair.old, pair.new].map((tag) => wheels[tag]);
+        const compare = `https://github.com/pytorch/pytorch/compare/${pair.old}...${pair.new}`;
+        const names = old && now ? [...new Set([...Object.keys(old.told), ...Object.keys(now.told)])] : [];
+        const rows = names.map((name) => [name, old.told[name] || "-", now.told[name] || "-"]).filter(([, was, is]) => was !== is);
+        return folded("brought", "What else the upgrade brings",
+            el("p", {}, el("a", {href: compare}, `PyTorch's changes from ${pair.old} to ${pair.new}`), ". ",
+               el("a", {href: TH.link("facts.html", {from: pair.old, to: pair.new})}, "What the wheels of all releases bring, in bytes"), "."),
+            old && now && el("p", {}, TH.common.gpus(old.architectures, now.architectures, pair.old, pair.new), " ",
+                             TH.common.lastWith(old.architectures, now.architectures, TH.contents.wheels, TH.contents.architectures)),
+            pair.environments.map((said) => el("p", {}, said)),
+            rows.length > 0 && TH.table({caption: "What the wheels say", head: ["what", pair.old, pair.new], rows}));
+    };
+    const sure = (lane, pair) => {
+        const command = ["torch-history", "compare", pair.old, pair.new, "--machine", pair.machine, "--lane", pair.environment];
+        return folded("sure", "How sure this is, and what was not measured",
+            el("p", {}, "The typical ratio is the geometric mean over the cases of each question, and of these over the questions; its interval "
+               + "says how well these cases are known, and nothing of yours."),
+            el("p", {}, TH.explained([...pair.sure, ...pair.again].join(" ")), " ", el("a", {href: "method.html#verdicts"}, "How a verdict is made"), ". ",
+               el("a", {href: "method.html#calibration"}, "Which changes verdicts find"), "."),
+            el("p", {id: "not-measured"}, pair.not_measured),
+            el("p", {}, "On the command line: ", el("code", {}, command.join(" ")), "; with ", el("code", {}, "--json"), " or ", el("code", {}, "--markdown"),
+               " to take it along. For programs: ", el("a", {href: `data/pairs/${pair.old}-${pair.new}.json`}, "these two releases as JSON"), "."));
+    };
 
     TH.page({
         title: (lane, address) => {
-            const {from, to} = chosen(lane, address);
+            const {from, to} = TH.chosen(lane, address);
             return from ? `From ${from} to ${to}` : `Upgrade to ${to}`;
         },
-        render: (lane, address, main) => {
-            const {from, to} = chosen(lane, address);
+        needs: async (lane, address) => {
+            const {from, to} = TH.chosen(lane, address);
+            const known = [from, to].filter((tag) => TH.contents.wheels.includes(tag));
+            const isPair = lane.releases.filter(({tag}) => tag === from || tag === to).length === 2;
+            const [bases, pair, of, ...wheels] = await Promise.all([TH.file("bases"), TH.pair(lane, from, to),
+                isPair ? TH.file(`pairs/${from}-${to}`) : {lanes: []}, ...known.map((tag) => TH.file(`wheels-${tag}`))]);
+            return {bases, pair, others: of.lanes, wheels: Object.fromEntries(known.map((tag, i) => [tag, wheels[i]]))};
+        },
+        render: async (lane, address, main, {bases, pair, others, wheels}) => {
+            const {from, to} = TH.chosen(lane, address);
             main.append(pickers(lane, from, to));
+            const newest = lane.releases.at(-1).tag;
             const refused = refusal(lane, from, to);
             if (refused) {
                 main.append(el("p", {role: "alert"}, refused));
-                return;
+            } else if (!pair.rows.length) {
+                main.append(el("h2", {id: "headline"}, `${from} → ${to}: nothing in common`), el("p", {}, "No series was measured on both in the same "
+                    + "size and version. Measure them together: ", TH.measure(lane, from, to), "."));
+            } else {
+                main.append(...bottomLine(lane, pair, others, wheels), picture(pair, address) || "");
             }
-            const changes = compared(lane, from, to);
-            if (!changes.length) {
-                main.append(el("h2", {}, `${from} → ${to}: nothing in common`), el("p", {},
-                    "No series was measured on both in the same size and version. Measure them together with ",
-                    TH.measure(lane, from, to), "."));
-                return;
+            const rest = el("div", {});
+            main.append(rest);
+            await Promise.race([new Promise(requestAnimationFrame), new Promise((done) => setTimeout(done, 100))]);  // the picture is seen first
+            rest.append(el("section", {"aria-labelledby": "questions-title"}, el("h2", {id: "questions-title"}, `${bases.claims.length} questions over all releases`),
+                           TH.answersKey(), TH.questionCharts(lane, bases, [from, to].filter(Boolean))));
+            if (pair && pair.rows.length) {
+                const series = pair.findings.reduce((sum, {series: of}) => sum + of.length, 0);
+                rest.append(
+                    el("section", {"aria-labelledby": "findings-title"}, el("h2", {id: "findings-title"}, series ? `${series} changed series are ${pair.findings.length} findings` : "Findings"),
+                       TH.findings(lane, pair)),
+                    cases(pair, address), brought(pair, wheels), sure(lane, pair));
             }
-            const changed = TH.tally(changes.filter(({unconfirmed}) => !unconfirmed)).filter(([verdict]) => CHANGED.includes(TH.kind(verdict)))
-                .map(TH.counted);
-            const isMoved = Object.keys(V.moved(lane, from, to)).length > 0;
-            const sentences = V.summary(lane, from, to, changes).slice(1, isMoved ? -1 : undefined);
-            main.append(
-                el("h2", {id: "headline"},
-                   `${from} → ${to}: ${changed.join(", ") || V.unchanged(lane, changes)}.`),
-                el("ul", {class: "sentence-list", "aria-label": "How these verdicts were made"},
-                   sentences.map((sentence) => el("li", {}, TH.explained(sentence)))),
-                environment(lane, from, to),
-                takeAlong(lane, from, to, changes),
-                series(lane, changes, address, {from, to}));
-            if (focusOn !== null) {
-                /** @type {NodeListOf<HTMLAnchorElement>} */
-                const links = document.querySelectorAll("#changes tbody a");
-                const link = links[focusOn];
-                focusOn = null;
-                if (link) {
-                    link.focus({preventScroll: true});
-                }
+            if (to === newest && TH.contents.newest.tag !== newest) {
+                rest.append(el("p", {}, `The newest release, ${TH.contents.newest.tag}, is not measured here yet: `, TH.measure(lane, newest, TH.contents.newest.tag), "."));
             }
         },
     });

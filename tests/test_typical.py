@@ -1,0 +1,76 @@
+"""Is the typical ratio what NumPy makes of the raw numbers, and does its interval hold the truth?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from torch_history.site import typical
+from torch_history.site.told import told
+
+from .site_data import lane_of
+
+CASES = {"batching": 12, "selection": 3}
+ROUNDS = 6
+
+
+def measured(seed: int, ratio: float, noise: float = 0.01) -> tuple[dict[str, Any], np.ndarray]:
+    """A lane of two releases, of which the second takes `ratio` times as long, in one session; and the logarithms of its
+    numbers (cases x rounds x releases)."""
+    chance = np.random.default_rng(seed)
+    names = [(question, f"variant_{i}") for question, count in CASES.items() for i in range(count)]
+    levels = chance.uniform(-8, 0, (len(names), 1, 1)) + np.array([0, np.log(ratio)])
+    logs = levels + chance.normal(0, noise, (len(names), ROUNDS, 2))
+    lane = {
+        **{"id": "made-up", "machine": {"machine": "here", "device": "cpu"}, "environment": "release-py3.11"},
+        "releases": [{"tag": tag, "facts": {}} for tag in ("v1.0.0", "v2.0.0")],
+        "rounds": [["session", 1 + turn] for turn in range(ROUNDS)],
+        "reasons": [],
+        "patterns": [[[release, turn] for turn in range(ROUNDS) for release in (0, 1)]],
+        "series": [
+            {
+                "benchmark": f"{question}.Some.track_time",
+                "parameters": [repr(variant), repr("small")],
+                **{"pattern": 0, "numbers": np.exp(of).ravel().tolist(), "disturbed": [], "missing": []},
+            }
+            for (question, variant), of in zip(names, logs, strict=True)
+        ],
+    }
+    return lane, logs
+
+
+def test_typical_is_the_mean_over_questions_of_the_means_over_their_cases() -> None:
+    lane, logs = measured(1, 1.1, noise=0.05)
+    found = told(lane_of(lane), 0)
+    of_cases = (logs[:, :, 1] - logs[:, :, 0]).mean(axis=1)
+    batching, selection = of_cases[: CASES["batching"]].mean(), of_cases[CASES["batching"] :].mean()
+    assert found["typical"]["ratio"] == pytest.approx(np.exp((batching + selection) / 2), rel=1e-4)
+    assert found["questions"]["selection"]["ratio"] == pytest.approx(np.exp(selection), rel=1e-4)
+    assert found["typical"]["cases"] == sum(CASES.values())
+    assert abs(of_cases.mean() - (batching + selection) / 2) > 1e-3, "or weights would not show"
+
+
+def test_its_interval_holds_the_truth() -> None:
+    found = [told(lane_of(measured(seed, 1.1)[0]), 0)["typical"] for seed in range(20)]
+    assert sum(each["low"] <= 1.1 <= each["high"] for each in found) >= 18
+    assert all(each["high"] / each["low"] < 1.06 for each in found), "and says something"
+    assert {tuple(each) for each in found} == {typical.Typical._fields}
+
+
+def test_what_is_said_first_names_the_worst_and_the_best_and_what_broke() -> None:
+    lane, _ = measured(2, 1.0)
+    worst, best, broken = lane["series"][0], lane["series"][1], lane["series"][2]
+    for series, factor in ((worst, 3.0), (best, 0.5)):
+        series["numbers"] = [number * (factor if i % 2 else 1) for i, number in enumerate(series["numbers"])]
+    lane["reasons"] = ["it failed"]
+    lane["patterns"].append([[0, turn] for turn in range(ROUNDS)])
+    broken |= {"pattern": 1, "numbers": broken["numbers"][::2], "missing": [[1, 0, 1]]}
+    found = told(lane_of(lane), 0)
+    assert found["said"]["worst"].startswith(("3.0", "2.9"))
+    assert found["said"]["worst"].endswith(": variant_0 (small)")
+    assert "times faster" in found["said"]["best"]
+    assert found["said"]["best"].endswith(": variant_1 (small)")
+    assert found["said"]["broke"] == "1 case no longer runs"
+    assert "1 are surely slower, 1 surely faster" in found["said"]["undecided"]

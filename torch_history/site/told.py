@@ -1,0 +1,107 @@
+"""What is told of one pair of releases of a lane? All that a page shows of it, as `torch-history compare` has it.
+
+docs/site.md lists the keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..analysis import answer, causes, compare
+from ..analysis.code import of_times, pair_on
+from ..analysis.findings import Finding
+from ..analysis.series import Series, Verdict
+from ..analysis.verdicts import NOT_MEASURED, Change
+from . import typical
+from .rivals import Rivals, sentence
+
+if TYPE_CHECKING:
+    from .data import Lane
+
+SCHEMA = 1
+"""Of the file of a pair; it grows by one when a key goes or changes its meaning, not when one is added."""
+
+
+def compared(lane: Lane, number: int) -> compare.Comparison:
+    """A pair, by its number, as `compare.compared` gives it, without the counts of launches."""
+    every, (old, new) = lane.every, lane.every.pairs[number]
+    changes = sorted((one for one in every.changes(number) if one.reason != NOT_MEASURED), key=compare.place)
+    changed = [one for one in changes if one.verdict.kind in compare.SAID_FIRST]
+    known = [each for one in changed for each in lane.known.get((one.series.benchmark, one.series.parameters), ())]
+    facts, asked = (lane.facts[old], lane.facts[new]), (lane.name, lane.environment, old, new)
+    code = of_times(changed, pair_on(lane.machine, lane.environment, old, new))
+    why, moved = causes.why(changed, *facts, known, code), causes.moved(*facts, lane.device)
+    alone = every.alone[number]
+    found = compare.Comparison(*asked, changes, why, moved, every.one_sided(number), alone=alone, code=code)
+    unseen = {series for series, *pair in lane.unconfirmed if pair == [old, new]}
+    return replace(found, device=lane.device, threads=str(lane.machine.get("threads", "")), unconfirmed=unseen)
+
+
+def told(lane: Lane, number: int) -> dict[str, Any]:
+    """All that a page says of a pair, by its number."""
+    found = compared(lane, number)
+    overall, questions = typical.of_pair(lane.every.typical, number)
+    line, instead = typical.bottom_line(overall, found.changes, lane.main), lane.rivals[found.new]
+    of_pair = {name: getattr(found, name) for name in ("machine", "environment", "device", "old", "new")}
+    return {
+        **{"schema": SCHEMA, **of_pair, "main": lane.main, "instead": lane.advice[found.new]},
+        "typical": overall and overall.as_data(),
+        "questions": {name: each.as_data() for name, each in questions.items()},
+        "tally": Counter(change.verdict.words for change in found.changes),
+        **{name: lane.place[of] if isinstance(of, Series) else of for name, of in line.items()},
+        "findings": [_finding(lane, one, instead, found.new) for one in found.findings],
+        **{"unchanged": answer.unchanged(found.changes), "again": answer.once(found), "sure": found.sure},
+        **{"environments": found.environments, "not_measured": answer.not_measured(found)},
+        "changes": _columns(lane, found),
+    }
+
+
+def _finding(lane: Lane, finding: Finding, instead: Rivals, new: str) -> dict[str, Any]:
+    series = [row.series for row in finding.rows]
+    costs = finding.verdict.kind == "worse" and finding.verdict is not Verdict.BROKE
+    return {
+        **{"title": finding.title, "words": finding.words, "because": finding.because},
+        "class": finding.code.kind.value if finding.code else "",
+        **{"verdict": finding.verdict.words, "kind": finding.verdict.kind, "evidence": _evidence(lane, finding)},
+        **{"series": [lane.place[one] for one in series], "instead": sentence(series, instead, new) if costs else ""},
+    }
+
+
+def _evidence(lane: Lane, finding: Finding) -> str:
+    """Where the evidence of its cause is: `explain` where that found it, the page and the item of one that was found by
+    hand; empty where there is none."""
+    rows = [row.series for row in finding.rows if row.because == finding.because]
+    explained = (known.words for one in rows for known in lane.known.get((one.benchmark, one.parameters), ()))
+    if finding.because and any(words in finding.because for words in explained):
+        return "explain"
+    by_hand = (row for row in causes.FOUND if row.question == rows[0].question and row.words in finding.because)
+    return next((f"{row.link}#{row.item}" for row in by_hand), "") if finding.because else ""
+
+
+def _columns(lane: Lane, found: compare.Comparison) -> dict[str, Any]:
+    """The changes, the worst first, a list for each of what is known of them; `verdicts`, `reasons` and `causes` are listed
+    once, and a change has their places. What has no number on either release, or the same exact one, is counted alone, but
+    for memory that a picture shows."""
+    changes = [one for one in found.changes if one.verdict is not Verdict.NEVER_RAN and _is_listed(lane, one)]
+    words = {"verdict": [one.verdict.words for one in changes], "reason": [one.reason for one in changes]}
+    words["why"] = [found.why.get(one.series, "") for one in changes]
+    listed = {name: list(dict.fromkeys(of)) for name, of in words.items()}
+    numbers = ("old", "new", "ratio", "low", "high")
+    return {
+        "series": [lane.place[one.series] for one in changes],
+        **{name: [_shown(getattr(one, name)) for one in changes] for name in numbers},
+        **{name: [listed[name].index(each) for each in of] for name, of in words.items()},
+        **dict(zip(("verdicts", "reasons", "causes"), listed.values(), strict=True)),
+    }
+
+
+def _is_listed(lane: Lane, change: Change) -> bool:
+    is_same = change.verdict is Verdict.SAME and not change.series.varies
+    return not is_same or change.series.benchmark in lane.main["memory"]
+
+
+def _shown(number: float | None) -> float | None:
+    """Times and ratios with five digits, exact numbers as they are."""
+    return number if number is None or number == int(number) else typical.rounded(number)

@@ -1,0 +1,156 @@
+"""What does an upgrade cost typically, at worst and at best? The bottom line of a pair of releases, in numbers and in words.
+
+A case counts once, by its main time. The typical ratio is the geometric mean over the cases of a question, and of these over
+the questions, so that one question of many cases does not outvote the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..analysis.levels import Array
+from ..analysis.series import Series, Verdict
+from ..analysis.verdicts import Change, Evidence, bound, bounded, times
+from .labels import named
+
+CONFIDENCE = 0.95
+"""Of the interval of a typical ratio."""
+
+TIMES = ("time", "median_call", "start_time")
+MEMORY = ("peak_memory", "peak_allocated", "start_memory")
+"""Metrics that may be a question's main time and its memory: it is the first of them that the question has."""
+
+
+class Typical(NamedTuple):
+    """A geometric mean of ratios new / old over so many `cases`, with an interval [low, high]."""
+
+    ratio: float
+    low: float
+    high: float
+    cases: int
+
+    def as_data(self) -> dict[str, float]:
+        return {**{name: rounded(number) for name, number in self._asdict().items()}, "cases": self.cases}
+
+
+Means = tuple[Array, Array, Array]
+"""Of one question on each pair of releases: the mean of the logarithms of its cases' ratios and half of its interval, NaN
+where no case is known, and how many are."""
+
+
+def rounded(number: float) -> float:
+    """To five digits."""
+    return float(f"{number:.5g}")
+
+
+def main(series: Iterable[Series], metrics: Sequence[str]) -> set[str]:
+    """The benchmarks of the main metric of each question, the first of `metrics` that it has."""
+    known = {(one.question, one.metric): one.benchmark for one in series if one.metric in metrics}
+    ordered = sorted(known, key=lambda key: -metrics.index(key[1]))
+    return {*{question: known[question, metric] for question, metric in ordered}.values()}
+
+
+def means(series: Sequence[Series], evidence: Evidence, benchmarks: set[str]) -> Means:
+    """Of the `series` of a question and their evidence (series x pairs), those of `benchmarks` alone. What is not known of
+    its cases may have one cause, such as a session, so the half of the interval is the mean of theirs and no less."""
+    rows = [i for i, one in enumerate(series) if one.benchmark in benchmarks]
+    shift, half = evidence.shift[rows], evidence.half(CONFIDENCE)[rows]
+    known = np.isfinite(shift) & np.isfinite(half)
+    cases = known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shift, half = (np.where(known, of, 0).sum(axis=0) / cases for of in (shift, half))
+    return shift, half, cases
+
+
+def of_pair(questions: Mapping[str, Means], number: int) -> tuple[Typical | None, dict[str, Typical]]:
+    """Of all questions together and of each. Questions are measured apart, so their halves add up in squares."""
+    known = {name: [float(of[number]) for of in each] for name, each in questions.items() if each[2][number]}
+    if not known:
+        return None, {}
+    shift, half, cases = zip(*known.values(), strict=True)
+    every = _typical(sum(shift) / len(known), math.hypot(*half) / len(known), sum(cases))
+    return every, {name: _typical(*of) for name, of in known.items()}
+
+
+def _typical(shift: float, half: float, cases: float) -> Typical:
+    ratio, low, high = bounded(np.array([shift, shift - half, shift + half])).tolist()
+    return Typical(ratio, low, high, int(cases))
+
+
+# --- in words
+
+
+def words(typical: Typical | None) -> str:
+    """`1.09 times slower (1.05 to 1.13)`; `the same (0.99 to 1.01 times)` where the interval holds no change."""
+    if typical is None:
+        return "no times"
+    ratio, low, high, _ = typical
+    if low <= 1 <= high:
+        return f"the same ({times(low)} to {times(high)} times)"
+    ends = (low, high) if ratio > 1 else (1 / high, 1 / low)
+    factor, way = (ratio, "slower") if ratio > 1 else (1 / ratio, "faster")
+    return f"{times(factor)} times {way} ({' to '.join(map(bound, ends))})"
+
+
+def bottom_line(
+    typical: Typical | None, changes: Sequence[Change], of: Mapping[str, Collection[str]]
+) -> dict[str, Any]:
+    """What is said of a pair first, each a sentence without its name; and the series that is `worst` and `best`, None where
+    none changed surely. `changes` are all of the pair, `of` the benchmarks of main `times` and `memory`."""
+    timed = [one for one in changes if one.series.benchmark in of["times"] and one.ratio is not None]
+    slower, faster, undecided = (
+        sorted((one for one in timed if one.verdict is verdict), key=lambda one: one.ratio or 0)
+        for verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.CANT_TELL)
+    )
+    worst, best = slower[-1:], faster[:1]
+    said = {
+        "typical": f"{words(typical)} in {_cases(typical.cases)}" if typical else "nothing was timed on both",
+        **_memory([one for one in changes if one.series.benchmark in of["memory"]]),
+        "broke": _broke(changes),
+    }
+    if timed:
+        said |= {
+            "worst": "".join(map(_of_change, worst)) or "nothing is surely slower",
+            "best": "".join(map(_of_change, best)) or "nothing is surely faster",
+            "undecided": f"{len(undecided)} of {len(timed)}; {len(slower)} are surely slower, {len(faster)} surely faster",
+        }
+    ends = {name: one[0].series if one else None for name, one in (("worst", worst), ("best", best))}
+    return {"said": said, **ends}
+
+
+def _of_change(change: Change) -> str:
+    """`2.17 times slower (2.11 to 2.23): x[index], index made once`"""
+    ratio, low, high = (number or math.nan for number in (change.ratio, change.low, change.high))
+    return f"{words(Typical(ratio, low, high, 1))}: {named(change.series)}"
+
+
+def _memory(changes: Sequence[Change]) -> dict[str, str]:
+    """What became of the main memory, and the case that needs most more, if one needs more."""
+    known = [one for one in changes if one.old is not None and one.new is not None]
+    said, hungriest = [], ""
+    for verdict, word in ((Verdict.LEANER, "less"), (Verdict.HUNGRIER, "more")):
+        far = [
+            (max(one.ratio, 1 / one.ratio), named(one.series)) for one in known if one.verdict is verdict and one.ratio
+        ]
+        if far:
+            most, hungriest = max(far)
+            said.append(f"{word} in {_cases(len(far))}, at most {times(most)} times")
+    same = sum(one.verdict is Verdict.SAME for one in known)
+    said += [f"the same in {same} of {_cases(len(known))}"] * bool(same)
+    is_more = any(one.verdict is Verdict.HUNGRIER for one in known)
+    return {"memory": "; ".join(said) or "not measured on both", "hungriest": hungriest if is_more else ""}
+
+
+def _broke(changes: Iterable[Change]) -> str:
+    cases = {(one.verdict, one.series.question, one.series.parameters) for one in changes}
+    broke, fixed = (sum(case[0] is verdict for case in cases) for verdict in (Verdict.BROKE, Verdict.FIXED))
+    said = f"{_cases(broke)} no longer run{'s' * (broke == 1)}" if broke else "nothing"
+    return said + (f"; {_cases(fixed)} run now and did not before" if fixed else "")
+
+
+def _cases(count: int) -> str:
+    return f"{count:,} case{'' if count == 1 else 's'}"
