@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-from tools.compare_sites import BESIDE_SOURCES
-
 from .result_files import benchmark, launch_line, write_benchmarks, write_machine, write_release
 from .site_data import read_lane
 
@@ -66,7 +64,7 @@ Command = Callable[..., str]
 def copy(root: Path, tmp_path: Path) -> Path:
     """A checkout to which a metric and a question were added."""
     folder = tmp_path / "checkout"
-    shutil.copytree(root, folder, ignore=BESIDE_SOURCES)
+    shutil.copytree(root, folder, ignore=shutil.ignore_patterns(".*", "__pycache__", "env", "html", "results"))
     for name, (before, added) in EDITS.items():
         text = (folder / name).read_text()
         assert text.count(before) == 1

@@ -381,7 +381,7 @@ def _evidence(one: Known) -> dict[str, Any]:
 
 
 def _is_confirmed(one: Known) -> bool:
-    """Whether a script apart from the suite moved as the suite's number did, as research/confirm.py decides it."""
+    """Whether a script apart from the suite moved as the suite's number did."""
     old, new = one.reproduced or (0.0, 0.0)
     return min(old, new) > 0 and abs(math.log(new / old / one.ratio)) <= SHARE * abs(math.log(one.ratio))
 
