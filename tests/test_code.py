@@ -106,6 +106,16 @@ def test_a_function_that_only_has_another_name_is_the_same_code() -> None:
     assert changed(old, new).kind is Kind.SAME
 
 
+def test_a_function_that_both_have_and_one_alone_runs_is_other_code() -> None:
+    symbols = {"k": symbol(), "avx": symbol("avx", name="avx")}
+    old = release("v2.0.1", symbols=symbols)
+    found = changed(old, release("v2.1.0", {"symbols": {"avx": (90, "")}}, symbols=symbols))
+    assert (found.kind, {one.state for one in found.functions}) == (Kind.CODE, {State.RESTS})
+    before = release("v2.0.1", {"symbols": {"k": (60, "")}}, symbols=symbols)
+    found = changed(before, replace(old, series={CASE: Hot(100, {"avx": (90, "")})}))
+    assert [(one.name, one.state) for one in found.functions] == [("avx", State.RUNS)]
+
+
 def test_nothing_is_said_of_a_series_that_was_not_looked_at() -> None:
     other = Series(SERIES.environment, SERIES.benchmark, ("'take'", "'rows 50 % x 100'"))
     assert CodePair(release("v2.0.1"), release("v2.1.0")).what_changed(other, 1.5) is None

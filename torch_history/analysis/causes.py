@@ -296,8 +296,16 @@ def _of_function(one: Function, old: Mapping[str, Any], new: Mapping[str, Any]) 
             f"{library} {before} became {now}" if before and now and before != now else f"{library}'s code is another"
         )
     source = f" ({source_of(one)})" if source_of(one) else ""
-    state = {State.NEW: "is new", State.GONE: "is gone"}.get(one.state, "has other instructions")
-    return f"{short_name(one)}{source} {state}"
+    return f"{short_name(one)}{source} {STATES.get(one.state, 'has other instructions')}"
+
+
+STATES = {
+    State.NEW: "is new",
+    State.GONE: "is gone",
+    State.RUNS: "runs now and did not before",
+    State.RESTS: "no longer runs",
+}
+"""What became of a function that is not compared by its instructions, after its name."""
 
 
 def short_name(one: Function) -> str:
@@ -327,8 +335,8 @@ def in_detail(found: WhatChanged, tag: str) -> list[str]:
 
 def _state_of(one: Function) -> str:
     """What became of a function, with what its hot loop says where it has one."""
-    if one.state in (State.NEW, State.GONE):
-        return "it is new in the newer release" if one.state is State.NEW else "the newer release does not have it"
+    if one.state in STATES:
+        return f"it {STATES[one.state]}"
     before, now = one.loops or ((0, 0), (0, 0))
     if one.state is State.CHANGED:
         loops = f"; its hot loop has {now[0]}, before {before[0]}" if one.loops else ""
@@ -411,16 +419,8 @@ FUSIONS = (f"because {LOST}", f"because {GAINED}")
 BESIDE = "while "
 """How it is said that another number moved beside a time, which is no cause."""
 
-OF_EVIDENCE = (" of the difference", "cause unknown")
-"""What the words of evidence say, whatever it found."""
-
-OF_ONE_CASE = (" went from ", *OF_EVIDENCE)
+OF_ONE_CASE = (" went from ", " of the difference", "cause unknown")
 """What a cause says that was found in a single case: numbers, and evidence of one series."""
-
-
-def is_evidence(because: str) -> bool:
-    """Whether `torch-history explain` has looked into this change."""
-    return any(said in because for said in OF_EVIDENCE)
 
 
 def is_common(because: str) -> bool:

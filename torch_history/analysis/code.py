@@ -27,6 +27,9 @@ MOSTLY = 0.8
 """Share of the samples from which on code outside PyTorch is; and share of the difference that changed code must hold to be
 called its cause."""
 
+SURE = 0.02
+"""Share of the samples of a function that would hardly be missed by chance at the other end."""
+
 LEAST = 0.5
 """Share of the difference by which the time in changed code must have changed, where it is called the cause."""
 
@@ -73,12 +76,15 @@ class State(enum.Enum):
     CHANGED = "changed"
     NEW = "new"
     GONE = "gone"
+    RUNS = "runs in the newer release alone"
+    RESTS = "runs in the older release alone"
     MOVED = "moved"
     SAME = "same"
     UNKNOWN = "unknown"
 
 
-CHANGED = (State.CHANGED, State.NEW, State.GONE)
+CHANGED = (State.CHANGED, State.NEW, State.GONE, State.RUNS, State.RESTS)
+"""States of code that is another one."""
 
 
 @dataclass(frozen=True)
@@ -183,14 +189,19 @@ class CodePair:
         hot, other, of_digest = end.series[case], self.old, self._old_digests
         if end is self.old:
             other, of_digest = self.new, self._new_digests
+        running = other.series[case].symbols
+        digests_there = {other.symbols[key].digest for key in running if key in other.symbols}
         found = []
         for key, (count, loop) in hot.symbols.items():
             if here := end.symbols.get(key):
+                share, is_new = count / max(1, hot.samples), end is self.new
                 there = other.symbols.get(key) or of_digest.get(here.digest)  # only its name may have changed
-                theirs = other.series[case].symbols.get(key, (0, ""))[1]
-                sides = (there, here) if end is self.new else (here, there)
-                digests = (theirs, loop) if end is self.new else (loop, theirs)
-                found.append(_function(sides, digests, count / max(1, hot.samples), here))
+                theirs = running.get(key, (0, ""))[1]
+                sides = (there, here) if is_new else (here, there)
+                if there and share >= SURE and key not in running and here.digest not in digests_there:
+                    found.append(Function(here.name, State.RUNS if is_new else State.RESTS, share, *sides))
+                else:
+                    found.append(_function(sides, (theirs, loop) if is_new else (loop, theirs), share, here))
         shares = dict.fromkeys(State, 0.0)
         for function in found:
             shares[function.state] += function.share

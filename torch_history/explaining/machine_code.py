@@ -73,13 +73,6 @@ def function(library: Library, number: int) -> Function:
     return Function(begin, *_digest(library, code, (begin, begin + library.size(number))), tuple(sorted(loops)))
 
 
-def lines(library: Library, number: int, loop: Loop | None = None) -> list[str]:
-    """The instructions of a function, or of a loop in it, in the form that is compared."""
-    begin = library.begin(number)
-    ends = (begin + loop.begin, begin + loop.end) if loop else (begin, begin + library.size(number))
-    return list(_written(library, _decoded(library, number), ends))
-
-
 class _Instruction(NamedTuple):
     address: int
     size: int
