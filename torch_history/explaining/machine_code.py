@@ -25,7 +25,7 @@ LINE = 64
 LONGEST = 2**16
 """Bytes of a function that are compared."""
 
-MOST_LOOPS = 60
+MOST_LOOPS = 40
 """Loops of a function that are kept, the shortest first."""
 
 HOT_SHARE = 0.9

@@ -26,7 +26,7 @@ SCHEMA = 1
 LARGEST = 2**24
 """Bytes of a file's text; nothing larger is read."""
 
-BLOCK = 2**14
+BLOCK = 2**16
 """Bytes of a section that one digest of `Section.blocks` covers."""
 
 Text = Annotated[str, Meta(max_length=400)]
