@@ -119,6 +119,7 @@ def test_a_function_that_both_have_and_one_alone_runs_is_other_code() -> None:
 def test_nothing_is_said_of_a_series_that_was_not_looked_at() -> None:
     other = Series(SERIES.environment, SERIES.benchmark, ("'take'", "'rows 50 % x 100'"))
     assert CodePair(release("v2.0.1"), release("v2.1.0")).what_changed(other, 1.5) is None
+    assert CodePair(release("v2.0.1"), release("v2.1.0", {"samples": 99})).what_changed(SERIES, 1.5) is None
 
 
 @pytest.mark.parametrize(("differing", "is_one"), [(0, True), (4, True), (5, False)])

@@ -30,6 +30,9 @@ called its cause."""
 SURE = 0.02
 """Share of the samples of a function that would hardly be missed by chance at the other end."""
 
+LEAST_SAMPLES = 100
+"""Samples of a case of which fewer tell nothing."""
+
 LEAST = 0.5
 """Share of the difference by which the time in changed code must have changed, where it is called the cause."""
 
@@ -178,11 +181,15 @@ class CodePair:
         variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
         for metric in (series.metric.replace(" ", "_"), "time"):
             begin = f"{series.question} {metric} {variant} "
-            known = [case for case in self.old.series if case.startswith(begin) and case in self.new.series]
+            known = [case for case in self.old.series if case.startswith(begin) and self._is_seen(case)]
             if known:
                 words = {*size.split()}
                 return max(known, key=lambda case: (case == begin + size, len(words & {*case[len(begin) :].split()})))
         return None
+
+    def _is_seen(self, case: str) -> bool:
+        """Whether both releases were looked at for long enough."""
+        return all(case in end.series and end.series[case].samples >= LEAST_SAMPLES for end in (self.old, self.new))
 
     def _at_end(self, case: str, end: Code) -> tuple[Mapping[State, float], list[Function]]:
         """By what was seen at one end: the share of the samples in functions of each state, and the functions."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..analysis import causes
-from ..analysis.code import CHANGED
+from ..analysis.code import CHANGED, LEAST_SAMPLES
 from ..analysis.verdicts import human_seconds
 from ..store.causes import Code, Kind, Place, Pulled
 from . import fingerprints, places, verdict
@@ -260,7 +260,10 @@ class Explanation:
     def _changed(self, found: Found) -> tuple[bool, str]:
         """What changed in the code that runs in a call, in words, and whether it is the cause; empty where nothing is known.
         The functions that show it are kept as evidence."""
-        if self._subject.is_once or any("failed" in answer for answer in self._running.values()):
+        seen = self._running.values()
+        if self._subject.is_once or any(
+            "failed" in one or fingerprints.samples_in(one) < LEAST_SAMPLES for one in seen
+        ):
             return False, ""
         folders = [side.python.parent.parent for side in self._sides]
         try:

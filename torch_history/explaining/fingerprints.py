@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..analysis.code import CodePair
+from ..analysis.code import LEAST_SAMPLES, CodePair
 from ..store.code import BLOCK, Code, Hot, Loop, Section, Symbol
 from . import machine_code, places
 from .library import Library
@@ -67,7 +67,7 @@ def hot_functions(seen: Seen, libraries: Mapping[str, Library]) -> dict[str, dic
     """Case -> library and number of each function that holds LEAST_SHARE of its samples -> address -> samples."""
     found: dict[str, dict[tuple[str, int], dict[int, int]]] = {}
     for case, answer in seen.cases.items():
-        total = sum(sum(of.values()) for of in answer["samples"].values())
+        total = samples_in(answer)
         functions: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for path, offsets in answer["samples"].items():
             name = path.rpartition("/")[2]
@@ -97,7 +97,7 @@ def hot(answer: Mapping[str, Any], functions: Mapping[tuple[str, int], Mapping[i
     operators = sorted(answer["operators"].items(), key=lambda row: (-row[1][0], row[0]))[:MOST_OPERATORS]
     called = sorted(answer["functions"].items(), key=lambda row: (-row[1][0], row[0]))[:MOST_FUNCTIONS]
     return Hot(
-        samples=sum(sum(each.values()) for each in answer["samples"].values()),
+        samples=samples_in(answer),
         symbols=symbols,
         elsewhere={name: count for name, count in sorted(elsewhere.items()) if count},
         operators={places.shortened(name): (share, calls) for name, (share, calls) in operators},
@@ -193,6 +193,14 @@ def digest_of(keys: Collection[str]) -> str:
     return hashlib.blake2b(" ".join(sorted(keys)).encode(), digest_size=8).hexdigest()
 
 
+TRIES = 3
+"""How often a case is looked at again of which there are too few samples."""
+
+
+def samples_in(answer: Mapping[str, Any]) -> int:
+    return sum(sum(of.values()) for of in answer["samples"].values())
+
+
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -204,6 +212,10 @@ def see(cases: Sequence[Case], ask: Ask, file: Path, seconds: float, say: Callab
         say(f"  {number} of {len(cases)}: {case.key}")
         step = {"do": "profile", "profile": "hot", "perf": seconds, "file": str(file), "case": case._asdict()}
         answer = ask(step)
+        for _ in range(TRIES):
+            if "failed" in answer or samples_in(answer) >= LEAST_SAMPLES:
+                break
+            answer = ask(step)  # perf begins late on a busy machine
         if "failed" in answer:
             say(f"  left out: {answer['failed']}")
         else:
