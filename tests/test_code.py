@@ -142,7 +142,6 @@ def test_another_lane_of_the_same_binary_repeats_a_change_and_does_not_replicate
         for python, blocks in (("3.11", "00000000"), ("3.9", other)):
             libraries = {name: {".text": Section(9 * BLOCK, blocks * 9)} for name in code.CALCULATE}
             stored.write(replace(release(tag), python=python, libraries=libraries))
-    code.same_code.cache_clear()
     change = Change(SERIES, Verdict.SLOWER, 1.0, 1.5, 1.5, 1.4, 1.6)
     theirs = without_lane(change)
     place = Place("release-py3.9", {"v2.0.1", "v2.1.0", "v2.2.0"}, lambda old, new: theirs, "release-py3.9")
@@ -153,7 +152,6 @@ def test_another_lane_of_the_same_binary_repeats_a_change_and_does_not_replicate
     ):
         found = others.of([change], old, new)[SERIES]
         assert (found.wheels.standing, found.repeats.standing) == (wheels, repeats)
-    code.same_code.cache_clear()
 
 
 def without_lane(change: Change) -> dict[tuple[str, tuple[str, ...]], Change]:
