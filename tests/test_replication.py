@@ -99,7 +99,7 @@ def launches(lane: str, ratios: dict[str, float], seed: int) -> list[Launch]:
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     for lane, seed, ratios in (
-        (HERE, 1, {"both": 1.3, "here": 1.3, "opposite": 1.2, "small": 1.05, "large": 1.3}),
+        (HERE, 1, {"both": 1.3, "here": 1.3, "opposite": 1.2, "small": 1.05, "large": 1.5}),
         (OTHER, 2, {"both": 1.25, "here": 1.0, "opposite": 0.8}),
     ):
         for one in launches(lane, ratios, seed):
@@ -121,7 +121,7 @@ def test_compare_says_of_each_change_what_the_other_lane_says(results: Path) -> 
     assert "replicated in release-py3.9" in said["both"]
     assert "this wheel only: SAME in release-py3.9" in said["here"]
     assert "this wheel only: FASTER in release-py3.9" in said["opposite"]
-    assert "no more than two builds of one source differ by (up to 1.06 times)" in said["small"]
+    assert "no more than two builds of one source differ by" in said["small"]
     assert "wheel" not in said["large"] + said["small"]
     assert "build" not in said["large"]
 
