@@ -31,13 +31,13 @@ def main(release: str, folder: Path, python: str, architecture: int) -> None:
         work = cache() / "carry" / f"{chosen.tag}-py{python}-sm{architecture}"
         click.echo(prepare.cost(work))
         lock = Lock.read(Path(LOCK_FILE))
-        index = prepare.carry(
+        packed = prepare.carry(
             chosen, python, architecture, folder, work=work, results=suite.results, lock=lock, tell=click.echo
         )
     except UserError as error:
         sys.exit(str(error))
-    for name, part in index.parts.items():
-        click.echo(f"{name} takes {part.size / 2**20:.1f} MiB.")
+    for part in packed:
+        click.echo(f"{part.name} takes {part.stat().st_size / 2**20:.1f} MiB.")
     click.echo(f"Take {folder} there, and run: torch-history kit unpack {folder.name} CARRIED")
 
 

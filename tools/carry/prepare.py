@@ -75,14 +75,14 @@ def carry(
     results: Path,
     lock: Lock,
     tell: Tell,
-) -> parts.Index:
+) -> list[Path]:
     """Makes in `target` the parts of a release for Python `python` and GPUs of `architecture` (90 for sm_90), of at most
     PART bytes each. What is made on the way lies in `work`, and is removed in the end. The recorder's cases are
     read from `results`. Raises UserError."""
     payload = prepare(release, python, architecture, work, results, lock, tell)
-    index = pack(payload, target, [PART], work / "pieces", os.cpu_count() or 1, _percent(tell))
+    packed = pack(payload, target, PART, os.cpu_count() or 1, _percent(tell))
     shutil.rmtree(work)
-    return index
+    return packed
 
 
 def prepare(

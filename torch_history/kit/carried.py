@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import asv_runner
+import msgspec
 from msgspec import Meta, Struct
 from packaging.version import Version
 
@@ -61,6 +62,10 @@ print(json.dumps({
 """
 
 
+SHOWN = 80
+"""Characters of what is wrong with a stranger's file that are repeated."""
+
+
 class CarriedError(UserError):
     """A carried release that cannot be used here; the text says which, why, and what to do."""
 
@@ -69,6 +74,7 @@ Words = Annotated[str, Meta(pattern=r"\A[ -~]{1,300}\Z")]
 Name = Annotated[str, Meta(pattern=r"\A[!-~]{1,300}\Z")]
 Minor = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}\.[0-9]{1,3}\Z")]
 Tag = Annotated[str, Meta(pattern=r"\Av[0-9]{1,3}(\.[0-9]{1,3}){2}\Z")]
+Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
 class About(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +87,7 @@ class About(Struct, frozen=True, forbid_unknown_fields=True):
     cuda: Minor
     architecture: int
     wheel: Name
-    sha256: parts.Digest
+    sha256: Digest
     code: Words
     asked: list[Name]
     library_calls: dict[str, list[Name]]
@@ -91,10 +97,11 @@ class About(Struct, frozen=True, forbid_unknown_fields=True):
     def read(cls, path: Path) -> About:
         """Raises CarriedError where it is not there or damaged."""
         try:
-            return parts.decode(read_bytes(path), cls)
-        except ValueError as error:
+            return msgspec.json.decode(read_bytes(path), type=cls)
+        except (ValueError, RecursionError) as error:
+            words = "".join(each for each in str(error) if each.isprintable())[:SHOWN]
             raise CarriedError(
-                f"What was unpacked is no carried release, by its {path.name}: {error}. Carry the release again."
+                f"What was unpacked is no carried release, by its {path.name}: {words}. Carry the release again."
             ) from error
 
 
@@ -158,9 +165,9 @@ def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
     unpacked, is_new = folder / ".unpacked", not folder.exists()
     shutil.rmtree(unpacked, ignore_errors=True)
     try:
-        index = parts.unpack(packed, unpacked)
+        sha256 = parts.unpack(packed, unpacked)
         about = About.read(unpacked / ABOUT)
-        settle(unpacked, about, index, machine, folder)
+        settle(unpacked, about, sha256, machine, folder)
     finally:
         shutil.rmtree(unpacked, ignore_errors=True)
         if is_new:
@@ -170,9 +177,9 @@ def unpack(packed: Path, folder: Path, interpreter: str) -> list[str]:
     return sorted(path.parent.name for path in folder.glob(f"v*/{MARK}"))
 
 
-def settle(unpacked: Path, about: About, index: parts.Index, machine: Machine, folder: Path) -> Path:
-    """Makes of an unpacked release an environment, `folder`/<tag>, moving its files there. Raises CarriedError where
-    the machine's Python, CUDA or libraries do not fit; an environment that is there then stays."""
+def settle(unpacked: Path, about: About, sha256: str, machine: Machine, folder: Path) -> Path:
+    """Makes of an unpacked release an environment, `folder`/<tag>, moving its files there; `sha256` is that of all of them.
+    Raises CarriedError where the machine's Python, CUDA or libraries do not fit; an environment that is there then stays."""
     _refuse_misfit(about, machine)
     target = folder / about.release
     origin = (
@@ -180,7 +187,7 @@ def settle(unpacked: Path, about: About, index: parts.Index, machine: Machine, f
         f"{about.cuda}. All else is this machine's: {machine.libraries}, NumPy and the other packages. NCCL and NVSHMEM are "
         "stubs that nothing calls. Every file was checked by its sha256 before it was moved here"
     )
-    own = {f"torch=={about.release[1:]}": parts.digest_of(index.files)}
+    own = {f"torch=={about.release[1:]}": sha256}
     with _replacing(target):
         site = _environment(target, machine)
         for child in (unpacked / SITE).iterdir():
