@@ -1,52 +1,28 @@
-"""Is what `explain` names held against what was planted, and is it found on a real release?"""
+"""Does `explain` name what was planted into a real release, and nothing in the release itself?"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from research.planted_causes import PLANTS, Plant, explained, is_right, names
-from torch_history.explaining.explanation import Found
-from torch_history.store.causes import NOT_LOOKED_INTO, Place, Pulled
+from torch_history.explaining.explanation import Explanation, Found
+from torch_history.explaining.launching import Side, Subject
+from torch_history.explaining.levers import load
+from torch_history.store.causes import NOT_LOOKED_INTO
 
 ROOT = Path(__file__).resolve().parents[1]
-BY_NAME = {plant.name: plant for plant in PLANTS}
+WORKLOAD = Path(__file__).with_name("planted") / "call.py"
 
-
-def found(verdict: Any, words: str) -> Found:
-    levers = [Pulled("narrow", "a lever", "", verdict=verdict)]
-    place = Place("operator", "aten::planted", 0.0, 1.0, 0.9, 1.1)
-    return Found(verdict=verdict, words=words, levers=levers, places=[place])
-
-
-@pytest.mark.parametrize(
-    ("verdict", "words", "planted", "right"),
-    [
-        ("CAUSE", "because of it: with a lever 90 % of the difference is gone", "narrow", True),
-        ("CAUSE", "because of it: with a lever 90 % of the difference is gone", "aten::planted", False),
-        ("CAUSE", "because aten::planted holds 99 % of the difference", "aten::planted", True),
-        (
-            "CAUSE",
-            "because of it: with a lever 90 % of the difference is gone, and aten::planted holds 99 % of the difference",
-            "aten::planted",
-            False,
-        ),
-        ("UNKNOWN", "cause unknown; the time went to aten::planted (70 %)", "aten::planted", None),
-    ],
-)
-def test_verdict_is_right_where_all_that_it_names_was_planted(
-    verdict: Any, words: str, planted: str, right: bool | None
-) -> None:
-    of = found(verdict, words)
-    assert is_right(of, Plant("a", "a cause", (planted,), {})) == right, names(of)
-
-
-# --- a real release
+PLACES = {
+    "operator": ("aten::relu", "aten::clamp_min", "slow_relu", "clamp"),
+    "loop": ("release.py checks",),
+    "copy": ("aten::copy_", "aten::clone", "Tensor.clone", "release.py entered", "copy", "memcpy", "memmove"),
+}
+"""Cause in tests/planted/release.py -> parts of the names of the places where its time may go."""
 
 
 @pytest.fixture(scope="module")
@@ -63,18 +39,27 @@ def python() -> Path:
     return ROOT / "env" / "v2.15.0-py3.11" / "bin" / "python"
 
 
-@pytest.mark.alone
-@pytest.mark.releases
-@pytest.mark.parametrize("name", ["operator", "loop", "copy"])
-def test_planted_place_is_found_on_a_real_release(python: Path, name: str) -> None:
-    """Four times as much of a cause as `python -m research.planted_causes` plants: tests run beside other work."""
-    plant = replace(BY_NAME[name], new={**BY_NAME[name].new, "PLANTED_TIMES": "4"})
-    of = explained(plant, python, 0.0)
-    assert is_right(of, plant), of.words
+def explained(python: Path, new: Mapping[str, str], folder: Path) -> Found:
+    """What is said of the planted call where the new release has these variables; no lever is pulled."""
+    subject = Subject(ROOT, str(WORKLOAD), "mixed", "one", "time")
+    sides = Side("v1.0.0", python, {}), Side("v2.0.0", python, new)
+    return Explanation(subject, sides, load(), folder, lambda words: None, 0.0).explain()
 
 
 @pytest.mark.alone
 @pytest.mark.releases
-def test_real_release_has_no_cause_against_itself(python: Path) -> None:
-    of = explained(BY_NAME["nothing"], python, 0.0)
-    assert of.verdict in NOT_LOOKED_INTO, of.words
+@pytest.mark.parametrize("cause", PLACES)
+def test_planted_place_is_found_on_a_real_release(python: Path, cause: str, tmp_path: Path) -> None:
+    found = explained(python, {"PLANTED_CAUSE": cause}, tmp_path)
+    words = found.words.partition("; of ")[0].replace(", with what it calls,", "")
+    held = [place.name for place in found.places if f"{place.name} holds " in words]
+    assert found.verdict in ("CAUSE", "PART"), found.words
+    assert held, found.words
+    assert all(any(part in name for part in PLACES[cause]) for name in held), found.words
+
+
+@pytest.mark.alone
+@pytest.mark.releases
+def test_real_release_has_no_cause_against_itself(python: Path, tmp_path: Path) -> None:
+    found = explained(python, {"PLANTED_CAUSE": "nothing"}, tmp_path)
+    assert found.verdict in NOT_LOOKED_INTO, found.words

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from release import OBJECTS, entered, loop  # type: ignore[import-not-found]  # the file beside this one
+from release import OBJECTS, entered  # type: ignore[import-not-found]  # the file beside this one
 
 
 def inputs(seed: int, size: str) -> tuple:
@@ -15,7 +15,6 @@ def mixed(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
     x = entered(x)
     objects = [[number, str(number)] for number in range(OBJECTS)]
     y = torch.relu(x) * len(objects)
-    loop()
     return torch.mm(y, weights).sigmoid().sum()
 
 
