@@ -14,21 +14,8 @@ KEEP = "TORCH_HISTORY_KEEP"
 """The variable by which a person names further ones, separated by commas or spaces: `LD_LIBRARY_PATH, NCCL_*`."""
 
 INHERITED = (
-    *(
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "TMPDIR",
-        "TEMP",
-        "TMP",
-        "TZ",
-        "LANG",
-        "LANGUAGE",
-        "LC_*",
-        "XDG_*",
-        "KRB5CCNAME",
-    ),
+    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TEMP", "TMP", "TZ", "LANG", "LANGUAGE", "LC_*", "XDG_*"),
+    "KRB5CCNAME",
     *("CC", "CXX", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_VERSION"),
     *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_REQUIRE_*"),
     "TORCH_HISTORY_*",

@@ -1,7 +1,5 @@
 """Builds the recorder for an environment that holds a torch release, with the machine's gcc, in seconds.
 
-    python -m recorder.build env/v2.15.0-py3.11
-
 The wheel's own libraries say which entries must exist. Those without a body in the recorder become stubs that are errors
 and name themselves.
 """
@@ -11,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -309,16 +306,3 @@ def _run(*command: str) -> str:
         ) from error
     except subprocess.CalledProcessError as error:
         raise Refused(f"Building the recorder failed: {command[0]} said: {error.stderr.strip()[-600:]}") from error
-
-
-def main() -> None:
-    """Builds for the environment that is named and says what came of it."""
-    try:
-        built = build(Path(sys.argv[1]))
-    except Refused as refused:
-        sys.exit(str(refused))
-    print(f"{built.folder}: {len(built.bodies)} entry points, {len(built.stubs)} stubs")
-
-
-if __name__ == "__main__":
-    main()

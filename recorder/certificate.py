@@ -33,7 +33,6 @@ MOST_SECONDS = 1_800.0
 
 UNEXPLAINED = "unexplained"
 
-
 MOST = 2**62
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 Level = Annotated[int, Meta(ge=-MOST, le=MOST)]
@@ -238,16 +237,10 @@ def compare(gpu: Asked, recorder: Asked, card: Card) -> Certificate:
 
 def _numbers(case: str, there: Answer, pretended: Answer) -> tuple[list[str], list[Difference]]:
     """What of COMPARED both know and is the same, and what differs."""
-    same, other = [], []
-    for what in COMPARED:
-        one, two = getattr(there, what), getattr(pretended, what)
-        if one is None or two is None:
-            continue
-        if one == two:
-            same.append(what)
-        else:
-            other.append(Difference(case, what, one, two))
-    return same, other
+    both = [(what, getattr(there, what), getattr(pretended, what)) for what in COMPARED]
+    known = [each for each in both if None not in each]
+    differences = [Difference(case, what, one, two) for what, one, two in known if one != two]
+    return [what for what, one, two in known if one == two], differences
 
 
 def _kernels(case: str, there: Answer, pretended: Answer) -> tuple[list[Difference], dict[str, int]]:
@@ -262,15 +255,12 @@ def _kernels(case: str, there: Answer, pretended: Answer) -> tuple[list[Differen
 
 
 def _plain(kernels: Mapping[str, int]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for name, times in kernels.items():
-        found[plain(name)] += times
-    return found
+    return sum((Counter({plain(name): times}) for name, times in kernels.items()), Counter())
 
 
 def plain(kernel: str) -> str:
     """A kernel's name without its arguments, what it returns, and spaces, which tools write in different ways."""
-    name = re.sub(r"^void ", "", kernel).strip()
+    name = kernel.removeprefix("void ").strip()
     if name.endswith(")"):
         depth = 0
         for at in range(len(name) - 1, -1, -1):

@@ -1,8 +1,5 @@
 """Where does a release run on the recorder? In an environment of torch, what its Python imports, and NVRTC: no other NVIDIA
-package, so it is small and made in half a minute.
-
-    python -m recorder.environments 2.0.1 3.11 env/recorder/v2.0.1-py3.11
-"""
+package, so it is small and made in half a minute."""
 
 from __future__ import annotations
 
@@ -11,12 +8,11 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from torch_history.releases import intact
-from torch_history.releases.axis import Axis, Release
+from torch_history.releases.axis import Release
 from torch_history.releases.environments import (
     cache,
     cache_options,
@@ -122,16 +118,3 @@ def _clear(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / BEGUN).touch()
-
-
-def main() -> None:
-    """Makes the environment that is named: version, Python, folder."""
-    version, python, folder = sys.argv[1:]
-    try:
-        print(create(Axis.load(Path("releases.toml")).find(version), python, Path(folder)))
-    except Refused as refused:
-        sys.exit(str(refused))
-
-
-if __name__ == "__main__":
-    main()

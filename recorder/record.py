@@ -121,11 +121,6 @@ class Recording:
         return [event.bytes for event in self._of("allocation")]
 
     @property
-    def host_allocations(self) -> list[int]:
-        """Bytes of each allocation of pinned host memory, in order."""
-        return [event.bytes for event in self._of("host_allocation")]
-
-    @property
     def peak(self) -> int:
         """Bytes of device memory at the highest point, above what was taken when the recording began."""
         return self._levels(1)[0]

@@ -54,7 +54,7 @@ def test_planted_place_is_found_on_a_real_release(python: Path, cause: str, tmp_
     words = found.words.partition("; of ")[0].replace(", with what it calls,", "")
     held = [place.name for place in found.places if f"{place.name} holds " in words]
     assert found.verdict in ("CAUSE", "PART"), found.words
-    assert held, found.words
+    assert any(part in words for part in PLACES[cause]), found.words
     assert all(any(part in name for part in PLACES[cause]) for name in held), found.words
 
 

@@ -14,14 +14,13 @@ from torch_history.analysis import bases, power, steps
 from torch_history.analysis import compare as said
 from torch_history.analysis.series import history
 from torch_history.cli import suite as suites
-from torch_history.releases import wheels as facts
 from torch_history.site import calibration
 from torch_history.store.certificates import certificates_in
 from torch_history.store.launches import machines_in, read_on_axis
 from torch_history.system.errors import UserError
 from torch_history.system.files import write_atomically
 
-from .pages import claims, coverage, recorded, wheels
+from .pages import claims, coverage, recorded
 
 LONGEST = ("amd-epyc-family-26-model-2-2-cores", "release-py3.11")
 """Machine and environment of the README's findings."""
@@ -70,7 +69,6 @@ def documents(suite: suites.Suite) -> dict[str, str]:
             axis,
             lambda steps, of, machine: said.tell(steps, of, results, machine),
         ),
-        "docs/generated/facts.md": wheels.document(facts.load(suite.list.with_name(facts.FILE)), axis),
         "docs/generated/coverage.md": coverage.document(launches, axis),
         "docs/generated/calibration.md": calibration.document(results, evidence),
     }

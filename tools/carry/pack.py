@@ -27,15 +27,19 @@ class _Parts:
     def __init__(self, target: Path, limit: int, cores: int, tell: Callable[[int], None]) -> None:
         self.paths: list[Path] = []
         self._target, self._limit, self._cores, self._tell = target, limit, cores, tell
-        self._pool = ThreadPoolExecutor(cores)
+        self.pool = ThreadPoolExecutor(cores)
         self._waiting: deque[tuple[int, Future[bytes]]] = deque()
         self._done = 0
 
     def write(self, data: bytes) -> int:
-        self._waiting.append((len(data), self._pool.submit(lzma.compress, bytes(data), filters=FILTERS)))
-        while len(self._waiting) > 2 * self._cores:
-            self._put()
+        self._waiting.append((len(data), self.pool.submit(lzma.compress, bytes(data), filters=FILTERS)))
+        self.put(2 * self._cores)
         return len(data)
+
+    def put(self, left: int) -> None:
+        """Puts what is compressed into parts, until so many pieces are left."""
+        while len(self._waiting) > left:
+            self._put()
 
     def _put(self) -> None:
         size, future = self._waiting.popleft()
@@ -50,14 +54,6 @@ class _Parts:
             body = body[room:]
         self._done += size
         self._tell(self._done)
-
-    def finish(self) -> None:
-        while self._waiting:
-            self._put()
-
-    def stop(self) -> None:
-        """Begins nothing more, and waits for what was begun."""
-        self._pool.shutdown(cancel_futures=True)
 
 
 def pack(folder: Path, target: Path, limit: int, cores: int, tell: Callable[[int, int], None]) -> list[Path]:
@@ -75,9 +71,9 @@ def pack(folder: Path, target: Path, limit: int, cores: int, tell: Callable[[int
                 info.size, info.mode = path.stat().st_size, path.stat().st_mode & 0o777
                 with path.open("rb") as stream:
                     archive.addfile(info, stream)
-        made.finish()
+        made.put(0)
     finally:
-        made.stop()
+        made.pool.shutdown(cancel_futures=True)
     write_atomically(target / LIST, "".join(f"{digest(path)}  {path.name}\n" for path in made.paths))
     return made.paths
 

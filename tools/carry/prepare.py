@@ -66,15 +66,7 @@ class CannotCarry(UserError):
 
 
 def carry(
-    release: Release,
-    python: str,
-    architecture: int,
-    target: Path,
-    *,
-    work: Path,
-    results: Path,
-    lock: Lock,
-    tell: Tell,
+    release: Release, python: str, architecture: int, target: Path, *, work: Path, results: Path, lock: Lock, tell: Tell
 ) -> list[Path]:
     """Makes in `target` the parts of a release for Python `python` and GPUs of `architecture` (90 for sm_90), of at most
     PART bytes each. What is made on the way lies in `work`, and is removed in the end. The recorder's cases are

@@ -33,14 +33,7 @@ OPERATORS = re.compile(
 the names of some of them only: of what is selected by values it knows waits alone. Of a unit that holds one of them
 all is kept."""
 
-DROPPED = (
-    "torch/bin/protoc",
-    "torch/bin/test_",
-    "torch/lib/libshm",
-    "torch/share/",
-    "torch/test/",
-    "caffe2/",
-)
+DROPPED = ("torch/bin/protoc", "torch/bin/test_", "torch/lib/libshm", "torch/share/", "torch/test/", "caffe2/")
 """What the files begin with that nothing loads: programs, tests and build files of PyTorch itself."""
 
 LOADED = ("torch/lib/libshm.so",)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from . import suite as suites
 from .output import console
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command()

@@ -46,10 +46,7 @@ _in_lane = click.option(
 @click.option("--html-dir", type=click.Path(path_type=Path), help="Folder to write the site to [default: html].")
 @click.option("--results-dir", type=click.Path(path_type=Path), help="Results to publish [default: results].")
 @click.option(
-    "--url",
-    default="",
-    callback=site_address,
-    help="Address of the site, for its feeds [default: relative links].",
+    "--url", default="", callback=site_address, help="Address of the site, for its feeds [default: relative links]."
 )
 def publish(html_dir: Path | None, results_dir: Path | None, url: str) -> None:
     """Build the site from results/, including asv's dashboard. It opens on the results of this machine, if there are any."""
@@ -223,12 +220,7 @@ def _link(url: str, machine: str, environment: str, old: str, new: str) -> str:
     "--all", "everything", is_flag=True, help="List each change by itself, not those of one finding together."
 )
 def regressions(
-    machine: str | None,
-    environment: str,
-    questions: tuple[str, ...],
-    largest: bool,
-    limit: int,
-    everything: bool,
+    machine: str | None, environment: str, questions: tuple[str, ...], largest: bool, limit: int, everything: bool
 ) -> None:
     """List changes over all releases, newest release first.
 
@@ -240,13 +232,7 @@ def regressions(
     gc.disable()  # what a short command makes goes with its process
     suite = suites.load()
     tell = functools.partial(
-        _tell_changes,
-        suite,
-        environment,
-        questions,
-        largest=largest,
-        limit=limit,
-        everything=everything,
+        _tell_changes, suite, environment, questions, largest=largest, limit=limit, everything=everything
     )
     chosen = machine_of(suite.results, machine, (), environment, questions)
     if tell(chosen) or machine:
@@ -331,7 +317,7 @@ def facts(old: str, new: str | None, machine: str | None, environment: str) -> N
     """Show what a release brings, or how two of them differ.
 
     It is what their wheels say, and the environments in which they were measured. Nothing is downloaded or installed.
-    docs/generated/facts.md has the wheels of all releases.
+    The site compares any two wheels, library by library.
     """
     from ..analysis.compare import CannotCompare
     from ..releases import wheels

@@ -211,11 +211,7 @@ def _require_record(path: Path) -> None:
         raise ValueError(f"it is the record of another machine, {machine!r}")
 
 
-CHECKS: Mapping[str, Callable[[Path], object]] = {
-    RECORD: _require_record,
-    ".json": load_asvs,
-    DETAILS: read_details,
-}
+CHECKS: Mapping[str, Callable[[Path], object]] = {RECORD: _require_record, ".json": load_asvs, DETAILS: read_details}
 """Name or ending of a file in a machine's folder -> what raises ValueError where it is wrong."""
 
 

@@ -5,18 +5,22 @@ They come from anywhere: one that is damaged or says two things of a case is lef
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from ..system.files import LONGEST_NAME, files_in, is_name, read_object, warn
+from msgspec import Meta, Struct, ValidationError, convert
+
+from ..system.files import LONGEST_NAME, files_in, read_object, warn
 
 FOLDER = "certificates"
 SUFFIX, ASKED = ".certificate", ".asked"
 """Of a certificate, and of the answers of a GPU from which it was made."""
+
+Name = Annotated[str, Meta(pattern=rf"\A[ -~]{{1,{LONGEST_NAME}}}\Z")]
+Case = Annotated[str, Meta(pattern=r"\A[!-~]+ [!-~]+ [ -~]*\Z", max_length=LONGEST_NAME)]
+"""Question, variant and size."""
 
 
 @dataclass(frozen=True)
@@ -37,22 +41,41 @@ class Certificate:
         return f"a real {self.gpu}'s, certificate of {self.release}"
 
 
+class _Here(Struct):
+    torch: Annotated[str, Meta(pattern=r"\A[0-9]+(\.[0-9]+){2}(\+[0-9A-Za-z_]+)?\Z")]
+    gpu: Name
+
+
+class _Difference(Struct):
+    case: Case
+    what: Annotated[str, Meta(pattern=r"\A[!-~]{1,200}( |\Z)")]
+    """A kernel is `kernel` and its name, of which only that it is one is kept."""
+
+
+class _Stored(Struct):
+    """What is read of a file; keys that are not here are passed over. `agreed` may have the cases as keys."""
+
+    here: _Here
+    card: Name
+    agreed: list[Case] | dict[Case, Any]
+    differences: list[_Difference]
+
+
 def parse(path: Path) -> Certificate:
-    """The certificate in a file. Keys that are not known are passed over. Raises ValueError, in words that follow the
-    file's name, where it is none."""
-    stored = read_object(path)
-    here = stored.get("here")
-    if not isinstance(here, dict):
-        raise ValueError("it does not say on which GPU and release: 'here' is no object")
-    release = re.fullmatch(r"(\d+\.\d+\.\d+)(\+\w+)?", _name(here.get("torch"), "here.torch"), re.ASCII)
-    if not release:
-        raise ValueError("its 'here.torch' is no release, such as 2.11.0")
-    equal = frozenset(_cases(stored.get("agreed"), "agreed"))
-    different = _differences(stored.get("differences"))
+    """The certificate in a file. Raises ValueError, in words that follow the file's name, where it is none."""
+    try:
+        stored = convert(read_object(path), _Stored)
+    except ValidationError as error:
+        raise ValueError(f"it is no certificate: {error}") from error
+    equal = frozenset(stored.agreed)
+    different: dict[str, frozenset[str]] = {}
+    for each in stored.differences:
+        what = each.what.partition(" ")[0]
+        different[each.case] = different.get(each.case, frozenset()) | {"kernels" if what == "kernel" else what}
     if both := sorted(equal & different.keys()):
         raise ValueError(f"it says of {both[0]} that all agrees and that something differs")
-    gpu, card = _name(here.get("gpu"), "here.gpu"), _name(stored.get("card"), "card")
-    return Certificate(f"v{release[1]}", gpu, card, equal, different)
+    release = stored.here.torch.partition("+")[0]
+    return Certificate(f"v{release}", stored.here.gpu, stored.card, equal, different)
 
 
 def certificates_in(results: Path) -> list[Certificate]:
@@ -64,30 +87,3 @@ def certificates_in(results: Path) -> list[Certificate]:
         except ValueError as error:
             warn(f"{str(path)!r} is skipped: {error}.")
     return found
-
-
-def _name(value: Any, key: str) -> str:
-    if not value or not is_name(value):
-        raise ValueError(f"its '{key}' is no name of at most {LONGEST_NAME} printable characters")
-    return str(value)
-
-
-def _differences(value: Any) -> dict[str, frozenset[str]]:
-    """Case -> what differs. A difference in a kernel is `kernel` and its name, of which only that it is one is kept."""
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise ValueError("its 'differences' are no list of objects")
-    found: dict[str, set[str]] = defaultdict(set)
-    for case, each in zip(_cases([each.get("case") for each in value], "differences"), value, strict=True):
-        what = str(each.get("what")).partition(" ")[0]
-        found[case].add("kernels" if what == "kernel" else _name(what, "what"))
-    return {case: frozenset(of) for case, of in found.items()}
-
-
-def _cases(value: Any, key: str) -> Iterable[str]:
-    """Names of cases: a list of them, or an object that has them as keys."""
-    if not isinstance(value, (list, dict)):
-        raise ValueError(f"its '{key}' is no list of cases")
-    cases = [_name(case, key) for case in value]
-    if wrong := next((case for case in cases if len(case.split(" ", 2)) != 3), None):
-        raise ValueError(f"its '{key}' names {wrong}, which is no question, variant and size")
-    return cases
