@@ -12,7 +12,7 @@ ALONE := fleet or attack or alone
 PYTEST := $(BIN)/python -m pytest --durations=20
 BESIDE := $(PYTEST) -m "not (releases or end_to_end or $(ALONE))" -n auto --maxprocesses=8 --dist=loadfile
 
-.PHONY: help run test test-all test-fast test-rest lint lint-python lint-scripts npm slurm fleet bench-clock yardstick size browser lock document pack pictures publish sync clean
+.PHONY: help run test test-all test-fast test-rest lint lint-python lint-scripts npm slurm fleet bench-clock bench-deciding bench-rounds yardstick size browser lock document pack pictures publish sync clean
 
 help:
 	@grep -E '^# make' Makefile | cut -c3-
@@ -88,6 +88,14 @@ fleet: .venv/ready slurm
 # make bench-clock   whether our clock agrees with torch.utils.benchmark; takes three minutes
 bench-clock: .venv/ready
 	$(BIN)/python -m research.clock
+
+# make bench-deciding OTHER=FOLDER MINUTES=4 LOADS="0 1 4"   decided comparisons a minute beside so many busy processes, of this clone and another
+bench-deciding: .venv/ready
+	$(BIN)/python -m research.deciding $(if $(OTHER),--other $(OTHER)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(LOADS),--loads "$(LOADS)") $(if $(QUESTION),--question $(QUESTION))
+
+# make bench-rounds OTHER=FOLDER   where the seconds of a round go in this clone and another, and what asv run takes; goes on where it stopped
+bench-rounds: .venv/ready
+	$(BIN)/python -m research.rounds $(if $(OTHER),--other $(OTHER)) $(if $(QUESTION),--question $(QUESTION))
 
 # make yardstick   how often this program and four other detectors find changes; writes docs/generated/yardstick.md
 yardstick: .venv/ready

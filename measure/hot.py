@@ -22,7 +22,7 @@ KERNEL, UNNAMED = "[kernel]", "[code made at run time]"
 
 def running(call: Callable[[], object], length: float, file: str) -> dict:
     """`samples`: a library's path -> offset in the file -> samples of `perf` within `length` seconds. `operators`: name ->
-    [share of the operators' own time, calls a call]. `functions`: name -> [calls a call, digest]; that of a function outside
+    [share of the operators' own time, calls a call, share with all that it calls]. `functions`: name -> [calls a call, digest]; that of a function outside
     site-packages is empty. Raises CannotProfile where perf cannot look."""
     explain.by_symbol(call, length, file)
     samples = _samples(file, _mapped())
@@ -66,10 +66,11 @@ def _operators(call: Callable[[], object]) -> dict:
     whole = sum(event.self_cpu_time_total for event in events) or 1
     found: dict = {}
     for event in events:
-        row = found.setdefault(event.name, [0.0, 0])
+        row = found.setdefault(event.name, [0.0, 0, 0.0])
         row[0] += event.self_cpu_time_total / whole
         row[1] += 1
-    return {name: [round(share, 4), calls] for name, (share, calls) in found.items()}
+        row[2] += event.cpu_time_total / whole
+    return {name: [round(share, 4), calls, round(inside, 4)] for name, (share, calls, inside) in found.items()}
 
 
 def _functions(call: Callable[[], object]) -> dict:

@@ -112,12 +112,13 @@ class Function:
 @dataclass(frozen=True)
 class Operator:
     """An operator that is called another number of times a call, and its share of the operators' own time where it is called
-    more often."""
+    more often; `inside` is that with all that it calls."""
 
     name: str
     old: float
     new: float
     share: float
+    inside: float
 
 
 @dataclass(frozen=True)
@@ -367,8 +368,9 @@ def _operators(old: Hot, new: Hot) -> list[Operator]:
     for name in {*old.operators, *new.operators}:
         before, now = (hot.operators.get(name, (0.0, 0.0)) for hot in (old, new))
         if before[1] != now[1]:
-            found.append(Operator(name, before[1], now[1], max(before, now, key=lambda one: one[1])[0]))
-    return sorted(found, key=lambda one: (-one.share, one.name))
+            more = max(before, now, key=lambda one: one[1])
+            found.append(Operator(name, before[1], now[1], more[0], more[-1] if len(more) == 3 else more[0]))
+    return sorted(found, key=lambda one: (-one.inside, one.name))
 
 
 def _python(old: Code, new: Code, case: str) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..analysis import causes
-from ..analysis.code import CHANGED, LEAST_SAMPLES
+from ..analysis.code import CHANGED, LEAST_SAMPLES, State
 from ..analysis.verdicts import human_seconds
 from ..store.causes import Code, Kind, Place, Pulled
 from . import fingerprints, places, verdict
@@ -273,7 +273,7 @@ class Explanation:
             return False, ""
         changed = pair.of_case(fingerprints.ONE, found.ratio.ratio)
         for one in changed.functions:
-            if one.old and one.new:
+            if one.old and one.new and one.state in (State.CHANGED, State.MOVED, State.SAME):
                 name = f"{places.library_name(one.symbol.library)}: {one.name}"
                 loops = one.loops or ((0, one.old.place), (0, one.new.place))
                 same = one.state not in CHANGED

@@ -100,7 +100,7 @@ def hot(answer: Mapping[str, Any], functions: Mapping[tuple[str, int], Mapping[i
         samples=samples_in(answer),
         symbols=symbols,
         elsewhere={name: count for name, count in sorted(elsewhere.items()) if count},
-        operators={places.shortened(name): (share, calls) for name, (share, calls) in operators},
+        operators={places.shortened(name): tuple(row) for name, row in operators},
         functions={places.shortened(name): calls for name, (calls, _) in called},
     )
 

@@ -75,12 +75,13 @@ class Symbol(Struct, frozen=True, array_like=True):
 class Hot(Struct, frozen=True):
     """What runs in a call: `samples` of the processor in all; of them those in functions, by the key of `symbols`, with the
     digest of the loop that holds nearly all of them, empty where none does; and those `elsewhere`, by the library's name.
-    Operators: name -> share of the operators' own time, and calls a call. Functions of Python: name -> calls a call."""
+    Operators: name -> share of the operators' own time, calls a call, and
+    its share with all that it calls, where that was asked. Functions of Python: name -> calls a call."""
 
     samples: Count
     symbols: dict[Text, tuple[Count, Text]] = {}
     elsewhere: dict[Text, Count] = {}
-    operators: dict[Text, tuple[Share, Share]] = {}
+    operators: dict[Text, Annotated[tuple[Share, ...], Meta(min_length=2, max_length=3)]] = {}
     functions: dict[Text, Share] = {}
 
 
