@@ -233,7 +233,8 @@ def test_evidence_of_another_machine_is_told_of_what_nobody_looked_for() -> None
 
 def test_fusion_of_the_case_is_told_before_evidence_of_another_machine_and_after_that_of_this_one() -> None:
     fusion = change("fusion_groups", 1, 0, Verdict.FEWER)
-    here, elsewhere = known(words="because of it"), known(words="because of that")._replace(seen_on="a processor")
+    here = known(words="because of it")._replace(by_lever=True)
+    elsewhere = known(words="because of that")._replace(seen_on="a processor")
     assert said(SLOWER, fusion, new=NEW, known=[elsewhere]) == "because it is no longer fused"
     assert said(SLOWER, fusion, new=NEW, known=[elsewhere, here]) == "because of it"
 

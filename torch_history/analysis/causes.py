@@ -238,7 +238,7 @@ def _of_evidence(
     """What is known of a change, the first of: what was switched off on this machine and made the difference; the `certain`
     cause, which was found by hand or is a fusion; code that changed and holds the whole difference; that a change was taken
     back; what another machine showed; where the time goes; and what else the code of both wheels says."""
-    shown = [one for one in known if one.by_lever]
+    shown = [one for one in known if one.by_lever and one.verdict in FOUND_ON]
     here = [one for one in known if one.verdict in FOUND_ON and not one.seen_on]
     elsewhere = [one for one in known if one.verdict in FOUND_ON and one.seen_on]
     unknown = [one for one in known if one.verdict == "UNKNOWN"]
