@@ -115,22 +115,22 @@ H100 = of(GPU_RECORD, peaks("cuda", {"2.11.0": 1.0}, "installed-py3.12"))
 def test_each_basis_has_its_own_cell_and_each_device_its_own_advice() -> None:
     found = row(*CPU, *TURING)
     assert cells(found) == [
-        "Holds up to v2.0.1, does not hold since v2.1.2 (AMD EPYC family 26, model 2).",
+        "Holds on v2.0.1, does not hold from v2.1.2 to v2.15.0 (AMD EPYC family 26, model 2).",
         "Holds from v1.13.1 to v2.15.0 (Tesla T4).",
         "No GPU measured yet.",
     ]
     assert found.cpu.startswith("Do not script it to save memory")
-    assert found.cpu.endswith("Measured on a CPU with one thread.")
+    assert found.cpu.endswith("Measured on a CPU with one thread (v2.15.0).")
     assert found.gpu.startswith("Script it where memory is short.")
-    assert found.gpu.endswith("Counted, no kernel ran.")
+    assert found.gpu.endswith("Counted, no kernel ran (v2.15.0).")
 
 
 @pytest.mark.parametrize(
     ("measured", "cell", "advice"),
     [
-        (1.0, f"Holds on v2.11.0 ({GPU}).", ("Script it where memory is short.", "Measured on CUDA.")),
-        (4.0, f"Does not hold on v2.11.0 ({GPU}).", ("Do not script it to save memory", "Measured on CUDA.")),
-        (None, "Not measured.", ("Script it where memory is short.", "Counted, no kernel ran.")),
+        (1.0, f"Holds on v2.11.0 ({GPU}).", ("Script it where memory is short.", "Measured on CUDA (v2.11.0).")),
+        (4.0, f"Does not hold on v2.11.0 ({GPU}).", ("Do not script it to save memory", "Measured on CUDA (v2.11.0).")),
+        (None, "Not measured.", ("Script it where memory is short.", "Counted, no kernel ran (v2.15.0).")),
     ],
 )
 def test_a_gpu_fills_its_column_and_decides_the_advice_where_it_has_a_number(
@@ -157,7 +157,7 @@ def test_machines_and_lanes_that_contradict_each_other_are_told_apart() -> None:
     other = {**CPU_RECORD, "machine": "there", "cpu": "Another processor"}
     contradicts = of(other, peaks("cpu", {"2.1.2": 1.0}))
     assert cells(row(*CPU, *contradicts))[0] == (
-        "Holds up to v2.0.1, does not hold since v2.1.2 (AMD EPYC family 26, model 2). "
+        "Holds on v2.0.1, does not hold from v2.1.2 to v2.15.0 (AMD EPYC family 26, model 2). "
         "Holds on v2.1.2 (Another processor)."
     )
     lanes = of(CPU_RECORD, peaks("cpu", {"2.0.1": 4.0}, "release-py3.9"))
@@ -165,6 +165,30 @@ def test_machines_and_lanes_that_contradict_each_other_are_told_apart() -> None:
         "(AMD EPYC family 26, model 2 in release-py3.11). "
         "Does not hold on v2.0.1 (AMD EPYC family 26, model 2 in release-py3.9)."
     )
+
+
+def test_an_inconclusive_answer_is_told_and_drawn_as_that_and_a_lane_that_decides_beats_it() -> None:
+    found = of(CPU_RECORD, times("cpu", 9.0, 4, "release-py3.9"))
+    unsure = [
+        launch(
+            "2.11.0",
+            TIME,
+            {("vstack_rows", "64 x 128"): slow, ("flat_buffer", "64 x 128"): 1.0},
+            "cpu",
+            "release-py3.11",
+            turn,
+        )
+        for turn, slow in enumerate((0.5, 2.0, 1.0), 1)
+    ]
+    for lanes in (of(CPU_RECORD, unsure), [*of(CPU_RECORD, unsure), *found]):
+        told = row(*lanes)
+        word = "inconclusive" if len(lanes) == 1 else "holds"
+        assert told.bands["cpu"] == {"v2.11.0": word}
+        assert cells(told)[0] == f"{word.capitalize()} on v2.11.0 (AMD EPYC family 26, model 2)."
+    other = {**CPU_RECORD, "machine": "there", "cpu": "Another"}
+    peak = {("vstack_rows", "64 x 128"): None, ("flat_buffer", "64 x 128"): 1.0}
+    unmeasured = of(other, [launch("2.11.0", TIME, peak, "cpu", "release-py3.11")])
+    assert row(*of(CPU_RECORD, unsure), *unmeasured).bands["cpu"] == {"v2.11.0": "inconclusive"}
 
 
 def certificate(equal: set[str], different: set[str], release: str = "v2.11.0") -> Certificate:
@@ -267,7 +291,7 @@ def test_site_holds_the_bases_of_all_machines_side_by_side(site_of_three: Path) 
     first = told["claims"][0]
     assert (first["question"], first["words"]) == ("intersection", "Scripting keeps intermediates out of memory")
     assert first["cells"] == [
-        "Holds up to v2.0.1, does not hold since v2.1.0 (A processor).",
+        "Holds from v1.8.1 to v2.0.1, does not hold from v2.1.0 to v2.15.0 (A processor).",
         f"Holds from v2.1.0 to v2.15.0 ({GPU}). In 1 of 1 compared cases equal to a real {GPU}'s, certificate of v2.11.0.",
         f"Holds on v2.11.0 ({GPU}).",
     ]
@@ -298,5 +322,4 @@ def test_overview_and_claims_show_the_three_columns_and_the_advice_for_each_devi
         "Script it where memory is short.",
     ]
     bands = [each.get_attribute("aria-label") for each in first.locator(".cells").all()]
-    assert bands[2] == "CUDA measured: holds on v2.11.0"
-    assert "holds from v1.13.0 to v1.13.1; " in bands[0]
+    assert bands == [f"{name}: {cell}" for name, cell in zip(bases.BASES.values(), told[0]["cells"], strict=True)]

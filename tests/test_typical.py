@@ -73,4 +73,33 @@ def test_what_is_said_first_names_the_worst_and_the_best_and_what_broke() -> Non
     assert "times faster" in found["said"]["best"]
     assert found["said"]["best"].endswith(": variant_1 (small)")
     assert found["said"]["broke"] == "1 case no longer runs"
-    assert "1 are surely slower, 1 surely faster" in found["said"]["undecided"]
+    assert found["said"]["decided"].startswith("1 slower, 1 faster, ")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "said"),
+    [
+        (1.0, 0.97, 1.03, "the same time in 6 cases (3 % faster to 3 % slower)"),
+        (1.02, 1.01, 1.03, "the same time in 6 cases (1 % slower to 3 % slower)"),
+        (1.02, 0.93, 1.11, "between 7 % faster and 11 % slower in 6 cases: inconclusive"),
+        (1.03, 1.01, 1.05, "between 1 % slower and 5 % slower in 6 cases: inconclusive"),
+        (1.09, 1.05, 1.13, "1.09 times slower in 6 cases (1.05 to 1.13)"),
+        (0.8, 0.75, 0.9, "1.25 times faster in 6 cases (1.11 to 1.33)"),
+        (1.2, 0.4, 3.6, "between 2.50 times faster and 3.60 times slower in 6 cases: inconclusive"),
+    ],
+)
+def test_typically_the_same_needs_the_whole_interval_within_the_margin(
+    ratio: float, low: float, high: float, said: str
+) -> None:
+    assert typical.words(typical.Typical(ratio, low, high, 6), "in 6 cases") == said
+
+
+def test_more_memory_is_told_in_bytes_too() -> None:
+    lane, _ = measured(3, 1.0)
+    peaks = [
+        {**one, "benchmark": one["benchmark"].replace("track_time", "track_peak_memory")} for one in lane["series"]
+    ]
+    for one, more in zip(peaks, (7_000_000, 8_500_000), strict=False):
+        one["numbers"] = [float(200_000 + more * (i % 2)) for i in range(2 * ROUNDS)]
+    lane["series"] = peaks[:2]
+    assert told(lane_of(lane), 0)["said"]["memory"] == "more in 2 cases, by 7.0 to 8.5 MB each, at most 44 times"

@@ -88,19 +88,20 @@ def _subject(record: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One claim on all bases: `cells` in sentences, by device in the order of BASES, and what to do on a `cpu` and on a
-    `gpu`."""
+    """One claim on all bases, by device in the order of BASES: `cells` in sentences, and `bands`, release -> the word of its
+    answer, from the same histories; and what to do on a `cpu` and on a `gpu`."""
 
     question: str
     words: str
     cells: Mapping[str, str]
+    bands: Mapping[str, Mapping[str, str]]
     cpu: str
     gpu: str
 
     def as_data(self) -> dict[str, Any]:
         """As the site reads it; docs/site.md lists the keys."""
-        cells = [self.cells[device] for device in BASES]
-        return {"question": self.question, "words": self.words, "cells": cells, "cpu": self.cpu, "gpu": self.gpu}
+        told = {name: [of[device] for device in BASES] for name, of in (("cells", self.cells), ("bands", self.bands))}
+        return {"question": self.question, "words": self.words, **told, "cpu": self.cpu, "gpu": self.gpu}
 
 
 def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certificate] = ()) -> list[Row]:
@@ -117,12 +118,18 @@ def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certifica
         if not asked:
             continue
         of = {device: [lane for lane in asked if lane.setting.device == device] for device in BASES}
-        cells = {device: _cell(question, device, of[device], axis, certificates) or nothing[device] for device in BASES}
+        histories = {device: _histories(question, of[device]) for device in BASES}
+        bands = {device: _merged(words for _, words in each) for device, each in histories.items()}
+        told = {device: _told(each, axis) for device, each in histories.items()}
+        cells = {
+            device: _cell(question, device, of[device], told[device], certificates) or nothing[device]
+            for device in BASES
+        }
         cpu, counted, gpu = (_advice(question, of[device]) for device in BASES)
         decided = any(lane.newest[question][1].word in DECIDED for lane in of["cuda"][:1])
         unknown = NO_TIMES_ON_A_GPU if claim.needs_times else "Not measured."
         on_gpu = (gpu if decided else counted or gpu) or unknown
-        found.append(Row(question, claim.words, cells, cpu or cells["cpu"], on_gpu))
+        found.append(Row(question, claim.words, cells, bands, cpu or cells["cpu"], on_gpu))
     return found
 
 
@@ -136,43 +143,55 @@ def _advice(question: str, lanes: Sequence[Answered]) -> str:
     """What to do by the first lane that has an answer; empty where none has."""
     for lane in lanes:
         if lane.newest[question][1].word != UNMEASURED:
-            return CLAIMS[question].advice_on(lane.setting, lane.newest[question][1])
+            return CLAIMS[question].advice_on(lane.setting, *lane.newest[question])
     return ""
 
 
 def _cell(
-    question: str, device: str, lanes: Sequence[Answered], axis: Axis, certificates: Sequence[Certificate]
+    question: str, device: str, lanes: Sequence[Answered], said: list[str], certificates: Sequence[Certificate]
 ) -> str:
     """What one basis says of one claim, in sentences; empty where it says nothing."""
     if device == "recorder" and CLAIMS[question].needs_times:
         beside = (answer.sentence for answer in (lane.newest[question][1] for lane in lanes) if answer.beside)
         said = [next(beside, NEEDS_TIMES)]
-    else:
-        said = _histories(question, lanes, axis)
     if said and device == "recorder":
         counted = {(lane.card, tag) for lane in lanes for tag, _ in lane.words[question]}
         said += [certified(each, question) for each in certificates if (each.card, each.release) in counted]
     return " ".join(filter(None, said))
 
 
-def _histories(question: str, lanes: Sequence[Answered], axis: Axis) -> list[str]:
-    """The answers of each machine in one history, as `Holds from v1.8.0 to v2.15.0 (Tesla T4).`; those of a lane that
-    contradicts another one of its machine by themselves, with its name."""
+def _histories(question: str, lanes: Sequence[Answered]) -> list[tuple[Answered, dict[str, str]]]:
+    """The first lane of each machine, and the answers of all its lanes in one history, release -> word; a lane that
+    contradicts another one of its machine is by itself."""
     groups: list[tuple[Answered, dict[str, str]]] = []
     for lane in lanes:
         words = dict(lane.words[question])
         for i, (first, known) in enumerate(groups):
             shared = (tag for tag in words.keys() & known.keys() if {words[tag], known[tag]} <= {*DECIDED})
             if first.machine == lane.machine and all(words[tag] == known[tag] for tag in shared):
-                measured = {tag: word for tag, word in known.items() if word != UNMEASURED}
-                groups[i] = first, {**words, **measured}
+                groups[i] = first, _merged((known, words))
                 break
         else:
             groups.append((lane, words))
-    groups = [(lane, words) for lane, words in groups if {*words.values()} != {UNMEASURED}]
-    machines = [lane.machine for lane, _ in groups]
+    return [(lane, words) for lane, words in groups if {*words.values()} != {UNMEASURED}]
+
+
+def _merged(histories: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Of each release the first answer that decides; where none does, inconclusive rather than not measured."""
+    merged: dict[str, str] = {}
+    for words in histories:
+        for tag, word in words.items():
+            known = merged.get(tag, UNMEASURED)
+            if known == UNMEASURED or (word in DECIDED and known not in DECIDED):
+                merged[tag] = word
+    return merged
+
+
+def _told(histories: Sequence[tuple[Answered, Mapping[str, str]]], axis: Axis) -> list[str]:
+    """Each as `Holds from v1.8.0 to v2.15.0 (Tesla T4).`; with the name of the lane where its machine has several."""
+    machines = [lane.machine for lane, _ in histories]
     said = []
-    for lane, words in groups:
+    for lane, words in histories:
         of_lane = f" in {lane.environment}" if machines.count(lane.machine) > 1 else ""
         history = in_turn(sorted(words.items(), key=lambda item: axis.position(item[0])), lane.setting.unmeasured)
         said.append(f"{history.removesuffix('.')} ({lane.subject}{of_lane}).")

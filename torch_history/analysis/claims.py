@@ -425,13 +425,13 @@ class Claim:
             return Answer(UNMEASURED, f"{NEEDS_TIMES} {beside}".strip(), beside=beside)
         return replace(self.decide(numbers), instead=quicker(numbers, *self.rivals))
 
-    def advice_on(self, setting: Setting, answer: Answer) -> str:
-        """What to do on the device that the answer is of, with what that rests on."""
+    def advice_on(self, setting: Setting, release: str, answer: Answer) -> str:
+        """What to do on the device that the answer is of, with what and which release that rests on."""
         told = self.advice.get(answer.word)
         if told is None:
             return UNDECIDED[answer.word].format(sentence=answer.sentence)
         told = f"{told} {answer.instead}" if answer.instead else told
-        where = f" {setting.words[0].upper()}{setting.words[1:]}"
+        where = f" {setting.words[0].upper()}{setting.words[1:]} ({release})"
         return f"{told}{where}: {answer.part}." if answer.part else f"{told}{where}."
 
 
@@ -501,7 +501,7 @@ CLAIMS: dict[str, Claim] = {
             FAILS: "Select by the mask: a reused index is no faster.",
         },
         "time",
-        ("mask", "masked_select", "nonzero_each_time", "index_reused"),
+        ("mask", "masked_select", "nonzero_each_time", "index_reused", "index_select_reused"),
         "vector 1 % x 100",
         ("index_reused", ALSO_BY_INDEX, " x 100"),
         selection_waits,
@@ -589,7 +589,7 @@ def _values(found: History) -> dict[str, dict[str, dict[Key, dict[Block, float]]
 
 
 def in_turn(answered: Sequence[tuple[str, str]], unmeasured: str = UNMEASURED) -> str:
-    """The answers of all releases in one sentence: `Holds up to v2.0.1, does not hold since v2.1.2.` Inconclusive ones
+    """The answers of all releases in one sentence: `Holds from v1.8.0 to v2.0.1, does not hold on v2.1.2.` Inconclusive ones
     between two that say the same do not end that; they are named, as are those between that are `unmeasured`."""
     known = [i for i, (_, word) in enumerate(answered) if word != UNMEASURED]
     if not known:
@@ -598,16 +598,10 @@ def in_turn(answered: Sequence[tuple[str, str]], unmeasured: str = UNMEASURED) -
     joined, passed_over = _passed_over([one for one in within if one[1] != UNMEASURED])
     gaps = {UNKNOWN: passed_over, unmeasured: [release for release, word in within if word == UNMEASURED]}
     end = "".join(f"; {word} on {', '.join(releases)}" for word, releases in gaps.items() if releases)
-    turns = [list(group) for _, group in itertools.groupby(joined, key=lambda item: item[1])]
-    if len(turns) == 1:
-        first, last = turns[0][0][0], turns[0][-1][0]
-        where = f"from {first} to {last}" if first != last else f"on {first}"
-        return f"{turns[0][0][1].capitalize()} {where}{end}."
     said = []
-    for i, turn in enumerate(turns):
-        first, last = turn[0][0], turn[-1][0]
-        where = f"up to {last}" if i == 0 else f"since {first}" if i == len(turns) - 1 else f"from {first} to {last}"
-        said.append(f"{turn[0][1]} {where if first != last or i in (0, len(turns) - 1) else f'on {first}'}")
+    for word, turn in itertools.groupby(joined, key=lambda item: item[1]):
+        (first, _), *_, (last, _) = [*turn] * 2
+        said.append(f"{word} from {first} to {last}" if first != last else f"{word} on {first}")
     return f"{', '.join(said).capitalize()}{end}."
 
 
@@ -677,14 +671,14 @@ def as_data(
         asked = any(series.question == question for series in found)
         if not asked or not words.get(question):
             continue
-        newest = answered[question][words[question][-1][0]]
+        newest = words[question][-1][0]
         data.append(
             {
                 "question": question,
                 "words": claim.words,
                 "summary": in_turn(words[question], setting.unmeasured),
                 "turns": [asdict(turn) for turn in turns(question, words[question], happened)],
-                "advice": claim.advice_on(setting, newest),
+                "advice": claim.advice_on(setting, newest, answered[question][newest]),
                 "picture": _picture(found, question, claim),
             }
         )

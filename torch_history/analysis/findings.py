@@ -252,11 +252,8 @@ def _how(finding: Finding) -> str:
     alone = len(finding.rows) == 1
     if verdict in (Verdict.SLOWER, Verdict.FASTER) and ratios:
         word = "slower" if verdict is Verdict.SLOWER else "faster"
-        interval = ""
-        if alone and best.low and best.high:
-            interval = (
-                f" ({' to '.join(map(bound, sorted(_factor(verdict, ratio) for ratio in (best.low, best.high))))})"
-            )
+        ends = sorted(_factor(verdict, ratio) for ratio in (best.low, best.high) if ratio)
+        interval = f" ({' to '.join(map(bound, ends))})" if alone and len(ends) == 2 else ""
         return f"{_range([_factor(verdict, ratio) for ratio in ratios])} times {word}{interval}"
     unit = best.series.unit
     numbers = f"{human(best.old, unit)} to {human(best.new, unit)}"
@@ -267,11 +264,11 @@ def _how(finding: Finding) -> str:
         return f"{word}, from {numbers}" if alone else f"{word}, such as from {numbers}"
     said = f"{_up_to(_range([max(ratio, 1 / ratio) for ratio in ratios]))} times {word}"
     if said.startswith("1.00 times ") and unit == "bytes":
-        said = f"{_amounts(finding.rows)} {word}"
+        said = f"{amounts([abs((row.new or 0) - (row.old or 0)) for row in finding.rows if row.ratio])} {word}"
     if alone:
         return f"{said}, from {numbers}"
-    amounts = _alike_amounts(finding.rows)
-    return f"{_megabytes(amounts)} MB {word} each ({said})" if amounts else said
+    alike = _alike_amounts(finding.rows)
+    return f"{amounts(alike)} {word} each ({said})" if alike else said
 
 
 def _alike_amounts(rows: Sequence[Row]) -> list[float]:
@@ -285,9 +282,11 @@ def _alike_amounts(rows: Sequence[Row]) -> list[float]:
     return amounts if spread < min(ALIKE, of_shares) else []
 
 
-def _megabytes(amounts: Sequence[float]) -> str:
-    least, most = (f"{amount / 1e6:,.1f}" for amount in (min(amounts), max(amounts)))
-    return least if least == most else f"{least} to {most}"
+def amounts(bytes_of: Sequence[float]) -> str:
+    """`7.0 to 8.5 MB`; `64 B to 512 B` where one is less than LEAST_AMOUNT."""
+    is_large = min(bytes_of) >= LEAST_AMOUNT
+    least, most = (f"{of / 1e6:,.1f}" if is_large else human(of, "bytes") for of in (min(bytes_of), max(bytes_of)))
+    return (least if least == most else f"{least} to {most}") + " MB" * is_large
 
 
 def _factor(verdict: Verdict, ratio: float) -> float:
@@ -303,13 +302,6 @@ def _range(factors: Iterable[float]) -> str:
 def _up_to(factors: str) -> str:
     """`1.00 to 54` -> `up to 54`: 1.00 times more reads as no change at all."""
     return factors.replace("1.00 to ", "up to ") if factors.startswith("1.00 to ") else factors
-
-
-def _amounts(rows: Sequence[Row]) -> str:
-    """`64 B`, `64 B to 512 B`: by how many bytes each changed, where factors say nothing."""
-    known = [abs(row.new - row.old) for row in rows if row.old is not None and row.new is not None]
-    least, most = (human(amount, "bytes") for amount in (min(known), max(known)))
-    return least if least == most else f"{least} to {most}"
 
 
 def _far(ratio: float) -> float:

@@ -52,7 +52,7 @@ from .code import code_of
 from .data import SCHEMA, Lane, elsewhere_of, file_name, lane_data, lanes, left_out, newest, numbers, unreadable
 from .folder import require_replaceable, scratch_beside
 from .labels import labels
-from .questions import bands, lines
+from .questions import lines, quickest
 from .told import SCHEMA as PAIR
 from .told import told as told_of
 
@@ -217,9 +217,11 @@ def _drawn(row: bases.Row, told: Sequence[Published]) -> dict[str, Any]:
     """What the small chart of a question shows, of all lanes, and one sentence of advice for each device."""
     claims_of = ((each.lane, claim) for each in told for claim in each.data["claims"])
     found = [lines(lane, claim) for lane, claim in claims_of if claim["question"] == row.question]
-    advice = [re.split(r"(?<=[.:]) (?=[A-Z])", said)[0] for said in (row.cpu, row.gpu)]
-    drawn = {"bands": bands(row.question, [each.lane for each in told]), "lines": [of for of in found if of]}
-    return drawn | {"advice": advice}
+    advice = []
+    for device, said in (("cpu", row.cpu), ("cuda", row.gpu)):
+        quicker = quickest(row.question, (each.lane for each in told if each.lane.device == device))
+        advice.append(f"{re.split(r'(?<=[.:]) (?=[A-Z])', said)[0]} {quicker}".strip())
+    return {"lines": [of for of in found if of], "advice": advice}
 
 
 def _in_index(lane: Lane, is_one: bool) -> dict[str, Any]:

@@ -364,7 +364,7 @@ def _answers(lane: Lane, question: str) -> list[dict[str, str]]:
     """The claim of a question, release by release."""
     setting, of, advice = claims.setting_of(lane.found), lane.answers[question], claims.CLAIMS[question].advice_on
     return [
-        {"release": tag, "word": of[tag].word, "sentence": of[tag].sentence, "advice": advice(setting, of[tag])}
+        {"release": tag, "word": of[tag].word, "sentence": of[tag].sentence, "advice": advice(setting, tag, of[tag])}
         for tag in lane.releases
         if tag in of
     ]
@@ -374,8 +374,8 @@ def _evidence(one: Known) -> dict[str, Any]:
     """Of a cause as pages read it, its numbers as they are shown."""
     return {
         **one._asdict(),
-        "ratio": _shown(one.ratio),
-        "reproduced": one.reproduced and [*map(_shown, one.reproduced)],
+        "ratio": typical.rounded(one.ratio),
+        "reproduced": one.reproduced and [*map(typical.rounded, one.reproduced)],
         "confirmed": _is_confirmed(one),
     }
 
@@ -384,8 +384,3 @@ def _is_confirmed(one: Known) -> bool:
     """Whether a script apart from the suite moved as the suite's number did."""
     old, new = one.reproduced or (0.0, 0.0)
     return min(old, new) > 0 and abs(math.log(new / old / one.ratio)) <= SHARE * abs(math.log(one.ratio))
-
-
-def _shown(number: float) -> float:
-    """With five digits."""
-    return float(f"{number:.5g}")

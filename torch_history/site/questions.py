@@ -1,26 +1,28 @@
-"""How did each question go over all releases? Its small chart: a few lines, and the answers by device."""
+"""How did each question go over all releases? Its small chart: a few lines, and what is quickest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..analysis import bases
-from ..analysis.claims import DECIDED
+from ..analysis.claims import CLAIMS
 from ..analysis.series import Series
 from .data import Lane
+from .rivals import sentence
 from .typical import rounded
 
 
-def bands(question: str, lanes: Iterable[Lane]) -> list[dict[str, str]]:
-    """Of each of `bases.BASES`, release -> the word of its answer, of the first of `lanes` that decides it."""
-    found: dict[str, dict[str, str]] = {device: {} for device in bases.BASES}
-    for lane in lanes:
-        of = found.setdefault(lane.device, {})
-        for tag, word in lane.words_of.get(question, ()):
-            if of.get(tag) not in DECIDED:
-                of[tag] = word
-    return [found[device] for device in bases.BASES]
+def quickest(question: str, lanes: Iterable[Lane]) -> str:
+    """What is quicker than the variant that the advice praises, in a sentence, on the first of `lanes` where one is; empty
+    where there is none. Findings say the same."""
+    praised, _, part = CLAIMS[question].rivals
+    for lane in lanes if praised else ():
+        tag = lane.releases[-1]
+        timed = (one for one in lane.rivals[tag] if (one.question, one.metric) == (question, "time"))
+        of = [one for one in timed if one.parameters[0] == repr(praised) and part in one.parameters[1]]
+        if any(lane.rivals[tag][one] for one in of):
+            return sentence(of, lane.rivals[tag], tag)
+    return ""
 
 
 def lines(lane: Lane, claim: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..analysis.findings import amounts
 from ..analysis.levels import Array
 from ..analysis.series import Series, Verdict
-from ..analysis.verdicts import Change, Evidence, bound, bounded, times
+from ..analysis.verdicts import MARGIN, Change, Evidence, bound, bounded, times
 from .labels import named
 
 CONFIDENCE = 0.95
@@ -84,16 +85,30 @@ def _typical(shift: float, half: float, cases: float) -> Typical:
 # --- in words
 
 
-def words(typical: Typical | None) -> str:
-    """`1.09 times slower (1.05 to 1.13)`; `the same (0.99 to 1.01 times)` where the interval holds no change."""
-    if typical is None:
-        return "no times"
+def words(typical: Typical, where: str) -> str:
+    """By the rule of verdicts: `1.09 times slower in 6 cases (1.05 to 1.13)`; `the same time in 6 cases (1 % faster to 1 %
+    slower)`, the whole interval within MARGIN; else `between 7 % faster and 11 % slower in 6 cases: inconclusive`."""
     ratio, low, high, _ = typical
-    if low <= 1 <= high:
-        return f"the same ({times(low)} to {times(high)} times)"
+    if max(high, 1 / low) <= 1 + MARGIN:
+        return f"the same time {where} ({_end(low)} to {_end(high)})"
+    if (low > 1 or high < 1) and max(ratio, 1 / ratio) > 1 + MARGIN:
+        return _changed(typical, where)
+    return f"between {_end(low)} and {_end(high)} {where}: inconclusive"
+
+
+def _end(ratio: float) -> str:
+    """`7 % faster`; `2.50 times slower` of what is more than twice."""
+    way = "slower" if ratio >= 1 else "faster"
+    if not 0.5 <= ratio <= 2:
+        return f"{times(max(ratio, 1 / ratio))} times {way}"
+    return f"{100 * abs(ratio - 1):.0f} % {way}"
+
+
+def _changed(typical: Typical, where: str) -> str:
+    ratio, low, high, _ = typical
     ends = (low, high) if ratio > 1 else (1 / high, 1 / low)
     factor, way = (ratio, "slower") if ratio > 1 else (1 / ratio, "faster")
-    return f"{times(factor)} times {way} ({' to '.join(map(bound, ends))})"
+    return f"{times(factor)} times {way}{where and f' {where}'} ({' to '.join(map(bound, ends))})"
 
 
 def bottom_line(
@@ -102,13 +117,13 @@ def bottom_line(
     """What is said of a pair first, each a sentence without its name; and the series that is `worst` and `best`, None where
     none changed surely. `changes` are all of the pair, `of` the benchmarks of main `times` and `memory`."""
     timed = [one for one in changes if one.series.benchmark in of["times"] and one.ratio is not None]
-    slower, faster, undecided = (
+    slower, faster, same, undecided = (
         sorted((one for one in timed if one.verdict is verdict), key=lambda one: one.ratio or 0)
-        for verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.CANT_TELL)
+        for verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.CANT_TELL)
     )
     worst, best = slower[-1:], faster[:1]
     said = {
-        "typical": f"{words(typical)} in {_cases(typical.cases)}" if typical else "nothing was timed on both",
+        "typical": words(typical, f"in {_cases(typical.cases)}") if typical else "nothing was timed on both",
         **_memory([one for one in changes if one.series.benchmark in of["memory"]]),
         "broke": _broke(changes),
     }
@@ -116,16 +131,18 @@ def bottom_line(
         said |= {
             "worst": "".join(map(_of_change, worst)) or "nothing is surely slower",
             "best": "".join(map(_of_change, best)) or "nothing is surely faster",
-            "undecided": f"{len(undecided)} of {len(timed)}; {len(slower)} are surely slower, {len(faster)} surely faster",
+            "decided": f"{len(slower)} slower, {len(faster)} faster, {len(same)} the same, of {_cases(len(timed))}",
+            "undecided": f"{len(undecided)} of {_cases(len(timed))}",
         }
     ends = {name: one[0].series if one else None for name, one in (("worst", worst), ("best", best))}
     return {"said": said, **ends}
 
 
 def _of_change(change: Change) -> str:
-    """`2.17 times slower (2.11 to 2.23): x[index], index made once`"""
+    """`2.17 times slower in steady calls (2.11 to 2.23): x[index], index made once`"""
     ratio, low, high = (number or math.nan for number in (change.ratio, change.low, change.high))
-    return f"{words(Typical(ratio, low, high, 1))}: {named(change.series)}"
+    where = "" if change.series.metric == "start_time" else "in steady calls"
+    return f"{_changed(Typical(ratio, low, high, 1), where)}: {named(change.series)}"
 
 
 def _memory(changes: Sequence[Change]) -> dict[str, str]:
@@ -133,12 +150,12 @@ def _memory(changes: Sequence[Change]) -> dict[str, str]:
     known = [one for one in changes if one.old is not None and one.new is not None]
     said, hungriest = [], ""
     for verdict, word in ((Verdict.LEANER, "less"), (Verdict.HUNGRIER, "more")):
-        far = [
-            (max(one.ratio, 1 / one.ratio), named(one.series)) for one in known if one.verdict is verdict and one.ratio
-        ]
+        of = [one for one in known if one.verdict is verdict]
+        far = [(max(one.ratio, 1 / one.ratio), named(one.series)) for one in of if one.ratio]
         if far:
             most, hungriest = max(far)
-            said.append(f"{word} in {_cases(len(far))}, at most {times(most)} times")
+            each = amounts([abs((one.new or 0) - (one.old or 0)) for one in of])
+            said.append(f"{word} in {_cases(len(far))}, by {each} each, at most {times(most)} times")
     same = sum(one.verdict is Verdict.SAME for one in known)
     said += [f"the same in {same} of {_cases(len(known))}"] * bool(same)
     is_more = any(one.verdict is Verdict.HUNGRIER for one in known)
@@ -148,7 +165,7 @@ def _memory(changes: Sequence[Change]) -> dict[str, str]:
 def _broke(changes: Iterable[Change]) -> str:
     cases = {(one.verdict, one.series.question, one.series.parameters) for one in changes}
     broke, fixed = (sum(case[0] is verdict for case in cases) for verdict in (Verdict.BROKE, Verdict.FIXED))
-    said = f"{_cases(broke)} no longer run{'s' * (broke == 1)}" if broke else "nothing"
+    said = f"{_cases(broke)} no longer run{'s' * (broke == 1)}" if broke else "no case"
     return said + (f"; {_cases(fixed)} run now and did not before" if fixed else "")
 
 

@@ -7,6 +7,8 @@
     const {el} = TH;
 
     const MOST_COLUMNS = 60;
+    let sought = TH.address().claim;  // until its picture is drawn
+    const arrive = () => document.getElementById(`claim-${sought}`)?.scrollIntoView({behavior: "instant"});
     const sign = TH.answer;
 
     /* Details whose content is made when they are opened. */
@@ -85,6 +87,10 @@
         const draw = async () => {
             const measured = await TH.measured(lane);
             place.replaceChildren(el("div", {}, claim.picture && picture(measured, claim.picture)));
+            if (sought === question) {
+                arrive();
+                sought = null;
+            }
         };
         const hidden = address.columns ? 0 : answers.length - MOST_COLUMNS;
         return el("details", {open: address.claim === question, toggle: ({target}) => target.open && !place.childElementCount && draw().catch(failed)},
@@ -124,12 +130,8 @@
             strangers.map((each) => el("p", {role: "alert"}, `There are no results of '${each}' here`,
                 each === address.to && `: this is ${tags.at(-1)}`, ".")),
             bases.claims.map((claim) => section(lane, claim, address, bases, claims))));
-        const chosen = document.getElementById(`claim-${address.claim}`);
-        if (chosen) {
-            chosen.scrollIntoView({behavior: "instant"});
-        }
     };
 
     const needs = (lane) => Promise.all([TH.claims(lane), TH.file("bases")]);
-    TH.page({title: () => "Claims", needs, render});
+    TH.page({title: () => "Claims", needs, render, arrive});
 })();

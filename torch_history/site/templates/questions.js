@@ -34,7 +34,7 @@
     };
 
     /* A row of cells, one per release, in the colour of the answer there. */
-    const band = (tags, of, name) => {
+    const band = (tags, of, name, told) => {
         const runs = tags.reduce((found, tag) => {
             const word = of[tag] || "not measured";
             const last = found.at(-1);
@@ -46,15 +46,13 @@
             }
             return found;
         }, []);
-        const when = ({from, to}) => (from === to ? `on ${from}` : `from ${from} to ${to}`);
-        const told = runs.filter(({word}) => word !== "not measured").map((run) => `${run.word} ${when(run)}`).join("; ") || "not measured";
         return el("div", {class: "band"}, el("span", {class: "band-name"}, name),
                   el("span", {class: "cells", role: "img", "aria-label": `${name}: ${told}`, title: told},
-                     runs.map(({word, count}) => el("span", {class: `cell ${ANSWERS[word]}`, style: `flex: ${count}`}))));
+                     runs.map(({word, count}) => el("span", {class: `cell ${ANSWERS[word]}`, style: `flex: ${count}`}, word === "inconclusive" && SIGNS[word]))));
     };
 
     /** The answers of each basis over all releases. @param {any} bases @param {any} claim */
-    TH.bands = ({releases, columns}, {bands}) => bands.map((of, i) => band(releases, of, columns[i]));
+    TH.bands = ({releases, columns}, {bands, cells}) => bands.map((of, i) => band(releases, of, columns[i], cells[i]));
 
     /** The first and the last of releases, below bands. @param {string[]} tags */
     TH.span = (tags) => el("div", {class: "band"}, el("span", {}), el("span", {class: "ends"}, el("span", {}, tags[0]), el("span", {}, tags.at(-1))));

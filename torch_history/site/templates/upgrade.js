@@ -40,11 +40,13 @@
     const other = ({said, typical}) => [typical && `typically ${said.typical}`, `peak memory ${said.memory}`].filter(Boolean).join("; ");
     const elsewhere = (lane, others) => {
         const rest = others.filter((each) => each.lane !== lane.id);
+        const asked = ({questions}) => Object.keys(questions).map((name) => `, ${TH.words(name)}`).join("");
         const isGpu = (lane.machine.device || "cpu") !== "cpu";
         const first = rest.find(({device}) => (device === "cpu") === isGpu);
-        return rest.length > 0 && [isGpu ? "CPU" : "CUDA", [first ? `${first.words}: ${other(first)}.` : "Not measured on both.",
-            folded("other-lanes", `${rest.length} other ${rest.length === 1 ? "lane" : "lanes"}`, el("ul", {}, rest.map((each) => el("li", {},
-                el("a", {href: TH.link("index.html", {lane: each.lane})}, each.words), `: ${other(each)}.`))))]];
+        const more = rest.filter((each) => each !== first);
+        const told = (each) => [el("a", {href: TH.link("index.html", {lane: each.lane})}, each.words), `${asked(each)}: ${other(each)}.`];
+        return rest.length > 0 && [isGpu ? "CPU" : "CUDA", [first ? told(first) : "Not measured on both.", more.length > 0
+            && folded("other-lanes", `${more.length} other ${more.length === 1 ? "lane" : "lanes"}`, el("ul", {}, more.map((each) => el("li", {}, told(each)))))]];
     };
     const lost = (pair, wheels) => {
         const [old, now] = [pair.old, pair.new].map((tag) => wheels[tag]);
@@ -58,11 +60,14 @@
             return pair[name] === null ? sentence(pair.said[name]) : [el("a", {href: TH.historyOf(lane.series[pair[name]], keys)},
                 TH.prose(sentence(pair.said[name]))), since && ` Since ${since[1]}.`];
         };
+        const gone = lost(pair, wheels);
         const rows = [
             pair.said.worst && ["Worst", linked("worst")],
             pair.said.best && ["Best", linked("best")],
             ["Memory", [sentence(pair.said.memory), pair.said.hungriest && [" Most: ", TH.prose(pair.said.hungriest), "."]]],
-            ["Broke", [sentence(pair.said.broke), " ", lost(pair, wheels)]],
+            ["Broke", sentence(pair.said.broke)],
+            gone && ["GPUs lost", gone],
+            pair.said.decided && ["Decided", sentence(pair.said.decided)],
             pair.said.undecided && ["Undecided", sentence(pair.said.undecided)],
             ["Measured", `${TH.laneWords(lane)}.`],
             elsewhere(lane, others),
@@ -74,7 +79,10 @@
             el("dl", {id: "bottom-line"}, rows.filter(Boolean).map(([name, said]) => el("div", {}, el("dt", {}, name), el("dd", {}, said)))),
         ];
     };
-    const kindOf = ({low, high}) => (low > 1 ? "worse" : high < 1 ? "better" : null);
+    const kindOf = ({ratio, low, high}) => {
+        const most = 1 + TH.contents.margin;
+        return low > 1 && ratio > most ? "worse" : high < 1 && ratio * most < 1 ? "better" : null;
+    };
 
     const picture = (pair, address) => {
         const of = (name) => pair.rows.filter((row) => pair.main[name].includes(row.series.benchmark) && row.ratio > 0);
