@@ -167,28 +167,31 @@ def test_machines_and_lanes_that_contradict_each_other_are_told_apart() -> None:
     )
 
 
-def test_an_inconclusive_answer_is_told_and_drawn_as_that_and_a_lane_that_decides_beats_it() -> None:
-    found = of(CPU_RECORD, times("cpu", 9.0, 4, "release-py3.9"))
-    unsure = [
-        launch(
-            "2.11.0",
-            TIME,
-            {("vstack_rows", "64 x 128"): slow, ("flat_buffer", "64 x 128"): 1.0},
-            "cpu",
-            "release-py3.11",
-            turn,
-        )
-        for turn, slow in enumerate((0.5, 2.0, 1.0), 1)
+def of_times(record: Mapping[str, Any], lane: str, slow: Mapping[str, tuple[float, ...]]) -> list[Answered]:
+    """What a lane answers whose rounds of each release took so many times as long with a tensor per row."""
+    cases = [
+        ({("vstack_rows", "64 x 128"): times or None, ("flat_buffer", "64 x 128"): 1.0}, tag, turn)
+        for tag, of_tag in slow.items()
+        for turn, times in enumerate(of_tag, 1)
     ]
-    for lanes in (of(CPU_RECORD, unsure), [*of(CPU_RECORD, unsure), *found]):
-        told = row(*lanes)
-        word = "inconclusive" if len(lanes) == 1 else "holds"
-        assert told.bands["cpu"] == {"v2.11.0": word}
-        assert cells(told)[0] == f"{word.capitalize()} on v2.11.0 (AMD EPYC family 26, model 2)."
+    return of(record, [launch(tag, TIME, case, "cpu", lane, turn) for case, tag, turn in cases])
+
+
+def test_an_inconclusive_answer_is_drawn_as_it_is_told_whatever_other_lanes_have_of_it() -> None:
+    nine, unsure, none = (9.0, 9.0, 9.0), (0.5, 2.0, 1.0), (0.0,)
+    first = of_times(CPU_RECORD, "release-py3.11", {"2.10.0": nine, "2.11.0": unsure, "2.12.0": nine, "2.13.0": none})
     other = {**CPU_RECORD, "machine": "there", "cpu": "Another"}
-    peak = {("vstack_rows", "64 x 128"): None, ("flat_buffer", "64 x 128"): 1.0}
-    unmeasured = of(other, [launch("2.11.0", TIME, peak, "cpu", "release-py3.11")])
-    assert row(*of(CPU_RECORD, unsure), *unmeasured).bands["cpu"] == {"v2.11.0": "inconclusive"}
+    beside = {
+        "decided": of_times(CPU_RECORD, "release-py3.9", {"2.11.0": nine}),
+        "not measured": of_times(other, "release-py3.11", {"2.11.0": none}),
+    }
+    for lanes in beside.values():
+        found = row(*lanes, *first)
+        drawn = {"v2.10.0": "holds", "v2.11.0": "inconclusive", "v2.12.0": "holds", "v2.13.0": "not measured"}
+        assert found.bands["cpu"] == drawn
+        assert (
+            cells(found)[0] == "Holds from v2.10.0 to v2.12.0; inconclusive on v2.11.0 (AMD EPYC family 26, model 2)."
+        )
 
 
 def certificate(equal: set[str], different: set[str], release: str = "v2.11.0") -> Certificate:

@@ -15,16 +15,7 @@ from ..releases.axis import Axis
 from ..store.certificates import Certificate
 from ..store.machines import processor_of
 from ..system.files import is_name
-from .claims import (
-    CLAIMS,
-    DECIDED,
-    NEEDS_TIMES,
-    UNMEASURED,
-    Answer,
-    Setting,
-    in_turn,
-    setting_of,
-)
+from .claims import CLAIMS, DECIDED, NEEDS_TIMES, UNMEASURED, Answer, Setting, in_turn, setting_of
 from .series import History
 
 BASES = {"cpu": "CPU measured", "recorder": "CUDA recorded", "cuda": "CUDA measured"}
@@ -67,15 +58,8 @@ def answered_by(
             (tag for tag, word in reversed(of) if word != UNMEASURED and tag in answers[question]), of[-1][0]
         )
         newest[question] = (release, answers[question][release])
-    return Answered(
-        _subject(record),
-        str(record["machine"]),
-        environment,
-        setting_of(found),
-        str(record.get("card", "")),
-        theirs,
-        newest,
-    )
+    machine, card = str(record["machine"]), str(record.get("card", ""))
+    return Answered(_subject(record), machine, environment, setting_of(found), card, theirs, newest)
 
 
 def _subject(record: Mapping[str, Any]) -> str:
@@ -112,19 +96,17 @@ def rows(lanes: Iterable[Answered], axis: Axis, certificates: Sequence[Certifica
     nothing = {"cpu": "Not measured.", "recorder": "Not counted.", "cuda": "Not measured." if is_on_gpu else NO_GPU}
     found = []
     for question, claim in CLAIMS.items():
-        asked = sorted(
-            (lane for lane in lanes if question in lane.words), key=lambda lane: _place(lane, question, axis)
-        )
+        of_question = (lane for lane in lanes if question in lane.words)
+        asked = sorted(of_question, key=lambda lane: _place(lane, question, axis))
         if not asked:
             continue
         of = {device: [lane for lane in asked if lane.setting.device == device] for device in BASES}
         histories = {device: _histories(question, of[device]) for device in BASES}
         bands = {device: _merged(words for _, words in each) for device, each in histories.items()}
-        told = {device: _told(each, axis) for device, each in histories.items()}
-        cells = {
-            device: _cell(question, device, of[device], told[device], certificates) or nothing[device]
-            for device in BASES
-        }
+        cells = {}
+        for device, each in histories.items():
+            said = _cell(question, device, of[device], _told(each, axis), certificates)
+            cells[device] = said or nothing[device]
         cpu, counted, gpu = (_advice(question, of[device]) for device in BASES)
         decided = any(lane.newest[question][1].word in DECIDED for lane in of["cuda"][:1])
         unknown = NO_TIMES_ON_A_GPU if claim.needs_times else "Not measured."
@@ -177,13 +159,10 @@ def _histories(question: str, lanes: Sequence[Answered]) -> list[tuple[Answered,
 
 
 def _merged(histories: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Of each release the first answer that decides; where none does, inconclusive rather than not measured."""
+    """Of each release the first answer that was measured."""
     merged: dict[str, str] = {}
     for words in histories:
-        for tag, word in words.items():
-            known = merged.get(tag, UNMEASURED)
-            if known == UNMEASURED or (word in DECIDED and known not in DECIDED):
-                merged[tag] = word
+        merged |= {tag: word for tag, word in words.items() if merged.get(tag, UNMEASURED) == UNMEASURED}
     return merged
 
 
