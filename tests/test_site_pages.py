@@ -299,7 +299,7 @@ def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site:
 
     def instead(old: str, new: str, of: str) -> str:
         show(page, site, "index", **{"from": old, "to": new})
-        (item,) = (
+        item = next(
             each for each in page.locator(".findings > li").all() if of in each.locator("summary").first.inner_text()
         )
         item.locator("summary").first.click()
@@ -308,11 +308,11 @@ def test_what_to_do_instead_is_told_from_the_numbers_of_the_chosen_release(site:
     said = instead("v2.2.0", "v2.5.1", "vstack_rows")
     told = re.fullmatch(
         r"What to do: On v2.5.1 cat_rows \(torch.cat, a tensor per row\) does the same "
-        r"([\d.]+)(?: to ([\d.]+))? times faster in 2 of 2 cases\.",
+        r"([\d.]+)(?: to ([\d.]+))? times faster in (?:(\d) of \3 cases|its case)\.",
         said,
     )
     assert told, said
-    for factor in (float(part or told[1]) for part in told.groups()):
+    for factor in (float(part or told[1]) for part in told.groups()[:2]):
         assert factor == pytest.approx(8 * 1.3 / 1.1, rel=0.1)
     means = "in-place operators on three buffers"
     said = instead("v2.0.1", "v2.1.0", "peak memory")

@@ -110,7 +110,7 @@ class Comparison:
     def sentence(self, change: Change) -> str:
         """The sentence of one of its changes, with what other lanes and machines say of it and its cause."""
         elsewhere = self.elsewhere.get(change.series, NOWHERE).words
-        return sentence(change, self.why.get(change.series, ""), elsewhere)
+        return sentence(change, self.why.get(change.series, ""), elsewhere, change.series in self.code)
 
     @property
     def changed(self) -> list[Change]:
@@ -370,9 +370,10 @@ def place(change: Change) -> tuple[int, bool, float]:
 # --- sentences
 
 
-def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
+def sentence(change: Change, because: str = "", elsewhere: str = "", by_code: bool = False) -> str:
     """`selection time, mask rows: SLOWER 1.09 times (1.07 to 1.11), while the number of operators went from 1 to 9.` What
-    is known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much."""
+    is known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much, unless the
+    cause is told `by_code`."""
     series, unit = change.series, change.series.unit
     said = f"{series.words}: {change.verdict.shown}"
     numbers = f"from {human(change.old, unit)} to {human(change.new, unit)}"
@@ -389,7 +390,7 @@ def sentence(change: Change, because: str = "", elsewhere: str = "") -> str:
         said += f", {numbers}{_untold(change)}"
     elif series.varies:
         said += f" {by(change.ratio)} ({_interval(change)})"
-        if elsewhere or change.within_builds:
+        if elsewhere or (change.within_builds and not by_code):
             said += f", {elsewhere or _of_builds(change)}"
     elif unit == "bytes" and change.ratio and change.ratio > 0:
         said += f" {_by_bytes(change)}, {numbers}"

@@ -97,14 +97,14 @@ def _binaries(lanes: Sequence[LaneEvidence]) -> list[str]:
     said = []
     for lane in lanes:
         pairs = [f"{old} -> {new}" for old, new in lane.near if code.is_nothing_new(lane.environment, old, new)]
-        said.append(f"Neighbours with one binary in {lane.environment}: {', '.join(pairs) or 'none known'}.")
+        said.append(f"Neighbours with one binary in {escape(lane.environment)}: {', '.join(pairs) or 'none known'}.")
     for one, other in itertools.combinations(lanes, 2):
         both = sorted({*itertools.chain(*one.near)} & {*itertools.chain(*other.near)}, key=Version)
         named: dict[bool, list[str]] = {True: [], False: []}
         for tag in both:
             named[code.same_code((one.environment, other.environment), tag)].append(tag)
         said.append(
-            f"Of the releases in {one.environment} and {other.environment} one binary: {', '.join(named[True]) or 'none'}; "
+            f"Of the releases in {escape(one.environment)} and {escape(other.environment)} one binary: {', '.join(named[True]) or 'none'}; "
             f"others, or not looked at: {', '.join(named[False]) or 'none'}."
         )
     return said
