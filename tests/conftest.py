@@ -25,8 +25,8 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _no_code_of_real_wheels(request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture
+def no_code(request: pytest.FixtureRequest) -> Iterator[None]:
     """Results that a test makes up are of real releases by name: what is known of their wheels says nothing of them."""
     if request.node.get_closest_marker("committed"):
         yield

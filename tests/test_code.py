@@ -134,6 +134,7 @@ def test_binaries_are_one_where_only_the_version_differs(differing: int, is_one:
     assert not is_one_binary(pair[0], replace(new, libraries={}))
 
 
+@pytest.mark.usefixtures("no_code")
 def test_another_lane_of_the_same_binary_repeats_a_change_and_does_not_replicate_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

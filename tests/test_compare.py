@@ -95,7 +95,8 @@ def test_worst_comes_first_with_a_whole_sentence_and_the_summary_last(results: P
     )
     found = re.fullmatch(
         r"selection time, mask small: SLOWER 1\.09 times \((\S+) to (\S+)\), "
-        r"no more than two builds of one source differ by \(up to \S+ times\), while the number of operators went from 1 to 9\.",
+        r"no more than two builds of one source differ by \(up to \S+ times\), "
+        r"while the number of operators went from 1 to 9\.",
         rest[1],
     )
     assert found

@@ -26,6 +26,8 @@ from torch_history.store.machines import processor_of
 
 from .test_verdicts import launch
 
+pytestmark = pytest.mark.usefixtures("no_code")
+
 OLD, NEW = "v2.0.1", "v2.1.2"
 HERE, OTHER = "release-py3.11", "release-py3.9"
 SERIES = Series(HERE, "selection.Selection.track_time", ("'mask'", "'small'"))

@@ -103,8 +103,9 @@ def _binaries(lanes: Sequence[LaneEvidence]) -> list[str]:
         named: dict[bool, list[str]] = {True: [], False: []}
         for tag in both:
             named[code.same_code((one.environment, other.environment), tag)].append(tag)
+        names = f"{escape(one.environment)} and {escape(other.environment)}"
         said.append(
-            f"Of the releases in {escape(one.environment)} and {escape(other.environment)} one binary: {', '.join(named[True]) or 'none'}; "
+            f"Of the releases in {names} one binary: {', '.join(named[True]) or 'none'}; "
             f"others, or not looked at: {', '.join(named[False]) or 'none'}."
         )
     return said
