@@ -202,7 +202,7 @@ def test_what_happened_says_whether_the_other_lane_has_it_as_the_command_does(
         if step["new"] == "v2.1.0" and "intersection time" in step["sentence"]
     ]
     assert told
-    assert all("replicated in release-py3.9" in sentence for sentence in told)
+    assert all("repeated in release-py3.9, which has the same binary" in sentence for sentence in told)
     monkeypatch.chdir(lab)
     from click.testing import CliRunner
 
