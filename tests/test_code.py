@@ -22,6 +22,8 @@ from torch_history.analysis.verdicts import Change
 from torch_history.explaining import fingerprints, verdict
 from torch_history.explaining.fingerprints import Seen
 from torch_history.explaining.library import Library, NotALibrary
+from torch_history.kit.check import check
+from torch_history.releases.axis import Axis
 from torch_history.store import code as stored
 from torch_history.store.causes import Code as Instructions
 from torch_history.store.causes import Place as Pin
@@ -204,6 +206,10 @@ def test_a_damaged_file_is_left_out_in_words(
     stored.path_of("v2.0.1", "3.11").write_bytes(content)
     assert stored.read("v2.0.1", "3.11") is None
     assert "is skipped" in caplog.text
+    (tmp_path / "results" / "code").mkdir(parents=True)
+    (tmp_path / "results" / "code" / "v2.0.1-py3.11.json.gz").write_bytes(content)
+    (problem,) = check(tmp_path / "results", Axis.load(Path(__file__).resolve().parents[1] / "releases.toml")).problems
+    assert "it holds no code of a release" in problem
 
 
 # --- compiled

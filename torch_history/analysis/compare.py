@@ -585,10 +585,18 @@ def _happened(
                 for other in exact[series.environment, series.question, series.parameters]
             }
             before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
-            because = why({**beside, series: change}.values(), before, after, known).get(series, "")
+            code = _code_of(change, step, found)
+            because = why({**beside, series: change}.values(), before, after, known, code).get(series, "")
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
         happened.append(_Happened(change, _where(step), because, elsewhere, _net(step)))
     return happened
+
+
+def _code_of(change: Change, step: Step, found: History) -> dict[Series, WhatChanged]:
+    """What changed in the code of a step of a time that was measured on a processor."""
+    launches = [launch for launch, _ in found.get(step.series, {}).get(step.new, [])]
+    device = {"device": next((str(launch.facts.get("device") or "cpu") for launch in launches), "cpu")}
+    return of_times([change], pair_on(device, step.series.environment, step.old, step.new))
 
 
 def _where(step: Step) -> str:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from recorder import Refused, certificate
 
 from ..releases.axis import Axis
-from ..store import causes, certificates, exclusions, machines, sources
+from ..store import causes, certificates, code, exclusions, machines, sources
 from ..store.asv_results import load_asvs, read_benchmarks
 from ..store.details import DETAILS, read_details
 from ..store.exclusions import Exclusion
@@ -73,7 +73,12 @@ def check(results: Path, axis: Axis) -> Found:
         known[benchmark].add(version)
     machines = []
     for path in _entries(results, found):
-        if path.is_dir() and path.name != certificates.FOLDER:
+        if path.is_dir() and path.name == code.NAME_OF_FOLDER:
+            for file in _files(path, found):
+                with found.telling(file):
+                    if code.parse(file).release not in axis:
+                        found.say(file, "there is no such release on the axis")
+        elif path.is_dir() and path.name != certificates.FOLDER:
             machines += [path]
         elif path.is_dir():
             _check_certificates(path, axis, found)

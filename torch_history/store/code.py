@@ -18,7 +18,8 @@ from msgspec import Meta, Struct
 from ..system.files import warn, write_atomically
 from ..system.program import SOURCES
 
-FOLDER = Path("results") / "code"
+NAME_OF_FOLDER = "code"
+FOLDER = Path("results") / NAME_OF_FOLDER
 """In a checkout."""
 
 SCHEMA = 1
@@ -125,16 +126,24 @@ def read(release: str, python: str) -> Code | None:
 @functools.lru_cache(maxsize=128)
 def _read(path: Path, changed: int) -> Code | None:
     try:
+        return parse(path)
+    except ValueError as error:
+        warn(f"{path} is skipped: {error}.")
+        return None
+
+
+def parse(path: Path) -> Code:
+    """What is known of the code of a release by its file. Raises ValueError, in words that follow the file's name."""
+    try:
         with gzip.open(path) as stream:
             text = stream.read(LARGEST + 1)
         if len(text) > LARGEST:
             raise ValueError(f"it is larger than {LARGEST // 2**20} MiB")
         found = msgspec.json.decode(text, type=Code)
-        if path.name != path_of(found.release, found.python).name:
-            raise ValueError(f"it is that of {found.release} for Python {found.python}")
-    except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
-        warn(f"{path} is skipped: {error}.")
-        return None
+    except (OSError, EOFError, msgspec.MsgspecError) as error:
+        raise ValueError(f"it holds no code of a release ({error})") from error
+    if path.name != path_of(found.release, found.python).name:
+        raise ValueError(f"it is that of {found.release} for Python {found.python}")
     return found
 
 
