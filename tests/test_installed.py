@@ -129,7 +129,7 @@ def test_a_file_is_measured_from_an_empty_folder(elsewhere: tuple[Path, Path, di
         "import torch\n\n\ndef inputs(seed):\n    return torch.ones(100)\n\n\ndef double(x):\n    return x * 2\n\n\n"
         'functions = {"double": double}\n'
     )
-    found = said(elsewhere, "upgrade", "mine.py", "--from", "2.14.1", "--to", "2.15.0", "--rounds", "2")
+    found = said(elsewhere, "upgrade", "mine.py", "--from", "2.14.1", "--to", "2.15.0", "--budget", "1m")
     assert found.returncode == 0, found.stdout + found.stderr
     assert "v2.14.1" in found.stdout
     assert "mine.py: v2.14.1, v2.15.0" in said(elsewhere, "compare").stdout
