@@ -60,6 +60,7 @@ def changed(old: Code, new: Code, ratio: float = 1.5) -> WhatChanged:
         ({}, Kind.SAME, False),
         ({"hot": {"operators": {"aten::index": (0.3, 1), "aten::where": (0.7, 2)}}}, Kind.OPERATORS, True),
         ({"hot": {"operators": {"aten::index": (0.95, 1), "aten::where": (0.05, 2)}}}, Kind.SAME, False),
+        ({"hot": {"operators": {"aten::index": (1.0, 1.02)}}}, Kind.SAME, False),
     ],
 )
 def test_a_change_has_the_class_of_what_was_planted(new: dict[str, Any], kind: Kind, is_cause: bool) -> None:
@@ -280,3 +281,14 @@ def test_where_the_time_goes_is_no_cause_unless_something_of_it_changed(
         [], {}, [place, Pin("symbol", "everything else", 0.0, 0.0, 0.0, 0.0)], code=[of], changed=changed
     )
     assert (found[0], words in found[1]) == (kind, True)
+
+
+def test_the_page_says_the_limits_that_the_program_has() -> None:
+    page = " ".join((Path(__file__).resolve().parents[1] / "docs" / "code.md").read_text(encoding="utf-8").split())
+    assert f"at most four blocks of {BLOCK // 2**10} KiB" in page
+    assert code.MOST_OTHER_BLOCKS == 4
+    assert f"at least {100 * fingerprints.LEAST_SHARE:.1f} % of the samples" in page
+    assert f"with {100 * fingerprints.machine_code.HOT_SHARE:.0f} % of the samples" in page
+    assert f"at least {code.MOSTLY} of the share of time" in page
+    assert f"fewer than {code.LEAST_SAMPLES} samples" in page
+    assert f"at least {code.LEAST} of the difference" in page

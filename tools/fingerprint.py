@@ -24,6 +24,7 @@ from pypi_simple import DistributionPackage, PyPISimple
 from tools.index import configured_index
 from tools.sync import Remote
 from tools.wheel_files import file_of
+from torch_history.analysis.code import PYTHONS
 from torch_history.cli import suite as suites
 from torch_history.cli.suite import Suite
 from torch_history.explaining import fingerprints
@@ -48,8 +49,6 @@ SIZES = {
     "saved_tensors": ("loop", "chain", "loop, no gradient"),
 }
 """Question -> sizes in which its variants are looked at: enough to see each way that its code goes."""
-
-LANES = ("3.11", "3.9")
 
 
 def cases(ask: Any) -> list[Case]:
@@ -110,11 +109,11 @@ def main() -> None:
     suite = suites.load()
     conf = suite.config()
     lock = Lock.read(suite.list.with_name(LOCK_FILE))
-    every = [(release.tag, python) for python in LANES for release in reversed(suite.axis.releases)]
+    every = [(release.tag, python) for python in PYTHONS for release in reversed(suite.axis.releases)]
     every = [(tag, python) for tag, python in every if f"{tag} py{python}" in lock.entries]
     first = [suite.axis.find(name).tag for name in named]
     with temporary_files(), scratch(suite.env, "fingerprint-") as folder, PyPISimple(configured_index()) as index:
-        looked = [(tag, python) for tag, python in every if python == LANES[0] and (tag in first or not named)]
+        looked = [(tag, python) for tag, python in every if python == PYTHONS[0] and (tag in first or not named)]
         for number, (tag, python) in enumerate(looked, 1):
             known = code.read(tag, python)
             if not (known and known.series):

@@ -292,9 +292,7 @@ def _of_function(one: Function, old: Mapping[str, Any], new: Mapping[str, Any]) 
     library = library_of(one)
     if library:
         before, now = (facts.get(library.lower()) for facts in (old, new))
-        return (
-            f"{library} {before} became {now}" if before and now and before != now else f"{library}'s code is another"
-        )
+        return f"{library} {before} became {now}" if before and now and before != now else f"{library}'s code differs"
     source = f" ({source_of(one)})" if source_of(one) else ""
     return f"{short_name(one)}{source} {STATES.get(one.state, 'has other instructions')}"
 
@@ -320,13 +318,16 @@ KERNELS = "https://github.com/pytorch/pytorch/commits/{tag}/aten/src/ATen/native
 def in_detail(found: WhatChanged, tag: str) -> list[str]:
     """What shows a class, a sentence each; `tag` is the newer release."""
     lines = [f"{found.kind.value}, by the code of both wheels (looked at: {found.case}, on {found.profiled_on})."]
-    lines += [f"{one.name} is called {one.old:,.0f} times before, {one.new:,.0f} now." for one in found.operators]
+    lines += [
+        f"{one.name} was called {one.old:,.0f} times, and is called {one.new:,.0f} times now."
+        for one in found.operators
+    ]
     for one in found.functions:
         where = ", ".join(filter(None, (source_of(one), f"{100 * one.share:.0f} % of the samples")))
         lines.append(f"{short_name(one)} ({where}): {_state_of(one)}.")
         if one.state in by_code.CHANGED and source_of(one) != one.symbol.source:
             lines.append(f"History of the file: {KERNELS.format(tag=tag, file=source_of(one))}")
-    lines += [f"{name} is other code in both releases, or called in one of them alone." for name in found.python]
+    lines += [f"{name} differs between the releases, or only one of them calls it." for name in found.python]
     lines += [
         f"{100 * share:.0f} % of the samples are in {name}." for name, share in found.outside.items() if share >= 0.1
     ]

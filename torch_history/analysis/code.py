@@ -111,8 +111,8 @@ class Function:
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator that is called another number of times a call, and its share of the operators' own time where it is called
-    more often; `inside` is that with all that it calls."""
+    """An operator that is called another number of times a call, and the share of the operators' own time that the calls
+    take which one release lacks; `inside` is that with all that they call."""
 
     name: str
     old: float
@@ -369,7 +369,8 @@ def _operators(old: Hot, new: Hot) -> list[Operator]:
         before, now = (hot.operators.get(name, (0.0, 0.0)) for hot in (old, new))
         if before[1] != now[1]:
             more = max(before, now, key=lambda one: one[1])
-            found.append(Operator(name, before[1], now[1], more[0], more[-1] if len(more) == 3 else more[0]))
+            added = abs(now[1] - before[1]) / more[1]
+            found.append(Operator(name, before[1], now[1], added * more[0], added * more[-1 if len(more) == 3 else 0]))
     return sorted(found, key=lambda one: (-one.inside, one.name))
 
 

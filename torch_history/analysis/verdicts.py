@@ -285,13 +285,6 @@ def _error_rates(chances: Array) -> Array:
     return FALSE_RATE * changed / np.maximum(1, count)
 
 
-def error_rate_of_each(evidence: Iterable[Evidence]) -> float:
-    """`error_rates` of one pair of releases, of which each series is given apart."""
-    every = [*evidence]
-    columns = (np.array([[getattr(one, name)] for one in every]) for name in Evidence.__dataclass_fields__)
-    return float(error_rates(Evidence(*columns))[0]) if every else FALSE_RATE
-
-
 def verdicts_of(fit: Fitted, pairs: Sequence[tuple[str, str]]) -> dict[Series, list[Verdict | None]]:
     """Of each pair of releases the verdict on each series of a question, None where no chain of rounds ties them."""
     evidence = evidence_between(fit, pairs)
