@@ -348,8 +348,8 @@ import torch
 
 METRICS = ("first_call", "process_time")
 NAP = "import time; time.sleep(%s)"
-STARTS = "import subprocess, sys, torch; torch.__version__ < '2.1' or subprocess.run([sys.executable, '-S', '-c', %r])"
-command = ["python", "-c", STARTS % (NAP % 2)]
+IS_OLD = "import importlib.metadata, subprocess, sys; importlib.metadata.version('torch') < '2.1'"
+command = ["python", "-c", IS_OLD + " or subprocess.run([sys.executable, '-S', '-c', %r])" % (NAP % 0.7)]
 
 def inputs():
     return 1
