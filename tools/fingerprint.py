@@ -2,7 +2,8 @@
 what these functions' instructions are.
 
     python -m tools.fingerprint                  all releases of the axis, newest first
-    python -m tools.fingerprint 2.14.1 2.15.0    these first, and then what these have that others lack
+    python -m tools.fingerprint 2.14.1 2.15.0    these first, also those that have a series with too few samples, and then
+                                                 what these have that others lack
 
 A release that is not installed is installed (2 to 5 GB) to see what runs in it, and removed again; libraries alone are read
 from its wheel on the package index. It takes about five minutes a release, and can be interrupted: what is done is kept.
@@ -24,7 +25,7 @@ from pypi_simple import DistributionPackage, PyPISimple
 from tools.index import configured_index
 from tools.sync import Remote
 from tools.wheel_files import file_of
-from torch_history.analysis.code import PYTHONS
+from torch_history.analysis.code import LEAST_SAMPLES, PYTHONS
 from torch_history.cli import suite as suites
 from torch_history.cli.suite import Suite
 from torch_history.explaining import fingerprints
@@ -34,6 +35,7 @@ from torch_history.measuring.machine import cpu
 from torch_history.releases import environments
 from torch_history.releases.pins import LOCK_FILE, Lock
 from torch_history.store import code
+from torch_history.store.code import Code
 from torch_history.system.scratch import scratch, temporary_files
 
 SECONDS = 0.3
@@ -104,6 +106,11 @@ def keys_of(python: str) -> set[str]:
     return found
 
 
+def is_weak(known: Code) -> bool:
+    """Whether some series has too few samples to say what runs in it."""
+    return any(series.samples < LEAST_SAMPLES for series in known.series.values())
+
+
 def main() -> None:
     named = sys.argv[1:]
     suite = suites.load()
@@ -116,7 +123,7 @@ def main() -> None:
         looked = [(tag, python) for tag, python in every if python == PYTHONS[0] and (tag in first or not named)]
         for number, (tag, python) in enumerate(looked, 1):
             known = code.read(tag, python)
-            if not (known and known.series):
+            if not (known and known.series) or (named and is_weak(known)):
                 step(suite, conf, lock, index, (tag, python), f"{number} of {len(looked)}", folder, look=True)
         for number, (tag, python) in enumerate(every, 1):
             known = code.read(tag, python)

@@ -193,8 +193,9 @@ def digest_of(keys: Collection[str]) -> str:
     return hashlib.blake2b(" ".join(sorted(keys)).encode(), digest_size=8).hexdigest()
 
 
-TRIES = 3
-"""How often a case is looked at again of which there are too few samples."""
+TRIES, LONGER = 3, 3
+"""How often a case is looked at again of which there are too few samples, as where perf begins late on a busy machine, and
+for how many times as long each time."""
 
 
 def samples_in(answer: Mapping[str, Any]) -> int:
@@ -210,12 +211,11 @@ def see(cases: Sequence[Case], ask: Ask, file: Path, seconds: float, say: Callab
     found = {}
     for number, case in enumerate(cases, 1):
         say(f"  {number} of {len(cases)}: {case.key}")
-        step = {"do": "profile", "profile": "hot", "perf": seconds, "file": str(file), "case": case._asdict()}
-        answer = ask(step)
-        for _ in range(TRIES):
+        step = {"do": "profile", "profile": "hot", "file": str(file), "case": case._asdict()}
+        for tried in range(1 + TRIES):
+            answer = ask({**step, "perf": seconds * LONGER**tried})
             if "failed" in answer or samples_in(answer) >= LEAST_SAMPLES:
                 break
-            answer = ask(step)  # perf begins late on a busy machine
         if "failed" in answer:
             say(f"  left out: {answer['failed']}")
         else:
