@@ -60,7 +60,7 @@ def _timed_case(plain):
 _MEASURED_BY.update({key: _timed_case(plain) for key, plain in _MEASURED_BY.items()})
 _timed(clock, "warm_up", "warm-up")
 _timed(clock, "samples", "blocks")
-_timed(turns, "_stretch", "blocks")
+_timed(globals().get("turns"), "_stretch", "blocks")
 _timed(sys.modules[__name__], "_check", "check")
 _timed(sys.modules[__name__], "_counts", "counts")
 """
@@ -70,7 +70,7 @@ HERE = """
 from torch_history.measuring import conditions, recording, session
 _timed(session.Session, "_round", "in all")
 _timed(session, "prepare_all", "start of interpreters")
-_timed(conditions.Quiet, "wait", "waiting")
+_timed(getattr(conditions, "Quiet", conditions.Watch), "wait", "waiting")
 _timed(conditions.Watch, "control", "control")
 _timed(recording.RecordedResults, "record", "writing")
 from torch_history.cli import main
