@@ -183,7 +183,7 @@ def test_a_library_that_pytorch_holds_is_named_with_its_versions() -> None:
     old, new = release("v2.0.1", symbols={"k": kernel}), release("v2.1.0", symbols={"k": replace(kernel, digest="two")})
     change = Change(SERIES, Verdict.SLOWER, 1.0, 1.5, 1.5, 1.4, 1.6)
     before, now = ({"torch": tag, "mkl": mkl} for tag, mkl in (("2.0.1", "2020.0"), ("2.1.0", "2022.2")))
-    words = why([change], before, now, code=of_times([change], CodePair(old, new)))[SERIES]
+    words = why([change], before, now, code=of_times([change], CodePair(old, new)))[SERIES].words
     assert "MKL 2020.0 became 2022.2" in words
 
 

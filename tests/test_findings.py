@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from torch_history.analysis import answer, findings
+from torch_history.analysis.causes import FOUND, Basis, Because
 from torch_history.analysis.series import Series, Verdict
 from torch_history.analysis.verdicts import Change
 
 LANE = "release-py3.11"
+
+UNEXPLAINED = Because("unexplained", Basis.NOTHING)
 
 
 def changed(
@@ -19,7 +22,7 @@ def changed(
     return Change(series, series.direction(ratio > 1), 1.0, ratio, ratio, ratio / spread, ratio * spread)
 
 
-def of(*changes: Change, why: dict[Series, str] | None = None) -> list[findings.Finding]:
+def of(*changes: Change, why: dict[Series, Because] | None = None) -> list[findings.Finding]:
     return findings.of_changes(changes, why or {})
 
 
@@ -44,15 +47,16 @@ def test_direction_metric_question_and_variant_part_findings(other: Change) -> N
 
 def test_a_common_cause_joins_variants_and_is_told_with_its_release() -> None:
     rows = [changed("mask", "a", 1.15), changed("index_reused", "b", 1.92), changed("index_reused", "rows", 1.1)]
-    cause = "the loop over the elements now calls a function for each index, where it used to read the index itself"
-    why = {row.series: f"because {cause} (since 2.14.0)" for row in rows[:2]} | {rows[2].series: "unexplained"}
+    by_hand = next(cause for cause in FOUND if cause.title == "Indexing `x[index]`")
+    cause = Because(f"because {by_hand.words}", Basis.BY_HAND, "2.14.0", (by_hand,))
+    why = dict.fromkeys([row.series for row in rows[:2]], cause) | {rows[2].series: UNEXPLAINED}
     joined, alone = of(*rows, why=why)
-    assert joined.words == f"Indexing `x[index]`: 1.15 to 1.92 times slower in 2 cases since 2.14.0, because {cause}."
+    assert joined.words == f"Indexing `x[index]`: 1.15 to 1.92 times slower in 2 cases since 2.14.0, {cause.clause}."
     assert alone.words.startswith("selection time, index_reused rows: 1.10 times slower (1.05 to ")
 
 
 def test_metrics_in_bytes_of_a_common_cause_are_one_finding_and_others_are_not() -> None:
-    cause = "because a workspace is taken for each product (since 2.15.0)"
+    cause = Because("because a workspace is taken for each product", Basis.BY_HAND, "2.15.0")
     rows = [changed("save", "a", 1.2, metric=metric) for metric in ("peak_memory", "peak_reserved", "allocations")]
     joined, counted = of(*rows, why={row.series: cause for row in rows})
     assert joined.title == "selection peak memory and peak reserved, save"
@@ -63,10 +67,11 @@ def test_metrics_in_bytes_of_a_common_cause_are_one_finding_and_others_are_not()
 
 def test_cause_that_was_found_is_told_before_numbers_that_moved_beside_more_rows() -> None:
     rows = [changed("take", str(size), 1.2) for size in range(3)]
-    number, cause = "while the number of operators went from 1 to 2", "because aten::take holds 95 % of the difference"
+    number = Because("while the number of operators went from 1 to 2", Basis.BESIDE)
+    cause = Because("because aten::take holds 95 % of the difference", Basis.EVIDENCE)
     why = {rows[0].series: number, rows[1].series: number, rows[2].series: cause}
     (found,) = of(*rows, why=why)
-    assert found.words.endswith(f"in 3 cases; 1 of them {cause}.")
+    assert found.words.endswith(f"in 3 cases; 1 of them {cause.words}.")
 
 
 def test_rank_is_the_bound_nearest_to_no_change_and_one_question_does_not_fill_the_page() -> None:

@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from msgspec.structs import replace
 
 from tools.pages import coverage, recorded
-from torch_history.analysis.markdown import code, escape, fenced
+from torch_history.analysis.markdown import code, escape
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, append_launches, read_launches
 
@@ -71,9 +71,6 @@ def test_random_strings_stay_in_their_span_of_code() -> None:
         assert inline in ([], [("code_inline", name)]), repr(name)
         assert kinds(f"| h | i |\n|---|---|\n| {code(name)} | y |").count("td_open") == 2
     assert code("at::native::kernel<4>") == "`at::native::kernel<4>`"
-    for fenced_in in ("x\n```\n[a](https://x.example)", "````", ""):
-        (block,) = PARSER.parse(fenced(fenced_in, "python"))
-        assert (block.type, block.content) == ("fence", f"{fenced_in}\n")
 
 
 HOSTILE = "a` | [planted](https://planted.example) <b>planted</b> ![p](x) `"

@@ -689,7 +689,7 @@ def test_the_chosen_release_is_marked_and_said_against_the_one_before(lab: Path,
     assert plain(told).startswith(
         f"{change.verdict.shown} the plain function under torch.jit.script (30,000 x 500 boxes)"
     )
-    assert comparison.why.get(change.series, "") in told
+    assert comparison.because(change.series) in told
     assert page.locator(".from-the-end th.chosen").all_text_contents() == [new]
     assert drawn(page)
     assert page.locator(".chart").first.evaluate("node => node.spec.tags[node.spec.chosen]") == new

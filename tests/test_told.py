@@ -248,8 +248,10 @@ def test_a_pair_of_random_lanes_is_told_as_the_command_tells_it(
         SEEN.update(change.verdict.words for change in found.changes)
         SEEN.update(change.reason.partition(":")[0] for change in found.changes)
         SEEN.update("apart" for change in found.changes if change.apart and change.verdict.kind == "worse")
-        SEEN.update(text.partition(" ")[0] for text in found.why.values())
-        SEEN.update(text for text in found.why.values() if " (since " in text or text.startswith("because aten::"))
+        SEEN.update(text.partition(" ")[0] for text in map(found.because, found.why))
+        SEEN.update(
+            text for text in map(found.because, found.why) if " (since " in text or text.startswith("because aten::")
+        )
 
 
 NUMBERS = ("old", "new", "ratio", "low", "high")

@@ -13,6 +13,8 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,6 +83,44 @@ def _by_hand(path: Path) -> tuple[Cause, ...]:
 
 FOUND = _by_hand(Path(__file__).with_name("causes.toml"))
 """Causes that somebody found by hand; a test holds each to a change in results/ between the neighbours of its release."""
+
+
+class Basis(Enum):
+    """What a cause rests on."""
+
+    BY_HAND = "somebody looked for it"
+    FUSION = "the case's own graph"
+    CODE = "the code of both wheels"
+    EVIDENCE = "`torch-history explain` asked one series"
+    BESIDE = "another number of the case moved too, which is no cause"
+    NOTHING = "no cause is known"
+
+
+@dataclass(frozen=True)
+class Because:
+    """Why a number changed: the end of its sentence without the releases `since` which it is so, `by_hand` the rows of FOUND
+    that say it, and what was measured `against` it."""
+
+    clause: str
+    basis: Basis
+    since: str = ""
+    by_hand: tuple[Cause, ...] = ()
+    against: str = ""
+
+    @property
+    def words(self) -> str:
+        since = f" (since {self.since})" if self.since else ""
+        return "; ".join(filter(None, (f"{self.clause}{since}", self.against)))
+
+    @property
+    def is_common(self) -> bool:
+        """Whether it may be the cause of several cases."""
+        return self.basis in (Basis.BY_HAND, Basis.FUSION, Basis.CODE)
+
+    @property
+    def title(self) -> str:
+        """What the variants of a cause found by hand do, as a person says it; empty where it has no title."""
+        return next((one.title for one in self.by_hand if one.title), "")
 
 
 class Known(NamedTuple):
@@ -194,8 +234,8 @@ def why(
     new: Mapping[str, Any],
     known: Iterable[Known] = (),
     code: Mapping[Series, WhatChanged] | None = None,
-) -> dict[Series, str]:
-    """Series -> the end of its sentence, for every changed time and for what a fusion or one of FOUND explains.
+) -> dict[Series, Because]:
+    """Series -> why it changed, for every changed time and for what a fusion or one of FOUND explains.
 
     `old` and `new` are the environments of the releases, empty where not on record; `known` is the machine's evidence, and
     `code` what changed in what runs in a series.
@@ -208,23 +248,23 @@ def why(
     found = {}
     for change in changes:
         if change.verdict in CHANGED:
-            of_case = beside[_case(change.series)]
-            beside_it = _beside(change, of_case)
-            looked_at = _found(change, old, new)
-            certain = f"because {looked_at}" if looked_at else beside_it if beside_it in FUSIONS else ""
-            of_code = (code or {}).get(change.series)
-            words = _of_evidence(change, old, new, known, certain, of_code) or beside_it
-            if words := "; ".join(filter(None, (words, _not_seen_again(change, old, new, known)))):
-                found[change.series] = words
+            moved_beside = _beside(change, beside[_case(change.series)])
+            is_fusion = moved_beside is not None and moved_beside.basis is Basis.FUSION
+            certain = _found(change, old, new) or (moved_beside if is_fusion else None)
+            because = _of_evidence(change, old, new, known, certain, (code or {}).get(change.series)) or moved_beside
+            against = _not_seen_again(change, old, new, known)
+            if because or against:
+                found[change.series] = replace(because or Because("", Basis.EVIDENCE), against=against)
     return found
 
 
-def _beside(change: Change, of_case: Mapping[str, Change]) -> str:
-    """What else moved in the case, as a cause; empty where nothing is said of a number that does not vary."""
+def _beside(change: Change, of_case: Mapping[str, Change]) -> Because | None:
+    """What else moved in the case; None where nothing is said of a number that does not vary."""
     if change.series.varies:
         return _of_time(change, of_case)
     fusion = of_case.get("fusion_groups")
-    return f"because {_fused(fusion)}" if fusion and fusion is not change and _fused(fusion) else ""
+    is_fusion = fusion is not None and fusion is not change and _fused(fusion)
+    return Because(f"because {_fused(fusion)}", Basis.FUSION) if fusion and is_fusion else None
 
 
 def _of_evidence(
@@ -232,9 +272,9 @@ def _of_evidence(
     old: Mapping[str, Any],
     new: Mapping[str, Any],
     known: Sequence[Known],
-    certain: str,
+    certain: Because | None,
     code: WhatChanged | None,
-) -> str:
+) -> Because | None:
     """What is known of a change, the first of: what was switched off on this machine and made the difference; the `certain`
     cause, which was found by hand or is a fusion; code that changed and holds the whole difference; that a change was taken
     back; what another machine showed; where the time goes; and what else the code of both wheels says."""
@@ -242,11 +282,11 @@ def _of_evidence(
     here = [one for one in known if one.verdict in FOUND_ON and not one.seen_on]
     elsewhere = [one for one in known if one.verdict in FOUND_ON and one.seen_on]
     unknown = [one for one in known if one.verdict == "UNKNOWN"]
-    changed = in_code(code, old, new) if code else ""
+    changed = Because(in_code(code, old, new), Basis.CODE) if code else None
     return (
         _explained(change, old, new, [one for one in shown if not one.seen_on])
         or certain
-        or (changed if code and code.is_cause else "")
+        or (changed if code and code.is_cause else None)
         or _left(change, old, here)
         or _explained(change, old, new, [one for one in shown if one.seen_on])
         or changed
@@ -359,17 +399,18 @@ def library_of(one: Function) -> str:
     return "oneDNN" if one.name.startswith("dnnl") else ""
 
 
-def of_ends(change: Change, old: str, new: str, known: Iterable[Known]) -> str:
-    """The cause that evidence of exactly these two releases says, such as of a slow change; empty where there is none."""
+def of_ends(change: Change, old: str, new: str, known: Iterable[Known]) -> Because | None:
+    """The cause that evidence of exactly these two releases says, such as of a slow change."""
     facts = [{"torch": tag.removeprefix("v")} for tag in (old, new)]
     of_both = [one for one in known if (one.old, one.new) == (old, new) and one.verdict in FOUND_ON]
     return _explained(change, facts[0], facts[1], of_both)
 
 
-def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]) -> str:
+def _explained(
+    change: Change, old: Mapping[str, Any], new: Mapping[str, Any], known: Iterable[Known]
+) -> Because | None:
     """What evidence says of a change: of the same series, between the two releases, the same way and of at least SHARE of
-    the size; where it is of a part of the way, that part is still there. Empty where there is none; the largest where there
-    are several."""
+    the size; where it is of a part of the way, that part is still there. The largest where there are several."""
     before, now = (_version(facts.get("torch", "")) for facts in (old, new))
     ends, size = (before, now), abs(math.log(change.ratio)) if change.ratio else 0.0
     fitting = [
@@ -383,21 +424,22 @@ def _explained(change: Change, old: Mapping[str, Any], new: Mapping[str, Any], k
         and (_ends(one) == ends or SHARE * abs(math.log(one.ratio)) <= size)
     ]
     if not fitting:
-        return ""
+        return None
     most = max(fitting, key=lambda one: (-TOLD.index(one.verdict), abs(math.log(one.ratio))))
-    return most.words if _ends(most) == ends else f"{most.words} (from {most.old} to {most.new})"
+    part = "" if _ends(most) == ends else f" (from {most.old} to {most.new})"
+    return Because(f"{most.words}{part}", Basis.EVIDENCE)
 
 
-def _left(change: Change, old: Mapping[str, Any], known: Iterable[Known]) -> str:
+def _left(change: Change, old: Mapping[str, Any], known: Iterable[Known]) -> Because | None:
     """That a change takes back the one before it, which evidence explains: it starts where that ended, and the level is the
-    same as before, within the margin. Empty where there is none."""
+    same as before, within the margin."""
     before, margin = _version(old.get("torch", "")), math.log1p(change.series.margin)
     came = [one for one in known if _is_of(one, change.series) and before == _version(one.new[1:])]
     for one in came:
         size = abs(math.log(one.ratio))
         if size > 2 * margin and change.ratio and abs(math.log(one.ratio * change.ratio)) <= margin:
-            return f"as before {one.new}, which had changed it {one.words}"
-    return ""
+            return Because(f"as before {one.new}, which had changed it {one.words}", Basis.EVIDENCE)
+    return None
 
 
 def _is_of(one: Known, series: Series) -> bool:
@@ -414,24 +456,6 @@ PLACEMENT = "with the same instructions at another address"
 UNMOVED = "with the same instructions at the same address"
 
 LOST, GAINED = "it is no longer fused", "it is fused now"
-FUSIONS = (f"because {LOST}", f"because {GAINED}")
-"""Causes that the case's own graph shows."""
-
-BESIDE = "while "
-"""How it is said that another number moved beside a time, which is no cause."""
-
-OF_ONE_CASE = (" went from ", " of the difference", "cause unknown")
-"""What a cause says that was found in a single case: numbers, and evidence of one series."""
-
-
-def is_common(because: str) -> bool:
-    """Whether a cause may be that of several cases: one that was looked for, or a fusion; no number of a single case."""
-    return bool(because) and not because.endswith("unexplained") and not any(said in because for said in OF_ONE_CASE)
-
-
-def title(question: str, because: str) -> str:
-    """What the variants of a cause found by hand do, as a person says it; empty where it has no title."""
-    return next((one.title for one in FOUND if one.question == question and one.title and one.words in because), "")
 
 
 def moved(old: Mapping[str, Any], new: Mapping[str, Any], device: str) -> dict[str, tuple[Any, Any]]:
@@ -446,12 +470,13 @@ def in_words(facts: Mapping[str, tuple[Any, Any]]) -> str:
     return _listed([_fact(name, *values) for name, values in facts.items()])
 
 
-def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Those of FOUND that lie between the two releases, as a clause; empty where nobody looked."""
+def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> Because | None:
+    """Those of FOUND that lie between the two releases; None where nobody looked."""
     series = change.series
     variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
     before, now = _version(old.get("torch", "")), _version(new.get("torch", ""))
     since: dict[str, list[str]] = defaultdict(list)
+    fitting = []
     for cause in _found_of(series.question, change.verdict.words, series.metric):
         if (
             variant in cause.variants
@@ -461,8 +486,12 @@ def _found(change: Change, old: Mapping[str, Any], new: Mapping[str, Any]) -> st
             and (not cause.last or now <= _version(cause.last))
         ):
             since[cause.words].append(cause.release)
+            fitting.append(cause)
+    if len(since) == 1:
+        ((words, releases),) = since.items()
+        return Because(f"because {words}", Basis.BY_HAND, _listed(releases), tuple(fitting))
     clauses = [f"{words} (since {_listed(releases)})" for words, releases in since.items()]
-    return _listed(clauses) if clauses else ""
+    return Because(f"because {_listed(clauses)}", Basis.BY_HAND, "", tuple(fitting)) if clauses else None
 
 
 @functools.cache
@@ -485,18 +514,18 @@ def _metric(series: Series) -> str:
     return series.benchmark.rpartition(".")[2].removeprefix("track_")
 
 
-def _of_time(change: Change, beside: Mapping[str, Change]) -> str:
+def _of_time(change: Change, beside: Mapping[str, Change]) -> Because:
     own = [beside[name] for name in OWN if name in beside and beside[name].verdict in CHANGED]
     own = [number for number in own if _weighs(number, change)]
     slower = change.verdict is Verdict.SLOWER
     causes = [number for number in own if _costs(number) == slower]
     fused = [number for number in causes if _fused(number)]
     if fused:
-        return f"because {_listed([_went(number) for number in fused])}"
+        return Because(f"because {_listed([_went(number) for number in fused])}", Basis.FUSION)
     if causes:
-        return BESIDE + _listed([_went(number) for number in causes])
+        return Because(f"while {_listed([_went(number) for number in causes])}", Basis.BESIDE)
     although = f"although {_listed([_went(number) for number in own])}: " if own else ""
-    return f"{although}unexplained"
+    return Because(f"{although}unexplained", Basis.NOTHING)
 
 
 def _costs(change: Change) -> bool:

@@ -23,7 +23,7 @@ from ..store.launches import Launch, files_of, machines_in, of_file, read_enviro
 from ..store.machines import record_of
 from ..system.errors import UserError
 from . import answer, verdicts
-from .causes import Known, evidence, in_words, moved, of_ends, unconfirmed, why
+from .causes import Because, Known, evidence, in_words, moved, of_ends, unconfirmed, why
 from .code import SAME_CODE, WhatChanged, as_data, of_times, pair_on
 from .findings import Finding, Row, group, of_changes
 from .markdown import escape
@@ -92,7 +92,7 @@ class Comparison:
     old: str
     new: str
     changes: list[Change]
-    why: dict[Series, str]
+    why: dict[Series, Because]
     moved: dict[str, tuple[Any, Any]]
     one_sided: int
     elsewhere: Mapping[Series, Elsewhere] = field(default_factory=dict)
@@ -110,7 +110,11 @@ class Comparison:
     def sentence(self, change: Change) -> str:
         """The sentence of one of its changes, with what other lanes and machines say of it and its cause."""
         elsewhere = self.elsewhere.get(change.series, NOWHERE).words
-        return sentence(change, self.why.get(change.series, ""), elsewhere, change.series in self.code)
+        return sentence(change, self.because(change.series), elsewhere, change.series in self.code)
+
+    def because(self, series: Series) -> str:
+        """Why a series changed, as the end of its sentence; empty where nothing is said."""
+        return self.why[series].words if series in self.why else ""
 
     @property
     def changed(self) -> list[Change]:
@@ -539,7 +543,7 @@ class _Happened:
 
     change: Change
     where: str
-    because: str
+    because: Because | None
     elsewhere: str
     net: str
 
@@ -550,7 +554,8 @@ class _Happened:
 
     @property
     def sentence(self) -> str:
-        said = f"{self.where}: {sentence(self.change, self.because, self.elsewhere)}"
+        because = self.because.words if self.because else ""
+        said = f"{self.where}: {sentence(self.change, because, self.elsewhere)}"
         return " ".join(filter(None, [said, self.net]))
 
     @property
@@ -586,7 +591,7 @@ def _happened(
             }
             before, after = (facts(tag, series.environment) for tag in (step.old, step.new))
             code = _code_of(change, step, found)
-            because = why({**beside, series: change}.values(), before, after, known, code).get(series, "")
+            because = why({**beside, series: change}.values(), before, after, known, code).get(series)
         elsewhere = others.words(change, step.old, step.new) if others and step.kind is Kind.STEP else ""
         happened.append(_Happened(change, _where(step), because, elsewhere, _net(step)))
     return happened
@@ -883,7 +888,7 @@ def _row(comparison: Comparison, change: Change) -> str:
         ratio += f" ({change.low:.3f} to {change.high:.3f})"
     unit = change.series.unit
     told = change.verdict is not Verdict.CANT_TELL or change.old is None
-    reason = comparison.why.get(change.series, "") or (change.reason if told else _untold(change).partition(": ")[2])
+    reason = comparison.because(change.series) or (change.reason if told else _untold(change).partition(": ")[2])
     elsewhere = comparison.elsewhere.get(change.series, NOWHERE).words
     verdict = f"{change.verdict.shown}, {elsewhere}" if elsewhere else change.verdict.shown
     cells = [change.series.words, verdict, ratio, human(change.old, unit), human(change.new, unit), reason]
@@ -915,7 +920,7 @@ def as_json(comparison: Comparison, failed: Sequence[Change] = ()) -> str:
             "launches": change.launches,
             "disturbed": change.disturbed,
             "reason": change.reason,
-            "why": comparison.why.get(change.series, ""),
+            "why": comparison.because(change.series),
             "code": as_data(comparison.code.get(change.series)),
             "build": change.series.build,
             "within_builds": change.within_builds,

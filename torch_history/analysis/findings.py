@@ -8,13 +8,12 @@ one. All that lists changes for a reader lists findings, in the order of `ranked
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from . import causes
+from .causes import Basis, Because
 from .code import SAME_CODE, WhatChanged
 from .series import Series, Verdict
 from .verdicts import Change, bound, human, times
@@ -40,7 +39,7 @@ _CLASS = {"changed": 2}
 
 @dataclass(frozen=True)
 class Row:
-    """What a finding needs of a change or a step. `because` is the end of its sentence; `release` is where it happened,
+    """What a finding needs of a change or a step. `because` is why, where that is said; `release` is where it happened,
     in words, empty between the two releases of a comparison. `ratio`, `low`, `high`, `reason` are as in `Change`; `code` is
     what changed in the code of a time, where that was looked at."""
 
@@ -52,7 +51,7 @@ class Row:
     low: float | None
     high: float | None
     reason: str = ""
-    because: str = ""
+    because: Because | None = None
     release: str = ""
     code: WhatChanged | None = None
 
@@ -72,11 +71,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Finding:
-    """Rows that belong together, the surest first. `because` is the cause that most of the explained ones have, empty where
+    """Rows that belong together, the surest first. `because` is the cause that most of the explained ones have, None where
     none is known, and `explained` counts its rows."""
 
     rows: tuple[Row, ...]
-    because: str
+    because: Because | None
     explained: int
 
     @property
@@ -113,8 +112,8 @@ class Finding:
     @property
     def title(self) -> str:
         """`selection time, take_reused`; of a cause that has a title its own; of a single row its series."""
-        if title := causes.title(self.best.series.question, self.because):
-            return title
+        if self.because and self.because.title:
+            return self.because.title
         series = self.best.series
         metrics = dict.fromkeys(row.series.metric for row in self.rows)
         question, metric = (name.replace("_", " ") for name in (series.question, " and ".join(metrics)))
@@ -131,19 +130,19 @@ class Finding:
     @property
     def words(self) -> str:
         """`Indexing x[index]: 1.15 to 1.92 times slower in 23 cases since 2.14.0, because …`"""
-        since, because = _since(self.because)
-        said = self.brief + (f" since {since}" if since and not self.best.release else "")
+        since = self.because.since if self.because and not self.best.release else ""
+        said = self.brief + (f" since {since}" if since else "")
         if self.verdict in MISSING:
             reason = " ".join(self.best.reason.split())
             return f"{said}: {short(reason).rstrip('.')}."
-        return f"{said}{self._why(because)}."
+        return f"{said}{self._why}."
 
-    def _why(self, because: str) -> str:
+    @property
+    def _why(self) -> str:
         if not self.because:
             return ", unexplained" if self.best.series.varies or self.best.series.unit == "bytes" else ""
-        if self.explained == len(self.rows):
-            return f", {because}"
-        return f"; {self.explained} of them {because}"
+        words = replace(self.because, since="").words
+        return f", {words}" if self.explained == len(self.rows) else f"; {self.explained} of them {words}"
 
     def as_data(self) -> dict[str, Any]:
         """As JSON has it; docs/compare.md lists the keys. Rows are [benchmark, parameters]."""
@@ -155,12 +154,12 @@ class Finding:
             "metric": best.series.metric,
             "verdict": self.verdict.words,
             "kind": self.verdict.kind,
-            "release": best.release or _since(self.because)[0],
+            "release": best.release or (self.because.since if self.because else ""),
             "cases": self.cases,
             "least": ratios and min(ratios, key=_far),
             "most": ratios and max(ratios, key=_far),
             "nearest": None if math.isinf(best.nearest) else math.exp(best.nearest),
-            "because": self.because,
+            "because": self.because.words if self.because else "",
             "class": self.code.kind.value if self.code else "",
             "explained": self.explained,
             "rows": [
@@ -171,15 +170,15 @@ class Finding:
 
 
 def of_changes(
-    changes: Iterable[Change], why: Mapping[Series, str], code: Mapping[Series, WhatChanged] | None = None
+    changes: Iterable[Change], why: Mapping[Series, Because], code: Mapping[Series, WhatChanged] | None = None
 ) -> list[Finding]:
     """The findings of a comparison, ranked: of all that changed, broke or runs again. `why` ends their sentences, and `code`
     says what changed in the code of times."""
     told = [change for change in changes if change.verdict.kind in ("worse", "better", "changed")]
-    return ranked(group(_row(one, why.get(one.series, ""), (code or {}).get(one.series)) for one in told))
+    return ranked(group(_row(one, why.get(one.series), (code or {}).get(one.series)) for one in told))
 
 
-def _row(change: Change, because: str, code: WhatChanged | None) -> Row:
+def _row(change: Change, because: Because | None, code: WhatChanged | None) -> Row:
     return Row(
         change.series,
         change.verdict,
@@ -206,7 +205,7 @@ def _key(row: Row) -> tuple[object, ...]:
     series = row.series
     if row.verdict in MISSING:
         return series.environment, series.question, row.verdict, row.release, _operator(row.variant), row.reason
-    common = causes.is_common(row.because)
+    common = row.because is not None and row.because.is_common
     belongs = row.because if common else _operator(row.variant)
     of = series.unit if common and series.unit == "bytes" else series.metric
     return series.environment, series.question, of, row.verdict, row.release, common, belongs
@@ -218,9 +217,9 @@ def _operator(variant: str) -> str:
 
 def _finding(rows: Sequence[Row]) -> Finding:
     surest = sorted(rows, key=lambda row: -row.nearest)
-    said = [row.because for row in surest if row.because and not row.because.endswith("unexplained")]
-    known = Counter([because for because in said if not because.startswith(causes.BESIDE)] or said)
-    because, explained = known.most_common(1)[0] if known else ("", 0)
+    said = [row.because for row in surest if row.because and row.because.basis is not Basis.NOTHING]
+    known = Counter([because for because in said if because.basis is not Basis.BESIDE] or said)
+    because, explained = known.most_common(1)[0] if known else (None, 0)
     return Finding(tuple(surest), because, explained)
 
 
@@ -306,12 +305,6 @@ def _up_to(factors: str) -> str:
 
 def _far(ratio: float) -> float:
     return abs(math.log(ratio))
-
-
-def _since(because: str) -> tuple[str, str]:
-    """`because an index … (since 2.14.0)` -> 2.14.0 and `because an index …`; of any other cause no release."""
-    match = re.fullmatch(r"(because .+) \(since ([\d.]+(?:(?:, | and )[\d.]+)*)\)", because)
-    return (match[2], match[1]) if match and " (since " not in match[1] else ("", because)
 
 
 def short(reason: str) -> str:

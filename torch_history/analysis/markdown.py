@@ -38,12 +38,6 @@ def code(name: str) -> str:
     return f"`{name}`" if fits else escape(name)
 
 
-def fenced(text: str, language: str) -> str:
-    """A block of code, whose fence is longer than any within it."""
-    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 0)
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
 def _seen(words: str) -> str:
     """`words` with single spaces, controls, marks of direction and other invisible characters replaced by U+FFFD."""
     return "".join(

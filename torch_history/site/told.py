@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import answer, causes, compare
+from ..analysis.causes import Basis
 from ..analysis.code import of_times, pair_on
 from ..analysis.findings import Finding
 from ..analysis.series import Series, Verdict
@@ -62,22 +63,22 @@ def _finding(lane: Lane, finding: Finding, instead: Rivals, new: str) -> dict[st
     series = [row.series for row in finding.rows]
     costs = finding.verdict.kind == "worse" and finding.verdict is not Verdict.BROKE
     return {
-        **{"title": finding.title, "words": finding.words, "because": finding.because},
+        **{"title": finding.title, "words": finding.words},
+        "because": finding.because.words if finding.because else "",
         "class": finding.code.kind.value if finding.code else "",
-        **{"verdict": finding.verdict.words, "kind": finding.verdict.kind, "evidence": _evidence(lane, finding)},
+        **{"verdict": finding.verdict.words, "kind": finding.verdict.kind, "evidence": _evidence(finding)},
         **{"series": [lane.place[one] for one in series], "instead": sentence(series, instead, new) if costs else ""},
     }
 
 
-def _evidence(lane: Lane, finding: Finding) -> str:
+def _evidence(finding: Finding) -> str:
     """Where the evidence of its cause is: `explain` where that found it, the page and the item of one that was found by
     hand; empty where there is none."""
-    rows = [row.series for row in finding.rows if row.because == finding.because]
-    explained = (known.words for one in rows for known in lane.known.get((one.benchmark, one.parameters), ()))
-    if finding.because and any(words in finding.because for words in explained):
+    if finding.because is None:
+        return ""
+    if finding.because.basis is Basis.EVIDENCE:
         return "explain"
-    by_hand = (row for row in causes.FOUND if row.question == rows[0].question and row.words in finding.because)
-    return next((f"{row.link}#{row.item}" for row in by_hand), "") if finding.because else ""
+    return next((f"{row.link}#{row.item}" for row in finding.because.by_hand), "")
 
 
 def _columns(lane: Lane, found: compare.Comparison) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def _columns(lane: Lane, found: compare.Comparison) -> dict[str, Any]:
     for memory that a picture shows."""
     changes = [one for one in found.changes if one.verdict is not Verdict.NEVER_RAN and _is_listed(lane, one)]
     words = {"verdict": [one.verdict.words for one in changes], "reason": [one.reason for one in changes]}
-    words["why"] = [found.why.get(one.series, "") for one in changes]
+    words["why"] = [found.because(one.series) for one in changes]
     listed = {name: list(dict.fromkeys(of)) for name, of in words.items()}
     numbers = ("old", "new", "ratio", "low", "high")
     return {

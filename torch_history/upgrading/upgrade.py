@@ -223,7 +223,7 @@ class Upgrade:
     def _place(self, series: Series, span: Span) -> Place:
         comparison, change = self._seen(series, *span.seen)
         seen = self.tags[span.seen[0]], self.tags[span.seen[1]]
-        because = comparison.why.get(series, "")
+        because = comparison.because(series)
         return Place(self.tags[span.old], self.tags[span.new], seen, span.is_exact, change, because)
 
     def _seen(self, series: Hashable, old: int, new: int) -> tuple[Comparison, Change]:
