@@ -16,7 +16,7 @@ import io
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from pypi_simple import DistributionPackage, PyPISimple
 from tools.index import configured_index
 from tools.sync import Remote
 from tools.wheel_files import file_of
-from torch_history.analysis.code import LEAST_SAMPLES, PYTHONS
+from torch_history.analysis.code import LEAST_SAMPLES, PYTHONS, RELEASE, same_code
 from torch_history.cli import suite as suites
 from torch_history.cli.suite import Suite
 from torch_history.explaining import fingerprints
@@ -97,13 +97,17 @@ def libraries(file: DistributionPackage, index: PyPISimple, folder: Path) -> Ite
             path.unlink()
 
 
-def keys_of(python: str) -> set[str]:
-    """The functions that run in some series of some release for one Python."""
-    found = set()
-    for tag, lane in code.known():
-        if lane == python and (of := code.read(tag, lane)):
-            found |= {named for each in of.series.values() for named in each.symbols}
-    return found
+def every_key() -> set[str]:
+    """The functions that run in some series of some release."""
+    every = (code.read(*of) for of in code.known())
+    return {named for of in every if of for each in of.series.values() for named in each.symbols}
+
+
+def is_another_lanes(of: tuple[str, str], every: Collection[tuple[str, str]]) -> bool:
+    """Whether the wheel of another Python, which is looked at, has the same machine code."""
+    tag, python = of
+    lanes = f"{RELEASE}{python}", f"{RELEASE}{PYTHONS[0]}"
+    return python != PYTHONS[0] and (tag, PYTHONS[0]) in every and same_code(lanes, tag)
 
 
 def is_weak(known: Code) -> bool:
@@ -120,14 +124,14 @@ def main() -> None:
     every = [(tag, python) for tag, python in every if f"{tag} py{python}" in lock.entries]
     first = [suite.axis.find(name).tag for name in named]
     with temporary_files(), scratch(suite.env, "fingerprint-") as folder, PyPISimple(configured_index()) as index:
-        looked = [(tag, python) for tag, python in every if python == PYTHONS[0] and (tag in first or not named)]
+        looked = [of for of in every if (of[0] in first or not named) and not is_another_lanes(of, every)]
         for number, (tag, python) in enumerate(looked, 1):
             known = code.read(tag, python)
             if not (known and known.series) or (named and is_weak(known)):
                 step(suite, conf, lock, index, (tag, python), f"{number} of {len(looked)}", folder, look=True)
         for number, (tag, python) in enumerate(every, 1):
             known = code.read(tag, python)
-            if known is None or (known.series and known.asked != fingerprints.digest_of(keys_of(python))):
+            if known is None or (known.series and known.asked != fingerprints.digest_of(every_key())):
                 step(suite, conf, lock, index, (tag, python), f"{number} of {len(every)}", folder, look=False)
 
 
@@ -148,7 +152,7 @@ def step(
     finally:
         if look and not was_there:
             environments.prune(suite.env, lambda other: other == tag, python)
-    keys = keys_of(python) if look or (known and known.series) else ()
+    keys = every_key() if look or (known and known.series) else ()
     with libraries(file, index, folder) as paths:
         found = fingerprints.of_release(tag, python, file.digests["sha256"], paths, seen, keys, known)
     path = code.write(found)
