@@ -22,6 +22,7 @@ from torch_history.analysis.verdicts import Change
 from torch_history.explaining import fingerprints, verdict
 from torch_history.explaining.fingerprints import Seen
 from torch_history.explaining.library import Library, NotALibrary
+from torch_history.explaining.python_code import difference
 from torch_history.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.store import code as stored
@@ -185,6 +186,24 @@ def test_a_library_that_pytorch_holds_is_named_with_its_versions() -> None:
     before, now = ({"torch": tag, "mkl": mkl} for tag, mkl in (("2.0.1", "2020.0"), ("2.1.0", "2022.2")))
     words = why([change], before, now, code=of_times([change], CodePair(old, new)))[SERIES].words
     assert "MKL 2020.0 became 2022.2" in words
+
+
+def test_what_changed_in_a_function_of_python_is_shown_without_docstrings_and_in_twenty_lines(tmp_path: Path) -> None:
+    old = 'class A:\n    def f(self, x: int) -> int:\n        """Old."""\n        return x\n'
+    new = "def f(): pass\nclass A:\n    def f(self, x):\n        x += 1\n        return x\n    def g(self):\n"
+    long = "".join(f"        {letter} = {number}\n" for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz"))
+    folders = tmp_path / "old", tmp_path / "new"
+    for folder, text in zip(folders, (old + "    def g(self):\n        pass\n", new + long), strict=True):
+        path = folder / "lib/python3.11/site-packages/torch/a.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    assert difference(folders, "torch/a.py A.f").splitlines()[1:] == [
+        " def f(self, x):",
+        "+    x += 1",
+        "     return x",
+    ]
+    assert len(difference(folders, "torch/a.py A.g").splitlines()) == 21
+    assert difference(folders, "torch/a.py f") == difference(folders, "torch/b.py f") == ""
 
 
 # --- stored

@@ -36,7 +36,7 @@ from ..store.causes import Evidence, Place
 from ..system.errors import UserError
 from ..system.scratch import temporary_files
 from .explain import MINUTES
-from .output import console, plain
+from .output import console, harmless, plain
 from .suite import Suite
 
 COUNTING_MINUTES = 1
@@ -238,13 +238,15 @@ def report(evidence: Evidence) -> str:
     pair = pair_of(evidence.environment, evidence.old, evidence.new)
     changed = pair.what_changed(series, evidence.ratio) if pair and series.varies else None
     lines += [f"  {line}" for line in in_detail(changed, evidence.new)] if changed else []
+    for name, text in evidence.python.items():
+        lines += [f"  {name} differs:", *(f"    {line}" for line in text.splitlines())]
     lines += [f"  with {lever.words}: {lever.said}: {lever.verdict}" for lever in evidence.levers if not lever.refused]
     lines += [f"  There is {note}." for note in evidence.notes]
     if evidence.reproduced:
         numbers = " and ".join(human(number, series.unit) for number in evidence.reproduced)
         shows = "" if evidence.is_reproduced else ", which does not show the difference"
         lines.append(f"  The script in plain PyTorch gives {numbers}{shows}.")
-    return "\n".join(lines)
+    return harmless("\n".join(lines))
 
 
 def _row(row: Place, unit: str) -> str:

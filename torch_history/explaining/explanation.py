@@ -19,12 +19,13 @@ from typing import Any, Literal
 from ..analysis import causes
 from ..analysis.code import CHANGED, LEAST_SAMPLES, State
 from ..analysis.verdicts import human_seconds
-from ..store.causes import Code, Kind, Place, Pulled
+from ..store.causes import LONGEST_DIFFERENCE, Code, Kind, Place, Pulled
 from . import fingerprints, places, verdict
 from .estimates import Group, Noise, Ratio, ratio, removed
 from .launching import CannotExplain, Launch, LaunchFailed, Side, Subject
 from .levers import Lever
 from .library import NotALibrary
+from .python_code import difference
 
 LEAST_TURNS, MOST_TURNS, MOST_NOISY_TURNS = 4, 8, 16
 """Launches of each release that say whether the difference is there: more where the first ones cannot tell."""
@@ -82,6 +83,7 @@ class Found:
     levers: list[Pulled] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
     code: list[Code] = field(default_factory=list)
+    python: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     commits: tuple[str, str] = ("", "")
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
@@ -272,6 +274,8 @@ class Explanation:
             found.notes.append(f"no comparison of machine code: {error}")
             return False, ""
         changed = pair.of_case(fingerprints.ONE, found.ratio.ratio)
+        shown = {name: difference((folders[0], folders[1]), name)[:LONGEST_DIFFERENCE] for name in changed.python[:3]}
+        found.python = {name: text for name, text in shown.items() if text}
         for one in changed.functions:
             if one.old and one.new and one.state in (State.CHANGED, State.MOVED, State.SAME):
                 name = f"{places.library_name(one.symbol.library)}: {one.name}"

@@ -153,6 +153,7 @@ def explain(
         levers=tuple(found.levers),
         places=tuple(found.places),
         code=tuple(found.code),
+        python=found.python,
         notes=tuple(note[:500] for note in found.notes),
         commits=found.commits,
         environments=found.environments,

@@ -25,7 +25,7 @@ SCHEMA = 1
 LARGEST = 2**18
 """Bytes of one file: profiles are reduced to tables before they are stored."""
 
-LONGEST_WORDS = 1000
+LONGEST_WORDS, LONGEST_DIFFERENCE = 1000, 4000
 Words = Annotated[str, Meta(max_length=LONGEST_WORDS)]
 Name = Annotated[str, Meta(max_length=150)]
 Count = Annotated[int, Meta(ge=0, le=2**31)]
@@ -131,6 +131,8 @@ class Evidence(Struct, frozen=True):
     levers: Annotated[tuple[Pulled, ...], Meta(max_length=100)] = ()
     places: Annotated[tuple[Place, ...], Meta(max_length=200)] = ()
     code: Annotated[tuple[Code, ...], Meta(max_length=20)] = ()
+    python: Annotated[dict[Name, Annotated[str, Meta(max_length=LONGEST_DIFFERENCE)]], Meta(max_length=3)] = {}
+    """Function of Python -> how its code differs, as `difference` in explaining/python_code.py shows it."""
     notes: Annotated[tuple[Words, ...], Meta(max_length=50)] = ()
     commits: tuple[Name, Name] = ("", "")
     environments: tuple[dict[str, Any], dict[str, Any]] = ({}, {})

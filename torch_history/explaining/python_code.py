@@ -1,0 +1,69 @@
+"""How does a function of Python differ between two releases that are installed?"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+MOST_LINES = 20
+"""Of a difference, those that are shown."""
+
+CONTEXT = 1
+"""Unchanged lines around a change."""
+
+
+def difference(folders: tuple[Path, Path], name: str) -> str:
+    """What changed in a function between the environments in `folders`, old and new, as a unified diff of its code without
+    docstrings and annotations; `name` is a path below site-packages and a qualified name, as measure/hot.py gives it.
+    Empty where either has no such function, or its code is the same."""
+    path, _, qualified = name.partition(" ")
+    sources = [_source(folder, path, qualified) for folder in folders]
+    if None in sources:
+        return ""
+    old, new = ((source or "").splitlines() for source in sources)
+    lines = list(difflib.unified_diff(old, new, lineterm="", n=CONTEXT))[2:]
+    more = [f"... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
+    return "\n".join([*lines[:MOST_LINES], *more])
+
+
+def _source(folder: Path, path: str, qualified: str) -> str | None:
+    """The code of a function in an environment, written anew from its syntax tree; None where it has none."""
+    for file in sorted(folder.glob(f"lib/python*/site-packages/{path}")):
+        try:
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+        except (OSError, SyntaxError, ValueError):
+            return None
+        node = _named(tree, qualified.split("."))
+        return ast.unparse(ast.fix_missing_locations(_bare(node))) if node else None
+    return None
+
+
+def _named(node: ast.AST, names: list[str]) -> ast.AST | None:
+    """The definition below `node` that bears `names` one within the other; the last one, as Python would run it."""
+    if not names:
+        return node
+    found = [child for child in _definitions(node) if child.name == names[0]]
+    return next((inner for child in reversed(found) if (inner := _named(child, names[1:]))), None)
+
+
+def _definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Functions and classes that are defined in `node` itself, also under a condition, and not within one another."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield child
+        else:
+            yield from _definitions(child)
+
+
+def _bare(function: ast.AST) -> ast.AST:
+    """The function without docstrings and annotations."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
+            if ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:] or [ast.Pass()]
+    return function
