@@ -1,12 +1,14 @@
-"""How much was measured? A row for each lane and question, for docs/generated/coverage.md."""
+"""How much was measured, and of how much is known what changed in its code? For docs/generated/coverage.md."""
 
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
+from torch_history.analysis.code import TIMES, of_times, pair_of
 from torch_history.analysis.markdown import escape
 from torch_history.analysis.series import History, Verdict, history
 from torch_history.analysis.verdicts import compare_history
@@ -26,9 +28,23 @@ of a release says which cases did not run, and why.
 """
 
 
+LARGEST = 60
+"""Changes of a lane whose classes are counted."""
+
+CLASSES = f"""
+## What changed in the code
+
+Of each lane measured on a processor, the {LARGEST} largest changes of a time between neighbours, by what the code of both
+wheels says: docs/code.md explains the classes. *None* are of releases in which nobody has looked at what runs.
+
+| machine | lane | changes | classes |
+|---|---|---:|---|
+"""
+
+
 def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
     """The page for the launches of each machine."""
-    rows = []
+    rows, classes = [], []
     for machine, launches in launches_of.items():
         found = history(launches)
         for environment, question in sorted({(series.environment, series.question) for series in found}):
@@ -37,7 +53,25 @@ def document(launches_of: Mapping[str, Iterable[Launch]], axis: Axis) -> str:
             )
             cells = [machine, environment, question.replace("_", " "), *_cells(of, axis)]
             rows.append(f"| {' | '.join(map(escape, cells))} |\n")
-    return HEADER + "".join(rows)
+        for environment in sorted({series.environment for series in found if series.varies}):
+            lane = History((one, of) for one, of in found.items() if one.environment == environment)
+            cells = [machine, environment, *_classes(lane, environment, axis)]
+            classes += [f"| {' | '.join(map(escape, cells))} |\n"] if cells[2] != "0" else []
+    return HEADER + "".join(rows) + CLASSES + "".join(classes)
+
+
+def _classes(lane: History, environment: str, axis: Axis) -> tuple[str, str]:
+    """How many of the largest changes of a lane are looked at, and how many are of each class."""
+    tags = sorted({tag for of in lane.values() for tag in of if tag in axis}, key=axis.position)
+    told: list[tuple[float, str]] = []
+    for old, new in itertools.pairwise(tags):
+        changes = [change for change in compare_history(lane, old, new) if change.verdict in TIMES and change.ratio]
+        known = of_times(changes, pair_of(environment, old, new))
+        for change in changes:
+            kind = known[change.series].kind.value if change.series in known else "none"
+            told.append((abs(math.log(change.ratio or 1)), kind))
+    counts = Counter(kind for _, kind in sorted(told, reverse=True)[:LARGEST])
+    return str(counts.total()), ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
 
 
 def _cells(found: History, axis: Axis) -> list[str]:
