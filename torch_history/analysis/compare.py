@@ -24,7 +24,7 @@ from ..store.machines import record_of
 from ..system.errors import UserError
 from . import answer, verdicts
 from .causes import Because, Known, evidence, in_words, moved, of_ends, unconfirmed, why
-from .code import SAME_CODE, WhatChanged, as_data, of_times, pair_on
+from .code import SAME_CODE, TIMES, WhatChanged, as_data, of_times, pair_on
 from .findings import Finding, Row, group, of_changes
 from .markdown import escape
 from .power import NOTHING_ALONE, Alone, found_alone
@@ -764,7 +764,7 @@ def _sure(comparison: Comparison) -> list[str]:
     if left := of_this_processor(comparison):
         of_them = "1 changed time is" if len(left) == 1 else f"{len(left)} changed times are"
         lines.append(
-            f"{of_them} of code that is the same in both releases, and another processor measured no change: "
+            f"{of_them} of code that is the same in both releases, and another processor does not have the change: "
             "--fail-on does not count them."
         )
     if single:
@@ -982,14 +982,15 @@ def failing(comparison: Comparison, limits: dict[str, float]) -> list[Change]:
 
 
 def of_this_processor(comparison: Comparison) -> list[Change]:
-    """Changed times of code that is the same in both wheels, which another processor measured SAME: where a linker put the
-    code costs time on this processor alone."""
+    """Changed times of code that is the same in both wheels, which another processor measured SAME or the other way round:
+    where a linker put the code costs time on this processor alone."""
     return [
         change
         for change in comparison.changes
         if (found := comparison.code.get(change.series))
         and found.kind in SAME_CODE
-        and comparison.elsewhere.get(change.series, NOWHERE).machines.verdict == Verdict.SAME.words
+        and comparison.elsewhere.get(change.series, NOWHERE).machines.verdict
+        in {Verdict.SAME.words, *(each.words for each in TIMES if each is not change.verdict)}
     ]
 
 
