@@ -84,7 +84,9 @@ def test_what_measures_may_write_nothing_and_what_pushes_checks_first() -> None:
     ]
     assert in_turn == sorted(in_turn, key=found["commit"].index)
     handed_over = [re.findall(r"path: (.*)", found[job]) for job in ("measure", "commit")]
-    assert handed_over == [["${{ runner.temp }}/measured"]] * 2
+    measured, code = "${{ runner.temp }}/measured", "results/code"
+    assert handed_over == [[code, measured], [measured, code]]
+    assert found["commit"].index(f"path: {code}") < found["commit"].index("torch-history check results/")
     assert 'tools.measured take "$RUNNER_TEMP/measured"' in found["measure"]
 
 
