@@ -378,12 +378,17 @@ def sentence(change: Change, because: str = "", elsewhere: str = "", by_code: bo
     """`selection time, mask rows: SLOWER 1.09 times (1.07 to 1.11), while the number of operators went from 1 to 9.` What
     is known of other wheels stands before the cause: `elsewhere`, else whether two builds may differ by so much, unless the
     cause is told `by_code`."""
+    return f"{' '.join(change.series.words.split())}: {clause(change, because, elsewhere, by_code)}."
+
+
+def clause(change: Change, because: str = "", elsewhere: str = "", by_code: bool = False) -> str:
+    """As `sentence`, without the name of the series and without a full stop."""
     series, unit = change.series, change.series.unit
-    said = f"{series.words}: {change.verdict.shown}"
+    said = change.verdict.shown
     numbers = f"from {human(change.old, unit)} to {human(change.new, unit)}"
     if change.difference and change.old is not None and change.new is not None:
         said += _by_growth(change, change.new - change.old, change.difference)
-        return f"{said}, {because}." if because else f"{said}."
+        return f"{said}, {because}" if because else said
     if change.verdict is Verdict.FIXED:
         said += f" at {human(change.new, unit)}; before, {change.reason}"
     elif change.old is None or change.new is None:
@@ -391,7 +396,8 @@ def sentence(change: Change, because: str = "", elsewhere: str = "", by_code: bo
     elif change.verdict is Verdict.SAME:
         said += f" ({_interval(change)} times)" if series.varies else f" at {human(change.new, unit)}"
     elif change.verdict is Verdict.CANT_TELL:
-        said += f", {numbers}{_untold(change)}"
+        unseen = _unseen(change)
+        said += f", {numbers}" + (f": {unseen}" if unseen else f" ({_interval(change)} times)")
     elif series.varies:
         said += f" {by(change.ratio)} ({_interval(change)})"
         if elsewhere or (change.within_builds and not by_code):
@@ -403,7 +409,7 @@ def sentence(change: Change, because: str = "", elsewhere: str = "", by_code: bo
     if change.apart:
         said += "; no node measured both"
     said = " ".join(said.split()).rstrip(".")
-    return f"{said}, {because}." if because else f"{said}."
+    return f"{said}, {because}" if because else said
 
 
 def _of_builds(change: Change) -> str:
@@ -624,15 +630,14 @@ def _net(step: Step) -> str:
     if not net.ratio:
         return f"Since {net.first}: {numbers}."
     more, less = _ways(step.series)
-    shares = _shares(net, more, less)
     low, high = net.low or net.ratio, net.high or net.ratio
     surely = "" if low == high else f"{times(low)} to {times(high)} times, "
     if low <= 1 <= high:
-        return f"In the end as at {net.first} ({surely}{numbers}){shares.replace(', of which ', ', after ', 1)}."
+        return f"In the end as at {net.first} ({surely}{numbers}){_shares(net, more, less, 'after')}."
     ends = (low, high) if net.ratio > 1 else (1 / high, 1 / low)
     interval = "" if low == high else f" ({' to '.join(map(bound, ends))})"
     way = _way(net.ratio, f"times {more}{interval}", f"times {less}{interval}")
-    return f"{way} since {net.first} ({numbers}){shares}."
+    return f"{way} since {net.first} ({numbers}){_shares(net, more, less, 'of which')}."
 
 
 def _ways(series: Series) -> tuple[str, str]:
@@ -648,8 +653,8 @@ def _way(ratio: float, more: str, less: str) -> str:
     return f"{times(factor)} {more if ratio >= 1 else less}"
 
 
-def _shares(net: Net, more: str, less: str) -> str:
-    """What each step made of the whole axis, the largest named, and how the rest came about."""
+def _shares(net: Net, more: str, less: str, link: str) -> str:
+    """What each step made of the whole axis, the largest named after `link`, and how the rest came about."""
     parts = [(tag, ratio) for tag, ratio in net.parts if ratio]
     named = sorted(parts, key=lambda part: -abs(math.log(part[1])))[:NAMED]
     rest = (net.ratio or 1) / math.prod(ratio for _, ratio in parts)
@@ -659,7 +664,7 @@ def _shares(net: Net, more: str, less: str) -> str:
     told = [
         f"{_way(ratio, f'times {more}', f'times {less}')} at {tag}" for tag, ratio in parts if (tag, ratio) in named
     ]
-    said = f", of which {' and '.join(told)}" if told else ""
+    said = f", {link} {' and '.join(told)}" if told else ""
     if len(parts) > len(named):
         return f"{said}, the largest of {len(parts)} steps"
     if net.slowly:
@@ -713,13 +718,11 @@ def _interval(change: Change) -> str:
     return " to ".join(map(bound if told else times, ends))
 
 
-def _untold(change: Change) -> str:
-    """What stands in the way, and what these launches could have shown."""
-    if change.reason:
-        return f": {change.reason}"
-    if change.high and change.low and change.high / change.low > UNSEEN**2:
-        return f": {sum(change.launches)} launches would not show even a tenfold change"
-    return f" ({_interval(change)} times)"
+def _unseen(change: Change) -> str:
+    """Why launches could not have shown a change; empty where their interval says what they could have."""
+    if not change.reason and change.high and change.low and change.high / change.low > UNSEEN**2:
+        return f"{sum(change.launches)} launches would not show even a tenfold change"
+    return change.reason
 
 
 def summary(comparison: Comparison) -> list[str]:
@@ -888,7 +891,7 @@ def _row(comparison: Comparison, change: Change) -> str:
         ratio += f" ({change.low:.3f} to {change.high:.3f})"
     unit = change.series.unit
     told = change.verdict is not Verdict.CANT_TELL or change.old is None
-    reason = comparison.because(change.series) or (change.reason if told else _untold(change).partition(": ")[2])
+    reason = comparison.because(change.series) or (change.reason if told else _unseen(change))
     elsewhere = comparison.elsewhere.get(change.series, NOWHERE).words
     verdict = f"{change.verdict.shown}, {elsewhere}" if elsewhere else change.verdict.shown
     cells = [change.series.words, verdict, ratio, human(change.old, unit), human(change.new, unit), reason]

@@ -261,8 +261,9 @@ def _how(finding: Finding) -> str:
     word = many[0] if rose else many[1]
     if not ratios:
         return f"{word}, from {numbers}" if alone else f"{word}, such as from {numbers}"
-    said = f"{_up_to(_range([max(ratio, 1 / ratio) for ratio in ratios]))} times {word}"
-    if said.startswith("1.00 times ") and unit == "bytes":
+    factors = [max(ratio, 1 / ratio) for ratio in ratios]
+    said = f"{_range(factors, UNSEEN)} times {word}"
+    if unit == "bytes" and times(max(factors)) == UNSEEN:
         said = f"{amounts([abs((row.new or 0) - (row.old or 0)) for row in finding.rows if row.ratio])} {word}"
     if alone:
         return f"{said}, from {numbers}"
@@ -292,15 +293,17 @@ def _factor(verdict: Verdict, ratio: float) -> float:
     return 1 / ratio if verdict is Verdict.FASTER else ratio
 
 
-def _range(factors: Iterable[float]) -> str:
+UNSEEN = "1.00"
+"""A factor that reads as no change at all."""
+
+
+def _range(factors: Iterable[float], unsaid: str = "") -> str:
+    """`2.00 to 54`; where the least one is `unsaid`, `up to 54`."""
     factors = sorted(factors)
     least, most = times(factors[0]), times(factors[-1])
-    return least if least == most else f"{least} to {most}"
-
-
-def _up_to(factors: str) -> str:
-    """`1.00 to 54` -> `up to 54`: 1.00 times more reads as no change at all."""
-    return factors.replace("1.00 to ", "up to ") if factors.startswith("1.00 to ") else factors
+    if least == most:
+        return least
+    return f"up to {most}" if least == unsaid else f"{least} to {most}"
 
 
 def _far(ratio: float) -> float:

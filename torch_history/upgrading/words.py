@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..analysis.compare import as_json as comparison_as_json
-from ..analysis.compare import by, by_case, of_case, sentence, summary
+from ..analysis.compare import by, by_case, clause, of_case, sentence, summary
 from ..analysis.markdown import escape
 from ..analysis.series import Verdict
 from ..analysis.verdicts import Change
@@ -124,8 +124,7 @@ def where(place: Place, ends: tuple[str, str]) -> str:
         at = f"at {place.new} (after {place.old})"
         if place.seen != (place.old, place.new):
             at, seen = f"probably {at}", f", shown between {place.seen[0]} and {place.seen[1]}"
-    said = sentence(change, place.because).removeprefix(f"{change.series.words}: ").rstrip(".")
-    return f"{at}{seen}: {said if change.new is not None else change.verdict.shown}"
+    return f"{at}{seen}: {clause(change, place.because) if change.new is not None else change.verdict.shown}"
 
 
 def nothing(found: Answer) -> str:
