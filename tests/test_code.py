@@ -69,6 +69,23 @@ def test_a_change_has_the_class_of_what_was_planted(new: dict[str, Any], kind: K
     assert (found.kind, found.is_cause) == (kind, is_cause)
 
 
+@pytest.mark.parametrize(
+    ("size", "case"),
+    [
+        ("rows 99 % x 10", "rows 50 % x 100"),
+        ("vector 99 % x 10", "vector 99 % x 1"),
+        ("rows 50 % x 100", "rows 50 % x 100"),
+    ],
+)
+def test_a_size_that_was_not_looked_at_has_the_class_of_one_with_the_same_layout(size: str, case: str) -> None:
+    begin = CASE.rpartition("vector")[0] if "vector" in CASE else CASE.rpartition("rows")[0]
+    of = release("v2.0.1").series[CASE]
+    looked = {f"{begin}{one}": of for one in ("vector 1 % x 100", "vector 99 % x 1", "rows 50 % x 100")}
+    old, new = (replace(release(tag), series=looked) for tag in ("v2.0.1", "v2.1.0"))
+    series = Series(SERIES.environment, SERIES.benchmark, (SERIES.parameters[0], f"'{size}'"))
+    assert CodePair(old, new).case_of(series) == f"{begin}{case}"
+
+
 def test_python_that_is_another_is_told_where_the_interpreter_takes_the_time() -> None:
     runs: dict[str, Any] = {"symbols": {}, "elsewhere": {"Python": 90}}
     old, new = release("v2.0.1", runs), release("v2.1.0", runs, functions={"torch/f.py f": "other"})
@@ -99,6 +116,16 @@ def test_a_hot_loop_that_stayed_is_no_changed_code_although_its_function_is_anot
         assert changed(old, new).functions[0].state is state
     gone = replace(old, release="v2.1.0", symbols={"k": symbol("two", loops=(Loop(8, 40, "another", 7),))})
     assert changed(old, gone).kind is Kind.CODE
+
+
+def test_a_kernel_whose_loop_moved_into_another_function_of_it_has_other_instructions() -> None:
+    loop, whole = (symbol(name, name=f"mul_kernel in {name}") for name in ("loop", "whole"))
+    hot = {"symbols": {"loop": (60, ""), "whole": (30, "")}}
+    old = release("v2.0.1", hot, symbols={"loop": loop, "whole": whole})
+    new = release("v2.1.0", {"symbols": {"whole": (90, "")}}, symbols={"whole": replace(whole, digest="other")})
+    assert [one.state for one in changed(old, new).functions] == [State.CHANGED]
+    gone = release("v2.1.0", {"symbols": {"k": (90, "")}}, symbols={"k": symbol("k", name="add_kernel")})
+    assert {one.state for one in changed(old, gone).functions} == {State.NEW}
 
 
 def test_a_function_that_only_has_another_name_is_the_same_code() -> None:

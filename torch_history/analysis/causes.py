@@ -319,7 +319,7 @@ def in_code(found: WhatChanged, old: Mapping[str, Any], new: Mapping[str, Any]) 
     if found.kind is Code.OUTSIDE:
         libraries = [OUTSIDE.get(library, library) for library in found.outside]
         return f"outside PyTorch's code: the time is spent in {_listed(libraries[:2])}"
-    where = next((f" ({short_name(one)}, {source_of(one)})" for one in found.functions[:1] if source_of(one)), "")
+    where = next((f" ({one.kernel}, {source_of(one)})" for one in found.functions[:1] if source_of(one)), "")
     return f"{PLACEMENT if found.kind is Code.MOVED else UNMOVED}{where}"
 
 
@@ -334,7 +334,7 @@ def _of_function(one: Function, old: Mapping[str, Any], new: Mapping[str, Any]) 
         before, now = (facts.get(library.lower()) for facts in (old, new))
         return f"{library} {before} became {now}" if before and now and before != now else f"{library}'s code differs"
     source = f" ({source_of(one)})" if source_of(one) else ""
-    return f"{short_name(one)}{source} {STATES.get(one.state, 'has other instructions')}"
+    return f"{one.kernel}{source} {STATES.get(one.state, 'has other instructions')}"
 
 
 STATES = {
@@ -344,11 +344,6 @@ STATES = {
     State.RESTS: "no longer runs",
 }
 """What became of a function that is not compared by its instructions, after its name."""
-
-
-def short_name(one: Function) -> str:
-    """Of a loop that is handed to a function, the kernel that it belongs to."""
-    return one.name.partition(" in ")[0]
 
 
 KERNELS = "https://github.com/pytorch/pytorch/commits/{tag}/aten/src/ATen/native/cpu/{file}"
@@ -364,7 +359,7 @@ def in_detail(found: WhatChanged, tag: str) -> list[str]:
     ]
     for one in found.functions:
         where = ", ".join(filter(None, (source_of(one), f"{100 * one.share:.0f} % of the samples")))
-        lines.append(f"{short_name(one)} ({where}): {_state_of(one)}.")
+        lines.append(f"{one.kernel} ({where}): {_state_of(one)}.")
         if one.state in by_code.CHANGED and source_of(one) != one.symbol.source:
             lines.append(f"History of the file: {KERNELS.format(tag=tag, file=source_of(one))}")
     lines += [f"{name} differs between the releases, or only one of them calls it." for name in found.python]
@@ -381,8 +376,8 @@ def _state_of(one: Function) -> str:
     before, now = one.loops or ((0, 0), (0, 0))
     if one.state is State.CHANGED:
         loops = f"; its hot loop has {now[0]}, before {before[0]}" if one.loops else ""
-        counts = [symbol.instructions if symbol else 0 for symbol in (one.old, one.new)]
-        return f"it has other instructions ({counts[1]}, before {counts[0]}){loops}"
+        counts = f" ({one.new.instructions}, before {one.old.instructions})" if one.old and one.new else ""
+        return f"it has other instructions{counts}{loops}"
     loops = f"; its hot loop of {now[0]} begins at byte {now[1]} of 64, before at {before[1]}" if one.loops else ""
     return f"the same instructions{loops}"
 

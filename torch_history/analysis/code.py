@@ -10,7 +10,7 @@ import enum
 import functools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..store import code as stored
@@ -108,6 +108,15 @@ class Function:
         assert found
         return found
 
+    @property
+    def kernel(self) -> str:
+        """Of a loop that is handed to a function, the kernel that it belongs to; else its own name."""
+        return kernel_of(self.name)
+
+
+def kernel_of(name: str) -> str:
+    return name.partition(" in ")[0]
+
 
 @dataclass(frozen=True)
 class Operator:
@@ -160,7 +169,7 @@ class CodePair:
         python = _python(self.old, self.new, case)
         needed = MOSTLY * (1 - min(ratio, 1 / ratio))
         kind, is_cause = _kind(shares, sum(one.share for one in more), python, outside, needed)
-        named = _named(functions, kind, needed)
+        named = [self._within_kernel(one, case) for one in _named(functions, kind, needed)]
         if kind is Kind.CODE:
             samples = self.old.series[case].samples, self.new.series[case].samples
             grew = _may_have_grown((_changed(ends[0][0]), _changed(ends[1][0])), samples, ratio)
@@ -177,15 +186,24 @@ class CodePair:
             tuple(python[:MOST_NAMED]),
         )
 
+    def _within_kernel(self, one: Function, case: str) -> Function:
+        """A function that only one end has is a kernel that changed, where other functions of the kernel run at both."""
+        kernels = [
+            {(kernel_of(of.name), of.source) for key in end.series[case].symbols if (of := end.symbols.get(key))}
+            for end in (self.old, self.new)
+        ]
+        is_at_both = all((one.kernel, one.symbol.source) in of_end for of_end in kernels)
+        return replace(one, state=State.CHANGED) if is_at_both and one.state in (State.NEW, State.GONE) else one
+
     def case_of(self, series: Series) -> str | None:
-        """What was looked at in both releases: this series, else the size of its variant that is most alike."""
+        """What was looked at in both releases: this series, else the size of its variant that is most alike. The first word
+        of a size counts most: other code runs for `rows 1 %` than for `vector 1 %`."""
         variant, size = (parameter.strip("'") for parameter in (*series.parameters, "", "")[:2])
         for metric in (series.metric.replace(" ", "_"), "time"):
             begin = f"{series.question} {metric} {variant} "
             known = [case for case in self.old.series if case.startswith(begin) and self._is_seen(case)]
             if known:
-                words = {*size.split()}
-                return max(known, key=lambda case: (case == begin + size, len(words & {*case[len(begin) :].split()})))
+                return begin + max((case[len(begin) :] for case in known), key=lambda other: _alike(size, other))
         return None
 
     def _is_seen(self, case: str) -> bool:
@@ -222,6 +240,12 @@ class CodePair:
     @functools.cached_property
     def _new_digests(self) -> Mapping[str, Symbol]:
         return {symbol.digest: symbol for symbol in self.new.symbols.values()}
+
+
+def _alike(size: str, other: str) -> tuple[bool, bool, int]:
+    """How alike two sizes are: the same one, the same first word, the number of common words."""
+    words, others = (one.replace(",", " ").split() for one in (size, other))
+    return size == other, words[:1] == others[:1], len({*words} & {*others})
 
 
 def _may_have_grown(shares: tuple[float, float], samples: tuple[int, int], ratio: float) -> bool:
