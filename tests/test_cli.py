@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from msgspec import structs
@@ -296,7 +297,8 @@ def test_former_names_of_options_work_and_are_not_shown(
     name: str, former: str, parameter: str, value: list[str]
 ) -> None:
     command = main.commands[name]
-    option = next(option for option in command.params if option.name == parameter)
+    options = command.get_params(click.Context(command))
+    option = next(option for option in options if option.name == parameter)
     releases = [] if name in ("run", "calibrate", "regressions") else ["2.0.1", "2.1.2"]
     now, then = (
         command.make_context(name, [used, *value, *releases]).params[parameter] for used in (option.opts[0], former)

@@ -44,9 +44,9 @@ def from_here(_context: click.Context, _option: click.Parameter, value: str | No
     return os.path.abspath(value) if value and os.sep in value else value
 
 
-def python_option(about: str) -> Callable[[Any], Any]:
-    """The option --python of a command that asks an interpreter's own torch."""
-    return click.option("--python", "interpreter", default="python3", show_default=True, callback=from_here, help=about)
+def python_option(about: str, default: str = "python3") -> Callable[[Any], Any]:
+    """The option --python of a command that asks an interpreter's own torch; None where it is not given."""
+    return click.option("--python", "interpreter", callback=from_here, help=f"{about} [default: {default}]")
 
 
 def folder_from_here(_context: click.Context, _option: click.Parameter, value: str) -> str:

@@ -48,74 +48,28 @@ from ..system.scratch import temporary_files
 from . import plan as plans
 from . import suite as suites
 from .explain import MINUTES, seconds_to_explain
-from .options import seconds_of
 from .output import console, plain
-from .run import DEFAULT_LAUNCHES, LEAST_LAUNCHES
+from .run import Asked
 from .suite import DEFAULT_LANE, Suite
 
 MOST_OFFERED = 3
 """Times that the offer to explain names; one takes minutes, and the line is to be read."""
 
-GPU_WITHIN = "9m"
-"""The limit of a run of the whole suite on a GPU that names none: such a machine is often lent for ten minutes."""
+
+CALIBRATING = 3600.0
+"""Seconds of a calibration that names no limit."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The options of `run` and `calibrate`. `interpreter`: the one whose torch is measured as installed, None for releases;
-    `carried` the folder of carried ones. `tells`: whether it is said what changed; `plans`: whether it is only said what
-    would be measured; `itself`: whether a calibration plants nothing."""
-
-    releases: tuple[str, ...] = ()
-    lane: str = DEFAULT_LANE
-    workload: Path | None = None
-    questions: tuple[str, ...] = ()
-    sizes: tuple[str, ...] = ()
-    variants: tuple[str, ...] = ()
-    launches: int | None = None
-    only: str = ""
-    budget: str | None = None
-    within: str | None = None
-    again: bool = False
-    removes: bool = False
-    interpreter: str | None = None
-    recorded_as: str | None = None
-    carried: Path | None = None
-    device: str = ""
-    card: str = ""
-    explains: str | None = None
-    tells: bool = True
-    plans: bool = False
-    itself: bool = False
-
-    @property
-    def rounds(self) -> int:
-        """The rounds that measure everything."""
-        if self.launches or self.only == "counts":
-            return self.launches or 1
-        return LEAST_LAUNCHES if self.budget else DEFAULT_LAUNCHES
-
-    def request(self, own: OwnWorkload | None) -> Request:
-        """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
-        request = machine.asked()
-        request = replace(
-            request,
-            device=self.device or request.device,
-            card=self.card or request.card,
-            workload=str(own.path) if own else "",
-            text=str(own.text) if own else "",
-            threads=own.threads or request.threads if own else request.threads,
-        )
-        if self.card and request.device != "recorder":
-            raise UserError("--card names the GPU that the recorder imitates: add --device recorder.")
-        return machine.decided(request)
-
-    def seconds_within(self, device: str) -> float | None:
-        """The seconds in which everything ends, None where nothing limits them."""
-        if self.within:
-            return seconds_of(self.within)
-        chooses = self.questions or self.variants or self.sizes or self.budget or self.workload or self.only
-        return seconds_of(GPU_WITHIN) if device == "cuda" and not chooses else None
+def _request(asked: Asked, own: OwnWorkload | None) -> Request:
+    """What every process is asked for: these options, and of the surroundings what they leave open. Raises UserError."""
+    request = machine.asked()
+    request = replace(request, device=asked.device or request.device, card=asked.card or request.card)
+    if own:
+        threads = own.threads or request.threads
+        request = replace(request, workload=str(own.path), text=str(own.text), threads=threads)
+    if asked.card and request.device != "recorder":
+        raise UserError("--card names the GPU that the recorder imitates: add --device recorder.")
+    return machine.decided(request)
 
 
 @dataclass
@@ -199,8 +153,7 @@ class Run:
         named = plans.machine_with_durations(self.results, here, lambda words: self.out.print(words, highlight=False))
         stored = read_launches(self.results, named, self.environment.name, asked.questions) if named else ()
         questions = asked.questions or (("own",) if asked.workload else all_questions(self.suite.root))
-        budget = seconds_of(asked.budget) / len(groups) if asked.budget else 0.0
-        work = Work(questions, asked.only, asked.rounds, budget)
+        work = Work(questions, asked.only, asked.rounds, (asked.budget or 0.0) / len(groups))
         every = [[release.tag for release in anchored(group, anchor)] for group in groups]
         self.out.print(plans.sessions(every, work, rates(stored), "session"))
 
@@ -211,9 +164,9 @@ class Run:
             return
         words = f"[yellow]This machine is busy: {why}.[/yellow] More times will stay inconclusive."
         if asked.budget:
-            cost = f"The {minutes(seconds_of(asked.budget))} go to the times that they can decide, and the others wait."
+            cost = f"The {minutes(asked.budget)} go to the times that they can decide, and the others wait."
         elif asked.within:
-            cost = f"All of it ends after {minutes(seconds_of(asked.within))}."
+            cost = f"All of it ends after {minutes(asked.within)}."
         else:
             cost = "It may take several times as long: --budget 20m bounds all of it."
         self.out.print(f"{words}\n{cost} Ctrl+C prints what is known.", highlight=False)
@@ -222,12 +175,12 @@ class Run:
         """Measures each group of neighbours in a session, with the `anchor`, and says of each pair what changed after the
         last session that has it; returns the last session."""
         asked, over = self.asked, self.asked.seconds_within(self.request.device)
-        began, budget = time.monotonic(), seconds_of(asked.budget) if asked.budget else None
+        began, budget = time.monotonic(), asked.budget
         for number, group in enumerate(groups):
             later = anchored(groups[number + 1], anchor) if group is not groups[-1] else ()
             measured, passed = anchored(group, anchor), time.monotonic() - began
             plan = replace(
-                self._plan_of(measured, measured[0].tag if len(measured) > len(group) else ""),
+                self.plan_of(measured, measured[0].tag if len(measured) > len(group) else ""),
                 budget=(budget - passed) / (len(groups) - number) if budget is not None else None,
                 within=max(1.0, over - passed) if over else None,
             )
@@ -243,7 +196,8 @@ class Run:
                 prune(self.environment.root, done.__contains__, asked.lane)
         return session
 
-    def _plan_of(self, releases: Sequence[Release], anchor: str) -> Plan:
+    def plan_of(self, releases: Sequence[Release], anchor: str) -> Plan:
+        """What is asked for, of these releases, without a limit of time."""
         asked, own = self.asked, self.own
         usual = SCALES if own else ("paper",) if self.request.device == "cuda" else ("small",)
         return Plan(
@@ -341,7 +295,7 @@ def measure(asked: Asked) -> bool:
     asked = replace(asked, workload=own.path if own else None)  # the suite's folder becomes the working one
     found = suites.load()
     conf, out = found.config(), console()
-    request = asked.request(own)
+    request = _request(asked, own)
     use(machine.describe(request))
     if own:
         conf.results_dir = str(own.folder / "results")
@@ -452,27 +406,19 @@ def explainable(found: Comparison, asked: Asked) -> str:
 
 def calibrated(asked: Asked) -> bool:
     """Calibrates and prints the report; returns whether every aim is met. Raises SessionError and UserError."""
-    found = suites.load()
-    conf, axis, out, request = found.config(), found.axis, console(), asked.request(None)
+    found, out, request = suites.load(), console(), _request(asked, None)
+    conf, axis = found.config(), found.axis
+    asked = replace(asked, budget=None if asked.within else asked.budget or CALIBRATING)
     use(machine.describe(request))
-    environment = Run(asked, found, None, request, conf, out).environment
+    run = Run(asked, found, None, request, conf, out)
     if asked.interpreter is None:
         newest = measurable(list(axis.releases), asked.lane)[0][-1]
         release = axis.find(asked.recorded_as) if asked.recorded_as else newest
     else:
-        release = environment.release(axis, asked.recorded_as)
-    within = seconds_of(asked.within) if asked.within else None
-    plan = Plan(
-        releases=(),
-        environment=environment.name,
-        questions="|".join(asked.questions) or r"\w+",
-        sizes=("paper",) if request.device == "cuda" else ("small",),
-        launches=asked.launches or (DEFAULT_LAUNCHES if within else LEAST_LAUNCHES),
-        budget=seconds_of(asked.budget) if asked.budget and not within else None,
-        within=within,
-    )
+        release = run.environment.release(axis, asked.recorded_as)
+    plan = replace(run.plan_of((), ""), budget=asked.budget, within=asked.within)
     with temporary_files(), alone(Path(conf.env_dir)):
-        path = calibrate.measure(conf, axis, release, environment, plan, asked.again, out, request, asked.itself)
+        path = calibrate.measure(conf, axis, release, run.environment, plan, asked.again, out, request, asked.itself)
         calibration = calibrations.read(path)
         click.echo(reports.text(calibration))
         out.print(f"The measurements are in {plain(str(path))}.")
