@@ -30,10 +30,10 @@ from tools.carry import fatbin
 from tools.carry import prepare as carry
 from tools.carry.pack import pack
 from tools.carry.reduce import reduce_library, reduce_wheel
-from torch_history.kit import carried, parts
-from torch_history.kit.carried import About, CarriedError, Machine
-from torch_history.kit.elf import FormatError, Symbol, asked_of_others, sections, symbols
-from torch_history.kit.parts import PartsError
+from torch_history.measuring.kit import carried, parts
+from torch_history.measuring.kit.carried import About, CarriedError, Machine
+from torch_history.measuring.kit.elf import FormatError, Symbol, asked_of_others, sections, symbols
+from torch_history.measuring.kit.parts import PartsError
 from torch_history.releases.axis import Axis
 from torch_history.releases.environments import HARNESS, MARK
 from torch_history.releases.pins import Lock

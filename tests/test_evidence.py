@@ -24,7 +24,7 @@ from torch_history.cli.explaining import report
 from torch_history.explaining import finding
 from torch_history.explaining.launching import CannotExplain, Side, Subject
 from torch_history.explaining.reproduction import script
-from torch_history.kit.check import check
+from torch_history.measuring.kit.check import check
 from torch_history.releases.axis import Axis
 from torch_history.store import causes, sources
 from torch_history.store.causes import Evidence, Place, Pulled

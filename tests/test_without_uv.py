@@ -31,7 +31,7 @@ IMPORTED = """
 import torch_history.analysis.compare
 import torch_history.measuring.calibrate
 import torch_history.measuring.recorded
-import torch_history.kit.check
+import torch_history.measuring.kit.check
 import recorder.certificate
 from asv import environment
 from torch_history.measuring.session import load_suite

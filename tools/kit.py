@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from torch_history.kit.archive import LISTED, MARK
+from torch_history.measuring.kit.archive import LISTED, MARK
 from torch_history.releases.uv import run_uv
 from torch_history.system import program
 from torch_history.system.errors import UserError

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torch_history.kit.elf import Bytes, FormatError, Section, sections
+from torch_history.measuring.kit.elf import Bytes, FormatError, Section, sections
 
 DEVICE_CODE = (".nv_fatbin", "__nv_relfatbin")
 """The sections that hold containers: of code that is linked as it is, and of code that is linked on the device."""

@@ -24,9 +24,9 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from pypi_simple import DistributionPackage, NoSuchProjectError, PyPISimple
 
 from contract.carried import case_of
-from torch_history.kit import parts
-from torch_history.kit.carried import ABOUT, SITE, STUBS, About
-from torch_history.kit.elf import Symbol, asked_of_others, libraries
+from torch_history.measuring.kit import parts
+from torch_history.measuring.kit.carried import ABOUT, SITE, STUBS, About
+from torch_history.measuring.kit.elf import Symbol, asked_of_others, libraries
 from torch_history.releases.axis import Release
 from torch_history.releases.pins import Lock
 from torch_history.store.details import DETAILS, read_details

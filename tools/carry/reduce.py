@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from torch_history.kit import elf
+from torch_history.measuring.kit import elf
 from torch_history.system.errors import UserError
 
 from . import fatbin

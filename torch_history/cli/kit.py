@@ -54,7 +54,7 @@ def here(
 
     What was measured when the time is over, or when Ctrl+C is pressed, is in the archive.
     """
-    from ..kit import archive
+    from ..measuring.kit import archive
     from ..measuring.machine import asked as asked_of_surroundings
     from ..measuring.machine import decided
     from .running import measure
@@ -91,7 +91,7 @@ def file_(path: Path) -> None:
 
     Nothing is filed where anything in it is wrong. Its results get the folder of the machine that was measured.
     """
-    from ..kit import archive
+    from ..measuring.kit import archive
 
     found, out = suites.load(), console()
     filed = archive.file(path, found.results, found.env, found.axis, lambda words: out.print(plain(words)))
@@ -112,7 +112,7 @@ def unpack(packed: Path, folder: Path, interpreter: str | None) -> None:
 
     The torch that is installed gets one beside it, so that both are compared.
     """
-    from ..kit import carried
+    from ..measuring.kit import carried
 
     began, out = time.monotonic(), console()
     tags = carried.unpack(packed, folder, interpreter or sys.executable)

@@ -40,7 +40,7 @@ def check(results: Path | None) -> None:
     RESULTS is the suite's results/ by default. Lines that are out of bounds or from unknown sources are listed as well, and
     launches that exclusions.jsonl lists as taken out.
     """
-    from ..kit import check as checks
+    from ..measuring.kit import check as checks
 
     results = results and results.resolve()
     suite = suites.load()

@@ -105,7 +105,7 @@ class Run:
 
     def _carried(self, folder: Path) -> Any:
         """Raises SessionError where what is asked for needs more than what was carried."""
-        from ..kit.carried import CarriedEnvironment
+        from ..measuring.kit.carried import CarriedEnvironment
 
         asked = self.asked
         others = asked.workload or asked.interpreter or asked.removes or asked.explains is not None

@@ -26,10 +26,10 @@ from packaging.version import Version
 
 from contract.carried import CARRIED
 
-from ..releases.axis import Axis, Release
-from ..releases.environments import MARK, ReleaseEnvironment, digests, for_measuring
-from ..system.errors import SessionError, UserError
-from ..system.files import is_text, read_bytes, read_object, write_atomically
+from ...releases.axis import Axis, Release
+from ...releases.environments import MARK, ReleaseEnvironment, digests, for_measuring
+from ...system.errors import SessionError, UserError
+from ...system.files import is_text, read_bytes, read_object, write_atomically
 from . import parts
 from .elf import libraries, symbols
 
