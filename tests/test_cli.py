@@ -19,11 +19,11 @@ from tools import document
 from tools.pages import coverage
 from torch_history.cli import main, output, suite
 from torch_history.measuring import plan
-from torch_history.measuring.locks import alone
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
 from torch_history.system.errors import UserError
+from torch_history.system.locks import alone
 
 from .lab import MACHINE
 

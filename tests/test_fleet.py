@@ -31,9 +31,10 @@ from torch_history.measuring.fleet.order import FLEETS, Order
 from torch_history.measuring.fleet.planning import cut
 from torch_history.measuring.fleet.slurm import Slurm
 from torch_history.measuring.plan import AT_ONCE
-from torch_history.store.collecting import collect, locked
+from torch_history.store.collecting import collect
 from torch_history.store.launches import Case, Launch, append_launches, read_launches
 from torch_history.system.errors import UserError
+from torch_history.system.locks import locked
 
 from .loopback_slurm import Cluster, cluster, missing
 

@@ -18,9 +18,9 @@ from ..measuring.fleet.slurm import Slurm
 from ..measuring.machine import describe
 from ..measuring.plan import anchored, chosen
 from ..releases import environments
-from ..store.collecting import locked
 from ..store.launches import read_launches
 from ..system.errors import UserError
+from ..system.locks import locked
 from . import suite as suites
 from .output import console, harmless
 from .plan import machine_with_durations, sessions

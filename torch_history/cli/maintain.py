@@ -20,8 +20,8 @@ def prune(releases: tuple[str, ...], keep: tuple[str, ...], lane: str) -> None:
 
     The command says how much disk space that freed. Results are kept.
     """
-    from ..measuring.locks import alone
     from ..releases import environments
+    from ..system.locks import alone
 
     suite = suites.load()
     kept = {suite.axis.find(name).tag for name in keep}

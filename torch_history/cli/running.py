@@ -29,7 +29,6 @@ from ..measuring.budget import effort, left_words
 from ..measuring.choice import SCALES
 from ..measuring.conditions import business
 from ..measuring.fleet.planning import Work, all_questions, rates
-from ..measuring.locks import alone
 from ..measuring.machine_records import use
 from ..measuring.plan import SHARED, Plan, anchor_of, anchored, chosen, in_sessions, measurable, middle, new_releases
 from ..measuring.progress import minutes
@@ -44,6 +43,7 @@ from ..store.launches import Launch, packages_words, read_environment, read_laun
 from ..store.skipped import remember
 from ..store.sources import own_versions
 from ..system.errors import SessionError, UserError
+from ..system.locks import alone
 from ..system.scratch import temporary_files
 from . import plan as plans
 from . import suite as suites

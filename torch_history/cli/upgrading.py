@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 
 from ..measuring.conditions import business
-from ..measuring.locks import alone
 from ..measuring.machine import asked as surroundings
 from ..measuring.machine import describe
 from ..measuring.machine_records import use
@@ -21,6 +20,7 @@ from ..releases.axis import Axis, Release
 from ..store.launches import packages_moved
 from ..store.skipped import remember
 from ..system.errors import UserError
+from ..system.locks import alone
 from ..system.scratch import temporary_files
 from ..upgrading.expectation import adding, forecast, gigabytes_added
 from ..upgrading.installed import installed_version as installed_version
