@@ -373,3 +373,17 @@ def test_a_command_that_is_gone_says_what_took_its_place() -> None:
     answer = command("fleet", "check")
     assert answer.exit_code == 2
     assert "There is no command 'check' any more: times are kept in a folder for each node" in answer.stderr
+
+
+def test_an_option_that_is_gone_says_what_took_its_place() -> None:
+    for words, said in (
+        (("run", "2.15.0", "--explain"), "There is no option --explain any more: `torch-history explain OLD NEW`"),
+        (
+            ("fleet", "run", "2.15.0", "--executor", "local"),
+            "There is no option --executor any more: `torch-history run`",
+        ),
+        (("run", "--no-such"), "No such option"),
+    ):
+        answer = command(*words)
+        assert answer.exit_code == 2
+        assert said in answer.stderr

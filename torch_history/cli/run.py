@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from .explain import explain_option
-from .options import Renamed, duration, python_option
+from .options import Command, Renamed, duration, python_option
 from .suite import DEFAULT_LANE
 
 DEFAULT_LAUNCHES = 3
@@ -46,7 +45,6 @@ class Asked:
     carried: Path | None = None
     device: str = ""
     card: str = ""
-    explains: str | None = None
     tells: bool = True
     plans: bool = False
     itself: bool = False
@@ -69,7 +67,7 @@ class Asked:
         return self.within or (GPU_WITHIN if device == "cuda" and not chooses else None)
 
 
-@click.command()
+@click.command(cls=Command, former={"--explain": "`torch-history explain OLD NEW` afterwards, which the run offers"})
 @click.argument("releases", nargs=-1)
 @click.option("--releases", "ranges", multiple=True, help="The same as RELEASES. Repeatable.")
 @click.option("--lane", default=DEFAULT_LANE, show_default=True, help="Python version of the lane.")
@@ -115,7 +113,6 @@ class Asked:
     help="Time for everything, such as 8m. Cases that a claim rests on come first. What was measured until then is stored. "
     "[default: 9m for the whole suite on a GPU]",
 )
-@explain_option("the times that rose", "RELEASES")
 @click.option(
     "--plan", "plans", is_flag=True, help="Say which sessions it would have and what they take. Measure nothing."
 )
@@ -151,7 +148,7 @@ def run(releases: tuple[str, ...], ranges: tuple[str, ...], **options: Any) -> N
         sys.exit(4)
 
 
-class LikeRun(click.Command):
+class LikeRun(Command):
     """A command that measures as `run` does, and takes some of its options, by the names of their values."""
 
     def __init__(self, *arguments: Any, takes: Iterable[str], **named: Any) -> None:

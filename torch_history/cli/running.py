@@ -47,7 +47,7 @@ from ..system.locks import alone
 from ..system.scratch import temporary_files
 from . import plan as plans
 from . import suite as suites
-from .explain import MINUTES, seconds_to_explain
+from .explain import MINUTES
 from .output import console, plain
 from .run import Asked
 from .suite import DEFAULT_LANE, Suite
@@ -86,7 +86,6 @@ class Run:
     def __post_init__(self) -> None:
         self.results = Path(self.conf.results_dir)
         self.environment = self._environment()
-        self.told: list[Comparison] = []
         self.ran = False
 
     def _environment(self) -> Any:
@@ -108,11 +107,10 @@ class Run:
         from ..measuring.kit.carried import CarriedEnvironment
 
         asked = self.asked
-        others = asked.workload or asked.interpreter or asked.removes or asked.explains is not None
-        if others or self.request.device == "recorder":
+        if asked.workload or asked.interpreter or asked.removes or self.request.device == "recorder":
             raise SessionError(
                 "--carried measures the suite on releases that hold no more than it needs. Leave out --workload, "
-                "--installed, --prune, --explain and --device recorder."
+                "--installed, --prune and --device recorder."
             )
         return CarriedEnvironment(self.conf, folder)
 
@@ -237,55 +235,28 @@ class Run:
         launches = session.launches()
         measured = {launch.release for launch in launches}
         known = [pair for pair in pairs if measured.issuperset(pair)]
-        self.told += [self._tell_pair(session, launches, pair) for pair in known]
+        for pair in known:
+            self._tell_pair(session, launches, pair)
         if len(known) < len(pairs):
             click.echo("Of some releases nothing was measured yet. The same command continues.")
 
-    def _tell_pair(self, session: Session, launches: Sequence[Launch], pair: tuple[str, str]) -> Comparison:
+    def _tell_pair(self, session: Session, launches: Sequence[Launch], pair: tuple[str, str]) -> None:
         """Says what changed between two releases of a session."""
         asked, own = self.asked, self.own
         stored = self.results, session.machine.machine, session.plan.environment
         measured = {launch.benchmark.partition(".")[0] for launch in launches}
         questions = tuple(question for question in asked.questions if question in measured) or asked.questions
-        found = self._compared(*stored, pair, (own.question,) if own else questions)
+        # What an own file was before it was mended is of no interest, not even where that is all that has a count.
+        versions = own_versions(own.question, own.text) if own else None
+        found = comparing.find(*stored, *pair, (own.question,) if own else questions, versions=versions)
+        found = replace(found, file=str(asked.workload)) if own else found
         console().print(f"\n[bold]{pair[0]} -> {pair[1]}[/bold]")
         click.echo(comparing.text(found, everything=own is not None))
         if own and own.requirements:
             before, now = (read_environment(stored[0], stored[1], tag, stored[2]) for tag in pair)
             click.echo(packages_words(before, now, own.packages))
-        if self.request.device == "cpu" and not asked.explains and (hint := explainable(found, asked)):
+        if self.request.device == "cpu" and (hint := explainable(found, asked)):
             click.echo(hint)
-        return found
-
-    def _compared(
-        self, results: Path, name: str, environment: str, pair: tuple[str, str], questions: Sequence[str]
-    ) -> Comparison:
-        # What an own file was before it was mended is of no interest, not even where that is all that has a count.
-        versions = own_versions(self.own.question, self.own.text) if self.own else None
-        found = comparing.find(results, name, environment, *pair, questions, versions=versions)
-        return replace(found, file=str(self.asked.workload)) if self.own else found
-
-    def explain(self, seconds: float) -> None:
-        """Explains the times that rose, newest pair first, the largest rise of a pair first, says what is left, and once
-        more what changed, now with what was found."""
-        from .explaining import explain_told
-
-        asked, out = self.asked, self.out
-        rises = [(found.old, found.new, change.series) for found in reversed(self.told) for change in rose(found)]
-        if not rises:
-            out.print("No time rose, so nothing is to be explained.")
-            return
-        what = "1 time" if len(rises) == 1 else f"{len(rises)} times"
-        out.print(f"\n{what} rose. Explaining takes about {MINUTES} minutes each, at most {seconds / 60:.0f} in all.")
-        left = explain_told(rises, self.suite, asked.lane, asked.workload, seconds, out, click.echo)
-        if left:
-            out.print(f"Not explained yet: {left} of {what}. The time is up. The same command continues.")
-        for found in filter(rose, self.told):
-            questions = sorted({change.series.question for change in found.changes})
-            pair = found.old, found.new
-            again = self._compared(self.results, found.machine, found.environment, pair, questions)
-            click.echo(f"\n{found.old} -> {found.new}, explained")
-            click.echo(comparing.text(again, everything=self.own is not None))
 
 
 def measure(asked: Asked) -> bool:
@@ -323,20 +294,11 @@ def measure(asked: Asked) -> bool:
     out.print(f"Results are in {plain(str(Path(run.results, session.machine.machine)))}.")
     if not run.ran:
         out.print("Nothing ran. No case gave a number on any of these releases.")
-    if asked.explains is not None:
-        run.explain(seconds_to_explain(asked.explains, "RELEASES"))
     return run.ran
 
 
 def _checked(asked: Asked, request: Request, own: OwnWorkload | None) -> Asked:
     """The options as this device can answer them. Raises SessionError where it cannot."""
-    if asked.explains is not None:
-        if request.device != "cpu" or asked.interpreter is not None or asked.only == "counts" or asked.removes:
-            raise SessionError(
-                "--explain looks for the cause of times on a CPU, in releases that stay installed. Leave out --explain, or "
-                "--installed, --prune, --only counts and every --device but cpu."
-            )
-        seconds_to_explain(asked.explains, "RELEASES")
     if request.device != "recorder":
         return asked
     if own and own.requirements:
