@@ -21,7 +21,7 @@ from torch_history.cli import main, output, suite
 from torch_history.measuring import plan
 from torch_history.releases import environments
 from torch_history.releases.axis import Axis
-from torch_history.store.launches import Case, Launch, append_environment, append_launches, read_launches
+from torch_history.store.launches import Case, Launch, append_launches, read_launches
 from torch_history.system.errors import UserError
 from torch_history.system.locks import alone
 
@@ -42,11 +42,6 @@ def command(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def stored_environment(results: Path, release: str, **facts: object) -> None:
-    path = results / "a-machine" / f"{release}-release-py3.11.environments"
-    append_environment(path, {"torch": release, "cuda": "11.7", "packages": [], **facts})
-
-
 def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """asv's exception for it is none that `except Exception` catches."""
 
@@ -60,21 +55,6 @@ def test_python_that_cannot_be_had_is_a_sentence(monkeypatch: pytest.MonkeyPatch
     assert answer.exit_code == 1
     assert "Lane 3.9 needs Python 3.9, which is neither on this machine nor could it be downloaded." in answer.stderr
     assert "Traceback" not in answer.output
-
-
-def test_environments_of_two_releases_are_compared(results: Path) -> None:
-    stored_environment(results, "v2.0.1", packages=["numpy==1.26.4", "triton==2.0.0"], architectures=["sm_37", "sm_90"])
-    stored_environment(results, "v2.1.2", packages=["numpy==1.26.4", "triton==2.1.0"], architectures=["sm_90"])
-    said = command("facts", "2.0.1", "2.1.2", "--machine", "a-machine").output.splitlines()
-    assert "architectures   sm_37, sm_90 -> sm_90" in said
-    assert [line.split() for line in said if "triton" in line][-1] == ["triton", "2.0.0", "->", "2.1.0"]
-    assert not [line for line in said if line.startswith(("cuda", "  numpy"))]
-
-
-def test_environment_that_is_not_known_is_said_in_a_sentence(results: Path) -> None:
-    answer = command("facts", "2.0.1", "--machine", "a-machine")
-    assert answer.exit_code == 0
-    assert "v2.0.1 was not measured in" in answer.output
 
 
 # --- what is measured together
@@ -290,7 +270,6 @@ def test_regressions_say_what_happened_with_the_largest_first_and_a_summary_last
         ("calibrate", "--launches", "launches", ["7"]),
         ("compare", "--environment", "environment", ["release-py3.9"]),
         ("regressions", "--environment", "environment", ["installed-py3.12"]),
-        ("facts", "--environment", "environment", ["release-py3.9"]),
     ],
 )
 def test_former_names_of_options_work_and_are_not_shown(
