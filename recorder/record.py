@@ -23,19 +23,8 @@ from typing import NamedTuple
 from . import Refused
 
 KINDS = (
-    "allocation",
-    "free",
-    "host_allocation",
-    "host_free",
-    "kernel",
-    "library_call",
-    "copy",
-    "fill",
-    "wait",
-    "read_back",
-    "assumption",
-    "missing",
-    "refusal",
+    *("allocation", "free", "host_allocation", "host_free", "kernel", "library_call", "copy", "fill", "wait"),
+    *("read_back", "assumption", "missing", "refusal"),
 )
 """Kinds of event, in the order of `enum kind` in recorder.h."""
 

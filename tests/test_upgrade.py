@@ -30,9 +30,8 @@ from torch_history.releases.added import AddingError, Sized
 from torch_history.releases.axis import Axis
 from torch_history.store.launches import Case, Launch
 from torch_history.system.errors import UserError
-from torch_history.upgrading.expectation import forecast
 from torch_history.upgrading.installed import installed_version
-from torch_history.upgrading.room import GIGABYTE, NoRoom, Room
+from torch_history.upgrading.room import GIGABYTE, NoRoom, Room, forecast
 from torch_history.upgrading.sessions import NotInstalled, Spent
 from torch_history.upgrading.upgrade import Answer, Place, Upgrade
 from torch_history.upgrading.words import markdown, text

@@ -163,8 +163,7 @@ def _list_own() -> None:
     from ..analysis.not_run import not_run
     from ..analysis.series import history
     from ..store.launches import read_launches
-    from ..store.own import measured, only_skipped
-    from ..store.skipped import reasons
+    from ..store.own import measured, only_skipped, reasons
 
     lines = []
     for each in measured(cache()):
@@ -288,7 +287,7 @@ def _of_own(workload: Path) -> tuple[Path, dict[str, str]]:
 
 def _skipped(results: Path, environment: str, tags: Sequence[str]) -> list[str]:
     """Why releases were skipped for the file whose `results` these are, in sentences."""
-    from ..store.skipped import reasons
+    from ..store.own import reasons
 
     why = reasons(results.parent, environment)
     return [f"{tag} was skipped: {why[tag]}" for tag in tags if tag in why]

@@ -40,7 +40,7 @@ from ..releases.axis import Release
 from ..releases.environments import ReleaseEnvironment, prune
 from ..site import calibration as reports
 from ..store.launches import Launch, packages_words, read_environment, read_launches, read_on_axis
-from ..store.skipped import remember
+from ..store.own import remember
 from ..store.sources import own_versions
 from ..system.errors import SessionError, UserError
 from ..system.locks import alone

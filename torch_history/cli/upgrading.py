@@ -18,13 +18,12 @@ from ..releases import environments
 from ..releases.added import AddingError
 from ..releases.axis import Axis, Release
 from ..store.launches import packages_moved
-from ..store.skipped import remember
+from ..store.own import remember
 from ..system.errors import UserError
 from ..system.locks import alone
 from ..system.scratch import temporary_files
-from ..upgrading.expectation import adding, forecast, gigabytes_added
 from ..upgrading.installed import installed_version as installed_version
-from ..upgrading.room import Room
+from ..upgrading.room import Room, adding, forecast, gigabytes_added
 from ..upgrading.sessions import Sessions
 from ..upgrading.upgrade import Answer, Upgrade
 from ..upgrading.words import FORMS as FORMS

@@ -26,15 +26,12 @@ from ..measuring.subjects import OwnWorkload
 from ..releases import environments
 from ..releases.axis import Axis
 from ..store.launches import Launch, read_environment
-from ..store.skipped import remember
+from ..store.own import remember
 from ..system.errors import UserError
-from .room import Room
+from .room import SIDES, Room
 
 Case = tuple[str, ...]
 """Parameters of a series as they are stored: a function and a size."""
-
-SIDES = 3
-"""Releases of a session between the ends: one, and the two that it lies between."""
 
 
 class NotInstalled(UserError):
