@@ -20,7 +20,7 @@ from torch_history.measuring.subjects import OwnWorkload
 from torch_history.releases import added
 from torch_history.releases.added import AddingError
 from torch_history.releases.environments import ReleaseEnvironment
-from torch_history.store import skipped
+from torch_history.store import own as skipped
 from torch_history.store.launches import packages_words
 from torch_history.system.errors import SessionError
 

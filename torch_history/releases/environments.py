@@ -206,16 +206,6 @@ class ReleaseEnvironment(Virtualenv):
         refusals[release.tag, self.name] = sentence
         raise InstallationError(sentence)
 
-    def _packages_into(self, folder: Path, plan: Installation, interpreter: str, lock: int) -> None:
-        """Makes an environment anew and installs into it what is planned."""
-        _remove(folder)
-        run_uv(["venv", "--python", interpreter, str(folder)], holding=[lock])
-        listed = folder / "packages.txt"
-        listed.write_text("\n".join(plan.lines) + "\n", encoding="utf-8")
-        python = str(folder / "bin" / "python")
-        what = [plan.option, str(listed), *cache_options(self._root), *plan.arguments]
-        run_uv(["pip", "install", "--python", python, *what], holding=[lock])
-
     def _build(self, release: Release, folder: Path, lock: int, damaged: Iterable[str] = ()) -> None:
         """Installs into `folder`, whose lock is the open file `lock`: uv holds it too, so that nobody else writes there
         as long as uv lives. The cache hands out no more files of the packages that are `damaged`."""
@@ -224,26 +214,48 @@ class ReleaseEnvironment(Virtualenv):
             interpreter = find_python(self._python)
         except (LockError, NoUv, environment.EnvironmentUnavailable) as error:
             self._refuse(release, str(error))
+        words = f"Installing PyTorch {release.version} for Python {self._python}"
+        log.info(words if plan.checked else f"{words}: {plan.origin}.")
         try:
-            words = f"Installing PyTorch {release.version} for Python {self._python}"
-            log.info(words if plan.checked else f"{words}: {plan.origin}.")
-            clean_cache(self._root, damaged)
-            fresh = functools.partial(self._packages_into, folder, plan, interpreter, lock)
-            intact.install(folder, fresh, functools.partial(clean_cache, self._root))
-            packages = run_uv(["pip", "freeze", "--python", str(folder / "bin" / "python")]).split()
-            mark = {
-                "requirements": asked_of(release),
-                "origin": plan.origin,
-                "packages": packages,
-                "digests": digests(folder),
-            }
-            write_atomically(folder / MARK, json.dumps(mark, indent=1))
+            install(folder, plan, interpreter, asked_of(release), damaged, [lock])
         except (subprocess.CalledProcessError, OSError) as error:
-            _remove(folder)
             self._refuse(release, _installation_sentence(release, self._python, self._root, error))
-        except BaseException:
-            _remove(folder)
-            raise
+
+
+LISTED = "packages.txt"
+"""The file written first into an environment: what uv is told to install. Who finds it knows that this program made that."""
+
+
+def install(
+    folder: Path,
+    plan: Installation,
+    interpreter: str,
+    asked: list[str],
+    damaged: Iterable[str] = (),
+    holding: Sequence[int] = (),
+) -> None:
+    """Makes an environment anew with exactly what is planned, and marks it as what was `asked` for. The cache hands out no
+    more files of the packages that are `damaged`; uv keeps the open files `holding`. Raises CalledProcessError, OSError and
+    NoUv; nothing half-made is kept."""
+    root, python = folder.parent, str(folder / "bin" / "python")
+
+    def fresh() -> None:
+        _remove(folder)
+        folder.mkdir(parents=True)
+        (folder / LISTED).write_text("\n".join(plan.lines) + "\n", encoding="utf-8")
+        run_uv(["venv", "--allow-existing", "--python", interpreter, str(folder)], holding=holding)
+        what = [plan.option, str(folder / LISTED), *cache_options(root), *plan.arguments]
+        run_uv(["pip", "install", "--python", python, *what], holding=holding)
+
+    try:
+        clean_cache(root, damaged)
+        intact.install(folder, fresh, functools.partial(clean_cache, root))
+        packages = run_uv(["pip", "freeze", "--python", python]).split()
+        mark = {"requirements": asked, "origin": plan.origin, "packages": packages, "digests": digests(folder)}
+        write_atomically(folder / MARK, json.dumps(mark, indent=1))
+    except BaseException:
+        _remove(folder)
+        raise
 
 
 def for_measuring(variables: Mapping[str, str]) -> dict[str, str]:
