@@ -35,9 +35,9 @@ from torch_history.measuring import server as servers
 from torch_history.measuring.plan import AT_ONCE, SHARED, Arm, Plan, anchored, in_sessions, middle
 from torch_history.measuring.session import AGAIN_SHARE, MOST_PATIENCE, Session, load_suite
 from torch_history.measuring.subjects import OwnWorkload
+from torch_history.measuring.upgrading.room import Room
+from torch_history.measuring.upgrading.sessions import Sessions, Spent
 from torch_history.store.launches import Launch
-from torch_history.upgrading.room import Room
-from torch_history.upgrading.sessions import Sessions, Spent
 
 TIME: dict[str, Any] = {
     "name": "selection.Selection.track_time",

@@ -77,7 +77,7 @@ def _compared(path: Path, suite: Suite, out: Console) -> bool:
     """Compares one file with the recorder, prints and writes its certificate; returns whether nothing differs."""
     from recorder import Refused, certificate
 
-    from ..upgrading.fits import made
+    from ..measuring.upgrading.fits import made
 
     try:
         gpu = certificate.read(path)

@@ -14,6 +14,11 @@ from ..measuring.machine_records import use
 from ..measuring.plan import measurable
 from ..measuring.progress import minutes
 from ..measuring.subjects import OwnWorkload as OwnWorkload
+from ..measuring.upgrading.installed import installed_version as installed_version
+from ..measuring.upgrading.room import Room, adding, forecast, gigabytes_added
+from ..measuring.upgrading.sessions import Sessions
+from ..measuring.upgrading.upgrade import Answer, Upgrade
+from ..measuring.upgrading.words import FORMS as FORMS
 from ..releases import environments
 from ..releases.added import AddingError
 from ..releases.axis import Axis, Release
@@ -22,11 +27,6 @@ from ..store.own import remember
 from ..system.errors import UserError
 from ..system.locks import alone
 from ..system.scratch import temporary_files
-from ..upgrading.installed import installed_version as installed_version
-from ..upgrading.room import Room, adding, forecast, gigabytes_added
-from ..upgrading.sessions import Sessions
-from ..upgrading.upgrade import Answer, Upgrade
-from ..upgrading.words import FORMS as FORMS
 from . import suite as suites
 from .explaining import explain_told, minutes_of
 from .output import plain

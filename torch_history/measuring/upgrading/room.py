@@ -8,11 +8,11 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from ..measuring.progress import minutes
-from ..releases import environments
-from ..releases.added import Sized
-from ..releases.axis import Release
-from ..system.errors import UserError
+from ...releases import environments
+from ...releases.added import Sized
+from ...releases.axis import Release
+from ...system.errors import UserError
+from ..progress import minutes
 from .search import expected_releases
 
 SIZES = (("1.12", 2.0), ("2.0", 3.5), ("2.6", 4.5))
