@@ -68,7 +68,7 @@ def run(asked: Asked, cluster: Cluster, detach: bool) -> bool:
     found = suites.load()
     order = _order(found, asked, cluster)
     fleet = found.env.resolve() / FLEETS / order.name
-    executor = Slurm(fleet, cluster.options)
+    slurm = Slurm(fleet, cluster.options)
     for folder in (fleet.parent, fleet):  # whoever may write there says what jobs do
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -81,7 +81,7 @@ def run(asked: Asked, cluster: Cluster, detach: bool) -> bool:
         tell(f"Fleet {fleet.name}: {len(order.jobs)} jobs in {fleet}.")
         if order.offline:
             _install(found, order)
-        left = head.watch(fleet, executor, cluster.nodes, tell, detach)
+        left = head.watch(fleet, slurm, cluster.nodes, tell, detach)
         if detach:
             return True
         _collect(found, fleet)
